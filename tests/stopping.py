@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Checks that a program ended by a signal leaves no temporary file, and that its status is that signal, for each signal
-whose default is to end a process; and that an ignored signal remains ignored.
+whose default is to end a process. An ignored signal must remain ignored.
 
 usage: stopping.py hlo-fp8-opt MODULE
 

@@ -4,11 +4,11 @@
 
 usage: bench.py --bin DIR [--repeat N] MODEL...
 
-Prints the best of N, in milliseconds, and the speedup over jaxlib's C++ parser and printer.
-The whole process `hlo-fp8-opt --passes=`, which reads, verifies and prints, is compared with jaxlib reading and
-printing the same text in this process, alternately. Optimizing is compared with the time in which XLA reads the text,
-and the whole process including it with XLA's GPU compiler, from the module in memory to the program, if its plugin is
-installed.
+Prints the best of N, in milliseconds, and the speedup over jaxlib's C++ parser and printer. The whole process
+`hlo-fp8-opt --passes=`, which reads, verifies and prints, is compared with jaxlib reading and printing the same text in
+this process, alternately. Optimizing is compared with the time in which XLA reads the text. If XLA's GPU plugin is
+installed, the whole process with optimizing is compared with XLA's GPU compiler, from the module in memory to the
+program.
 """
 import argparse
 import ctypes

@@ -6,8 +6,8 @@
   scale.py --print --sizes SIZE --forms FORM
 
 Prints a line per form and size: the number of instructions (or other units of the form), then nanoseconds per unit to
-parse, verify, print and optimize. --print prints the module instead.
-The exit status is 1 if the library rejects a module.
+parse, verify, print and optimize. --print prints the module instead. The exit status is 1 if the library rejects a
+module.
 """
 import argparse
 import os

@@ -4,10 +4,10 @@
 
 usage: steady.py --bin DIR [--rounds N] [--runs N] [MODEL...]
 
-Prints one line per module: milliseconds of a run by the cpu backend and by XLA's CPU program (minimum over all rounds,
-which alternate between both so that other load affects both), and their ratio; then the ratio of the times from the
-module's text to its first result; then the kilobytes of a run by both, and their ratio. The default modules are some of
-testdata/models, and FP8 matmuls of some sizes.
+Prints one line per module: milliseconds of a run by the cpu backend and by XLA's CPU program, and their ratio; the
+ratio of the times from the module's text to its first result; the kilobytes of a run by both, and their ratio. Times
+are minima over all rounds, which alternate between both so that other load affects both. The default modules are some
+of testdata/models, and FP8 matmuls of some sizes.
 """
 import argparse
 import pathlib

@@ -22,8 +22,8 @@ OWN_GROUP = {"process_group": 0} if sys.version_info >= (3, 11) else {"preexec_f
 
 def run(command, environment=None, seconds=None, held=()):
     """Runs a program; returns exit status, output, errors. After a timeout the program and its children are ended, and
-    the status is 124. A process that cannot be ended, because it waits for a hanging device, remains.
-    The program has the files `held` open."""
+    the status is 124. A process that cannot be ended, because it waits for a hanging device, remains. The program has
+    the files `held` open."""
     child = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE, text=True, errors="replace", env=environment,
                              pass_fds=held, **OWN_GROUP)

@@ -5,9 +5,9 @@
 usage: peers.py torch M N K [--no-fast] [--repeat N]
        peers.py xla FILE.hlo [--platform gpu|cpu] [--repeat N]
 
-torch: torch._scaled_mm of normal fp8 operands to bf16, captured in a CUDA graph; the median of N replays, queued
-back to back, timed between events. xla: the module compiled by JAX's XLA from the same text, on inputs with
-the same distribution; the median of five batches of N calls, queued back to back, the time of a batch divided by N.
+torch: runs torch._scaled_mm of normal fp8 operands to bf16 in a CUDA graph. The time is the median of N replays, queued
+back to back and timed between events. xla: JAX's XLA compiles the module from the same text, and runs it on inputs with
+the same distribution. The time is the median of five batches of N calls, queued back to back, divided by N.
 Prints one JSON object: seconds and versions, or error. Exit status 1 if the package or device is missing.
 """
 import argparse

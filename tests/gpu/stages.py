@@ -17,11 +17,10 @@ OUT/STAGE.jsonl has a line of JSON for the begin of each case, and one with its 
 line before the rows of another machine, have the device and the versions. A case whose row has no error is not run
 again. Cases that failed, or that began and have no row because they hung or the machine was lost, come last. No case
 begins after --minutes (default: that of the stage), and no program runs for more than a minute longer. --from is the
-OUT of an earlier machine. OUT contains only rows and autotune.json; all other files are in --work. If another
-stage with the same --work, or one of its processes, runs at the same time, times are wrong: rows are then reported as
-those of another machine.
-With --standin (tests/cuda/README.md) no device is needed: sizes are small, there are few cases, and times are
-meaningless.
+OUT of an earlier machine. OUT contains only rows and autotune.json; all other files are in --work. If another stage
+with the same --work, or one of its processes, runs at the same time, times are wrong: rows are then reported as those
+of another machine. With --standin (tests/cuda/README.md) no device is needed: sizes are small, there are few cases, and
+times are meaningless.
 """
 import argparse
 import concurrent.futures

@@ -2,8 +2,8 @@
 """Finds positions and kinds of mutations in C code with libclang, for mutate.py.
 
 A mutant replaces the bytes [start, end) of a file (an rvalue expression or a jump in a function body) by a mutated
-form. Code inside a macro is not mutated, and neither is a constant expression that C requires (a
-case label, the size of an array, a static initializer).
+form. Code inside a macro is not mutated, and neither is a constant expression that C requires (a case label, the size
+of an array, a static initializer).
 """
 import bisect
 import random

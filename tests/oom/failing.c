@@ -3,7 +3,7 @@
  *
  * FAIL_AT      N, from 1; 0: no failure
  * FAIL_ON      1: all later allocations also fail
- * a file that receives the numbers of allocations, and of those not freed at the end
+ * FAIL_TELL    a file that receives the numbers of allocations, and of those not freed at the end
  * Allocations are counted from main() on, except those of the libraries below. */
 #include <dlfcn.h>
 #include <errno.h>

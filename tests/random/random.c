@@ -63,9 +63,9 @@ static void add(census *sum, const census *part) {
     for (size_t i = 0; i < sizeof *sum / sizeof *to; i++) to[i] += from[i];
 }
 
-/* Returns true for reasons that random modules need not have. Lints are not reasons of verdicts; no
- * built-in rule sets such a field; a scale of C is rare in a call that a module already has; no
- * option keeps a matmul wide; and random modules have no attention, and few wide dots with an
+/* Returns true for reasons that random modules need not have. Lints are not reasons of verdicts. No
+ * built-in rule sets such a field, and no option keeps a matmul wide. A scale of C is rare in a
+ * call that a module already has. Random modules have no attention, and few wide dots with an
  * algorithm. */
 static bool need_not_be_given(const char *reason) {
     static const char *const names[] = {

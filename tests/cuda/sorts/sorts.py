@@ -5,10 +5,9 @@ NaN values.
 
 usage: sorts.py --bin DIR --work DIR --standin FILE [--first SEED] [--count N]
 
-A seed determines a module of several random sorts and scatters: sizes near powers of two and tile sizes, comparators
-that read some or none of the operands, order-dependent combiners, and windows that are equal, disjoint or overlap
-partially.
-CUDA's libraries are the file of --standin (tests/cuda/README.md).
+A seed determines a module of several random sorts and scatters. Sizes are near powers of two and tile sizes,
+comparators read some or none of the operands, combiners depend on the order, and windows are equal, disjoint or overlap
+partially. CUDA's libraries are the file of --standin (tests/cuda/README.md).
 """
 import argparse
 import pathlib

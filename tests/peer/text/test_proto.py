@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks that binary modules are read and written as by XLA's reader and writer.
 
-Every module of --models, and one small module per construct: jaxlib's bytes, printed as text by hlo-fp8-opt, are the
-same module to jaxlib; hlo-fp8-opt's bytes of the text are the same module to jaxlib as its own bytes. An HloProto
-around the bytes is read identically, the bytes round-trip through text, and the text format of the message is equal to
-the bytes for protobuf.
+Tests every module of --models, and one small module per construct. jaxlib's bytes, printed as text by hlo-fp8-opt, must
+be the same module to jaxlib. hlo-fp8-opt's bytes of the text must be the same module to jaxlib as jaxlib's own bytes.
+An HloProto around the bytes is read identically, the bytes round-trip through text, and the text format of the message
+is equal to the bytes for protobuf.
 """
 import pathlib
 import re

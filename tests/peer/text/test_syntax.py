@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests all of HLO's syntax, from the tables of _text_modules.py.
 
-For every valid module, jaxlib reads hlo-fp8-opt's print as the same module, and printing is idempotent. For
-the modules of _text_forms.py, the print equals jaxlib's. The texts of _text_wrong.py are rejected at the marked byte.
-The forms of --print equal jaxlib's.
-Every row of the tables of HLO text, and every construct, is in some module.
+For every valid module, jaxlib reads hlo-fp8-opt's print as the same module, and printing is idempotent. For the modules
+of _text_forms.py, the print equals jaxlib's. The texts of _text_wrong.py are rejected at the marked byte. The forms of
+--print equal jaxlib's. Every row of the tables of HLO text, and every construct, is in some module.
 """
 import os
 import pathlib

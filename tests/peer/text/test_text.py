@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks that hlo-fp8-opt reads and prints text as XLA's reader and printer do.
 
-Every module of --models, in the forms that XLA can print it (names with and without %, operands with and without
-shapes, with and without signatures, layouts and metadata), and one small module per construct of HLO text: jaxlib must
-read the print as the same module as the text, printing must be idempotent, and for the original modules the
-print must equal XLA's. Texts that jaxlib rejects must be rejected.
+Tests every module of --models, in the forms that XLA can print (names with and without %, operands with and without
+shapes, with and without signatures, layouts and metadata), and one small module per construct of HLO text. jaxlib must
+read the print as the same module as the text, printing must be idempotent, and for the original modules the print must
+equal XLA's. Texts that jaxlib rejects must be rejected.
 """
 import os
 import pathlib

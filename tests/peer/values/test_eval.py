@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks that single operations on the CPU backend equal XLA's.
 
-Each case is a small module that both backends run on the same inputs: every conversion, every elementwise operation on
-every type that XLA's CPU compiler supports (_sweep.py), convolutions (_convolution.py), and jax's lowerings of slicing,
-indexing, sorting, reducing and multiplying, at sizes where indices are out of bounds and windows overlap edges.
-Integers, predicates, conversions and moved elements must be equal. Other results may differ by the rounding error
-of a sum of that length.
+Each case is a small module that both backends run on the same inputs. The cases are every conversion, every elementwise
+operation on every type that XLA's CPU compiler supports (_sweep.py), convolutions (_convolution.py), and jax's
+lowerings of slicing, indexing, sorting, reducing and multiplying. Sizes are such that indices are out of bounds, and
+windows overlap edges. Integers, predicates, conversions and moved elements must be equal. Other results may differ by
+the rounding error of a sum of that length.
 """
 import os
 import subprocess

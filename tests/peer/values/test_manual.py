@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Compares random modules with manual regions before and after scales are moved past collectives, on 4 CPU devices. jax
-lowers each program: nested shard_maps over all or some axes of a mesh, with a scale that is replicated, passed to a
+lowers each program, which has nested shard_maps over all or some axes of a mesh. A scale is replicated, passed to a
 region in parts, dependent on the position along an axis, or the maximum along an axis. Regions are Shardy's, or older
-ones with HLO shardings.
-Numbers are exact, so results must be equal bit for bit.
+ones with HLO shardings. Numbers are exact, so results must be equal bit for bit.
 
 usage: test_manual.py ... [--first SEED] [--count N] [--print]
 """

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Checks that every opcode on the CPU backend equals XLA's: some cases of each, or all 20 with --long, with random
-shapes, layouts, types and attributes (_each.py); and more cases of whole-array operations: random bits, matrix
+shapes, layouts, types and attributes (_each.py). There are more cases of whole-array operations: random bits, matrix
 factorizations, transforms, batch normalization, select-and-scatter, stochastic rounding. An opcode with neither cases
-nor a reason is an error. Bits, states and selected elements must be equal; other results may differ by some roundings
-of the type, times the number of terms of a sum and, for solvers, times the condition number of their (well-conditioned)
-matrices.
+nor a reason is an error. Bits, states and selected elements must be equal. Other results may differ by some roundings
+of the type, times the number of terms of a sum and, for solvers, times the condition number of the matrices.
 """
 import os
 import pathlib

@@ -167,7 +167,7 @@ def check_optimized(checks, program, model, inputs, name, forms):
 
 def check_written(checks, tools, model, inputs, name, work, one):
     """Checks that the rewritten module in a separate file agrees with the original in either order, and with the
-    original's arrays, and that a module with an additional factor of 2 in one call does not. With `one`, only the first
+    original's arrays. A module with an additional factor of 2 in one call must not agree. With `one`, only the first
     comparison runs."""
     rewriter, program = tools
     out, wrong, arrays = f'{work}/{name}.out.hlo', f'{work}/{name}.wrong.hlo', f'{work}/{name}.out.npz'

@@ -4,11 +4,11 @@
 
 - Every model with all outputs 5% too large: each float output is rejected, except outputs that are 0 and those whose
   measured noise is too large, which are listed here.
-- Deep models with one internal error, in each dot in turn, on inputs like those of a trained model: a dequantizing
-  scale dropped, doubled or taken from the other operand, a square operand transposed, the bias or the relu after it
+- Deep models with one internal error, in each dot in turn, on inputs like those of a trained model. A dequantizing
+  scale is dropped, doubled or taken from the other operand, a square operand is transposed, or a bias or relu is
   missing.
-- A training step with each dequantizing scale dropped in turn, compared as modules, which may omit roundings:
-  on inputs like those of a trained model all errors are detected; on normal numbers half of them are within the noise.
+- A training step with each dequantizing scale dropped in turn, compared as modules, which may omit roundings. On inputs
+  like those of a trained model, all errors are detected; on normal numbers, half of them are within the noise.
 """
 import concurrent.futures
 import glob

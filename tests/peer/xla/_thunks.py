@@ -4,9 +4,8 @@
 XLA serializes a compiled program as a protobuf of its buffers and its steps ("thunks"). A matmul's step
 specifies the buffers of a, b, c, d, the bias, each scale and the amax, and the layouts of the matrices. Therefore two
 programs can be compared by meaning, not by the form of their HLO. The file is one protobuf field around a
-snappy-compressed riegeli file; field numbers are those of XLA's thunk.proto, derived from programs with known meaning
-(this is tested: every compiled
-model of the corpus has as many matmuls as its HLO text).
+snappy-compressed riegeli file. Field numbers are those of XLA's thunk.proto, derived from programs with known meaning.
+A test checks that every compiled model of the corpus has as many matmuls as its HLO text.
 """
 import struct
 

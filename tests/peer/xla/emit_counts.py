@@ -4,10 +4,10 @@
 tests.
 
 Prints a row for each module that has FP8 calls: calls of hlo-fp8-opt that are not dead, XLA's calls with --emit=qdq,
-those that XLA keeps with --emit=ffi, and a word of WORDS for why the counts or the epilogues differ. Fails if a
-difference is not reported by a warning of hlo-fp8-opt, listed in docs/emit.md or in KNOWN; and if XLA accepts the
-original module, but not the rewritten one.
-`tools/dev test --long` runs it; it takes some minutes.
+and those that XLA keeps with --emit=ffi. A word of WORDS shows why the counts or the epilogues differ. Fails if a
+difference is not reported by a warning of hlo-fp8-opt, or listed in docs/emit.md or KNOWN. Also fails if XLA accepts
+the original module, but not the rewritten one. `tools/dev test --long` runs this script, which takes
+some minutes.
 """
 import collections
 import multiprocessing

@@ -3,15 +3,16 @@
 """Compares the FP8 calls that hlo-fp8-opt and XLA's GPU compiler make of each module of the corpus.
 
 Prints a table of all modules: dots, FP8 calls, and calls that have each epilogue, an amax, or an fp8 result. XLA's
-counts are those of the models' summary.json. Fails if a module has fewer FP8 calls, fewer amaxes or fewer fp8
-results than with XLA, if an epilogue that XLA fuses is missing, or if the count of FP8 calls is not the
-expected one: XLA's or, for the modules of DIFFERENT, the count listed with its reason. So a rule that stops firing is
-detected. jaxlib must be able to read the output, in both forms of the call.
+counts are those of the models' summary.json. Fails if a module has fewer FP8 calls, fewer amaxes or fewer fp8 results
+than with XLA, or if an epilogue that XLA fuses is missing. Also fails if the count of FP8 calls is not XLA's or, for
+the modules of DIFFERENT, the count listed with its reason. So a rule that stops firing is detected. jaxlib must be able
+to read the output, in both forms of the call.
 
 With --handover, each row also shows whether XLA's GPU compiler accepts the output (test_handover.py tests
 this): `yes` if it keeps all FP8 calls; `-` if it does not compile the original in the same way. The row also has the
 FP8 calls that stock XLA, without disabled passes or flags, makes of the output with --emit=qdq, and the typed calls
-that it keeps with --emit=ffi (test_emit.py tests this): as many as hlo-fp8-opt makes, except for the modules of FEWER.
+that it keeps with --emit=ffi (test_emit.py tests this). Both must equal the calls of hlo-fp8-opt, except for the
+modules of FEWER.
 """
 import collections
 import json

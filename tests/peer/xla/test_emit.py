@@ -2,11 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks that stock XLA, without disabled passes or flags, accepts the output of `hlo-fp8-opt --emit=`.
 
---emit=ffi: XLA's GPU compiler keeps every call, and then requires the handler of the calls.
---emit=qdq: XLA's GPU compiler creates as many FP8 calls, with the same epilogues, except for LIKE.
---emit=qdq, --emit=dq: the results of XLA's CPU backend, of hlo-fp8-run, and of hlo-fp8-run on the original module
-agree, each within the bound derived from the data. The modules include one of f16 whose unscaled products exceed the
-range of f16.
+With --emit=ffi, XLA's GPU compiler keeps every call, and then requires the handler of the calls. With --emit=qdq, it
+creates as many FP8 calls, with the same epilogues, except for LIKE. With --emit=qdq and --emit=dq, the results of XLA's
+CPU backend, of hlo-fp8-run, and of hlo-fp8-run on the original module agree, each within the bound derived from the
+data. The modules include one of f16 whose unscaled products exceed the range of f16.
 """
 import collections
 import contextlib

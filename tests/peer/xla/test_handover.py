@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks that XLA's GPU compiler accepts the output of `hlo-fp8-opt --scale-operands=used` for every model, keeps every
 FP8 call, and passes the right arguments. For the seed modules, on both targets that XLA supports here, the check is
-exact: XLA's step for the call passes cuBLASLt the same buffers in the same roles (by parameter number, type and size),
-with the same matrix layouts and epilogue, as XLA's step for the original module. For other models, XLA must keep the
-call, with the type of every buffer as required by cuBLASLt. A model whose original XLA does not compile without layout
-assignment (which rejects modules with cuBLASLt calls) cannot be tested. UNTOLD lists these models; the test checks
-that there are no others.
+exact. XLA's step for the call must pass cuBLASLt the same buffers in the same roles (by parameter number, type and
+size), with the same matrix layouts and epilogue, as XLA's step for the original module. For other models, XLA must keep
+the call, with the type of every buffer as required by cuBLASLt. A model whose original XLA does not compile without
+layout assignment (which rejects modules with cuBLASLt calls) cannot be tested. UNTOLD lists these models; the test
+checks that there are no others.
 """
 import glob
 import os

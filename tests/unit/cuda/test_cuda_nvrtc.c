@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Compiles generated kernels with the real NVRTC: those of every model, before and after
- * optimization, for one architecture, and those of some models for the other architectures; with
- * --long those of all models for all. Equal kernels are compiled once. Without NVRTC the test is
+ * optimization, for one architecture, and those of some models for the other architectures. With
+ * --long, it compiles those of all models for all. Equal kernels are compiled once. Without NVRTC
+ * the test is
  * skipped with a message. Also tests that cached cubins are found again. */
 #include <dirent.h>
 #include <setjmp.h>
