@@ -160,20 +160,6 @@ typedef struct passed {
     double factor, divisor;  /* lower bounds of the factors below the relu, and of the divisors */
 } passed;
 
-static void pass_factor(passed *p, const hlo_instr *scaling, const hlo_instr *factor) {
-    p->scaled = true;
-    if (!repeats_fewer(factor)) {
-        if (!p->array) p->array = factor;
-        const hlo_instr *from = factor;
-        while (from->op == HLO_OP_CONVERT || hlo_instr_moves(from))
-            from = hlo_instr_operand(from, 0);
-        if (!p->barred && from->operand_count && !is_boundary(from)) p->barred = scaling;
-    }
-    if (!p->relu) return;
-    double *least = scaling->op == HLO_OP_DIVIDE ? &p->divisor : &p->factor;
-    *least = fmin(*least, hlo_range_of(factor).low);
-}
-
 /* Returns the value that `value` moves, converts, scales or rectifies, or NULL. */
 static const hlo_instr *step_below(const operations *f, passed *p, const hlo_instr *value) {
     uint32_t index;
@@ -188,7 +174,16 @@ static const hlo_instr *step_below(const operations *f, passed *p, const hlo_ins
         const hlo_instr *scaled = hlo_instr_operand(value, i),
                         *factor = hlo_instr_operand(value, !i);
         if (!is_computed(f, scaled) || (is_computed(f, factor) && !repeats_fewer(factor))) continue;
-        pass_factor(p, value, factor);
+        p->scaled = true;
+        if (!repeats_fewer(factor)) {
+            if (!p->array) p->array = factor;
+            from = factor;
+            while (from->op == HLO_OP_CONVERT || hlo_instr_moves(from))
+                from = hlo_instr_operand(from, 0);
+            if (!p->barred && from->operand_count && !is_boundary(from)) p->barred = value;
+        }
+        double *least = value->op == HLO_OP_DIVIDE ? &p->divisor : &p->factor;
+        if (p->relu) *least = fmin(*least, hlo_range_of(factor).low);
         return scaled;
     }
     from = moved_operand(f, value);

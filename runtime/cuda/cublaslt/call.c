@@ -124,6 +124,12 @@ static int set_pointers(cuda_call *call, void *const *addresses) {
     return status;
 }
 
+uint32_t cuda_alignment_of(const void *address) {
+    enum { MOST = 256 };
+    const uintptr_t bits = (uintptr_t)address | MOST;
+    return (uint32_t)(bits & (~bits + 1));
+}
+
 hlo_status cuda_call_new(const cuda_device *device, const cuda_matmul *matmul,
                          void *const addresses[LT_PART_COUNT], char *why, size_t size,
                          cuda_call **out_call) {

@@ -164,10 +164,7 @@ typedef struct cuda_call cuda_call;
 
 /* Returns the alignment of an address: a power of two, at most 256, the largest that cuBLASLt
  * requires. */
-static inline uint32_t cuda_alignment_of(const void *address) {
-    const uintptr_t bits = (uintptr_t)address | 256;
-    return (uint32_t)(bits & (~bits + 1));
-}
+uint32_t cuda_alignment_of(const void *address);
 
 /* Creates the descriptors and sets every pointer; `addresses` are those of the parts. Borrows the
  * device, whose library and handle are open, and the matmul. HLO_INVALID_INPUT or
