@@ -379,7 +379,8 @@ static void write_part(hlo_proto *p, const window_part *part, const hlo_ints *in
                        Xla__Window *to) {
     const size_t each = part->second ? 2 : 1;
     if (ints->count != each * to->n_dimensions)
-        hlo_proto_fail(p, "the parts of the window have different lengths");
+        hlo_proto_fail(
+            p, "the size, stride, padding and dilation lists of the window have different lengths");
     for (size_t i = 0; i < ints->count; i++)
         store_part(part, to->dimensions[i / each], i % each ? part->second : part->first,
                    ints->v[i]);

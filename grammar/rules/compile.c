@@ -531,7 +531,8 @@ static uint32_t rules_lower(rules_parser *p, const let_frame *f, const node *n, 
             const hlo_type type = hlo_type_find(name, strlen(name));
             kind = HLO_SHAPE_TYPE;
             code = (uint16_t)type;
-            if (!hlo_types[type].bits) rules_fault(p, n->shape, "%s has no elements", name);
+            if (!hlo_types[type].bits)
+                rules_fault(p, n->shape, "'%s' is not an element type", name);
         } else {
             int function = rules_find_function(p, name);
             kind = HLO_SHAPE_IS;

@@ -66,7 +66,7 @@ void hlo_text_async_thread(hlo_text *text, hlo_frame *frame) {
     const hlo_attr *there = hlo_instr_attr(start, HLO_ATTR_ASYNC_EXECUTION_THREAD);
     const char *thread = there ? there->u.str : hlo_main_thread;
     if (strcmp(here->u.str, thread) != 0)
-        reject(text, frame, "the asynchronous operation runs on the thread '%s'", thread);
+        reject(text, frame, "expected the thread of the start, '%s'", thread);
 }
 
 static void push_called(void *user, hlo_computation *called) {
@@ -119,7 +119,7 @@ void hlo_text_async_check(hlo_text *text, hlo_frame *frame) {
         size_t given = (text->attrs.used - frame->attrs) / sizeof *attrs, kept = 0;
         for (size_t i = 0; i < given; i++) {
             if (attrs[i].id == HLO_ATTR_CALLS && attrs[i].u.comp != comp)
-                reject(text, frame, "the asynchronous operation calls '%s'", comp->name);
+                reject(text, frame, "expected the computation of the start, '%s'", comp->name);
             if (attrs[i].id != HLO_ATTR_CALLS && attrs[i].id != HLO_ATTR_ASYNC_EXECUTION_THREAD)
                 attrs[kept++] = attrs[i];
         }
@@ -127,7 +127,7 @@ void hlo_text_async_check(hlo_text *text, hlo_frame *frame) {
         if (frame->wrapped == HLO_OP_INVALID || !comp->root) return;
         const hlo_op op = comp->root->op;
         if (op != frame->wrapped)
-            reject(text, frame, "the asynchronous operation is %s", hlo_ops[op].name);
+            reject(text, frame, "expected the operation of the start, %s", hlo_ops[op].name);
     }
 }
 

@@ -85,11 +85,11 @@ void hlo_text_check_requirements(hlo_text *text, hlo_frame *frame, hlo_op op) {
                        *there = hlo_instr_attr(start, HLO_ATTR_CHANNEL_ID);
         if (start->op == HLO_OP_SEND || start->op == HLO_OP_RECV) {
             if (!here != !there)
-                reject(text, frame, "%s a channel_id, '%s' has %s", here ? "has" : "lacks",
+                reject(text, frame, "%s a channel_id, but '%s' has %s", here ? "has" : "lacks",
                        start->name, there ? "one" : "none");
             else if (here && here->u.i != there->u.i)
-                reject(text, frame, "channel_id is %lld, but %lld of '%s'", (long long)here->u.i,
-                       (long long)there->u.i, start->name);
+                reject(text, frame, "channel_id is %lld, expected %lld as in '%s'",
+                       (long long)here->u.i, (long long)there->u.i, start->name);
         }
     } break;
     case HLO_OP_CONDITIONAL: require_branches(text, frame); break;
