@@ -485,7 +485,21 @@ static uint32_t lower_var(rules_parser *p, const let_frame *f, const node *n, te
     return index;
 }
 
-static uint32_t lower_leaf(rules_parser *p, const node *n, hlo_term_kind kind, const char *fault) {
+/* Returns why a leaf is not allowed in this place, or NULL if it is allowed. */
+static const char *leaf_fault(const node *n, term_mode m) {
+    const bool pattern = m == PATTERN, argument = m == ARGUMENT;
+    switch (n->kind) {
+    case NODE_ANY: return pattern ? NULL : "'_' is allowed only in a pattern";
+    case NODE_NONE: return pattern ? "'none' is not allowed in a pattern" : NULL;
+    case NODE_REST: return "'...' is allowed only among the operands of an opcode";
+    case NODE_NUMBER: return argument ? NULL : "a number is allowed only as an argument";
+    case NODE_WORD: return argument ? NULL : "a word is allowed only as an argument";
+    default: return NULL;
+    }
+}
+
+static uint32_t lower_leaf(rules_parser *p, const node *n, hlo_term_kind kind, term_mode m) {
+    const char *fault = leaf_fault(n, m);
     if (fault) rules_fault(p, n->where, "%s", fault);
     uint32_t index = rules_new_term(p, kind);
     rules_term_at(p, index)->number = n->number;
@@ -498,26 +512,12 @@ static uint32_t rules_lower(rules_parser *p, const let_frame *f, const node *n, 
     uint32_t index = 0;
     bool pattern = m == PATTERN;
     switch (n->kind) {
-    case NODE_ANY:
-        index = lower_leaf(p, n, HLO_TERM_ANY, pattern ? NULL : "'_' is allowed only in a pattern");
-        break;
-    case NODE_NONE:
-        index =
-            lower_leaf(p, n, HLO_TERM_NONE, pattern ? "'none' is not allowed in a pattern" : NULL);
-        break;
-    case NODE_REST:
-        index = lower_leaf(p, n, HLO_TERM_NONE,
-                           "'...' is allowed only among the operands of an opcode");
-        break;
-    case NODE_NUMBER:
-        index = lower_leaf(p, n, HLO_TERM_NUMBER,
-                           m == ARGUMENT ? NULL : "a number is allowed only as an argument");
-        break;
-    case NODE_WORD:
-        index = lower_leaf(p, n, HLO_TERM_WORD,
-                           m == ARGUMENT ? NULL : "a word is allowed only as an argument");
-        break;
-    case NODE_CONSTANT: index = lower_leaf(p, n, HLO_TERM_CONSTANT, NULL); break;
+    case NODE_ANY: index = lower_leaf(p, n, HLO_TERM_ANY, m); break;
+    case NODE_NONE: index = lower_leaf(p, n, HLO_TERM_NONE, m); break;
+    case NODE_REST: index = lower_leaf(p, n, HLO_TERM_NONE, m); break;
+    case NODE_NUMBER: index = lower_leaf(p, n, HLO_TERM_NUMBER, m); break;
+    case NODE_WORD: index = lower_leaf(p, n, HLO_TERM_WORD, m); break;
+    case NODE_CONSTANT: index = lower_leaf(p, n, HLO_TERM_CONSTANT, m); break;
     case NODE_VAR: index = lower_var(p, f, n, m); break;
     case NODE_RESULT: index = lower_result(p, f, n, m); break;
     case NODE_APPLY: index = lower_apply(p, f, n, m); break;
