@@ -7,10 +7,10 @@
  * A run reads one buffer for each input of the plan, and creates one buffer for each output. If a
  * program uses outputs as inputs of the next run, nothing is copied.
  *
- * A donated input transfers its memory to an output. If the input is not read after the output is
- * written, the output is computed in place; otherwise, a later output of the plan reuses the
- * memory. Inputs are donated according to the `input_output_alias` of the module and
- * hlo_plan_options.donations.
+ * A donated input transfers its memory to an output. If no step reads the input after the output is
+ * written, the output is computed in place. Otherwise, the memory is released after the run, and
+ * outputs of later runs reuse it. Inputs are donated according to the `input_output_alias` of the
+ * module and hlo_plan_options.donations.
  *
  * A buffer belongs to a device, not to the plan for which it was created. It may be an input of any
  * plan for this device, and may outlive the plan. Only one thread at a time may use a plan and the

@@ -127,7 +127,8 @@ size_t hlo_instruction_use_count(const hlo_instruction *instruction);
  * calls, body and condition. */
 size_t hlo_instruction_called_count(const hlo_instruction *instruction);
 
-/* Returns a called computation. `index` counts in the order of the attributes. */
+/* Returns a called computation. The called computations are in the order of the attributes that
+ * name them (hlo_instruction_attribute_name()). */
 hlo_computation *hlo_instruction_called(const hlo_instruction *instruction, size_t index);
 
 /* Returns the number of a parameter, or -1 if the instruction is not a parameter. */

@@ -153,8 +153,9 @@ typedef struct hlo_plan hlo_plan;
 
 /* The accumulation of matmuls of fp8 values on the cpu backend (docs/numerics.md). */
 typedef enum hlo_accumulate {
-    HLO_ACCUMULATE_F32,   /* In f32. */
-    HLO_ACCUMULATE_HOPPER /* With 13 fraction bits, like the tensor cores of Ada and Hopper. */
+    HLO_ACCUMULATE_F32,   /* Accumulation in f32. */
+    HLO_ACCUMULATE_HOPPER /* Accumulation with 13 fraction bits, like the tensor cores of Ada and
+                             Hopper. */
 } hlo_accumulate;
 
 /* The progress of a run. */
@@ -183,10 +184,10 @@ typedef struct hlo_plan_options {
 
     /* The number of simulated devices, which execute collectives. It must equal the number of
      * replicas times the number of partitions in the module header. If it is greater than 1, each
-     * device uses a thread. The inputs of a run are those of all devices, in the order of the
-     * devices, or those of one device for all of them. The outputs are those of all devices. The
-     * names of `values` are NAME@DEVICE. `profile` and hlo_progress apply to device 0. Default: 1.
-     */
+     * device uses a thread. A run accepts the inputs of all devices, in the order of the devices,
+     * or the inputs of one device, which all devices then use. It returns the outputs of all
+     * devices. The names of `values` are NAME@DEVICE. `profile` and hlo_progress apply to device 0.
+     * Default: 1. */
     uint32_t devices;
     /* The accumulation of FP8 calls. If `bounds` is set, the bounds also apply to executions with
      * this accumulation, including those in which a call replaces a dot. Default:
@@ -285,8 +286,8 @@ static inline void hlo_plan_options_init(hlo_plan_options *options) {
  * allocated. */
 hlo_status hlo_backend_print(const char *backend, const hlo_diag_sink *sink, FILE *out);
 
-/* Creates a plan for the entry computation of `module`. It performs all allocations and lookups
- * that runs need. The module is verified first, unless it was verified before. It must outlive the
+/* Creates a plan for the entry computation of `module`. All allocations and lookups that runs need
+ * happen here. The module is verified first, unless it was verified before. It must outlive the
  * plan, and must not be changed. `options` may be NULL, which selects the defaults.
  *
  * On success, the caller owns *out_plan and must free it with hlo_plan_free().
