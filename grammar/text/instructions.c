@@ -209,7 +209,7 @@ static void check_frame(hlo_text *text, hlo_frame *frame) {
             if (frame->op == HLO_OP_BROADCAST && frame->shape->rank) {
                 char read[128];
                 hlo_shape_format(frame->shape, false, read, sizeof read);
-                hlo_text_defer_error(text, frame->op_at, "%s; %s is read", why, read);
+                hlo_text_defer_error(text, frame->op_at, "%s; it is read as %s", why, read);
             }
         }
     }

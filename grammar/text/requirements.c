@@ -39,9 +39,10 @@ static void require_branches(hlo_text *text, hlo_frame *frame) {
         reject(text, frame, "operand 0 must be pred[] or s32[]");
     } else if (selector->type == HLO_TYPE_PRED) {
         if (!taken || !other || branches)
-            reject(text, frame, "a pred[] operand selects true_computation= or false_computation=");
+            reject(text, frame,
+                   "a pred[] operand requires true_computation= and false_computation=");
     } else if (!branches || taken || other) {
-        reject(text, frame, "an s32[] operand selects one of branch_computations=");
+        reject(text, frame, "an s32[] operand requires branch_computations=");
     } else {
         count = branches->u.comps->count;
     }
@@ -245,5 +246,6 @@ void hlo_text_make_shape(hlo_text *text, hlo_frame *frame) {
     char made[128], says[128];
     hlo_shape_format(frame->shape, false, made, sizeof made);
     hlo_shape_format(given, false, says, sizeof says);
-    hlo_text_defer_error(text, frame->op_at, "the result is %s, not %s", made, says);
+    hlo_text_defer_error(text, frame->op_at,
+                         "the inferred shape is %s, but the declared shape is %s", made, says);
 }
