@@ -9,8 +9,6 @@
 #include "ir/ir.h"
 #include "ir/text/printer.h"
 
-/* --------------------------------------------------------------------------------- computations */
-
 hlo_computation *hlo_module_first_computation(const hlo_module *module) {
     return module->first;
 }
@@ -70,8 +68,6 @@ hlo_instruction *hlo_computation_find(const hlo_computation *computation, const 
         if (strcmp(instr->name, name) == 0) return instr;
     return NULL;
 }
-
-/* --------------------------------------------------------------------------------- instructions */
 
 const char *hlo_instruction_name(const hlo_instruction *instruction) {
     return instruction->name;
@@ -159,8 +155,6 @@ const void *hlo_instruction_constant(const hlo_instruction *instruction, size_t 
     return literal->data;
 }
 
-/* ----------------------------------------------------------------------------------- attributes */
-
 size_t hlo_instruction_attribute_count(const hlo_instruction *instruction) {
     return instruction->attr_count;
 }
@@ -222,8 +216,6 @@ const char *hlo_instruction_op_name(const hlo_instruction *instruction) {
 const char *hlo_instruction_source(const hlo_instruction *instruction, int64_t *out_line) {
     return hlo_instr_source(instruction, out_line);
 }
-
-/* --------------------------------------------------------------------------------------- shapes */
 
 const char *hlo_shape_type(const hlo_shape *shape) {
     return hlo_types[shape->type].name;

@@ -6,6 +6,14 @@
 #include <string.h>
 #include <sys/mman.h>
 
+/* AddressSanitizer reports accesses between the allocations of an arena, and after their release.
+ */
+#ifdef HLO_ARENA_FILL
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(memory, size) ((void)0)
+#endif
+
 typedef struct block block;
 struct block {
     block *older;
@@ -31,6 +39,11 @@ struct hlo_arena {
  * of large pages are faster to allocate and to traverse. */
 enum { ALIGN = 8, SHARE = 16, FIRST_BLOCK = 16 << 10, FIRST_PIECE = 1 << 10, FIRST_CAPACITY = 16 };
 enum { LARGE_PAGE = 2 << 20 };
+#ifdef HLO_ARENA_FILL
+enum { GAP = 2 * ALIGN }; /* after each allocation, inaccessible */
+#else
+enum { GAP = 0 };
+#endif
 
 hlo_arena *hlo_arena_new(jmp_buf *recover) {
     hlo_arena *arena = calloc(1, sizeof *arena);
@@ -95,15 +108,15 @@ void *hlo_memory_new(size_t size) {
     return memory;
 }
 
-void *hlo_arena_alloc(hlo_arena *arena, size_t size) {
-    if (size > SIZE_MAX / 2) hlo_arena_exhausted(arena);
-    size = (size + ALIGN - 1) / ALIGN * ALIGN;
+void *hlo_arena_alloc(hlo_arena *arena, size_t exact) {
+    if (exact > SIZE_MAX / 2) hlo_arena_exhausted(arena);
+    const size_t size = (exact + ALIGN - 1) / ALIGN * ALIGN;
     if (arena->limit && (size > arena->limit || arena->total > arena->limit - size))
         hlo_arena_exhausted(arena);
     block *b = arena->newest;
-    if (!b || b->size - b->used < size) {
+    if (!b || b->size - b->used < size + GAP) {
         block **spare = &arena->spare;
-        while (*spare && (*spare)->size < size) spare = &(*spare)->older;
+        while (*spare && (*spare)->size < size + GAP) spare = &(*spare)->older;
         b = *spare;
         if (b) {
             *spare = b->older;
@@ -111,22 +124,24 @@ void *hlo_arena_alloc(hlo_arena *arena, size_t size) {
             size_t capacity =
                 arena->total / SHARE > FIRST_BLOCK ? arena->total / SHARE : FIRST_BLOCK;
             if (capacity < size) capacity = size;
-            capacity += sizeof *b;
+            capacity += sizeof *b + GAP;
             if (capacity > LARGE_PAGE / 2)
                 capacity = (capacity + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE;
             b = hlo_memory_new(capacity);
             if (!b) hlo_arena_exhausted(arena);
             b->size = capacity - sizeof *b;
+            ASAN_POISON_MEMORY_REGION(b->data, b->size);
         }
         b->older = arena->newest;
         b->used = 0;
         arena->newest = b;
     }
     void *memory = (char *)b->data + b->used;
-    b->used += size;
+    b->used += size + GAP;
     arena->total += size;
 #ifdef HLO_ARENA_FILL
-    memset(memory, HLO_ARENA_FILL, size);
+    ASAN_UNPOISON_MEMORY_REGION(memory, exact);
+    memset(memory, HLO_ARENA_FILL, exact);
 #endif
     return memory;
 }
@@ -206,7 +221,12 @@ void hlo_arena_release(hlo_arena *arena, hlo_arena_mark mark) {
         arena->newest = b->older;
         b->older = arena->spare;
         arena->spare = b;
+        ASAN_POISON_MEMORY_REGION(b->data, b->size);
     }
-    if (arena->newest) arena->newest->used = mark.used;
+    block *b = arena->newest;
+    if (b) {
+        b->used = mark.used;
+        ASAN_POISON_MEMORY_REGION((char *)b->data + b->used, b->size - b->used);
+    }
     arena->total = mark.total;
 }

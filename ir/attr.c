@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of attributes; attribute values as memory, and equality of values. */
+/* Lists of attributes; attribute values as memory, and equality of values; defaults; metadata. */
 #include <string.h>
 
+#include "ir/intern.h"
 #include "ir/ir.h"
 
 const hlo_attr *hlo_attrs_find(const hlo_attr *attrs, uint32_t count, hlo_attr_id id) {
     for (uint32_t i = 0; i < count; i++)
         if (attrs[i].id == id) return &attrs[i];
     return NULL;
-}
-
-const char *hlo_attrs_str(const hlo_attrs *attrs, hlo_attr_id id) {
-    const hlo_attr *attr = hlo_attrs_find(attrs->v, attrs->count, id);
-    return attr ? attr->u.str : NULL;
 }
 
 int hlo_compare_ints(const void *a, const void *b) {
@@ -111,4 +107,105 @@ bool hlo_dim_labels_read(const char *text, uint32_t rank, int64_t *out_dims) {
     if (rest && strncmp(rest, "->", 2) == 0)
         rest = dim_labels(rest + 2, "bf", rank, out_dims + 2 * (size_t)rank);
     return rest && !*rest;
+}
+
+/* ------------------------------------------ default values, which are equivalent to absent ones */
+
+static const struct {
+    bool any;
+    int8_t number;
+    const char *text;
+} defaults[HLO_ATTR_COUNT] = {
+#define HLO_ATTR_DEFAULT(attr, number, text) [HLO_ATTR_##attr] = {true, number, text},
+#include "ir/table/attr_default.def"
+#undef HLO_ATTR_DEFAULT
+};
+
+const char *hlo_compare_default_type(const hlo_shape *operand) {
+    switch ((hlo_type_class)hlo_types[operand->type].class) {
+    case HLO_CLASS_SIGNED: return "SIGNED";
+    case HLO_CLASS_FLOAT:
+    case HLO_CLASS_COMPLEX: return "FLOAT";
+    default: return "UNSIGNED";
+    }
+}
+
+bool hlo_attr_is_default(const hlo_attr *attr, hlo_op op, const hlo_shape *operand) {
+    hlo_attr_kind kind = hlo_attrs_info[attr->id].kind;
+    if (attr->id == HLO_ATTR_TYPE && op == HLO_OP_COMPARE)
+        return operand && strcmp(attr->u.str, hlo_compare_default_type(operand)) == 0;
+    if (attr->id == HLO_ATTR_ALGORITHM && op == HLO_OP_DOT)
+        return strcmp(attr->u.str, "unset") == 0;
+    if (attr->id == HLO_ATTR_WINDOW && op == HLO_OP_CUSTOM_CALL) return false;
+    if (attr->id == HLO_ATTR_MODE || /* both are parsed and dropped */
+        (attr->id == HLO_ATTR_DIMENSIONS && op == HLO_OP_RAGGED_ALL_TO_ALL))
+        return true;
+    if (kind == HLO_KIND_FORM || kind == HLO_KIND_ALIASES)
+        return hlo_intern_length(hlo_attr_text(attr)) == 0;
+    if (!defaults[attr->id].any) return false;
+    switch (kind) {
+    case HLO_KIND_INT:
+    case HLO_KIND_BOOL: return attr->u.i == defaults[attr->id].number;
+    case HLO_KIND_WORD:
+    case HLO_KIND_STRING: return strcmp(attr->u.str, defaults[attr->id].text) == 0;
+    case HLO_KIND_INTS: return attr->u.ints->count == 0;
+    case HLO_KIND_COMPUTATIONS: return attr->u.comps->count == 0;
+    case HLO_KIND_ATTRS: return attr->u.attrs->count == 0;
+    default: return false;
+    }
+}
+
+/* ---------------------------------------------------------------- metadata and source locations */
+
+/* Returns row `number` of a table, counted from 1; NULL if out of range. */
+#define ROW(rows, count, number)                                                                   \
+    ((number) >= 1 && (number) <= (int64_t)(count) ? &(rows)[(number)-1] : NULL)
+
+const hlo_attr *hlo_instr_metadata(const hlo_instr *instr, hlo_attr_id id) {
+    const hlo_attr *metadata = hlo_instr_attr(instr, HLO_ATTR_METADATA);
+    return metadata ? hlo_attrs_find(metadata->u.attrs->v, metadata->u.attrs->count, id) : NULL;
+}
+
+const char *hlo_instr_op_name(const hlo_instr *instr) {
+    const hlo_attr *name = hlo_instr_metadata(instr, HLO_ATTR_OP_NAME);
+    return name ? name->u.str : NULL;
+}
+
+const hlo_stack_frame *hlo_tables_frame(const hlo_tables *tables, int64_t frame) {
+    return ROW(tables->frames, tables->frame_count, frame);
+}
+
+const hlo_file_location *hlo_frame_location(const hlo_tables *tables, int64_t frame) {
+    const hlo_stack_frame *at = hlo_tables_frame(tables, frame);
+    return at ? ROW(tables->locations, tables->location_count, at->file_location) : NULL;
+}
+
+const char *hlo_frame_file(const hlo_tables *tables, int64_t frame) {
+    const hlo_file_location *at = hlo_frame_location(tables, frame);
+    const char **file = at ? ROW(tables->files, tables->file_count, at->file_name) : NULL;
+    return file ? *file : NULL;
+}
+
+int64_t hlo_frame_parent(const hlo_tables *tables, int64_t frame) {
+    return hlo_tables_frame(tables, frame)->parent - 1;
+}
+
+const char *hlo_instr_source(const hlo_instr *instr, int64_t *out_line) {
+    const hlo_tables *tables = &instr->parent->module->tables;
+    const hlo_attr *id = hlo_instr_metadata(instr, HLO_ATTR_STACK_FRAME_ID);
+    const hlo_attr *file = hlo_instr_metadata(instr, HLO_ATTR_SOURCE_FILE);
+    const hlo_attr *line = hlo_instr_metadata(instr, HLO_ATTR_SOURCE_LINE);
+    int64_t frame = id ? id->u.i : 0;
+    /* Frames in the text may form a cycle. */
+    for (uint32_t left = tables->frame_count; left && hlo_tables_frame(tables, frame); left--) {
+        const char *found = hlo_frame_file(tables, frame);
+        if (found) {
+            const int64_t at = hlo_frame_location(tables, frame)->line;
+            *out_line = at > 0 ? at : 0;
+            return found;
+        }
+        frame = hlo_frame_parent(tables, frame);
+    }
+    *out_line = file && line && line->u.i > 0 ? line->u.i : 0;
+    return file ? file->u.str : NULL;
 }

@@ -2,10 +2,7 @@
 /* Reads groups of devices from attribute values. */
 #include "ir/device_list.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-#include "ir/intern.h"
 
 bool hlo_value_take(const char **at, const char *mark) {
     size_t size = strlen(mark);
@@ -56,6 +53,13 @@ const char *hlo_value_entry(hlo_arena *arena, const char *entries, const char *n
             return copy;
         }
     return NULL;
+}
+
+int64_t hlo_dims_product(const int64_t *factors, size_t count) {
+    int64_t all = 1;
+    for (size_t i = 0; i < count; i++)
+        if (factors[i] < 1 || __builtin_mul_overflow(all, factors[i], &all)) return -1;
+    return all;
 }
 
 /* Multiplies; -1 if a factor is negative or the product overflows. */

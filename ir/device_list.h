@@ -108,4 +108,7 @@ const hlo_sharding *hlo_instr_sharding(const hlo_instr *instr);
 /* True if the sharding, one of its tuple elements, or one of its parts is of that kind. */
 bool hlo_sharding_has(const hlo_sharding *sharding, hlo_sharding_kind kind);
 
+/* Returns the product; -1 if a factor is less than 1 or the product overflows. */
+int64_t hlo_dims_product(const int64_t *factors, size_t count);
+
 #endif

@@ -414,6 +414,20 @@ extern const char hlo_main_thread[];
 bool hlo_computation_set_thread(hlo_computation *comp, const char *interned);
 const char *hlo_computation_thread(const hlo_computation *comp);
 
+/* True for async-start, async-update and async-done, which form a chain: a start, any number of
+ * updates, a done. */
+bool hlo_op_is_async(hlo_op op);
+/* Returns the async-start of the chain of `instr`, or NULL. */
+const hlo_instr *hlo_async_start(const hlo_instr *instr);
+/* Returns the instruction that `comp` wraps: the only one other than its parameters, which are its
+ * operands in order, without attributes beyond those of its opcode. NULL: `comp` has another form.
+ * In text, such an async-start is `negate-start(...)`, and the computation is omitted. */
+const hlo_instr *hlo_async_wrapped(const hlo_computation *comp);
+/* True if the computation that a start calls can be rebuilt from the start: it wraps one
+ * instruction, which has all of the start's operands and returns the shape in the start's result,
+ * and whose opcode has no separate start opcode (all-gather has one). */
+bool hlo_async_tells(const hlo_instr *start, const hlo_computation *called);
+
 /* Filter of present attributes, hlo_instr.attr_bits: a clear bit proves without a search that an
  * attribute is absent. Several attributes share a bit; the last bit is set by attributes that name
  * computations. */
@@ -423,7 +437,6 @@ static inline uint32_t hlo_attr_bit(hlo_attr_id id) {
 }
 /* Finds an attribute in a list; NULL if not found. */
 const hlo_attr *hlo_attrs_find(const hlo_attr *attrs, uint32_t count, hlo_attr_id id);
-const char *hlo_attrs_str(const hlo_attrs *attrs, hlo_attr_id id); /* finds its string */
 /* Returns the attribute; NULL if absent. */
 static inline const hlo_attr *hlo_instr_attr(const hlo_instr *instr, hlo_attr_id id) {
     return instr->attr_bits & hlo_attr_bit(id) ? hlo_attrs_find(instr->attrs, instr->attr_count, id)
@@ -457,6 +470,8 @@ void hlo_instr_visit_called(const hlo_instr *instr,
 /* Visits a computation by setting its element of `marks`, a bool[] by computation id. */
 void hlo_mark_called(void *marks, hlo_computation *called);
 
+/* Create a list; `values` NULL: its elements are not set. */
+hlo_ints *hlo_ints_in(hlo_arena *arena, uint32_t count, const int64_t *values);
 hlo_ints *hlo_ints_new(hlo_module *module, uint32_t count, const int64_t *values);
 bool hlo_ints_contain(const hlo_ints *ints, int64_t value);
 int hlo_compare_ints(const void *a, const void *b);        /* for qsort(): int64_t, ascending */

@@ -61,9 +61,6 @@ hlo_scale_mode hlo_block_dot_mode(const hlo_block_dot *dot, const char **why);
 /* Returns the reason why an instruction of block-scaled notation cannot be read (static). NULL: it
  * can be read, or it is not block-scaled notation. */
 const char *hlo_block_fault(const hlo_instr *instr);
-/* Returns hlo_block_fault() of a custom call whose arrays have fixed sizes and elements. NULL for
- * other calls and for the opcode, which may be valid although they cannot be read. */
-const char *hlo_block_wrong(const hlo_instr *instr);
 
 /* True if the module contains block-scaled notation. */
 bool hlo_block_any(const hlo_module *module);

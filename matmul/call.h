@@ -162,7 +162,6 @@ int hlo_matmul_amax_index(const hlo_matmul *matmul);
 hlo_epilogue hlo_epilogue_add(hlo_epilogue epilogue, hlo_epilogue what);
 /* Finds an epilogue by name; HLO_EPILOGUE_COUNT: not found. */
 hlo_epilogue hlo_epilogue_find(const char *name);
-const char *hlo_epilogue_name(hlo_epilogue epilogue);
 /* A row of epilogue.def. */
 typedef struct hlo_epilogue_info {
     const char *name;

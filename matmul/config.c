@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See config.h. */
 #include "matmul/config.h"
 
 #include <ctype.h>
@@ -146,28 +145,20 @@ static const char *read_MODE(const json_t *json, hlo_scale_mode *out_mode) {
     return *out_mode == HLO_SCALE_MODE_COUNT ? "unknown scale mode" : NULL;
 }
 
-/* Returns the error about an unknown epilogue, with the closest known one. */
-static const char *no_epilogue(const char *word) {
-    static const struct {
-        const char *name, *why;
-    } near[] = {
-#define HLO_EPILOGUE(id, bias, activation, aux) {#id, "unknown epilogue; did you mean '" #id "'?"},
+static const char *read_EPILOGUE(const json_t *json, hlo_epilogue *out_epilogue) {
+    static const char *const unknown[] = {
+#define HLO_EPILOGUE(id, bias, activation, aux) "unknown epilogue; did you mean '" #id "'?",
 #include "matmul/table/epilogue.def"
 #undef HLO_EPILOGUE
     };
-    hlo_suggestion s = hlo_suggest(word);
-    for (size_t i = 0; i < sizeof near / sizeof *near; i++) hlo_suggest_offer(&s, near[i].name);
-    for (size_t i = 0; i < sizeof near / sizeof *near; i++)
-        if (s.best == near[i].name) return near[i].why;
-    return "unknown epilogue";
-}
-
-static const char *read_EPILOGUE(const json_t *json, hlo_epilogue *out_epilogue) {
     *out_epilogue = HLO_EPILOGUE_DEFAULT;
     if (!json) return NULL;
     if (!json_is_string(json)) return "epilogue is not a string";
     *out_epilogue = hlo_epilogue_find(json_string_value(json));
-    return *out_epilogue == HLO_EPILOGUE_COUNT ? no_epilogue(json_string_value(json)) : NULL;
+    if (*out_epilogue != HLO_EPILOGUE_COUNT) return NULL;
+    hlo_suggestion s = hlo_suggest(json_string_value(json));
+    for (int i = 0; i < HLO_EPILOGUE_COUNT; i++) hlo_suggest_offer(&s, hlo_epilogues[i].name);
+    return s.best ? unknown[hlo_epilogue_find(s.best)] : "unknown epilogue";
 }
 
 static const char *read_FLAG(const json_t *json, bool *out_flag) {
@@ -320,7 +311,7 @@ char *hlo_config_format(hlo_arena *arena, const hlo_matmul *matmul, hlo_scale_fo
     hlo_arena_format(arena, "[%s]", format_words(arena, matmul->member, "\""))
 #define FORMAT_ALGORITHM(member)                                                                   \
     hlo_arena_format(arena, "\"ALG_%s\"", matmul->member ? upper(arena, matmul->member) : "UNSET")
-#define FORMAT_EPILOGUE(member) format_word(arena, hlo_epilogue_name(matmul->member))
+#define FORMAT_EPILOGUE(member) format_word(arena, hlo_epilogues[matmul->member].name)
 #define FORMAT_FLAG(member) (matmul->member ? "true" : "false")
 #define FORMAT_MODE(member)                                                                        \
     (scalars ? NULL : format_word(arena, hlo_scale_modes[matmul->member].name))

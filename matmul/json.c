@@ -200,15 +200,6 @@ static char *read_quoted(const char **at) {
     return NULL;
 }
 
-/* Skips the type after a number, `: f64`; false if a `:` has no type after it. */
-static bool take_type(const char **at) {
-    if (!take(at, ":")) return true;
-    *at = after_space(*at);
-    size_t length = name_length(*at);
-    *at += length;
-    return length > 0;
-}
-
 /* Reads an integer of at most 18 digits, which fits in 64 bits. errno cannot detect overflow,
  * because hlo_json_starved() uses it. */
 static json_t *read_integer(const char **at) {
@@ -270,7 +261,14 @@ static json_t *read_value(const char **at) {
         } else {
             number = read_integer(at);
         }
-        if (number && take_type(at)) return number;
+        /* `: f64`, the type after a number */
+        size_t type = 1;
+        if (number && take(at, ":")) {
+            *at = after_space(*at);
+            type = name_length(*at);
+            *at += type;
+        }
+        if (number && type) return number;
         json_decref(number);
         return NULL;
     }
@@ -280,22 +278,15 @@ static json_t *read_value(const char **at) {
     return string;
 }
 
-/* Reads a key, a name or a quoted string. The caller frees it. */
-static char *read_key(const char **at) {
-    *at = after_space(*at);
-    if (**at == '"') return read_quoted(at);
-    size_t length = name_length(*at);
-    char *name = length ? strndup(*at, length) : NULL;
-    *at += length;
-    return name;
-}
-
 static const char no_dictionary[] =
     "backend_config is not a dictionary of strings, flags, numbers and arrays of integers";
 
 /* Reads `key = value`. Returns NULL, or the error. */
 static const char *read_entry(const char **at, json_t *into) {
-    char *key = read_key(at);
+    *at = after_space(*at);
+    const size_t length = name_length(*at); /* 0: the key is quoted */
+    char *key = **at == '"' ? read_quoted(at) : length ? strndup(*at, length) : NULL;
+    *at += length;
     const char *fault = NULL;
     if (!key || !take(at, "="))
         fault = no_dictionary;

@@ -38,9 +38,9 @@ static int64_t minor_dimension(const hlo_shape *shape, uint32_t batch) {
 
 static side side_facts(const hlo_shape *shape, const hlo_ints *batch, const hlo_ints *contracting,
                        hlo_scale_mode mode) {
-    const bool fp8 = shape->type == HLO_TYPE_F8E4M3FN || shape->type == HLO_TYPE_F8E5M2;
     return (side){
-        .fp8 = mode == HLO_SCALE_VEC16 ? shape->type == HLO_TYPE_F4E2M1FN : fp8,
+        .fp8 = mode == HLO_SCALE_VEC16 ? shape->type == HLO_TYPE_F4E2M1FN
+                                       : hlo_type_is_fp8_operand(shape->type),
         .e5m2 = shape->type == HLO_TYPE_F8E5M2,
         .contracting = contracting->count,
         .free = shape->rank - batch->count - contracting->count,
@@ -88,16 +88,6 @@ static double padded(int64_t size, int64_t to) {
     return (double)((size - 1) / to + 1) * (double)to;
 }
 
-/* True if an array has 2^62 bytes or more after padding, or nearly so. A shape has fewer than
- * 2^63. */
-static bool is_huge(const hlo_matmul *m, hlo_matmul_sizes size) {
-    const int64_t each = hlo_matmul_alignment(m, false);
-    const double rows = padded(size.m, each), columns = padded(size.n, each),
-                 k = padded(size.k, hlo_matmul_alignment(m, true));
-    const double most = fmax(4 * rows * columns, fmax(rows, columns) * k);
-    return (double)size.batch * most >= 0x1p62;
-}
-
 static bool is_batch(const hlo_matmul *m, int64_t result_dim) {
     return result_dim >= 0 && result_dim < (int64_t)m->a_batch->count;
 }
@@ -121,7 +111,12 @@ static facts find_facts(const hlo_matmul *m, const hlo_target *target, int cuda,
     hlo_matmul_sizes size = hlo_matmul_extents(m);
     f.batch = size.batch;
     f.empty = size.batch == 0 || size.m == 0 || size.n == 0 || size.k == 0;
-    f.huge = !f.empty && is_huge(m, size);
+    /* An array has 2^62 bytes or more after padding, or nearly so. A shape has fewer than 2^63. */
+    const int64_t each = hlo_matmul_alignment(m, false);
+    const double rows = padded(size.m, each), columns = padded(size.n, each),
+                 k = padded(size.k, hlo_matmul_alignment(m, true));
+    const double most = fmax(4 * rows * columns, fmax(rows, columns) * k);
+    f.huge = !f.empty && (double)size.batch * most >= 0x1p62;
     f.types_known = types_known(m, f.a.e5m2 != f.b.e5m2);
     int64_t minor = minor_dimension(m->d, m->a_batch->count);
     f.batch_minor = is_batch(m, minor) ||
@@ -159,18 +154,13 @@ int64_t hlo_matmul_alignment(const hlo_matmul *matmul, bool contracting) {
     return tiled && contracting ? TILED_K : HLO_MATMUL_ALIGNMENT;
 }
 
-/* True if the operand has the layout of a row-major transpose: batch dimensions first. */
-static bool lies_plainly(const hlo_shape *shape, const hlo_ints *batch) {
-    for (uint32_t i = 0; i < batch->count; i++)
-        if (batch->v[i] != i) return false;
-    return hlo_shape_is_row_major(shape);
-}
-
 bool hlo_matmul_layout_ok(const hlo_matmul *matmul, const hlo_target *target, bool b) {
     const hlo_shape *shape = b ? matmul->b->shape : matmul->a->shape;
     const hlo_ints *batch = b ? matmul->b_batch : matmul->a_batch;
     const hlo_ints *contracting = b ? matmul->b_contracting : matmul->a_contracting;
-    if (batch->count > 1 && !lies_plainly(shape, batch)) return false;
+    /* Several batch dimensions are first, as in a row-major transpose. */
+    for (uint32_t i = 0; i < batch->count && batch->count > 1; i++)
+        if (batch->v[i] != i || !hlo_shape_is_row_major(shape)) return false;
     if (target->tn_only || hlo_matmul_is_tiled(matmul))
         return hlo_shape_is_row_major(shape) && hlo_ints_contain(contracting, shape->rank - 1);
     int64_t minor = shape->layout ? shape->layout->minor_to_major[0] : shape->rank - 1;

@@ -137,8 +137,6 @@ hlo_fusion_maker hlo_fusion_made_by(const hlo_instr *fusion) {
     return maker;
 }
 
-/* --------------------------------------------------------------------------------------- counts */
-
 static double elements(const hlo_shape *shape) {
     const int64_t count = hlo_shape_is_array(shape) ? hlo_shape_count(shape) : 0;
     return count < 0 ? 0 : (double)count;

@@ -35,10 +35,6 @@ hlo_epilogue hlo_epilogue_find(const char *name) {
     return HLO_EPILOGUE_COUNT;
 }
 
-const char *hlo_epilogue_name(hlo_epilogue epilogue) {
-    return hlo_epilogues[epilogue].name;
-}
-
 hlo_epilogue hlo_epilogue_add(hlo_epilogue epilogue, hlo_epilogue what) {
     const hlo_epilogue_info *a = &hlo_epilogues[epilogue], *b = &hlo_epilogues[what];
     if ((a->activation && (b->bias || b->activation)) || (a->bias && b->bias))

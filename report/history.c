@@ -16,16 +16,11 @@
 #include "matmul/json.h"
 #include "report/format.h"
 
-/* A verdict of a stage. Entries with the same op_name and source line are adjacent, in text order.
- */
-typedef struct entry {
-    const hlo_verdict *verdict;
-    size_t place; /* index in the report of the stage */
-} entry;
-
 typedef struct stage_verdicts {
     hlo_report *report;
-    entry *entries; /* sorted by key, then place */
+    /* By key, then by place in the report. Those with the same op_name and source line are
+     * adjacent, in text order. */
+    writer_ranked *entries;
     size_t count;
 } stage_verdicts;
 
@@ -50,7 +45,7 @@ static int by_key(const hlo_verdict *a, const hlo_verdict *b) {
 }
 
 static int by_key_and_place(const void *a, const void *b) {
-    const entry *x = a, *y = b;
+    const writer_ranked *x = a, *y = b;
     int order = by_key(x->verdict, y->verdict);
     if (order) return order;
     return x->place < y->place ? -1 : x->place > y->place;
@@ -66,16 +61,10 @@ static void emit_error(void *sink, const hlo_diag *diag) {
 
 /* The entries of one key at one stage. */
 typedef struct group {
-    const entry *entries;
-    size_t stage, count;
+    writer_ranked first; /* first, for by_key_and_place(): the first of `entries`, and the stage */
+    const writer_ranked *entries;
+    size_t count;
 } group;
-
-static int by_key_and_stage(const void *a, const void *b) {
-    const group *x = a, *y = b;
-    int order = by_key(x->entries->verdict, y->entries->verdict);
-    if (order) return order;
-    return x->stage < y->stage ? -1 : x->stage > y->stage;
-}
 
 /* Returns the groups of all stages, sorted by key, then stage. `most` is an upper bound on their
  * number. */
@@ -83,14 +72,14 @@ static group *find_groups(const hlo_history *h, size_t most, size_t *out_count) 
     group *groups = hlo_arena_array(h->arena, most, sizeof *groups);
     size_t count = 0;
     for (size_t k = 0; k < h->stage_count; k++) {
-        const entry *at = h->stages[k].entries, *end = at + h->stages[k].count;
+        const writer_ranked *at = h->stages[k].entries, *end = at + h->stages[k].count;
         for (; at < end; at += groups[count++].count) {
             size_t alike = 1; /* leading entries that have the key of the first one */
             while (at + alike < end && by_key(at->verdict, at[alike].verdict) == 0) alike++;
-            groups[count] = (group){at, k, alike};
+            groups[count] = (group){{at->verdict, k}, at, alike};
         }
     }
-    if (count) qsort(groups, count, sizeof *groups, by_key_and_stage);
+    if (count) qsort(groups, count, sizeof *groups, by_key_and_place);
     *out_count = count;
     return groups;
 }
@@ -125,8 +114,9 @@ static hlo_passage follow(const hlo_history *h, const hlo_dump *dump, size_t mod
     hlo_passage p = {.first = *first, .last = *first, .kept = SIZE_MAX, .lost = SIZE_MAX};
     size_t were = 0, count = 0;
     /* At the stage after the last group the matmul is gone, and stays gone. */
-    for (size_t k = at->stage; k < h->stage_count && k <= end[-1].stage + 1; k++, were = count) {
-        const group *here = at < end && at->stage == k ? at++ : NULL;
+    for (size_t k = at->first.place; k < h->stage_count && k <= end[-1].first.place + 1;
+         k++, were = count) {
+        const group *here = at < end && at->first.place == k ? at++ : NULL;
         count = here ? here->count : 0;
         const hlo_verdict *now = member < count ? here->entries[member].verdict : NULL;
         const hlo_verdict then = p.last;
@@ -189,7 +179,7 @@ static hlo_status fill(hlo_history **out_history, const hlo_dump *dump, size_t m
         stage->count = hlo_report_count(stage->report);
         stage->entries = hlo_arena_array(arena, stage->count, sizeof *stage->entries);
         for (size_t i = 0; i < stage->count; i++)
-            stage->entries[i] = (entry){hlo_report_verdict(stage->report, i), i};
+            stage->entries[i] = (writer_ranked){hlo_report_verdict(stage->report, i), i};
         if (stage->count)
             qsort(stage->entries, stage->count, sizeof *stage->entries, by_key_and_place);
     }
@@ -207,7 +197,7 @@ static hlo_status fill(hlo_history **out_history, const hlo_dump *dump, size_t m
     const group *at = find_groups(h, most, &total), *const last = at + total;
     while (at < last) {
         const group *end = at + 1;
-        while (end < last && by_key(at->entries->verdict, end->entries->verdict) == 0) end++;
+        while (end < last && by_key(at->first.verdict, end->first.verdict) == 0) end++;
         for (size_t seen = 0; at < end; at++)
             for (; seen < at->count; seen++)
                 h->passages[h->count++] = follow(h, dump, module, at, end, seen);

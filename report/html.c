@@ -12,8 +12,6 @@
 /* Numbers of matmuls, longest first, whose surroundings are drawn or listed. */
 enum { DRAWN_MOST = 50, LISTED_MOST = 200 };
 
-/* ----------------------------------------------------------------------------------------- text */
-
 static void element(FILE *out, const char *open, const char *text, const char *close) {
     fputs(open, out);
     writer_markup(out, text);
@@ -117,6 +115,10 @@ static void print_place(FILE *out, const place *p) {
     fputs("<table>", out);
     print_fact(out, "operands", v->operands);
     print_fact(out, "result", v->shape);
+    if (v->quantized) {
+        snprintf(text, sizeof text, "%s, %.2fx predicted", v->quantized, v->predicted_gain);
+        print_fact(out, "quantized here", text);
+    }
     if (v->groups) {
         snprintf(text, sizeof text, "%" PRId64, v->groups);
         print_fact(out, "groups", text);
@@ -229,7 +231,8 @@ static void print_page(const report_writer *t, const hlo_page_options *options, 
     writer_cursor at = {0};
     if (t->sum.kinds[HLO_VERDICT_LINT]) {
         fputs("<h2>Lints</h2>\n", t->out);
-        for (const hlo_verdict *v; (v = writer_next_lint(t, &at));) {
+        for (const hlo_verdict *v; (v = writer_next(t, &at));) {
+            if (v->kind != HLO_VERDICT_LINT) continue;
             fputs("<details><summary><span class=\"lint\">lint</span><span class=\"mono\">",
                   t->out);
             writer_markup(t->out, v->instr);

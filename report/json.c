@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Verdicts for machines: JSON (docs/remarks.schema.json) and SARIF 2.1.0. */
+/* Verdicts for machines: JSON (docs/remarks.schema.json), SARIF 2.1.0 and JUnit XML. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +32,12 @@ static json_t *seconds_value(double seconds) {
     return seconds > 0 ? json_real(seconds) : json_null();
 }
 
+static json_t *quantized_value(const hlo_verdict *v) {
+    if (!v->quantized) return json_null();
+    return json_pack("{s:o, s:o}", "recipe", writer_string(v->quantized), "predicted_gain",
+                     v->predicted_gain > 0 ? json_real(v->predicted_gain) : json_null());
+}
+
 hlo_status writer_document(json_t *document, FILE *out) {
     int failed = 0;
     if (document && !hlo_json_starved())
@@ -44,14 +50,15 @@ hlo_status writer_document(json_t *document, FILE *out) {
 
 hlo_status writer_json(const report_writer *t) {
     json_t *dots = json_array(), *reasons = json_object(), *lints = json_array();
-    writer_cursor at = {0}, lint_at = {0};
-    for (const hlo_verdict *v; (v = writer_next(t, &at));)
+    writer_cursor at = {0};
+    const hlo_verdict *v;
+    while ((v = writer_next(t, &at)) && v->kind != HLO_VERDICT_LINT)
         json_array_append_new(
             dots,
             json_pack(
                 "{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
                 "s:o, s:o, s:o, s:o, s:f, s:f, s:f, s:f, "
-                "s:o, s:o, s:o, s:o, s:o, s:o}",
+                "s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
                 "verdict", writer_kinds[v->kind], "operation", writer_string(v->operation),
                 "fusion", writer_string(v->fusion), "reason", writer_string(v->reason), "message",
                 writer_string(v->message), "hint", writer_string(v->hint), "input_instruction",
@@ -65,8 +72,8 @@ hlo_status writer_json(const report_writer *t) {
                 v->input_bytes, "bytes", v->bytes, "input_seconds", seconds_value(v->input_seconds),
                 "seconds", seconds_value(v->seconds), "fp8_seconds", seconds_value(v->fp8_seconds),
                 "groups", number_value(v->groups), "scale_modes", writer_string(v->scale_modes),
-                "block_size", number_value(v->block_size)));
-    for (const hlo_verdict *v; (v = writer_next_lint(t, &lint_at));)
+                "block_size", number_value(v->block_size), "quantized", quantized_value(v)));
+    for (; v; v = writer_next(t, &at))
         json_array_append_new(
             lints, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "reason",
                              writer_string(v->reason), "message", writer_string(v->message), "hint",
@@ -82,14 +89,15 @@ hlo_status writer_json(const report_writer *t) {
             json_object_set_new(reasons, hlo_reason_name((size_t)reason),
                                 json_integer((json_int_t)times));
     }
-    return writer_document(json_pack("{s:i, s:{s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:o}, s:o, s:o}",
-                                     "version", 1, "summary", "matmuls", (json_int_t)t->sum.total,
-                                     "fp8", (json_int_t)writer_fp8_count(&t->sum), "missed",
-                                     (json_int_t)t->sum.kinds[HLO_VERDICT_MISSED], "flops",
-                                     t->sum.flops, "fp8_flops", t->sum.fp8_flops, "input_seconds",
-                                     t->sum.input_seconds, "seconds", t->sum.seconds, "reasons",
-                                     reasons, "dots", dots, "lints", lints),
-                           t->out);
+    return writer_document(
+        json_pack("{s:i, s:{s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:o}, s:o, s:o}", "version", 1,
+                  "summary", "matmuls", (json_int_t)t->sum.total, "fp8",
+                  (json_int_t)(writer_fp8_count(&t->sum) - t->sum.quantized), "quantized",
+                  (json_int_t)t->sum.quantized, "missed",
+                  (json_int_t)t->sum.kinds[HLO_VERDICT_MISSED], "flops", t->sum.flops, "fp8_flops",
+                  t->sum.fp8_flops, "input_seconds", t->sum.input_seconds, "seconds",
+                  t->sum.seconds, "reasons", reasons, "dots", dots, "lints", lints),
+        t->out);
 }
 
 static json_t *sarif_place(const char *file, long line, long column) {
@@ -146,14 +154,53 @@ hlo_status writer_sarif(const report_writer *t) {
                                                hlo_reason_name((size_t)reason), "shortDescription",
                                                "text", hlo_reason_text((size_t)reason), "help",
                                                "text", hlo_reason_page((size_t)reason)));
-    writer_cursor at = {0}, lint_at = {0};
+    writer_cursor at = {0};
     for (const hlo_verdict *v; (v = writer_next(t, &at));)
         if (v->reason) json_array_append_new(results, sarif_of(v));
-    for (const hlo_verdict *v; (v = writer_next_lint(t, &lint_at));)
-        json_array_append_new(results, sarif_of(v));
     return writer_document(json_pack("{s:s, s:s, s:[{s:{s:{s:s, s:o}}, s:s, s:o}]}", "$schema",
                                      "https://json.schemastore.org/sarif-2.1.0.json", "version",
                                      "2.1.0", "runs", "tool", "driver", "name", "hlo-fp8", "rules",
                                      rules, "columnKind", "unicodeCodePoints", "results", results),
                            t->out);
+}
+
+static void writer_case(FILE *out, const hlo_verdict *v) {
+    char name[WRITER_NAME];
+    fputs("  <testcase classname=\"", out);
+    writer_markup(out, v->file);
+    fputs("\" name=\"", out);
+    writer_markup(out, v->op_name ? v->op_name : v->input_instr ? v->input_instr : v->instr);
+    fprintf(out, "\" line=\"%u\"", v->line);
+    if (!v->reason) {
+        fputs("/>\n", out);
+        return;
+    }
+    fputs(">\n    <failure type=\"", out);
+    writer_markup(out, v->reason);
+    fputs("\" message=\"", out);
+    writer_markup(out, v->message);
+    fputs("\">", out);
+    writer_markup(out, writer_name(v, name));
+    fputc(' ', out);
+    writer_markup(out, v->shape);
+    if (v->source_file) {
+        fputs(", from ", out);
+        writer_markup(out, v->source_file);
+        fprintf(out, ":%ld", v->source_line);
+    }
+    fputs("</failure>\n  </testcase>\n", out);
+}
+
+hlo_status writer_junit(const report_writer *t) {
+    size_t told = 0, failures = 0;
+    writer_cursor counted = {0}, at = {0};
+    for (const hlo_verdict *v; (v = writer_next(t, &counted)); told++)
+        failures += v->reason != NULL;
+    fprintf(t->out,
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+            "<testsuites>\n <testsuite name=\"hlo-fp8\" tests=\"%zu\" failures=\"%zu\">\n",
+            told, failures);
+    for (const hlo_verdict *v; (v = writer_next(t, &at));) writer_case(t->out, v);
+    fputs(" </testsuite>\n</testsuites>\n", t->out);
+    return HLO_OK;
 }

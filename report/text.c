@@ -95,13 +95,14 @@ static void writer_summary_line(const report_writer *t) {
     fprintf(t->out, "%zu of %zu matmuls in FP8", writer_fp8_count(&t->sum), t->sum.total);
     if (t->sum.flops > 0)
         fprintf(t->out, " (%.0f %% of FLOPs)", 100 * t->sum.fp8_flops / t->sum.flops);
+    if (t->sum.quantized)
+        fprintf(t->out, "; %zu quantized here, so the module computes other results than before",
+                t->sum.quantized);
     writer_kind(t, HLO_VERDICT_MISSED, "missed");
     writer_kind(t, HLO_VERDICT_WIDE, "wide");
     writer_kind(t, HLO_VERDICT_LINT, "lints");
     fputc('\n', t->out);
 }
-
-/* ----------------------------------------------------------------------------------------- text */
 
 /* Appends text to a list in a cell, unless the text is empty. */
 __attribute__((format(printf, 2, 3))) static void append(char *cell, const char *format, ...) {
@@ -119,6 +120,10 @@ static void fill_text(const hlo_verdict *v, cells out) {
     snprintf(out[OPERANDS], CELL, "%s", v->operands);
     append(out[OUTCOME], "%s", v->epilogue);
     if (v->reason) append(out[OUTCOME], "%s", v->reason);
+    if (v->quantized) {
+        append(out[OUTCOME], "quantized here (%s)", v->quantized);
+        if (v->predicted_gain > 0) append(out[OUTCOME], "%.2fx predicted", v->predicted_gain);
+    }
     if (v->groups) append(out[OUTCOME], "%" PRId64 " groups", v->groups);
     if (writer_is_slower(v)) append(out[OUTCOME], "slower (%.2fx)", v->input_seconds / v->seconds);
     if (v->blocker) snprintf(out[BLOCKER], CELL, "at %s", v->blocker);
@@ -134,29 +139,21 @@ void writer_reasons(FILE *out, const bool has_reason[HLO_REASON_COUNT], bool col
 }
 
 hlo_status writer_text(const report_writer *t) {
-    typedef const hlo_verdict *step(const report_writer *, writer_cursor *);
-    step *const next[] = {writer_next, writer_next_lint};
     table form = {.fill = fill_text};
     bool has_reason[HLO_REASON_COUNT] = {false};
     cells row;
-    for (int list = 0; list < 2; list++) {
-        writer_cursor at = {0};
-        for (const hlo_verdict *v; (v = next[list](t, &at));) {
-            fill_row(&form, v, row);
-            widen(&form, row);
-            if (v->reason) has_reason[hlo_reason_find(v->reason)] = true;
-        }
+    writer_cursor sized = {0}, at = {0};
+    for (const hlo_verdict *v; (v = writer_next(t, &sized));) {
+        fill_row(&form, v, row);
+        widen(&form, row);
+        if (v->reason) has_reason[hlo_reason_find(v->reason)] = true;
     }
-    for (int list = 0; list < 2; list++) {
-        writer_cursor at = {0};
-        for (const hlo_verdict *v; (v = next[list](t, &at));) {
-            cells line;
-            fill_row(&form, v, line);
-            print_row(t, &form, line, t->colored ? kind_colors[v->kind] : NULL, v->op_name);
-            /* The message of a lint may name values, in addition to the text of its reason. */
-            if (v->reason && strcmp(v->message, hlo_reason_text(hlo_reason_find(v->reason))) != 0)
-                hlo_print_plain(t->out, "    %s\n", v->message);
-        }
+    for (const hlo_verdict *v; (v = writer_next(t, &at));) {
+        fill_row(&form, v, row);
+        print_row(t, &form, row, t->colored ? kind_colors[v->kind] : NULL, v->op_name);
+        /* The message of a lint may name values, in addition to the text of its reason. */
+        if (v->reason && strcmp(v->message, hlo_reason_text(hlo_reason_find(v->reason))) != 0)
+            hlo_print_plain(t->out, "    %s\n", v->message);
     }
     writer_reasons(t->out, has_reason, t->colored);
     if (t->sum.slower)
@@ -168,8 +165,6 @@ hlo_status writer_text(const report_writer *t) {
     writer_summary_line(t);
     return HLO_OK;
 }
-
-/* ---------------------------------------------------------------------------------------- costs */
 
 static void fill_time(double seconds, char *out) {
     if (seconds > 0)
@@ -207,7 +202,7 @@ hlo_status writer_costs(const report_writer *t) {
     writer_ranked *order = malloc((t->sum.total + 1) * sizeof *order);
     if (!order) return HLO_OUT_OF_MEMORY;
     cells row;
-    for (const hlo_verdict *v; (v = writer_next(t, &at)); count++) {
+    for (const hlo_verdict *v; (v = writer_next(t, &at)) && v->kind != HLO_VERDICT_LINT; count++) {
         order[count] = (writer_ranked){v, count};
         fill_row(&form, v, row);
         widen(&form, row);

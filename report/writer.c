@@ -5,29 +5,26 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ------------------------------------------------------------------------------------- verdicts */
-
 const char *const writer_kinds[] = {[HLO_VERDICT_FP8] = "fp8",
                                     [HLO_VERDICT_MISSED] = "missed",
                                     [HLO_VERDICT_WIDE] = "wide",
                                     [HLO_VERDICT_LINT] = "lint"};
 
 const hlo_verdict *writer_next(const report_writer *t, writer_cursor *at) {
-    for (; at->report < t->count; *at = (writer_cursor){at->report + 1, 0})
-        while (at->index < t->reports[at->report]->verdict_count) {
-            const hlo_verdict *v = &t->reports[at->report]->verdicts[at->index++];
+    for (;; *at = (writer_cursor){at->report + 1, 0, at->lints}) {
+        if (at->report == t->count) {
+            if (at->lints || !t->count) return NULL;
+            *at = (writer_cursor){.lints = true};
+        }
+        const hlo_report *r = t->reports[at->report];
+        if (at->lints && at->index < r->lint_count) return &r->lints[at->index++].verdict;
+        while (!at->lints && at->index < r->verdict_count) {
+            const hlo_verdict *v = &r->verdicts[at->index++];
             const hlo_verdict_kind hidden =
                 t->which == HLO_REMARKS_MISSED ? HLO_VERDICT_FP8 : HLO_VERDICT_WIDE;
             if (t->which == HLO_REMARKS_ALL || v->kind != hidden) return v;
         }
-    return NULL;
-}
-
-const hlo_verdict *writer_next_lint(const report_writer *t, writer_cursor *at) {
-    for (; at->report < t->count; *at = (writer_cursor){at->report + 1, 0})
-        if (at->index < t->reports[at->report]->lint_count)
-            return &t->reports[at->report]->lints[at->index++].verdict;
-    return NULL;
+    }
 }
 
 const char *writer_output_name(const hlo_verdict *v) {
@@ -49,30 +46,29 @@ int writer_by_time(const void *a, const void *b) {
     return x->place < y->place ? -1 : x->place > y->place;
 }
 
-/* Compares with two digits, the precision of times in reports. */
+/* Compares with two digits, the precision of times in reports. The times of a matmul do not know
+ * that loops and other matmuls share its quantization, as the predicted gain does. */
 bool writer_is_slower(const hlo_verdict *v) {
-    return v->kind != HLO_VERDICT_WIDE && v->input_seconds > 0 &&
+    return v->kind != HLO_VERDICT_WIDE && !v->quantized && v->input_seconds > 0 &&
            v->seconds > 1.005 * v->input_seconds;
 }
 
 writer_summary writer_sum_up(const hlo_report *const *reports, size_t count) {
     writer_summary s = {0};
     const report_writer all = {.reports = reports, .count = count, .which = HLO_REMARKS_ALL};
-    writer_cursor at = {0}, lint_at = {0};
+    writer_cursor at = {0};
     for (const hlo_verdict *v; (v = writer_next(&all, &at));) {
-        s.total++;
         s.kinds[v->kind]++;
         if (v->reason) s.reasons[v->kind][hlo_reason_find(v->reason)]++;
+        if (v->kind == HLO_VERDICT_LINT) continue;
+        s.total++;
         s.slower += writer_is_slower(v);
+        s.quantized += v->kind != HLO_VERDICT_WIDE && v->quantized;
         s.flops += v->runs * v->flops;
         if (v->kind != HLO_VERDICT_WIDE) s.fp8_flops += v->runs * v->flops;
         if (v->input_seconds == 0 || v->seconds == 0) continue;
         s.input_seconds += v->runs * v->input_seconds;
         s.seconds += v->runs * v->seconds;
-    }
-    for (const hlo_verdict *v; (v = writer_next_lint(&all, &lint_at));) {
-        s.kinds[v->kind]++;
-        s.reasons[v->kind][hlo_reason_find(v->reason)]++;
     }
     return s;
 }
@@ -80,8 +76,6 @@ writer_summary writer_sum_up(const hlo_report *const *reports, size_t count) {
 size_t writer_fp8_count(const writer_summary *s) {
     return s->kinds[HLO_VERDICT_FP8] + s->kinds[HLO_VERDICT_MISSED];
 }
-
-/* ------------------------------------------------------------- escaping of text in XML and HTML */
 
 /* Returns the size of the UTF-8 character at `text`; 0 if it is invalid or not allowed in XML. */
 static size_t character_size(const unsigned char *text, size_t size) {

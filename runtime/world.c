@@ -81,37 +81,6 @@ static void fall_asleep(hlo_world *world) {
     if (world->stuck) pthread_cond_broadcast(&world->changed);
 }
 
-/* True if all members wait at `place` for the group that begins with `first`. */
-static bool all_here(const hlo_world *world, const void *place, const hlo_ints *members) {
-    for (uint32_t i = 0; i < members->count; i++) {
-        const visitor *v = &world->visitors[members->v[i]];
-        if (v->place != place || v->first != members->v[0]) return false;
-    }
-    return true;
-}
-
-static hlo_status hold(hlo_world *world, const hlo_ints *members, hlo_meeting *meet,
-                       const char **why) {
-    void **brought = calloc(members->count, sizeof *brought);
-    hlo_status status = HLO_OUT_OF_MEMORY;
-    for (uint32_t i = 0; brought && i < members->count; i++)
-        brought[i] = world->visitors[members->v[i]].brought;
-    /* The others wait, so nobody accesses their data. */
-    pthread_mutex_unlock(&world->lock);
-    if (brought) status = meet(brought, members->count, why);
-    free(brought);
-    pthread_mutex_lock(&world->lock);
-    for (uint32_t i = 0; i < members->count; i++) {
-        visitor *v = &world->visitors[members->v[i]];
-        v->place = NULL;
-        v->status = status;
-        v->why = *why;
-    }
-    world->awake += members->count - 1;
-    pthread_cond_broadcast(&world->changed);
-    return status;
-}
-
 hlo_status hlo_world_meet(const hlo_seat *seat, const void *place, const hlo_ints *members,
                           void *brought, hlo_meeting *meet, const char **why) {
     hlo_world *world = seat->world;
@@ -120,8 +89,28 @@ hlo_status hlo_world_meet(const hlo_seat *seat, const void *place, const hlo_int
     pthread_mutex_lock(&world->lock);
     *own = (visitor){.place = place, .first = members->v[0], .brought = brought};
     hlo_status status = HLO_INVALID_INPUT;
-    if (all_here(world, place, members)) {
-        status = hold(world, members, meet, why);
+    bool complete = true;
+    for (uint32_t i = 0; i < members->count; i++) {
+        const visitor *v = &world->visitors[members->v[i]];
+        complete &= v->place == place && v->first == members->v[0];
+    }
+    if (complete) {
+        /* The others wait, so nobody accesses their data. */
+        void **all = calloc(members->count, sizeof *all);
+        for (uint32_t i = 0; all && i < members->count; i++)
+            all[i] = world->visitors[members->v[i]].brought;
+        pthread_mutex_unlock(&world->lock);
+        status = all ? meet(all, members->count, why) : HLO_OUT_OF_MEMORY;
+        free(all);
+        pthread_mutex_lock(&world->lock);
+        for (uint32_t i = 0; i < members->count; i++) {
+            visitor *v = &world->visitors[members->v[i]];
+            v->place = NULL;
+            v->status = status;
+            v->why = *why;
+        }
+        world->awake += members->count - 1;
+        pthread_cond_broadcast(&world->changed);
     } else {
         fall_asleep(world);
         while (own->place && !world->stuck) pthread_cond_wait(&world->changed, &world->lock);
@@ -160,29 +149,6 @@ bool hlo_world_goes_on(void *user) {
     return !atomic_load(&world->stopped);
 }
 
-/* Calls watch(arg) until all devices are done. */
-static void watch_devices(hlo_world *world, bool (*watch)(void *arg), void *arg) {
-    enum { NANOSECONDS = 100000000, SECOND = 1000000000 };
-    pthread_mutex_lock(&world->lock);
-    while (world->running) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += NANOSECONDS;
-        until.tv_sec += until.tv_nsec / SECOND;
-        until.tv_nsec %= SECOND;
-        pthread_cond_timedwait(&world->changed, &world->lock, &until);
-        if (!world->running || !hlo_world_goes_on(world)) continue;
-        pthread_mutex_unlock(&world->lock);
-        const bool stops = !watch(arg);
-        pthread_mutex_lock(&world->lock);
-        if (!stops) continue;
-        atomic_store(&world->stopped, true);
-        world->stuck = true;
-        pthread_cond_broadcast(&world->changed);
-    }
-    pthread_mutex_unlock(&world->lock);
-}
-
 hlo_status hlo_world_run(hlo_world *world, void (*body)(void *arg, uint32_t device),
                          bool (*watch)(void *arg), void *arg) {
     uint32_t made = 0;
@@ -201,7 +167,25 @@ hlo_status hlo_world_run(hlo_world *world, void (*body)(void *arg, uint32_t devi
     world->open = true;
     pthread_cond_broadcast(&world->changed);
     pthread_mutex_unlock(&world->lock);
-    if (watch && world->body) watch_devices(world, watch, arg);
+    pthread_mutex_lock(&world->lock);
+    while (watch && world->body && world->running) {
+        enum { NANOSECONDS = 100000000, SECOND = 1000000000 };
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += NANOSECONDS;
+        until.tv_sec += until.tv_nsec / SECOND;
+        until.tv_nsec %= SECOND;
+        pthread_cond_timedwait(&world->changed, &world->lock, &until);
+        if (!world->running || !hlo_world_goes_on(world)) continue;
+        pthread_mutex_unlock(&world->lock);
+        const bool stops = !watch(arg);
+        pthread_mutex_lock(&world->lock);
+        if (!stops) continue;
+        atomic_store(&world->stopped, true);
+        world->stuck = true;
+        pthread_cond_broadcast(&world->changed);
+    }
+    pthread_mutex_unlock(&world->lock);
     for (uint32_t i = 0; i < made; i++) pthread_join(world->threads[i].id, NULL);
     return made == world->count ? HLO_OK : HLO_OUT_OF_MEMORY;
 }

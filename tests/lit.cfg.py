@@ -34,6 +34,7 @@ config.substitutions += [
     (r"%on-standin\b", "env " + " ".join(f"HLO_CUDA_{library}=\"{standin}\"" for library in ("DRIVER", "CUBLASLT", "NVRTC"))),
     *((rf"(?<!%)%{letter}\b", quoted("%" + letter)) for letter in "stS"),
     (r"%hlo-fp8-opt\b", quoted(config.hlo_bin_dir + "/hlo-fp8-opt")),
+    *((rf"%{name}\b", quoted(f"{config.hlo_bin_dir}/{name}")) for name in ("rulec", "generate")),
     (r"%completions\b", quoted(config.hlo_binary_dir + "/completions")),
     (r"%man\b", quoted(config.hlo_binary_dir + "/man")),
     (r"%hlo-fp8-run\b", quoted(config.hlo_bin_dir + "/hlo-fp8-run")),

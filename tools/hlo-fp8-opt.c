@@ -93,11 +93,7 @@ static hlo_status read_file(opt_job *job, const char *path) {
     return status;
 }
 
-/* ------------------------------------------------------------------------------------- products */
-
-static hlo_status complain(const char *what, const char *name) {
-    return options_complain(PROGRAM_OPT, what, name);
-}
+/* --------------------------------------------------------------------------- products and gates */
 
 /* An output of the program: its path (NULL: `standard`) and its printer. */
 typedef struct product {
@@ -118,18 +114,19 @@ static hlo_status write_products(const opt_job *job, const product *products, si
     hlo_status status = ferror(stderr) ? HLO_INVALID_INPUT : HLO_OK;
     const char *shared = opened < count ? NULL : output_shared(files, count);
     if (opened < count) {
-        status = complain("open", files[opened].name);
+        status = options_complain(PROGRAM_OPT, "open", files[opened].name);
     } else if (shared) {
         options_refuse(PROGRAM_OPT, "two outputs would be written to the same file %s", shared);
         status = HLO_INVALID_USAGE;
     }
     for (size_t i = 0; i < count && status == HLO_OK; i++) {
         status = products[i].print(job, files[i].file);
-        if (!output_end(&files[i])) status = complain("write", files[i].name);
+        if (!output_end(&files[i])) status = options_complain(PROGRAM_OPT, "write", files[i].name);
     }
     bool keep = status == HLO_OK || status == HLO_MISMATCH;
     for (size_t i = 0; i < opened; i++)
-        if (!output_close(&files[i], keep)) status = complain("write", files[i].name);
+        if (!output_close(&files[i], keep))
+            status = options_complain(PROGRAM_OPT, "write", files[i].name);
     return status;
 }
 
@@ -260,8 +257,6 @@ static hlo_status print_histories(const opt_job *job, FILE *out) {
     return hlo_histories_print(job->dump, (const hlo_history *const *)job->histories,
                                which_remarks(job), format, out);
 }
-
-/* ---------------------------------------------------------------------------------------- gates */
 
 static hlo_status check_gates(const opt_job *job, size_t count, char *why, size_t why_size) {
     const option_value *values = job->options.values;
@@ -473,16 +468,16 @@ int main(int argc, char **argv) {
     if (job.options.file_count == 0) return options_refuse(PROGRAM_OPT, "no input file");
     if (!options_pass(PROGRAM_OPT, &job.options, &job.pass, &exit_status)) return exit_status;
     if (values[OPTION_EXTRACT].given && !values[OPTION_PASSES].given) job.pass.passes = "";
-    int mode = values[OPTION_DIFF].given ? MODE_DIFF : MODE_MODULES;
+    int mode = values[OPTION_DIFF].given ? DIFF : MODULES;
     struct stat about;
     for (int i = 0; i < job.options.file_count; i++)
-        if (stat(job.options.files[i], &about) == 0 && S_ISDIR(about.st_mode)) mode = MODE_FOLDER;
+        if (stat(job.options.files[i], &about) == 0 && S_ISDIR(about.st_mode)) mode = FOLDER;
     if (!options_suit(PROGRAM_OPT, &job.options, mode) || !spares_inputs(&job.options)) return 2;
     /* Evaluate the gates without reports, to reject invalid gates before any work. */
     char why[1024];
     hlo_status status = check_gates(&job, 0, why, sizeof why);
     if (status == HLO_OK || status == HLO_MISMATCH)
-        status = mode == MODE_FOLDER ? run_folder(&job) : run_modules(&job);
+        status = mode == FOLDER ? run_folder(&job) : run_modules(&job);
     for (size_t i = 0; job.histories && i < hlo_dump_module_count(job.dump); i++)
         hlo_history_free(job.histories[i]);
     for (size_t i = 0; i < job.count; i++) hlo_report_free(job.reports[i]);

@@ -22,7 +22,9 @@ typedef struct run_job {
     options options;
     hlo_pass_options pass;
     hlo_module *module; /* the executed module */
-    hlo_module *before; /* `module` before --optimize, or on the CPU if the comparison needs it */
+    hlo_module *before; /* `module` before --optimize, but with the quantization of --quantize; or
+                         * on the CPU if the comparison needs it */
+    hlo_module *wide;   /* with --quantize: `module` before --optimize */
     hlo_module *reference;       /* the module that --compare names */
     hlo_module *made;            /* `module` as the plugin compiled it */
     hlo_plan *plan, *judge_plan; /* plan: NULL with a plugin */
@@ -74,7 +76,7 @@ static bool spares_files(const options *given) {
         const char *path = values[usage_written[w]].text;
         if (path && output_is_standard(path))
             return refuse("--%s cannot write to standard output, which the program prints to",
-                          options_name(usage_written[w]));
+                          option_rows[usage_written[w]].name);
         for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
             if (!output_spares(path, inputs[i]))
                 return refuse("output %s would overwrite input %s", path, inputs[i]);
@@ -89,14 +91,14 @@ static bool usage_is_right(const options *given) {
                                  : refuse("no input file");
     const option_value *values = given->values;
     const bool executes = !values[OPTION_PLAN].given && !values[OPTION_COMPILE_ONLY].given;
-    int modes = executes ? MODE_EXECUTE : MODE_PLAN;
-    if (values[OPTION_OPTIMIZE].given) modes |= MODE_OPTIMIZE;
-    if (values[OPTION_COMPARE].given) modes |= MODE_COMPARE;
+    int modes = executes ? EXECUTE : PLAN;
+    if (values[OPTION_OPTIMIZE].given) modes |= OPTIMIZE;
+    if (values[OPTION_COMPARE].given) modes |= COMPARING;
     if (usage_plugin(values))
-        modes |= MODE_PLUGIN;
+        modes |= PLUGIN;
     else if (values[OPTION_BACKEND].number)
-        modes |= MODE_DEVICE;
-    if (modes & MODE_EXECUTE && !(modes & MODE_PLUGIN)) modes |= MODE_LOOK;
+        modes |= DEVICE;
+    if (modes & EXECUTE && !(modes & PLUGIN)) modes |= LOOK;
     if (!options_suit(PROGRAM_RUN, given, modes)) return false;
     if (usage_plugin(values) && values[OPTION_PLAN].given)
         return refuse("--plan cannot be combined with --backend=pjrt:PLUGIN");
@@ -106,7 +108,7 @@ static bool usage_is_right(const options *given) {
     if (values[OPTION_DEVICES].number > most)
         return refuse("invalid value '%s' for --devices: expected a number from 1 to %d",
                       values[OPTION_DEVICES].text, most);
-    if (values[OPTION_DEVICES].given && modes & MODE_DEVICE)
+    if (values[OPTION_DEVICES].given && modes & DEVICE)
         return refuse("--devices cannot be combined with --backend=cuda");
     if (values[OPTION_TIME].number > HLO_MOST_RUNS)
         return refuse("invalid value '%s' for --time: expected a number from 1 to %d",
@@ -137,10 +139,6 @@ static bool usage_is_right(const options *given) {
 }
 
 /* -------------------------------------------------------------------------------------- the run */
-
-static hlo_status complain(const char *what, const char *name) {
-    return options_complain(PROGRAM_RUN, what, name);
-}
 
 static bool is_npz(const char *path) {
     size_t length = strlen(path);
@@ -269,7 +267,7 @@ static hlo_status prepare(run_job *job) {
                                       &job->inputs);
     } else {
         /* Realistic weights depend on the dots that read them, which --optimize replaces. */
-        const hlo_module *drawn = job->before ? job->before : job->module;
+        const hlo_module *drawn = job->wide ? job->wide : job->before ? job->before : job->module;
         status = hlo_arrays_draw_each(drawn, (hlo_draw)values[OPTION_DRAW].number,
                                       (uint64_t)values[OPTION_SEED].number, devices, &options_sink,
                                       &job->inputs);
@@ -316,6 +314,7 @@ static hlo_status compare(run_job *job) {
                                  .found_name = job->options.files[0],
                                  .expected_name = path,
                                  .inputs = job->inputs,
+                                 .quantized = job->wide && strcmp(path, "before") != 0,
                                  .all = job->options.values[OPTION_ALL_OUTPUTS].given,
                                  .sink = &options_sink};
     hlo_status status = sit(job, judge ? judge : job->module, job->judge_plan, &comparison);
@@ -387,8 +386,8 @@ static hlo_status execute_all(run_job *job) {
         how.check_finite = how.profile = how.bounds = false;
         how.progress = NULL;
         hlo_bisection *moved = NULL;
-        status =
-            hlo_module_bisect(job->before, &job->pass, &how, job->inputs, &options_sink, &moved);
+        status = hlo_module_bisect(job->wide ? job->wide : job->before, &job->pass, &how,
+                                   job->inputs, &options_sink, &moved);
         if (status == HLO_OK) hlo_bisection_print(moved, stdout);
         hlo_bisection_free(moved);
     }
@@ -407,7 +406,7 @@ static hlo_status execute_to(run_job *job) {
     for (int i = 0; i < USAGE_WRITTEN; i++) {
         names[i] = job->options.values[usage_written[i]].text;
         if (names[i] && status == HLO_OK && !output_open(&files[i], names[i], stdout))
-            status = complain("open", names[i]);
+            status = options_complain(PROGRAM_RUN, "open", names[i]);
     }
     const char *shared = status == HLO_OK ? output_shared(files, USAGE_WRITTEN + 1) : NULL;
     if (shared) {
@@ -417,7 +416,7 @@ static hlo_status execute_to(run_job *job) {
     if (status == HLO_OK) status = execute_all(job);
     bool keep = status == HLO_OK || status == HLO_MISMATCH;
     if (keep && !output_end(&files[STANDARD])) {
-        ended = complain("write", files[STANDARD].name);
+        ended = options_complain(PROGRAM_RUN, "write", files[STANDARD].name);
         keep = false;
     }
     for (int i = 0; i < USAGE_WRITTEN && keep; i++) {
@@ -430,12 +429,12 @@ static hlo_status execute_to(run_job *job) {
         default: hlo_plan_print_trace(job->plan, out);
         }
         if (ended == HLO_INVALID_INPUT || (ended == HLO_OK && !output_end(&files[i])))
-            ended = complain("write", names[i]);
+            ended = options_complain(PROGRAM_RUN, "write", names[i]);
         keep = ended == HLO_OK;
     }
     for (int i = 0; i < USAGE_WRITTEN; i++)
         if (names[i] && files[i].name && !output_close(&files[i], keep) && keep)
-            ended = complain("write", names[i]);
+            ended = options_complain(PROGRAM_RUN, "write", names[i]);
     return ended == HLO_OK ? status : ended;
 }
 
@@ -448,6 +447,10 @@ static hlo_status run(run_job *job) {
     hlo_status status = load(job->options.files[0], &job->module);
     if (status == HLO_OK && (values[OPTION_OPTIMIZE].given || (compared && (with_before || other))))
         status = hlo_module_clone(job->module, &job->before);
+    if (status == HLO_OK && job->pass.quantize) {
+        status = hlo_module_clone(job->module, &job->wide);
+        if (status == HLO_OK) status = hlo_module_quantize(job->before, &job->pass);
+    }
     if (status == HLO_OK && compared && !with_before && !is_npz(compared))
         status = load(compared, &job->reference);
     if (status == HLO_OK && values[OPTION_OPTIMIZE].given)
@@ -494,6 +497,7 @@ int main(int argc, char **argv) {
     hlo_module_free(job.made);
     hlo_module_free(job.reference);
     hlo_module_free(job.before);
+    hlo_module_free(job.wide);
     hlo_module_free(job.module);
     return options_end(PROGRAM_RUN, status);
 }

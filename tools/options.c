@@ -17,15 +17,21 @@
 #include "hlo/suggest.h"
 #include "output.h"
 
-typedef struct row {
-    int modes;
-    char letter;
-    const char *name;
-    option_kind kind;
-    const char *argument, *fallback, *help;
-} row;
+/* Words of options that have a table: of --target and --remarks-format. */
+static const char options_targets[] =
+#define HLO_TARGET(sm, ...) "|sm_" #sm
+#include "../matmul/table/target.def"
+#undef HLO_TARGET
+    ;
+static const char options_formats[] =
+#define HLO_REMARKS_FORMAT(id, name) "|" #name
+#include "../report/format.def"
+#undef HLO_REMARKS_FORMAT
+    ;
+#define TARGET_WORDS (&options_targets[1])
+#define REMARKS_FORMAT_WORDS (&options_formats[1])
 
-static const row rows[OPTION_COUNT] = {
+const option_row option_rows[OPTION_COUNT] = {
 #define OPTION(id, modes, letter, name, kind, argument, fallback, help)                            \
     [OPTION_##id] = {modes, letter, name, kind, argument, fallback, help},
 #include "options.def"
@@ -34,11 +40,7 @@ static const row rows[OPTION_COUNT] = {
 /* Offset of option ids in the results of getopt_long(), to distinguish them from letters. */
 enum { FIRST_LONG = UCHAR_MAX + 1 };
 
-typedef struct program_row {
-    const char *name, *operands, *brief, *more;
-} program_row;
-
-static const program_row *program_of(program_id program) {
+const program_row *program_of(program_id program) {
     static const program_row programs[] = {
 #define PROGRAM(id, name, operands, brief, more) [PROGRAM_##id] = {name, operands, brief, more},
 #include "program.def"
@@ -86,7 +88,7 @@ static size_t put_words(FILE *out, size_t column, size_t width, const char *text
     return column;
 }
 
-static void print_option(const row *r, size_t width, FILE *out) {
+static void print_option(const option_row *r, size_t width, FILE *out) {
     char left[128], fallback[512] = "";
     int at = snprintf(left, sizeof left, r->letter ? "  -%c" : "  ", r->letter);
     if (r->name) {
@@ -118,17 +120,13 @@ static void print_help(program_id program, FILE *out) {
 #define GROUP(group_modes, title)                                                                  \
     if ((group_modes) & (int)program) fprintf(out, "\n%s:\n", title);
 #define OPTION(id, option_modes, letter, name, kind, argument, fallback, help)                     \
-    if ((option_modes) & (int)program) print_option(&rows[OPTION_##id], width, out);
+    if ((option_modes) & (int)program) print_option(&option_rows[OPTION_##id], width, out);
 #include "options.def"
     fputc('\n', out);
     print_examples(program, out);
     fputs("\nExit status:\n", out);
 #define STATUS(code, meaning) fprintf(out, "  %d  %s\n", code, meaning);
 #include "program.def"
-}
-
-const char *options_name(option_id id) {
-    return rows[id].name;
 }
 
 int options_refuse(program_id program, const char *format, ...) {
@@ -182,7 +180,7 @@ static long find_word(const char *words, const char *text, size_t length) {
     }
 }
 
-static bool read_value(const row *r, const char *text, option_value *out) {
+static bool read_value(const option_row *r, const char *text, option_value *out) {
     out->text = text;
     switch (r->kind) {
     case FLAG:
@@ -225,7 +223,7 @@ static bool stands_for(option_kind kind, const char *text, const char *word) {
 }
 
 /* Returns the word of the option that other programs call `text`; NULL if unknown. */
-static const char *synonym(const row *r, const char *text) {
+static const char *synonym(const option_row *r, const char *text) {
     static const char *const known[][2] = {{"gpu", "cuda"}, {"nvidia", "cuda"}, {"host", "cpu"}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcasecmp(text, known[i][0]) == 0 &&
@@ -235,7 +233,7 @@ static const char *synonym(const row *r, const char *text) {
 }
 
 /* Stores an option; `text` NULL: a flag. */
-static bool take(program_id program, const row *r, const char *text, option_value *out) {
+static bool take(program_id program, const option_row *r, const char *text, option_value *out) {
     /* A second gate, file or list would silently override the first, so it is rejected. */
     if (out->given && r->kind != FLAG) {
         const char letter[] = {r->letter, '\0'};
@@ -273,7 +271,7 @@ static bool take(program_id program, const row *r, const char *text, option_valu
 
 static int find_letter(int letter) {
     for (int id = 0; id < OPTION_COUNT; id++)
-        if (rows[id].letter && rows[id].letter == letter) return id;
+        if (option_rows[id].letter && option_rows[id].letter == letter) return id;
     return OPTION_COUNT;
 }
 
@@ -285,10 +283,11 @@ static void refuse_unknown(program_id program, const char *word) {
     const char *name = typed + strspn(typed, "-"), *other = NULL;
     hlo_suggestion s = hlo_suggest(typed);
     for (int id = 0; id < OPTION_COUNT; id++) {
-        if (rows[id].name && strcmp(rows[id].name, name) == 0 && rows[id].modes & (int)second)
+        if (option_rows[id].name && strcmp(option_rows[id].name, name) == 0 &&
+            option_rows[id].modes & (int)second)
             other = program_name(second);
-        if (!rows[id].name || !(rows[id].modes & (int)program)) continue;
-        snprintf(names[id], ROOM, "--%s", rows[id].name);
+        if (!option_rows[id].name || !(option_rows[id].modes & (int)program)) continue;
+        snprintf(names[id], ROOM, "--%s", option_rows[id].name);
         hlo_suggest_offer(&s, names[id]);
     }
     if (other)
@@ -304,7 +303,7 @@ bool options_parse(program_id program, int argc, char **argv, options *out, int 
     char letters[2 * OPTION_COUNT + 2] = ":";
     int count = 0;
     for (int id = 0; id < OPTION_COUNT; id++) {
-        const row *r = &rows[id];
+        const option_row *r = &option_rows[id];
         if (!(r->modes & (int)program)) continue;
         if (r->fallback) read_value(r, r->fallback, &out->values[id]);
         int argument = r->kind == FLAG    ? no_argument
@@ -327,7 +326,7 @@ bool options_parse(program_id program, int argc, char **argv, options *out, int 
             const char *word = argv[optind - 1]; /* for bundled letters, the whole word */
             if (id == OPTION_COUNT && optopt)
                 options_refuse(program, "unknown option '-%c'", optopt);
-            else if (id == OPTION_COUNT || !(rows[id].modes & (int)program))
+            else if (id == OPTION_COUNT || !(option_rows[id].modes & (int)program))
                 refuse_unknown(program, word);
             else
                 options_refuse(program, "option '%s' %s argument", word,
@@ -335,7 +334,7 @@ bool options_parse(program_id program, int argc, char **argv, options *out, int 
             return false;
         }
         int id = code >= FIRST_LONG ? code - FIRST_LONG : find_letter(code);
-        if (!take(program, &rows[id], optarg, &out->values[id])) return false;
+        if (!take(program, &option_rows[id], optarg, &out->values[id])) return false;
     }
     out->files = argv + optind;
     out->file_count = argc - optind;
@@ -362,21 +361,21 @@ bool options_parse(program_id program, int argc, char **argv, options *out, int 
 
 bool options_suit(program_id program, const options *from, int modes) {
     for (int id = 0; id < OPTION_COUNT; id++) {
-        if (!from->values[id].given || rows[id].modes & modes) continue;
-        const int wanted = rows[id].modes;
-        const bool plugin = modes & MODE_PLUGIN;
-        options_refuse(program, "--%s %s", rows[id].name,
-                       (wanted & (int)PROGRAM_RUN) == MODE_OPTIMIZE ? "requires --optimize"
-                       : wanted == MODE_COMPARE                     ? "requires --compare"
-                       : wanted == MODE_DEVICE                      ? "requires --backend=cuda"
-                       : wanted == MODE_PLUGIN ? "requires --backend=pjrt:PLUGIN"
-                       : wanted == MODE_LOOK && modes & MODE_EXECUTE
+        if (!from->values[id].given || option_rows[id].modes & modes) continue;
+        const int wanted = option_rows[id].modes;
+        const bool plugin = modes & PLUGIN;
+        options_refuse(program, "--%s %s", option_rows[id].name,
+                       (wanted & (int)PROGRAM_RUN) == OPTIMIZE ? "requires --optimize"
+                       : wanted == COMPARING                   ? "requires --compare"
+                       : wanted == DEVICE                      ? "requires --backend=cuda"
+                       : wanted == PLUGIN                      ? "requires --backend=pjrt:PLUGIN"
+                       : wanted == LOOK && modes & EXECUTE
                            ? "cannot be combined with --backend=pjrt:PLUGIN"
-                       : modes & MODE_FOLDER         ? "cannot be used with a dump folder"
-                       : modes & MODE_DIFF           ? "cannot be combined with --diff"
-                       : modes & MODE_PLAN && plugin ? "cannot be combined with --compile-only"
-                       : modes & MODE_PLAN           ? "cannot be combined with --plan"
-                                                     : "applies only to dump folders");
+                       : modes & FOLDER         ? "cannot be used with a dump folder"
+                       : modes & DIFF           ? "cannot be combined with --diff"
+                       : modes & PLAN && plugin ? "cannot be combined with --compile-only"
+                       : modes & PLAN           ? "cannot be combined with --plan"
+                                                : "applies only to dump folders");
         return false;
     }
     return true;
@@ -398,6 +397,7 @@ bool options_pass(program_id program, const options *from, hlo_pass_options *out
     out->max_errors = most > 0 && most < UINT_MAX ? (unsigned)most : UINT_MAX;
     out->min_gain = values[OPTION_MIN_GAIN].factor;
     out->wide = values[OPTION_WIDE].text;
+    out->quantize = values[OPTION_QUANTIZE].text;
     out->wide_unmatched = program == PROGRAM_OPT; /* it checks all modules together */
     out->rules = values[OPTION_RULES].text;
     out->scales_used = strcmp(values[OPTION_SCALE_OPERANDS].text, "used") == 0;

@@ -13,42 +13,27 @@ typedef enum option_id {
     OPTION_COUNT
 } option_id;
 
-/* Words of options that have a table: of --target and --remarks-format. */
-static const char options_targets[] =
-#define HLO_TARGET(sm, ...) "|sm_" #sm
-#include "../matmul/table/target.def"
-#undef HLO_TARGET
-    ;
-static const char options_formats[] =
-#define HLO_REMARKS_FORMAT(id, name) "|" #name
-#include "../report/format.def"
-#undef HLO_REMARKS_FORMAT
-    ;
-#define TARGET_WORDS (&options_targets[1])
-#define REMARKS_FORMAT_WORDS (&options_formats[1])
-
 /* Modes of a program. hlo-fp8-opt has one of MODULES, FOLDER and DIFF; hlo-fp8-run has EXECUTE or
  * PLAN, combined with any of the others that its options select. LOOK allows to debug the run. */
 typedef enum program_mode {
-    MODE_MODULES = 1,
-    MODE_FOLDER = 2,
-    MODE_DIFF = 4,
-    MODE_EXECUTE = 8,
-    MODE_PLAN = 16,
-    MODE_OPTIMIZE = 32,
-    MODE_COMPARE = 64,
-    MODE_DEVICE = 128,
-    MODE_PLUGIN = 256,
-    MODE_LOOK = 512
+    MODULES = 1,
+    FOLDER = 2,
+    DIFF = 4,
+    EXECUTE = 8,
+    PLAN = 16,
+    OPTIMIZE = 32,
+    COMPARING = 64,
+    DEVICE = 128,
+    PLUGIN = 256,
+    LOOK = 512,
+    OPT = MODULES | FOLDER | DIFF,
+    RUN = EXECUTE | PLAN | OPTIMIZE | COMPARING | DEVICE | PLUGIN | LOOK,
+    BOTH = OPT | RUN
 } program_mode;
 
-typedef enum program_id {
-    PROGRAM_OPT = MODE_MODULES | MODE_FOLDER | MODE_DIFF,
-    PROGRAM_RUN = MODE_EXECUTE | MODE_PLAN | MODE_OPTIMIZE | MODE_COMPARE | MODE_DEVICE |
-                  MODE_PLUGIN | MODE_LOOK
-} program_id;
+typedef enum program_id { PROGRAM_OPT = OPT, PROGRAM_RUN = RUN } program_id;
 
-/* The words of options.def's columns. */
+/* Kinds of options: options.def describes them. */
 typedef enum option_kind {
     FLAG,
     TEXT,
@@ -60,21 +45,21 @@ typedef enum option_kind {
     VERSION,
     FACTOR
 } option_kind;
-enum {
-    MODULES = MODE_MODULES,
-    FOLDER = MODE_FOLDER,
-    DIFF = MODE_DIFF,
-    EXECUTE = MODE_EXECUTE,
-    PLAN = MODE_PLAN,
-    OPTIMIZE = MODE_OPTIMIZE,
-    COMPARING = MODE_COMPARE,
-    DEVICE = MODE_DEVICE,
-    PLUGIN = MODE_PLUGIN,
-    LOOK = MODE_LOOK,
-    OPT = PROGRAM_OPT,
-    RUN = PROGRAM_RUN,
-    BOTH = OPT | RUN
-};
+/* A row of options.def. */
+typedef struct option_row {
+    int modes;
+    char letter;
+    const char *name;
+    option_kind kind;
+    const char *argument, *fallback, *help;
+} option_row;
+extern const option_row option_rows[OPTION_COUNT];
+
+/* A row of program.def. */
+typedef struct program_row {
+    const char *name, *operands, *brief, *more;
+} program_row;
+const program_row *program_of(program_id program);
 
 typedef struct option_value {
     bool given;       /* on the command line */
@@ -93,9 +78,6 @@ typedef struct options {
  * been printed and *out_status is the exit status: 0 after --help and --version, 2 after invalid
  * usage (one line on standard error, or usage and examples if there are no arguments). */
 bool options_parse(program_id program, int argc, char **argv, options *out, int *out_status);
-
-/* Returns the long name of an option; NULL if it has none. */
-const char *options_name(option_id id);
 
 /* Prints a usage error, and returns 2. */
 int options_refuse(program_id program, const char *format, ...)

@@ -13,8 +13,6 @@ static void show(void *user, const hlo_diag *diag) {
     hlo_diag_print(user, diag, 0);
 }
 
-/* ----------------------------------------------------------------------------------------- as C */
-
 static void put_string(FILE *out, const char *text) {
     if (!text) {
         fputs("NULL", out);
@@ -129,37 +127,6 @@ static void put_file(FILE *out, const hlo_rules *r, unsigned file) {
     fputs("};\n\n", out);
 }
 
-/* ---------------------------------------------------------------------------------- the program */
-
-static const hlo_rules *load(const char *path, hlo_module **out_owner) {
-    hlo_diag_sink sink = {.emit = show, .user = stderr};
-    const hlo_rules *rules = NULL;
-    jmp_buf recover;
-    if (setjmp(recover)) {
-        fputs("rulec: out of memory\n", stderr);
-        exit(1);
-    }
-    hlo_module *owner = hlo_module_new(&recover);
-    if (!owner) exit(1);
-    FILE *in = fopen(path, "rb");
-    char *text = NULL;
-    long size = -1;
-    if (!in || fseek(in, 0, SEEK_END) || (size = ftell(in)) < 0 || fseek(in, 0, SEEK_SET) ||
-        !(text = hlo_arena_alloc(owner->arena, (size_t)size + 1)) ||
-        fread(text, 1, (size_t)size, in) != (size_t)size) {
-        perror(path);
-        exit(1);
-    }
-    fclose(in);
-    text[size] = '\0';
-    owner->file = path;
-    owner->source = text;
-    owner->source_size = (size_t)size;
-    if (hlo_rules_parse(owner, &hlo_rule_words, 0, &sink, &rules) != HLO_OK) exit(1);
-    *out_owner = owner;
-    return rules;
-}
-
 int main(int argc, char **argv) {
     if (argc < 2) {
         fputs("usage: rulec OUT.c FILE...\n", stderr);
@@ -169,7 +136,9 @@ int main(int argc, char **argv) {
     hlo_module **owners = calloc(count + 1, sizeof *owners);
     const hlo_rules **files = calloc(count + 1, sizeof *files);
     if (!owners || !files) return 1;
-    for (unsigned i = 0; i < count; i++) files[i] = load(argv[2 + i], &owners[i]);
+    const hlo_diag_sink sink = {.emit = show, .user = stderr};
+    for (unsigned i = 0; i < count; i++)
+        if (hlo_rules_load(argv[2 + i], 0, &sink, &owners[i], &files[i]) != HLO_OK) return 1;
     int status = 0;
     FILE *out = fopen(argv[1], "w");
     if (out) {

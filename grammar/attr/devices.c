@@ -8,7 +8,7 @@
 
 #include "hlo/suggest.h"
 #include "ir/intern.h"
-#include "ir/text/print_devices.h"
+#include "ir/text/printer.h"
 
 /* ---------------------------------------------- devices by number: iotas, and tilings over them */
 
@@ -16,30 +16,37 @@ enum { LARGEST_LIST = 1 << 20 };
 
 enum { KINDS = HLO_SHARDING_REPLICATED + 1 };
 
-/* Removes dimension `d`, whose size is 1 or was multiplied into the dimension before it. */
-static void drop_dim(hlo_iota *a, size_t d) {
-    size_t to = 0;
-    memmove(a->dims + d, a->dims + d + 1, (a->rank - d - 1) * sizeof *a->dims);
+/* Removes the marked dimensions, whose sizes are 1 or were multiplied into dimensions before them.
+ * `number` has space for each dimension. */
+static void drop_dims(hlo_iota *a, const bool *dropped, int64_t *number) {
+    size_t rank = 0, to = 0;
+    for (size_t d = 0; d < a->rank; d++) {
+        number[d] = (int64_t)rank;
+        if (!dropped[d]) a->dims[rank++] = a->dims[d];
+    }
     for (size_t i = 0; i < a->rank; i++)
-        if (a->perm[i] != (int64_t)d) a->perm[to++] = a->perm[i] - (a->perm[i] > (int64_t)d);
-    a->rank--;
+        if (!dropped[a->perm[i]]) a->perm[to++] = number[a->perm[i]];
+    a->rank = rank;
 }
 
-static void normalize_iota(hlo_iota *a) {
-    for (size_t d = 0; d < a->rank;)
-        if (a->dims[d] == 1 && a->rank > 1)
-            drop_dim(a, d);
-        else
-            d++;
-    for (size_t i = 0; i + 1 < a->rank;) {
-        size_t d = (size_t)a->perm[i];
-        if (a->perm[i + 1] != (int64_t)d + 1 ||
-            __builtin_mul_overflow(a->dims[d], a->dims[d + 1], &a->dims[d])) {
-            i++;
-            continue;
-        }
-        drop_dim(a, d + 1);
+static void normalize_iota(hlo_notation *f, hlo_iota *a) {
+    bool *dropped = hlo_arena_zero(f->scratch, a->rank);
+    int64_t *number = hlo_arena_array(f->scratch, a->rank, sizeof *number), *run = NULL, merged;
+    size_t left = a->rank;
+    for (size_t d = 0; d < a->rank; d++) {
+        dropped[d] = a->dims[d] == 1 && left > 1;
+        left -= dropped[d];
     }
+    drop_dims(a, dropped, number);
+    for (size_t i = 0; i < a->rank; i++) {
+        int64_t *size = &a->dims[a->perm[i]];
+        const bool merges =
+            i && a->perm[i] == a->perm[i - 1] + 1 && !__builtin_mul_overflow(*run, *size, &merged);
+        dropped[a->perm[i]] = merges;
+        run = merges ? run : size;
+        *run = merges ? merged : *size;
+    }
+    drop_dims(a, dropped, number);
 }
 
 bool hlo_iota_make(hlo_notation *f, const char *from, const hlo_notation_ints *dims,
@@ -58,12 +65,12 @@ bool hlo_iota_make(hlo_notation *f, const char *from, const hlo_notation_ints *d
     *out = (hlo_iota){.dims = dims->v, .perm = perm->v, .rank = dims->count};
     for (size_t i = 0; i < dims->count; i++)
         if (dims->v[i] < 1) return true;
-    normalize_iota(out);
+    normalize_iota(f, out);
     return true;
 }
 
 /* Reads `[2,2]T(1,0)`, or `[4]`. */
-bool hlo_iota_read(hlo_notation *f, hlo_iota *out) {
+static bool read_iota(hlo_notation *f, hlo_iota *out) {
     hlo_notation_ints dims, perm;
     if (!hlo_notation_expect(f, "[") || !hlo_notation_int_list(f, "]", 1, &dims)) return false;
     if (dims.count == 1) return hlo_iota_make(f, f->at, &dims, &(hlo_notation_ints){0}, out);
@@ -75,14 +82,6 @@ bool hlo_iota_read(hlo_notation *f, hlo_iota *out) {
 void hlo_iota_keep(hlo_notation *f, const hlo_iota *a, hlo_device_array *out) {
     out->iota = hlo_ints_new(f->module, (uint32_t)a->rank, a->dims);
     out->order = a->rank > 1 ? hlo_ints_new(f->module, (uint32_t)a->rank, a->perm) : NULL;
-}
-
-/* Returns the product; -1 if a factor is less than 1 or the product overflows. */
-static int64_t product(const int64_t *v, size_t count) {
-    int64_t all = 1;
-    for (size_t i = 0; i < count; i++)
-        if (v[i] < 1 || __builtin_mul_overflow(all, v[i], &all)) return -1;
-    return all;
 }
 
 /* A piece of one dimension of an iota, while it is reordered. */
@@ -132,7 +131,7 @@ static hlo_iota join(hlo_notation *f, const factor *factors, size_t count) {
         for (size_t k = 0; k < count; k++)
             if (by_source(&sorted[k], &factors[i]) == 0) a.perm[i] = (int64_t)k;
     }
-    normalize_iota(&a);
+    normalize_iota(f, &a);
     return a;
 }
 
@@ -140,17 +139,21 @@ static hlo_iota join(hlo_notation *f, const factor *factors, size_t count) {
 static void list_iota(hlo_notation *f, const hlo_iota *a, int64_t count, hlo_notation_ints *out) {
     int64_t *stride = hlo_arena_array(f->scratch, a->rank, sizeof *stride), step = 1;
     int64_t *at = hlo_arena_zero(f->scratch, a->rank * sizeof *at);
+    int64_t *order = hlo_arena_array(f->scratch, a->rank, sizeof *order); /* without sizes of 1 */
+    size_t rank = 0;
     for (size_t d = a->rank; d-- > 0;) {
         stride[d] = step;
         step *= a->dims[d];
     }
+    for (size_t k = 0; k < a->rank; k++)
+        if (a->dims[a->perm[k]] != 1) order[rank++] = a->perm[k];
     *out = (hlo_notation_ints){.v = hlo_arena_array(f->scratch, (size_t)count, sizeof *out->v),
                                .count = (size_t)count};
     for (size_t i = 0; i < out->count; i++) {
         out->v[i] = 0;
-        for (size_t k = 0; k < a->rank; k++) out->v[i] += at[k] * stride[a->perm[k]];
-        for (size_t k = a->rank; k-- > 0;) {
-            if (++at[k] < a->dims[a->perm[k]]) break;
+        for (size_t k = 0; k < rank; k++) out->v[i] += at[k] * stride[order[k]];
+        for (size_t k = rank; k-- > 0;) {
+            if (++at[k] < a->dims[order[k]]) break;
             at[k] = 0;
         }
     }
@@ -160,7 +163,7 @@ static void list_iota(hlo_notation *f, const hlo_iota *a, int64_t count, hlo_not
  * only replicate, by number. */
 static void reorder(hlo_notation *f, hlo_tiling *t, const size_t *order, size_t sort) {
     size_t rank = t->dims.count;
-    int64_t all = product(t->dims.v, rank), last = product(t->dims.v, 0);
+    int64_t all = hlo_dims_product(t->dims.v, rank), last = hlo_dims_product(t->dims.v, 0);
     if (t->iota.rank) {
         enum { ROOM = 256 };
         factor cuts[ROOM], ordered[ROOM];
@@ -198,11 +201,14 @@ static void reorder(hlo_notation *f, hlo_tiling *t, const size_t *order, size_t 
     t->dims.v = dims;
 }
 
-hlo_sharding_kind hlo_tiling_normalize(hlo_notation *f, hlo_tiling *t) {
+/* Brings the tiling to canonical form: dimensions after the data dimensions are sorted by kind,
+ * dimensions of one kind merged, dimensions of size 1 dropped. Returns the kind that the whole
+ * tiling is equivalent to, otherwise HLO_SHARDING_TILED. */
+static hlo_sharding_kind normalize_tiling(hlo_notation *f, hlo_tiling *t) {
     size_t rank = t->dims.count, data = rank - t->kind_count, kept = data;
     bool alike = true;
     for (size_t i = 1; i < t->kind_count; i++) alike &= t->kinds[i] == t->kinds[0];
-    int64_t tiled = product(t->dims.v, data);
+    int64_t tiled = hlo_dims_product(t->dims.v, data);
     if (!t->kind_count) return HLO_SHARDING_TILED;
     if (alike && tiled == 1 && t->kinds[0] != HLO_SHARDING_MAXIMAL)
         return (hlo_sharding_kind)t->kinds[0];
@@ -233,11 +239,11 @@ hlo_sharding_kind hlo_tiling_normalize(hlo_notation *f, hlo_tiling *t) {
 }
 
 /* Reads `[2,2]<=[4]` or, if `listed`, also `[2,2]0,1,2,3`. */
-bool hlo_tiling_read(hlo_notation *f, bool listed, hlo_tiling *t) {
+static bool read_tiling(hlo_notation *f, bool listed, hlo_tiling *t) {
     if (!hlo_notation_expect(f, "[") || !hlo_notation_int_list(f, "]", 1, &t->dims)) return false;
     t->iota.rank = 0;
     t->devices.count = 0;
-    if (hlo_notation_take(f, "<=")) return hlo_iota_read(f, &t->iota);
+    if (hlo_notation_take(f, "<=")) return read_iota(f, &t->iota);
     if (!listed) return hlo_notation_unexpected(f, "'<='");
     return hlo_notation_int_list(f, "", 1, &t->devices);
 }
@@ -249,25 +255,6 @@ hlo_device_array hlo_tiling_keep(hlo_notation *f, const hlo_tiling *t) {
     else
         d.listed = hlo_notation_keep(f, &t->devices);
     return d;
-}
-
-bool hlo_tiling_read_kinds(hlo_notation *f, hlo_tiling *t) {
-    t->kind_count = 0;
-    if (!hlo_notation_expect(f, "{")) return false;
-    while (hlo_notation_item(f, '}', t->kind_count)) {
-        int64_t kind = 0;
-        while (kind < KINDS && !hlo_notation_take_word(f, hlo_sharding_words[kind])) kind++;
-        if (kind == KINDS || t->kind_count == HLO_MOST_TILE_KINDS)
-            return hlo_notation_unexpected(f, "'manual', 'replicated', 'unreduced' or 'maximal'");
-        t->kinds[t->kind_count++] = kind;
-    }
-    return hlo_notation_expect(f, "}");
-}
-
-bool hlo_tiling_is_whole(const hlo_tiling *t) {
-    int64_t all = product(t->dims.v, t->dims.count);
-    int64_t named = t->iota.rank ? product(t->iota.dims, t->iota.rank) : (int64_t)t->devices.count;
-    return all > 0 && all == named;
 }
 
 /* ---------------------------------------------------------------- devices by the axes of a mesh */
@@ -316,7 +303,7 @@ void hlo_mesh_keep(hlo_notation *f, const hlo_mesh_axes *axes, hlo_mesh *out) {
 }
 
 /* Reads `['a'=2,'b'=4]` after `mesh`, and the ids. */
-bool hlo_mesh_read(hlo_notation *f, hlo_mesh *out) {
+static bool read_mesh(hlo_notation *f, hlo_mesh *out) {
     hlo_mesh_axes axes = {.sizes.count = 0};
     if (!hlo_notation_expect(f, "[")) return false;
     while (hlo_notation_item(f, ']', axes.sizes.count)) {
@@ -335,7 +322,7 @@ bool hlo_mesh_read(hlo_notation *f, hlo_mesh *out) {
     if (!hlo_notation_expect(f, "(")) return false;
     if (hlo_notation_next(f, '[')) {
         hlo_iota order;
-        if (!hlo_iota_read(f, &order)) return false;
+        if (!read_iota(f, &order)) return false;
         if (order.rank > 1) hlo_iota_keep(f, &order, &out->devices);
         return hlo_notation_expect(f, ")");
     }
@@ -382,8 +369,10 @@ const hlo_axes *hlo_mesh_keep_axes(hlo_notation *f, const hlo_axis_ref *refs, si
     return axes;
 }
 
-bool hlo_mesh_read_axes(hlo_notation *f, const hlo_mesh *m, hlo_axis_ref **refs, bool open,
-                        bool sorted, const hlo_axes **out) {
+/* Reads axes up to the closing brace and adds them to *refs. No two references may overlap. `open`:
+ * `?` may be last. `sorted`: the axes are in the order of the mesh. */
+static bool read_axes(hlo_notation *f, const hlo_mesh *m, hlo_axis_ref **refs, bool open,
+                      bool sorted, const hlo_axes **out) {
     size_t count = 0;
     bool unknown = false;
     if (!hlo_notation_expect(f, "{")) return false;
@@ -461,16 +450,16 @@ bool hlo_notation_groups(hlo_notation *f) {
     if (hlo_notation_take_word(f, "mesh")) {
         hlo_groups groups = {0};
         hlo_axis_ref *refs = NULL;
-        if (!hlo_mesh_read(f, &groups.mesh)) return false;
+        if (!read_mesh(f, &groups.mesh)) return false;
         hlo_notation_skip(f);
         const char *from = f->at;
-        return hlo_mesh_read_axes(f, &groups.mesh, &refs, false, false, &groups.axes) &&
+        return read_axes(f, &groups.mesh, &refs, false, false, &groups.axes) &&
                hlo_groups_keep(f, from, groups);
     }
     hlo_tiling t = {0};
     if (!hlo_notation_next(f, '[')) return hlo_notation_unexpected(f, "'{', '[' or 'mesh['");
     const char *from = f->at;
-    if (!hlo_tiling_read(f, false, &t)) return false;
+    if (!read_tiling(f, false, &t)) return false;
     if (t.dims.count != 2)
         return hlo_notation_fail(
             f, from, 1, "expected two dimensions, groups and devices, found %zu", t.dims.count);
@@ -521,7 +510,7 @@ static bool read_sets(hlo_notation *f, hlo_sharding *s, hlo_axis_ref *refs, bool
                 if (hlo_notation_take_word(f, words[i]) && strcmp(words[i], "sum") != 0)
                     s->reduction = words[i];
         }
-        if (!hlo_mesh_read_axes(f, &s->mesh, &refs, false, true, &s->sets[n])) return false;
+        if (!read_axes(f, &s->mesh, &refs, false, true, &s->sets[n])) return false;
         if (!s->sets[n]->count) s->sets[n] = NULL;
     }
     return hlo_notation_expect_end(f, "}");
@@ -548,7 +537,7 @@ void hlo_sharding_drop_sets(hlo_sharding *s) {
 static bool read_named(hlo_notation *f, hlo_sharding *s) {
     hlo_axis_ref *refs = NULL;
     s->kind = HLO_SHARDING_NAMED;
-    if (!hlo_mesh_read(f, &s->mesh)) return false;
+    if (!read_mesh(f, &s->mesh)) return false;
     hlo_notation_take(f, ",");
     for (size_t n = 0; n < HLO_SHARDING_SETS; n++) {
         const char *word = hlo_sharding_words[hlo_sharding_sets[n]];
@@ -565,8 +554,7 @@ static bool read_named(hlo_notation *f, hlo_sharding *s) {
     if (!hlo_notation_take(f, "]")) {
         while (hlo_notation_item(f, ']', s->count)) {
             s->dims = hlo_notation_grow(f, s->dims, s->count, sizeof *s->dims);
-            if (!hlo_mesh_read_axes(f, &s->mesh, &refs, true, false, &s->dims[s->count++]))
-                return false;
+            if (!read_axes(f, &s->mesh, &refs, true, false, &s->dims[s->count++])) return false;
         }
         s->dims = hlo_arena_copy(f->module->arena, s->dims, s->count * sizeof *s->dims);
         return hlo_notation_expect(f, "]") && read_sets(f, s, refs, true);
@@ -589,14 +577,25 @@ static bool read_part(hlo_notation *f, hlo_sharding_parts *p, hlo_sharding *s) {
         return hlo_notation_int(f, &s->device);
     }
     if (hlo_notation_take_name(f, "devices")) {
-        if (!hlo_tiling_read(f, true, &p->tiles)) return false;
+        if (!read_tiling(f, true, &p->tiles)) return false;
         p->devices = p->tiles.devices.count;
         if (p->devices) s->device = p->tiles.devices.v[0];
         return true;
     }
     if (hlo_notation_take_name(f, "last_tile_dims")) {
+        hlo_tiling *t = &p->tiles;
         p->last_kinds = true;
-        return hlo_tiling_read_kinds(f, &p->tiles);
+        t->kind_count = 0;
+        if (!hlo_notation_expect(f, "{")) return false;
+        while (hlo_notation_item(f, '}', t->kind_count)) {
+            int64_t k = 0;
+            while (k < KINDS && !hlo_notation_take_word(f, hlo_sharding_words[k])) k++;
+            if (k == KINDS || t->kind_count == HLO_MOST_TILE_KINDS)
+                return hlo_notation_unexpected(f,
+                                               "'manual', 'replicated', 'unreduced' or 'maximal'");
+            t->kinds[t->kind_count++] = k;
+        }
+        return hlo_notation_expect(f, "}");
     }
     if (hlo_notation_take_word(f, "last_tile_dim_replicate")) return p->last_replicated = true;
     bool like = hlo_notation_take_word(f, "shard_like");
@@ -635,7 +634,10 @@ bool hlo_sharding_join(hlo_notation *f, hlo_sharding_parts *p, hlo_sharding *s) 
         return hlo_notation_fail(f, p->from, 1,
                                  "last_tile_dims has %zu dimensions, but the tiling has only %zu",
                                  t->kind_count, t->dims.count);
-    if (hlo_tiling_is_whole(t)) s->kind = hlo_tiling_normalize(f, t);
+    const int64_t all = hlo_dims_product(t->dims.v, t->dims.count);
+    const int64_t named =
+        t->iota.rank ? hlo_dims_product(t->iota.dims, t->iota.rank) : (int64_t)t->devices.count;
+    if (all > 0 && all == named) s->kind = normalize_tiling(f, t);
     if (s->kind != HLO_SHARDING_TILED) return true;
     s->mesh.devices = hlo_tiling_keep(f, t);
     if (t->kind_count) s->kinds = hlo_ints_new(f->module, (uint32_t)t->kind_count, t->kinds);

@@ -17,8 +17,6 @@ typedef struct hlo_iota {
 /* Makes an iota in canonical form; of rank 1, the permutation may be empty. */
 bool hlo_iota_make(hlo_notation *f, const char *from, const hlo_notation_ints *dims,
                    hlo_notation_ints *perm, hlo_iota *out);
-/* Reads `[2,2]T(1,0)` or `[4]`. */
-bool hlo_iota_read(hlo_notation *f, hlo_iota *out);
 
 enum { HLO_MOST_TILE_KINDS = 64 };
 
@@ -31,20 +29,10 @@ typedef struct hlo_tiling {
     size_t kind_count;
 } hlo_tiling;
 
-/* Reads a tiling without its kinds. `listed`: devices may be listed. */
-bool hlo_tiling_read(hlo_notation *f, bool listed, hlo_tiling *t);
-/* Reads `{manual, replicated}`. */
-bool hlo_tiling_read_kinds(hlo_notation *f, hlo_tiling *t);
 /* Copies the iota to the module, as a device array. */
 void hlo_iota_keep(hlo_notation *f, const hlo_iota *a, hlo_device_array *out);
 /* Copies the tiling to the module, without its kinds. */
 hlo_device_array hlo_tiling_keep(hlo_notation *f, const hlo_tiling *t);
-/* True if the tiling has one position for each device. */
-bool hlo_tiling_is_whole(const hlo_tiling *t);
-/* Brings the tiling to canonical form: dimensions after the data dimensions are sorted by kind,
- * dimensions of one kind merged, dimensions of size 1 dropped. Returns the kind that the whole
- * tiling is equivalent to, otherwise HLO_SHARDING_TILED. */
-hlo_sharding_kind hlo_tiling_normalize(hlo_notation *f, hlo_tiling *t);
 
 /* A list of references to axes. */
 typedef struct hlo_axis_ref {
@@ -74,13 +62,6 @@ bool hlo_mesh_use(hlo_notation *f, const char *from, const hlo_mesh *m, hlo_axis
 /* Copies the newest `count` references to the module, oldest first. */
 const hlo_axes *hlo_mesh_keep_axes(hlo_notation *f, const hlo_axis_ref *refs, size_t count,
                                    bool open);
-/* Reads a mesh after the word `mesh`, with its device ids. */
-bool hlo_mesh_read(hlo_notation *f, hlo_mesh *out);
-/* Reads axes up to the closing brace and adds them to *refs. No two references may overlap. `open`:
- * `?` may be last. `sorted`: the axes are in the order of the mesh. */
-bool hlo_mesh_read_axes(hlo_notation *f, const hlo_mesh *m, hlo_axis_ref **refs, bool open,
-                        bool sorted, const hlo_axes **out);
-
 /* The rest makes the value of f->value. Sets the members of groups that follow from the others. */
 bool hlo_groups_keep(hlo_notation *f, const char *from, hlo_groups groups);
 

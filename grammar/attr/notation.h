@@ -132,20 +132,10 @@ typedef bool hlo_notation_reader(hlo_notation *f);
 #include "grammar/attr/notation.def"
 #undef HLO_NOTATION
 
-/* `"name" {0,1}}`, after a brace: the origin of one array; `name` may be NULL. */
-typedef struct hlo_notation_array {
-    const char *name;
-    size_t size;
-    hlo_notation_ints index;
-} hlo_notation_array;
-/* Reads the origin of one array (metadata.c). */
-bool hlo_notation_origin_array(hlo_notation *f, hlo_notation_array *out);
-/* Writes the origin of one array (metadata.c). */
-void hlo_notation_put_array(hlo_notation *f, const hlo_notation_array *array);
 /* Reads `{op_name="a" ...}` or a list of metadata in braces. Writes a single one as is or, with
  * `list`, as a list (metadata.c). */
 bool hlo_notation_metadata(hlo_notation *f, bool list);
-/* Writes the text of a module as origin_recovery_table shows it (recovery_table.c). */
+/* Writes the text of a module as origin_recovery_table shows it (metadata.c). */
 void hlo_notation_put_module(hlo_bytes *out, const char *text);
 
 #endif

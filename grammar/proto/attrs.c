@@ -335,6 +335,122 @@ bool hlo_unmapped_from_proto(hlo_proto *p, const ProtobufCMessage *message, hlo_
     return true;
 }
 
+/* ------------------------------------------------------------------------------- unknown fields */
+
+/* Unknown fields of messages nested in the message of a module, a computation or an instruction:
+ * reading removes and stores them with their paths, and writing puts them back into the messages
+ * that are then at these paths. The attribute is a list of entries, each followed by its steps and
+ * by its fields as on the wire. */
+enum { MOST_STEPS = 100 }; /* the maximum nesting of messages */
+
+typedef struct step {
+    uint32_t field, index; /* field number; index of the element of a repeated field */
+} step;
+
+typedef struct unknown_entry {
+    uint32_t steps, size;
+    uint32_t alone; /* the message sets no other field, and may be missing for that reason */
+} unknown_entry;
+
+typedef struct taking {
+    hlo_arena *scratch;
+    hlo_bytes out;
+    step path[MOST_STEPS];
+} taking;
+
+/* True if no field is set, except to lists of defaults. */
+static bool says_nothing(const ProtobufCMessage *message) {
+    for (unsigned f = 0; f < message->descriptor->n_fields; f++) {
+        const ProtobufCFieldDescriptor *field = &message->descriptor->fields[f];
+        const size_t count = hlo_field_count(message, field);
+        const bool words =
+            field->label == PROTOBUF_C_LABEL_REPEATED && field->type == PROTOBUF_C_TYPE_ENUM;
+        if (count && !words) return false;
+        for (size_t i = 0; i < count; i++)
+            if (hlo_field_load(field, hlo_field_element(message, field, i))) return false;
+    }
+    return true;
+}
+
+static void take_from(taking *t, ProtobufCMessage *message, uint32_t steps) {
+    const ProtobufCMessageDescriptor *type = message->descriptor;
+    for (unsigned f = 0; f < type->n_fields && steps < MOST_STEPS; f++) {
+        const ProtobufCFieldDescriptor *field = &type->fields[f];
+        /* Computations and instructions keep their own unknown fields. */
+        if (field->type != PROTOBUF_C_TYPE_MESSAGE ||
+            (!steps && (field->descriptor == &xla__hlo_computation_proto__descriptor ||
+                        field->descriptor == &xla__hlo_instruction_proto__descriptor)))
+            continue;
+        const size_t count = hlo_field_count(message, field);
+        for (size_t i = 0; i < count; i++) {
+            t->path[steps] = (step){.field = field->id, .index = (uint32_t)i};
+            take_from(t, *(ProtobufCMessage **)hlo_field_element(message, field, i), steps + 1);
+        }
+    }
+    if (!steps || !message->n_unknown_fields) return;
+    Xla__UnknownFields only = XLA__UNKNOWN_FIELDS__INIT;
+    only.base.n_unknown_fields = message->n_unknown_fields;
+    only.base.unknown_fields = message->unknown_fields;
+    message->n_unknown_fields = 0;
+    message->unknown_fields = NULL;
+    const size_t size = protobuf_c_message_get_packed_size(&only.base);
+    uint8_t *bytes = hlo_arena_alloc(t->scratch, size);
+    protobuf_c_message_pack(&only.base, bytes);
+    const unknown_entry head = {
+        .steps = steps, .size = (uint32_t)size, .alone = says_nothing(message)};
+    hlo_bytes_put(&t->out, &head, sizeof head);
+    hlo_bytes_put(&t->out, t->path, steps * sizeof *t->path);
+    hlo_bytes_put(&t->out, bytes, size);
+}
+
+bool hlo_unknown_fields_from_proto(hlo_proto *p, ProtobufCMessage *message, hlo_attr *out) {
+    if (!p->unknown) return false;
+    taking t = {.scratch = p->scratch, .out.arena = p->scratch};
+    take_from(&t, message, 0);
+    if (!t.out.size) return false;
+    *out = (hlo_attr){.id = HLO_ATTR_STRAYS, .u.str = hlo_intern(p->module, t.out.v, t.out.size)};
+    return true;
+}
+
+/* Finds the message at the end of the path; NULL: the module has changed and does not have it. */
+static ProtobufCMessage *find(hlo_proto *p, ProtobufCMessage *message, const unknown_entry *of,
+                              const char *path) {
+    for (uint32_t i = 0; i < of->steps; i++) {
+        step at;
+        memcpy(&at, path + i * sizeof at, sizeof at);
+        const ProtobufCFieldDescriptor *field =
+            protobuf_c_message_descriptor_get_field(message->descriptor, at.field);
+        const bool many = field->label == PROTOBUF_C_LABEL_REPEATED;
+        if (many && at.index >= hlo_field_count(message, field)) return NULL;
+        ProtobufCMessage **next = hlo_field_element(message, field, at.index);
+        if (!*next && of->alone && i + 1 == of->steps)
+            *next = hlo_message_new(p->scratch, field->descriptor);
+        if (!*next) return NULL;
+        message = *next;
+    }
+    return message;
+}
+
+static void restore_unknown_fields(hlo_proto *p, const hlo_attr *attrs, uint32_t count,
+                                   ProtobufCMessage *message) {
+    ProtobufCAllocator allocator = hlo_wire_allocator(p->scratch);
+    const char *bytes = NULL;
+    for (uint32_t i = 0; i < count; i++)
+        if (attrs[i].id == HLO_ATTR_STRAYS) bytes = attrs[i].u.str;
+    const char *end = bytes ? bytes + hlo_intern_length(bytes) : NULL;
+    for (unknown_entry head; bytes < end; bytes += head.size) {
+        memcpy(&head, bytes, sizeof head);
+        const char *path = bytes + sizeof head;
+        bytes = path + head.steps * sizeof(step);
+        ProtobufCMessage *to = find(p, message, &head, path);
+        if (!to) continue;
+        const ProtobufCMessage *fields = protobuf_c_message_unpack(
+            &xla__unknown_fields__descriptor, &allocator, head.size, (const uint8_t *)bytes);
+        to->n_unknown_fields = fields->n_unknown_fields;
+        to->unknown_fields = fields->unknown_fields;
+    }
+}
+
 /* -------------------------------------------------------------------------------------- writing */
 
 void *hlo_unmapped_to_proto(hlo_proto *p, const ProtobufCMessageDescriptor *type,
@@ -354,13 +470,6 @@ static void add_int(hlo_proto *p, ProtobufCMessage *message, const ProtobufCFiel
                     int64_t value) {
     if (!hlo_field_store(field, hlo_field_add(p->scratch, message, field), value))
         hlo_proto_fail(p, "%lld is out of range for field '%s'", (long long)value, field->name);
-}
-
-static void write_size_lists(hlo_proto *p, const char *text, ProtobufCMessage *message) {
-    const ProtobufCFieldDescriptor *field =
-        hlo_field_find(message->descriptor, "dynamic_slice_sizes", 19);
-    for (char *end; *(text += strspn(text, "{,}")); text = end)
-        add_int(p, message, field, strtoll(text, &end, 10));
 }
 
 static void add_triples(hlo_proto *p, ProtobufCMessage *message,
@@ -384,15 +493,6 @@ static void write_string(hlo_proto *p, const ProtobufCFieldDescriptor *field, vo
         *(ProtobufCBinaryData *)place = (ProtobufCBinaryData){.len = size, .data = (uint8_t *)text};
 }
 
-static void write_config(hlo_proto *p, const ProtobufCFieldDescriptor *field, void *place,
-                         const char *text) {
-    size_t size = hlo_intern_length(text);
-    const char *at = text;
-    char *plain =
-        *text == '"' || *text == '\'' ? hlo_unquote(p->scratch, &at, text + size, &size) : NULL;
-    write_string(p, field, place, plain ? plain : text, size);
-}
-
 static void write_typed(hlo_proto *p, const hlo_attr *attr, const proto_row *row,
                         ProtobufCMessage *message) {
     const ProtobufCFieldDescriptor *field = find_field(p, row, p->scratch, &message);
@@ -409,7 +509,14 @@ static void write_typed(hlo_proto *p, const hlo_attr *attr, const proto_row *row
     case HLO_KIND_STRING:
         write_string(p, field, place, attr->u.str, hlo_intern_length(attr->u.str));
         break;
-    case HLO_KIND_FORM: write_config(p, field, place, attr->u.str); break;
+    case HLO_KIND_FORM: {
+        size_t size = hlo_intern_length(attr->u.str);
+        const char *at = attr->u.str;
+        const char *plain =
+            strchr("\"'", *at) ? hlo_unquote(p->scratch, &at, at + size, &size) : NULL;
+        write_string(p, field, place, plain ? plain : attr->u.str, size);
+        break;
+    }
     case HLO_KIND_INTS:
         for (uint32_t i = 0; i < attr->u.ints->count; i++)
             add_int(p, message, field, attr->u.ints->v[i]);
@@ -496,7 +603,11 @@ void hlo_attrs_to_proto(hlo_proto *p, const hlo_attr *attrs, uint32_t count, hlo
             Xla__HloInstructionProto *instr = (Xla__HloInstructionProto *)message;
             instr->convolution_dimension_numbers = hlo_labels_to_proto(p, attr->u.str);
         } else if (attr->id == HLO_ATTR_SLICE_SIZE_LISTS) {
-            write_size_lists(p, attr->u.str, message);
+            const ProtobufCFieldDescriptor *field =
+                hlo_field_find(message->descriptor, "dynamic_slice_sizes", 19);
+            const char *text = attr->u.str;
+            for (char *end; *(text += strspn(text, "{,}")); text = end)
+                add_int(p, message, field, strtoll(text, &end, 10));
         } else if (row->pattern) {
             ProtobufCMessage *at = message;
             find_field(p, row, p->scratch, &at);
@@ -510,4 +621,5 @@ void hlo_attrs_to_proto(hlo_proto *p, const hlo_attr *attrs, uint32_t count, hlo
             ((Xla__HloInstructionProto *)message)->constrain_layout = 1;
     }
     write_missing(p, attrs, count, op, message);
+    restore_unknown_fields(p, attrs, count, message);
 }

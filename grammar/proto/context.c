@@ -4,7 +4,6 @@
 #include "ir/text/diag.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 _Noreturn void hlo_proto_fail(hlo_proto *p, const char *format, ...) {
     char message[512];

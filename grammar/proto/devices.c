@@ -74,7 +74,7 @@ static bool read_mesh(hlo_notation *f, const Xla__MeshProto *from, hlo_mesh *out
     return !ids.count || hlo_mesh_list(f, f->at, &ids, out);
 }
 
-/* `open` and `sorted`: as for hlo_mesh_read_axes(). */
+/* `open`: the list may have further axes. `sorted`: the axes are in the order of the mesh. */
 static bool read_axes(hlo_notation *f, const hlo_mesh *m, const void *message, const char *name,
                       bool open, bool sorted, hlo_axis_ref **refs, const hlo_axes **out) {
     const ProtobufCFieldDescriptor *field = field_of(message, name);
@@ -201,23 +201,19 @@ static bool read_numbered(hlo_notation *f, const Xla__OpSharding *from, hlo_shar
     return hlo_sharding_join(f, &parts, s);
 }
 
-/* Reads the metadata of a sharding, which the IR holds as text. */
-static bool read_metadata(hlo_proto *p, hlo_notation *f, const void *from, bool list,
-                          hlo_sharding *s) {
-    hlo_bytes text = {.arena = p->scratch};
-    hlo_text_pattern_print(p, &text, from, "@metadata`{$metadata|, |}`");
-    if (!text.size) return true;
-    f->from = f->at = text.v;
-    f->end = text.v + text.size;
-    return hlo_sharding_read_metadata(f, list, s);
-}
-
 static bool read_one(hlo_proto *p, hlo_notation *f, const Xla__OpSharding *from) {
     hlo_sharding s = {.count = 0};
     const Xla__NamedShardingProto *named = from->named_sharding;
-    return (named ? read_named(f, named, &s) : read_numbered(f, from, &s)) &&
-           read_metadata(p, f, named ? (const void *)named : from, named != NULL, &s) &&
-           hlo_sharding_keep(f, HLO_ATTR_SHARDING, s);
+    hlo_bytes metadata = {.arena = p->scratch}; /* text in the IR */
+    if (!(named ? read_named(f, named, &s) : read_numbered(f, from, &s))) return false;
+    hlo_text_pattern_print(p, &metadata, named ? &named->base : &from->base,
+                           "@metadata`{$metadata|, |}`");
+    if (metadata.size) {
+        f->from = f->at = metadata.v;
+        f->end = metadata.v + metadata.size;
+        if (!hlo_sharding_read_metadata(f, named != NULL, &s)) return false;
+    }
+    return hlo_sharding_keep(f, HLO_ATTR_SHARDING, s);
 }
 
 static bool read_sharding(hlo_proto *p, hlo_notation *f, const Xla__OpSharding *from);

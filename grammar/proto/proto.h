@@ -119,7 +119,8 @@ void hlo_aliases_to_proto(hlo_proto *p, const hlo_aliases *aliases, ProtobufCMes
 
 /* ------------------------------------------------------------------------- attributes (attrs.c) */
 
-/* Writes attributes to `message`; `op` HLO_OP_COUNT: of no instruction. */
+/* Writes attributes to `message`, which has its other fields, and puts back the unknown fields of
+ * nested messages; `op` HLO_OP_COUNT: of no instruction. */
 void hlo_attrs_to_proto(hlo_proto *p, const hlo_attr *attrs, uint32_t count, hlo_op op,
                         ProtobufCMessage *message);
 /* Reads the attributes `ids`, which HLO_ATTR_COUNT ends, into `out`, and returns their number.
@@ -133,15 +134,9 @@ bool hlo_unmapped_from_proto(hlo_proto *p, const ProtobufCMessage *message, hlo_
 /* Makes a message with the fields of HLO_ATTR_UNMAPPED. */
 void *hlo_unmapped_to_proto(hlo_proto *p, const ProtobufCMessageDescriptor *type,
                             const hlo_attr *attrs, uint32_t count);
-
-/* ----------------------------------------- unknown fields of nested messages (unknown_fields.c) */
-
 /* Moves the unknown fields of nested messages to an attribute; false when there are none. Call it
  * before any other field is emptied. Unknown fields of the message itself stay, and unknown
  * fields of a module's computations and a computation's instructions. */
 bool hlo_unknown_fields_from_proto(hlo_proto *p, ProtobufCMessage *message, hlo_attr *out);
-/* Puts the unknown fields of nested messages back into `message`, which is otherwise whole. */
-void hlo_unknown_fields_to_proto(hlo_proto *p, const hlo_attr *attrs, uint32_t count,
-                                 ProtobufCMessage *message);
 
 #endif

@@ -145,21 +145,6 @@ static void print_module(printer *w, const Xla__HloModuleProto *from) {
     free(text);
 }
 
-static void print_word(printer *w, const piece *of, int64_t number) {
-    const ProtobufCEnumValue *value =
-        protobuf_c_enum_descriptor_get_value(of->field->descriptor, (int)number);
-    if (!value || of->style == '#') {
-        hlo_bytes_format(w->out, "%lld", (long long)number);
-        return;
-    }
-    const char *name = value->name;
-    if (of->prefix && strncmp(name, of->prefix, of->prefix_size) == 0) name += of->prefix_size;
-    for (; *name; name++) {
-        const bool lower = *name >= 'A' && *name <= 'Z' && of->style != '^';
-        hlo_bytes_put(w->out, &(char){(char)(lower ? *name - 'A' + 'a' : *name)}, 1);
-    }
-}
-
 static void print_value(printer *w, const piece *of, const void *place) {
     put(w, "", 0);
     switch (of->field->type) {
@@ -178,7 +163,22 @@ static void print_value(printer *w, const piece *of, const void *place) {
         break;
     }
     case PROTOBUF_C_TYPE_DOUBLE: hlo_bytes_double(w->out, *(const double *)place, false); break;
-    case PROTOBUF_C_TYPE_ENUM: print_word(w, of, hlo_field_load(of->field, place)); break;
+    case PROTOBUF_C_TYPE_ENUM: {
+        const int64_t number = hlo_field_load(of->field, place);
+        const ProtobufCEnumValue *value =
+            protobuf_c_enum_descriptor_get_value(of->field->descriptor, (int)number);
+        if (!value || of->style == '#') {
+            hlo_bytes_format(w->out, "%lld", (long long)number);
+            break;
+        }
+        const char *name = value->name;
+        if (of->prefix && strncmp(name, of->prefix, of->prefix_size) == 0) name += of->prefix_size;
+        for (; *name; name++) {
+            const bool lower = *name >= 'A' && *name <= 'Z' && of->style != '^';
+            hlo_bytes_put(w->out, &(char){(char)(lower ? *name - 'A' + 'a' : *name)}, 1);
+        }
+        break;
+    }
     case PROTOBUF_C_TYPE_BOOL:
         hlo_bytes_text(w->out, hlo_field_load(of->field, place) ? "true" : "false");
         break;

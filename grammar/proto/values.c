@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shapes, constants, windows and dimension labels between the IR and messages. */
-#include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "grammar/proto/proto.h"
@@ -16,12 +14,6 @@ static const int numbers[HLO_TYPE_COUNT] = {
 #include "ir/table/type.def"
 #undef HLO_TYPE
 };
-
-static hlo_type type_of(hlo_proto *p, int number) {
-    for (int t = 0; t < HLO_TYPE_COUNT; t++)
-        if (numbers[t] == number) return (hlo_type)t;
-    hlo_proto_fail(p, "unknown element type %d", number);
-}
 
 /* Counts an open tuple, because its elements are nested messages; the caller decrements the count
  * after it. Fails if parsers reject the depth, before the elements are built: a constant repeats
@@ -70,20 +62,6 @@ static void read_layout(hlo_proto *p, const Xla__LayoutProto *from, hlo_layout *
     if (text.size) out->rest = hlo_intern(p->module, text.v, text.size);
 }
 
-static const hlo_shape *read_tuple(hlo_proto *p, const Xla__ShapeProto *from) {
-    const hlo_shape **elements =
-        hlo_arena_array(p->scratch, from->n_tuple_shapes, sizeof *elements);
-    for (size_t i = 0; i < from->n_tuple_shapes; i++)
-        elements[i] = hlo_shape_from_proto(p, from->tuple_shapes[i]);
-    return hlo_shape_tuple(p->module, (uint32_t)from->n_tuple_shapes, elements);
-}
-
-static int64_t read_dim(hlo_proto *p, int64_t dim) {
-    if (dim == INT64_MIN || dim == -1) return -1;
-    if (dim < 0) hlo_proto_fail(p, "a shape has dimension size %lld", (long long)dim);
-    return dim;
-}
-
 const hlo_shape *hlo_shape_from_proto(hlo_proto *p, const Xla__ShapeProto *from) {
     int64_t dims[HLO_LARGEST_RANK], order[HLO_LARGEST_RANK];
     bool dynamic[HLO_LARGEST_RANK], any = false;
@@ -94,14 +72,25 @@ const hlo_shape *hlo_shape_from_proto(hlo_proto *p, const Xla__ShapeProto *from)
         buffer.buffer = true;
         return hlo_shape_intern(p->module, &buffer);
     }
-    hlo_type type = type_of(p, (int)from->element_type);
-    if (type == HLO_TYPE_TUPLE) return read_tuple(p, from);
+    hlo_type type = 0;
+    while (type < HLO_TYPE_COUNT && numbers[type] != (int)from->element_type) type++;
+    if (type == HLO_TYPE_COUNT)
+        hlo_proto_fail(p, "unknown element type %d", (int)from->element_type);
+    if (type == HLO_TYPE_TUPLE) {
+        const hlo_shape **elements =
+            hlo_arena_array(p->scratch, from->n_tuple_shapes, sizeof *elements);
+        for (size_t i = 0; i < from->n_tuple_shapes; i++)
+            elements[i] = hlo_shape_from_proto(p, from->tuple_shapes[i]);
+        return hlo_shape_tuple(p->module, (uint32_t)from->n_tuple_shapes, elements);
+    }
     if (from->n_dimensions > HLO_LARGEST_RANK)
         hlo_proto_fail(p, "a shape has %zu dimensions, but the maximum is %d", from->n_dimensions,
                        HLO_LARGEST_RANK);
     uint32_t rank = (uint32_t)from->n_dimensions;
     for (uint32_t i = 0; i < rank; i++) {
-        dims[i] = read_dim(p, from->dimensions[i]);
+        const bool unbounded = from->dimensions[i] == INT64_MIN || from->dimensions[i] == -1;
+        dims[i] = unbounded ? -1 : from->dimensions[i];
+        if (dims[i] < -1) hlo_proto_fail(p, "a shape has dimension size %lld", (long long)dims[i]);
         dynamic[i] =
             dims[i] >= 0 && i < from->n_is_dynamic_dimension && from->is_dynamic_dimension[i];
         any |= dynamic[i];
@@ -115,33 +104,6 @@ const hlo_shape *hlo_shape_from_proto(hlo_proto *p, const Xla__ShapeProto *from)
                        .dynamic = any ? dynamic : NULL,
                        .layout = hlo_types[type].bits ? &layout : NULL};
     return hlo_shape_intern(p->module, &shape);
-}
-
-static Xla__LayoutProto *write_layout(hlo_proto *p, const hlo_shape *shape) {
-    Xla__LayoutProto *to = hlo_message_new(p->scratch, &xla__layout_proto__descriptor);
-    const hlo_layout *layout = shape->layout;
-    if (layout && layout->rest && !hlo_text_pattern_read(p, layout->rest, &to->base, properties))
-        hlo_proto_fail(p, "layout property '%.40s' has no binary form", layout->rest);
-    if (!to->tail_padding_alignment_in_elements) to->tail_padding_alignment_in_elements = 1;
-    if (!layout) return to;
-    to->n_minor_to_major = shape->rank;
-    to->minor_to_major = hlo_arena_copy(p->scratch, layout->minor_to_major,
-                                        shape->rank * sizeof *layout->minor_to_major);
-    to->element_size_in_bits = layout->element_bits;
-    to->memory_space = layout->memory_space;
-    return to;
-}
-
-static void write_dims(hlo_proto *p, const hlo_shape *shape, Xla__ShapeProto *to) {
-    to->n_dimensions = to->n_is_dynamic_dimension = shape->rank;
-    to->dimensions = hlo_arena_array(p->scratch, shape->rank, sizeof *to->dimensions);
-    to->is_dynamic_dimension =
-        hlo_arena_array(p->scratch, shape->rank, sizeof *to->is_dynamic_dimension);
-    for (uint32_t i = 0; i < shape->rank; i++) {
-        bool unbounded = shape->dims[i] < 0;
-        to->dimensions[i] = unbounded ? INT64_MIN : shape->dims[i];
-        to->is_dynamic_dimension[i] = unbounded || (shape->dynamic && shape->dynamic[i]);
-    }
 }
 
 Xla__ShapeProto *hlo_shape_to_proto(hlo_proto *p, const hlo_shape *shape) {
@@ -158,23 +120,31 @@ Xla__ShapeProto *hlo_shape_to_proto(hlo_proto *p, const hlo_shape *shape) {
         to->tuple_shapes[i] = hlo_shape_to_proto(p, shape->buffer ? &array : shape->elements[i]);
     p->tuples--;
     if (shape->buffer || shape->type == HLO_TYPE_TUPLE) return to;
-    write_dims(p, shape, to);
-    if (hlo_types[shape->type].bits) to->layout = write_layout(p, shape);
+    to->n_dimensions = to->n_is_dynamic_dimension = shape->rank;
+    to->dimensions = hlo_arena_array(p->scratch, shape->rank, sizeof *to->dimensions);
+    to->is_dynamic_dimension =
+        hlo_arena_array(p->scratch, shape->rank, sizeof *to->is_dynamic_dimension);
+    for (uint32_t i = 0; i < shape->rank; i++) {
+        bool unbounded = shape->dims[i] < 0;
+        to->dimensions[i] = unbounded ? INT64_MIN : shape->dims[i];
+        to->is_dynamic_dimension[i] = unbounded || (shape->dynamic && shape->dynamic[i]);
+    }
+    if (!hlo_types[shape->type].bits) return to;
+    const hlo_layout *layout = shape->layout;
+    Xla__LayoutProto *l = to->layout = hlo_message_new(p->scratch, &xla__layout_proto__descriptor);
+    if (layout && layout->rest && !hlo_text_pattern_read(p, layout->rest, &l->base, properties))
+        hlo_proto_fail(p, "layout property '%.40s' has no binary form", layout->rest);
+    if (!l->tail_padding_alignment_in_elements) l->tail_padding_alignment_in_elements = 1;
+    if (!layout) return to;
+    l->n_minor_to_major = shape->rank;
+    l->minor_to_major = hlo_arena_copy(p->scratch, layout->minor_to_major,
+                                       shape->rank * sizeof *layout->minor_to_major);
+    l->element_size_in_bits = layout->element_bits;
+    l->memory_space = layout->memory_space;
     return to;
 }
 
 /* ------------------------------------------------------------------------------------ constants */
-
-/* Finds the field with the values of a type: `f32s`. */
-static const ProtobufCFieldDescriptor *values_of(hlo_proto *p, const Xla__LiteralProto *literal,
-                                                 hlo_type type) {
-    char name[32];
-    int size = snprintf(name, sizeof name, "%ss", hlo_types[type].name);
-    const ProtobufCFieldDescriptor *field =
-        hlo_field_find(literal->base.descriptor, name, (size_t)size);
-    if (!field) hlo_proto_fail(p, "constants of type %s are not supported", hlo_types[type].name);
-    return field;
-}
 
 /* The values of a message, in memory order. */
 typedef struct values {
@@ -184,9 +154,12 @@ typedef struct values {
 } values;
 
 static values plan_values(hlo_proto *p, const Xla__LiteralProto *literal, const hlo_shape *shape) {
-    values v = {.field = values_of(p, literal, shape->type)};
-    v.size =
-        shape->type == HLO_TYPE_PRED ? sizeof(protobuf_c_boolean) : hlo_types[shape->type].bytes;
+    const hlo_type_info *type = &hlo_types[shape->type];
+    char name[32]; /* of the field: `f32s` */
+    int size = snprintf(name, sizeof name, "%ss", type->name);
+    values v = {.field = hlo_field_find(literal->base.descriptor, name, (size_t)size)};
+    if (!v.field) hlo_proto_fail(p, "constants of type %s are not supported", type->name);
+    v.size = shape->type == HLO_TYPE_PRED ? sizeof(protobuf_c_boolean) : type->bytes;
     int64_t count = hlo_shape_count(shape);
     if (count < 0)
         hlo_proto_fail(p, "the shape of a constant has unbounded dimensions or too many elements");
@@ -237,22 +210,19 @@ static void write_element(hlo_type type, const char *from, char *to) {
     if (info->bits < 8 && type != HLO_TYPE_PRED) *to = (char)(*to & ((1 << info->bits) - 1));
 }
 
-static const hlo_literal *read_literal_tuple(hlo_proto *p, const Xla__LiteralProto *from,
-                                             const hlo_shape *shape) {
-    if (from->n_tuple_literals != shape->rank)
-        hlo_proto_fail(p, "a constant tuple has %zu elements, but its shape has %u",
-                       from->n_tuple_literals, shape->rank);
-    hlo_literal *literal = hlo_literal_tuple(p->module, shape);
-    for (uint32_t i = 0; i < shape->rank; i++)
-        literal->elements[i] =
-            hlo_literal_from_proto(p, from->tuple_literals[i], shape->elements[i]);
-    return literal;
-}
-
 const hlo_literal *hlo_literal_from_proto(hlo_proto *p, const Xla__LiteralProto *from,
                                           const hlo_shape *shape) {
     if (!from) return hlo_literal_elided(p->module, shape);
-    if (shape->type == HLO_TYPE_TUPLE) return read_literal_tuple(p, from, shape);
+    if (shape->type == HLO_TYPE_TUPLE) {
+        if (from->n_tuple_literals != shape->rank)
+            hlo_proto_fail(p, "a constant tuple has %zu elements, but its shape has %u",
+                           from->n_tuple_literals, shape->rank);
+        hlo_literal *tuple = hlo_literal_tuple(p->module, shape);
+        for (uint32_t i = 0; i < shape->rank; i++)
+            tuple->elements[i] =
+                hlo_literal_from_proto(p, from->tuple_literals[i], shape->elements[i]);
+        return tuple;
+    }
     const hlo_shape *stored = from->shape ? hlo_shape_from_proto(p, from->shape) : shape;
     if (!hlo_shape_compatible(stored, shape))
         hlo_proto_fail(p, "the shape of the constant differs from the shape of its value");
@@ -279,8 +249,23 @@ const hlo_literal *hlo_literal_from_proto(hlo_proto *p, const Xla__LiteralProto 
     return literal;
 }
 
-static void write_values(hlo_proto *p, const hlo_literal *literal, Xla__LiteralProto *to) {
+Xla__LiteralProto *hlo_literal_to_proto(hlo_proto *p, const hlo_literal *literal) {
+    if (literal->elided) return NULL;
     const hlo_shape *shape = literal->shape;
+    Xla__LiteralProto *to = hlo_message_new(p->scratch, &xla__literal_proto__descriptor);
+    to->shape = hlo_shape_to_proto(p, shape);
+    if (shape->type == HLO_TYPE_TUPLE) {
+        to->n_tuple_literals = shape->rank;
+        to->tuple_literals = hlo_arena_array(p->scratch, shape->rank, sizeof(void *));
+        open_tuple(p);
+        for (uint32_t i = 0; i < shape->rank; i++) {
+            to->tuple_literals[i] = hlo_literal_to_proto(p, literal->elements[i]);
+            if (!to->tuple_literals[i])
+                hlo_proto_fail(p, "a constant tuple with an elided element has no binary form");
+        }
+        p->tuples--;
+        return to;
+    }
     values v = plan_values(p, to, shape);
     char *bytes = hlo_arena_array(p->scratch, v.elements, v.size);
     const char *from = literal->data;
@@ -292,30 +277,11 @@ static void write_values(hlo_proto *p, const hlo_literal *literal, Xla__LiteralP
     if (v.field->type == PROTOBUF_C_TYPE_BYTES) {
         *(ProtobufCBinaryData *)place =
             (ProtobufCBinaryData){.len = v.elements * v.size, .data = (uint8_t *)bytes};
-        return;
+        return to;
     }
     size_t parts = hlo_types[shape->type].class == HLO_CLASS_COMPLEX ? 2 : 1;
     *(size_t *)(void *)((char *)to + v.field->quantifier_offset) = v.elements * parts;
     *(void **)place = bytes;
-}
-
-Xla__LiteralProto *hlo_literal_to_proto(hlo_proto *p, const hlo_literal *literal) {
-    if (literal->elided) return NULL;
-    Xla__LiteralProto *to = hlo_message_new(p->scratch, &xla__literal_proto__descriptor);
-    to->shape = hlo_shape_to_proto(p, literal->shape);
-    if (literal->shape->type != HLO_TYPE_TUPLE) {
-        write_values(p, literal, to);
-        return to;
-    }
-    to->n_tuple_literals = literal->shape->rank;
-    to->tuple_literals = hlo_arena_array(p->scratch, literal->shape->rank, sizeof(void *));
-    open_tuple(p);
-    for (uint32_t i = 0; i < literal->shape->rank; i++) {
-        to->tuple_literals[i] = hlo_literal_to_proto(p, literal->elements[i]);
-        if (!to->tuple_literals[i])
-            hlo_proto_fail(p, "a constant tuple with an elided element has no binary form");
-    }
-    p->tuples--;
     return to;
 }
 
@@ -340,11 +306,11 @@ static const window_part parts[] = {
 #undef AT
 enum { PARTS = sizeof parts / sizeof *parts };
 
-static int64_t load_part(const window_part *part, const Xla__WindowDimension *dim, size_t offset) {
-    const char *place = (const char *)dim + offset;
-    if (part->attr == HLO_ATTR_RHS_REVERSAL)
-        return *(const protobuf_c_boolean *)(const void *)place;
-    return *(const int64_t *)(const void *)place;
+/* Returns the address of number `i` of a part, an int64_t or, for the reversal, a
+ * protobuf_c_boolean. */
+static void *part_at(const window_part *part, const Xla__Window *window, size_t i) {
+    const size_t each = part->second ? 2 : 1;
+    return (char *)window->dimensions[i / each] + (i % each ? part->second : part->first);
 }
 
 hlo_attr hlo_window_from_proto(hlo_proto *p, const Xla__Window *from) {
@@ -357,33 +323,14 @@ hlo_attr hlo_window_from_proto(hlo_proto *p, const Xla__Window *from) {
         hlo_ints *ints = hlo_ints_new(p->module, (uint32_t)(each * from->n_dimensions), NULL);
         bool all_default = true;
         for (size_t i = 0; i < ints->count; i++) {
-            ints->v[i] =
-                load_part(part, from->dimensions[i / each], i % each ? part->second : part->first);
+            const void *at = part_at(part, from, i);
+            ints->v[i] = part->attr == HLO_ATTR_RHS_REVERSAL ? *(const protobuf_c_boolean *)at
+                                                             : *(const int64_t *)at;
             all_default &= ints->v[i] == part->default_value;
         }
         if (!all_default) window->v[window->count++] = (hlo_attr){part->attr, {.ints = ints}};
     }
     return (hlo_attr){.id = window->count ? HLO_ATTR_WINDOW : HLO_ATTR_INVALID, .u.attrs = window};
-}
-
-static void store_part(const window_part *part, Xla__WindowDimension *dim, size_t offset,
-                       int64_t value) {
-    char *place = (char *)dim + offset;
-    if (part->attr == HLO_ATTR_RHS_REVERSAL)
-        *(protobuf_c_boolean *)(void *)place = value != 0;
-    else
-        *(int64_t *)(void *)place = value;
-}
-
-static void write_part(hlo_proto *p, const window_part *part, const hlo_ints *ints,
-                       Xla__Window *to) {
-    const size_t each = part->second ? 2 : 1;
-    if (ints->count != each * to->n_dimensions)
-        hlo_proto_fail(
-            p, "the size, stride, padding and dilation lists of the window have different lengths");
-    for (size_t i = 0; i < ints->count; i++)
-        store_part(part, to->dimensions[i / each], i % each ? part->second : part->first,
-                   ints->v[i]);
 }
 
 Xla__Window *hlo_window_to_proto(hlo_proto *p, const hlo_attrs *window) {
@@ -394,9 +341,22 @@ Xla__Window *hlo_window_to_proto(hlo_proto *p, const hlo_attrs *window) {
         Xla__WindowDimension *dim = hlo_message_add(p->scratch, to, "dimensions");
         dim->size = dim->stride = dim->base_dilation = dim->window_dilation = 1;
     }
-    for (uint32_t a = 0; a < window->count; a++)
-        for (size_t k = 0; k < PARTS; k++)
-            if (parts[k].attr == window->v[a].id) write_part(p, &parts[k], window->v[a].u.ints, to);
+    for (uint32_t a = 0; a < window->count; a++) {
+        const window_part *part = parts;
+        const hlo_ints *ints = window->v[a].u.ints;
+        while (part < parts + PARTS && part->attr != window->v[a].id) part++;
+        if (part == parts + PARTS) continue;
+        if (ints->count != (part->second ? 2 : 1) * to->n_dimensions)
+            hlo_proto_fail(p, "the size, stride, padding and dilation lists of the window have "
+                              "different lengths");
+        for (size_t i = 0; i < ints->count; i++) {
+            void *at = part_at(part, to, i);
+            if (part->attr == HLO_ATTR_RHS_REVERSAL)
+                *(protobuf_c_boolean *)at = ints->v[i] != 0;
+            else
+                *(int64_t *)at = ints->v[i];
+        }
+    }
     return to;
 }
 

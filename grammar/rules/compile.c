@@ -93,6 +93,15 @@ static void *rules_push(rules_parser *p, buffer *b, size_t size) {
     return item;
 }
 
+/* Adds items to a table and returns the index of the first one. */
+static uint32_t rules_push_all(rules_parser *p, buffer *b, const void *items, uint32_t count,
+                               size_t size) {
+    const uint32_t first = b->count;
+    for (uint32_t i = 0; i < count; i++)
+        memcpy(rules_push(p, b, size), (const char *)items + i * size, size);
+    return first;
+}
+
 /* Finds a function of the vocabulary; -1 if not found. */
 static int rules_find_function(const rules_parser *p, const char *name) {
     for (uint32_t i = 0; i < p->words->function_count; i++)
@@ -249,11 +258,8 @@ static uint32_t rules_push_args(rules_parser *p, const let_frame *f, const node 
         }
         indices[count++] = rules_lower(p, f, a, m);
     }
-    uint32_t first = p->draft->args.count;
-    for (uint32_t i = 0; i < count; i++)
-        *(uint32_t *)rules_push(p, &p->draft->args, sizeof(uint32_t)) = indices[i];
     *out_count = count;
-    return first;
+    return rules_push_all(p, &p->draft->args, indices, count, sizeof *indices);
 }
 
 static int64_t whole_number(rules_parser *p, const attr_node *a, double number) {
@@ -378,9 +384,7 @@ static uint32_t lower_define(rules_parser *p, const let_frame *f, const node *n)
     uint32_t indices[2] = {rules_lower(p, f, n->args, PATTERN)};
     indices[1] = rules_lower(p, f, n->args->next, TEMPLATE);
     int16_t slot = rules_slot(p, f, n->name, true);
-    uint32_t first = p->draft->args.count;
-    for (unsigned i = 0; i < 2; i++)
-        *(uint32_t *)rules_push(p, &p->draft->args, sizeof(uint32_t)) = indices[i];
+    uint32_t first = rules_push_all(p, &p->draft->args, indices, 2, sizeof *indices);
     uint32_t index = rules_new_term(p, HLO_TERM_DEFINE);
     hlo_rule_term *t = rules_term_at(p, index);
     t->slot = slot;
@@ -637,10 +641,8 @@ static void lower_action(rules_parser *p, const action_node *a, int16_t root,
                                            .add = s->add,
                                            .term = rules_lower(p, NULL, s->value, ARGUMENT)};
         }
-        out->first_set = p->draft->sets.count;
+        out->first_set = rules_push_all(p, &p->draft->sets, sets, count, sizeof *sets);
         out->set_count = count;
-        for (uint32_t i = 0; i < count; i++)
-            *(hlo_rule_set *)rules_push(p, &p->draft->sets, sizeof sets[0]) = sets[i];
         if (a->target.last) out->slot = rules_slot(p, NULL, a->target, true);
         break;
     case HLO_ACTION_REMARK:
@@ -671,8 +673,7 @@ static int16_t lower_roots(rules_parser *p, const root_node *roots) {
     add_bound(p, lowered[0].term, &always, &ever);
     for (uint32_t s = 0; s < HLO_RULE_SLOTS; s++)
         p->draft->partial.has[s] = ever.has[s] && !always.has[s];
-    for (uint32_t i = 0; i < count; i++)
-        *(hlo_rule_root *)rules_push(p, &p->draft->roots, sizeof lowered[0]) = lowered[i];
+    rules_push_all(p, &p->draft->roots, lowered, count, sizeof *lowered);
     return first;
 }
 
@@ -734,10 +735,8 @@ void rules_rule(rules_parser *p, span name, span subject, root_node *roots, guar
     if (remark && (count > 1 || rule.subject < 0))
         rules_fault(p, name, "a remark must be the only action of a rule `for` a matmul");
     if (!remark && !example.last) rules_fault(p, name, "a rule requires an example");
-    rule.first_action = d->actions.count;
+    rule.first_action = rules_push_all(p, &d->actions, lowered, count, sizeof *lowered);
     rule.action_count = count;
-    for (uint32_t i = 0; i < count; i++)
-        *(hlo_rule_action *)rules_push(p, &d->actions, sizeof lowered[0]) = lowered[i];
 
     rule.slot_count = (uint16_t)d->slot_count;
     rule.slots = hlo_arena_copy(p->owner->arena, d->slots, d->slot_count * sizeof d->slots[0]);

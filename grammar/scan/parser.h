@@ -119,20 +119,20 @@ typedef struct hlo_text {
     /* Errors and recovery. */
     unsigned errors;       /* reported so far */
     unsigned *errors_left; /* that may still be reported */
-    size_t searched;       /* bytes that were searched for definitions after their use */
-    bool skipping;         /* tokens are dropped up to one where parsing can resume */
-    hlo_resume resume;     /* the kind of that token */
-    unsigned inner;        /* depth in an inline computation that is skipped, or 0 */
-    bool quiet;            /* suppress errors up to the next computation: they would be consequences
-                            * of a reported one */
-    bool lacks_open;       /* the parser receives a missing `{` first, */
-    size_t lacks_close;    /* then this number of missing `}` */
-    uint32_t closed;       /* offset of the computation that lacks `}` before it, or UINT32_MAX */
-    hlo_span overlong;     /* a token that continues after its line by mistake, or empty */
-    hlo_span string;       /* the last string or braces that continue after their line, or empty */
-    bool nameless;         /* a computation without a known name had an error */
-    hlo_instr broken;      /* bound to names whose definition had an error, so that their uses cause
-                            * no further errors */
+    size_t searched;    /* bytes read ahead for recovery and messages; at most HLO_MOST_SEARCHED */
+    bool skipping;      /* tokens are dropped up to one where parsing can resume */
+    hlo_resume resume;  /* the kind of that token */
+    unsigned inner;     /* depth in an inline computation that is skipped, or 0 */
+    bool quiet;         /* suppress errors up to the next computation: they would be consequences
+                         * of a reported one */
+    bool lacks_open;    /* the parser receives a missing `{` first, */
+    size_t lacks_close; /* then this number of missing `}` */
+    uint32_t closed;    /* offset of the computation that lacks `}` before it, or UINT32_MAX */
+    hlo_span overlong;  /* a token that continues after its line by mistake, or empty */
+    hlo_span string;    /* the last string or braces that continue after their line, or empty */
+    bool nameless;      /* a computation without a known name had an error */
+    hlo_instr broken;   /* bound to names whose definition had an error, so that their uses cause
+                         * no further errors */
 
     /* The IR that is being built. */
     const char *def; /* the name being defined, up to the opcode; otherwise NULL */
@@ -147,7 +147,7 @@ typedef struct hlo_text {
     hlo_stack files, functions, locations, stack_frames;
 } hlo_text;
 
-enum { HLO_LARGEST_SOURCE = 1 << 30 };
+enum { HLO_LARGEST_SOURCE = 1 << 30, HLO_MOST_SEARCHED = 1 << 26 };
 
 /* ----------------------------------------------------------------------------- errors (state.c) */
 
@@ -316,7 +316,7 @@ static inline bool hlo_text_at_line(const hlo_text *text, uint32_t offset) {
     return !offset || text->source[offset - 1] == '\n' || text->source[offset - 1] == '\r';
 }
 /* True if the name or keyword at `offset` begins a computation. */
-bool hlo_text_begins_computation(const hlo_text *text, uint32_t offset);
+bool hlo_text_begins_computation(hlo_text *text, uint32_t offset);
 /* True if a word at `offset` is the name of a computation, and not a part of a shape. */
 bool hlo_text_begins_signature(const hlo_text *text, uint32_t offset);
 /* True if only blanks precede `offset` in its line. */
@@ -324,7 +324,7 @@ bool hlo_text_begins_line(const hlo_text *text, uint32_t offset);
 /* True if the `{` at `offset` begins a computation's body. */
 bool hlo_text_begins_body(const hlo_text *text, uint32_t offset);
 /* True if the `}` at `offset` ends a computation's body. */
-bool hlo_text_ends_body(const hlo_text *text, uint32_t offset);
+bool hlo_text_ends_body(hlo_text *text, uint32_t offset);
 /* True if the name at `at` would be a definition with an `=` after it. */
 bool hlo_text_lacks_equals(const hlo_text *text, hlo_span at);
 /* True if the text ends after `at`, without an end of line, so that the last word may be cut off.

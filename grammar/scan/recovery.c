@@ -23,17 +23,24 @@ static bool is_word(const char *at, const char *word) {
 /* True for `name {`, `name (a: f32[]) ->` or `ENTRY`, but not for `ENTRY:`, the name of a
  * parameter.
  */
-static bool is_computation(const char *at) {
+static bool is_computation(hlo_text *text, const char *at) {
     if (is_word(at, "ENTRY") && at[sizeof "ENTRY" - 1] != ':') return true;
     const char *after = past_name(at);
     if (after == at) return false;
     after = hlo_text_gap(after);
     if (*after == '(') {
+        const char *open = after;
+        const size_t left = HLO_MOST_SEARCHED - text->searched;
         unsigned depth = 0;
         do {
             if (*after == '(') depth++;
             if (*after == ')') depth--;
-            if (!*after || *after == '=') return false;
+            const size_t read = (size_t)(after - open);
+            if (!left || !*after || *after == '=') {
+                /* Each line may begin with a parenthesis that is not closed. */
+                text->searched += read < left ? read : left;
+                return false;
+            }
             after = hlo_text_gap(after + 1);
         } while (depth);
     }
@@ -46,8 +53,8 @@ static bool is_definition(const char *at) {
     return is_word(at, "ROOT") || (after > at && *hlo_text_gap(after) == '=');
 }
 
-bool hlo_text_begins_computation(const hlo_text *text, uint32_t offset) {
-    return hlo_text_at_line(text, offset) && is_computation(text->source + offset);
+bool hlo_text_begins_computation(hlo_text *text, uint32_t offset) {
+    return hlo_text_at_line(text, offset) && is_computation(text, text->source + offset);
 }
 
 bool hlo_text_begins_signature(const hlo_text *text, uint32_t offset) {
@@ -66,13 +73,13 @@ bool hlo_text_begins_body(const hlo_text *text, uint32_t offset) {
     return *at == '}' || is_definition(at) || memchr(from, '\n', (size_t)(at - from));
 }
 
-bool hlo_text_ends_body(const hlo_text *text, uint32_t offset) {
+bool hlo_text_ends_body(hlo_text *text, uint32_t offset) {
     const char *at = hlo_text_gap(text->source + offset + 1);
     if (!*at) return true;
     if (is_definition(at) || *at == ')') return false;
     if (*at == ',' && strncmp(hlo_text_gap(at + 1), "execution_thread", 16) == 0) return true;
     return hlo_text_at_line(text, offset) || is_blank(text->source[offset - 1]) ||
-           is_computation(at);
+           is_computation(text, at);
 }
 
 bool hlo_text_lacks_equals(const hlo_text *text, hlo_span at) {

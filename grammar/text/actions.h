@@ -133,39 +133,6 @@ void hlo_text_names_later(hlo_text *text);
 /* Makes the names of a computation that ends unique, except its own name if it is `bare`. */
 void hlo_text_names_now(hlo_text *text, hlo_computation *comp, bool bare);
 
-/* ----------------------- what the parser of XLA accepts and requires (permissive, requirements) */
-
-/* True if XLA's parser accepts `count` operands, although HLO forbids them. */
-bool hlo_text_permissive_count(hlo_op op, uint32_t count);
-/* Returns the shape that XLA's parser infers where hlo_infer() fails; NULL if XLA's parser fails,
- * too. */
-const hlo_shape *hlo_text_permissive_shape(hlo_text *text, hlo_op op, uint32_t count,
-                                           hlo_instr *const *operands, uint32_t attr_count,
-                                           const hlo_attr *attrs);
-/* Sets the shape that XLA's parser infers for the instruction, independently of the text. */
-void hlo_text_make_shape(hlo_text *text, hlo_frame *frame);
-/* Reports each requirement of XLA's parser on an `op`, or on its asynchronous form, that the
- * instruction does not meet. */
-void hlo_text_check_requirements(hlo_text *text, hlo_frame *frame, hlo_op op);
-
-/* --------------------------------------------------------------- asynchronous opcodes (async.c) */
-
-/* Splits `opcode-start`, `-update` or `-done`; returns HLO_OP_INVALID for any other name. */
-hlo_op hlo_text_async_op(const char *name, hlo_op *out_wrapped);
-/* Offers the names of all asynchronous opcodes as suggestions. */
-void hlo_text_async_suggest(hlo_text *text, hlo_suggestion *s);
-/* Checks the shape of a start, and the operand of an update or done. */
-void hlo_text_async_check(hlo_text *text, hlo_frame *frame);
-/* Reports an update or a done on another thread than its start. */
-void hlo_text_async_thread(hlo_text *text, hlo_frame *frame);
-/* Sets the thread of the computations that the start calls, directly or through others. */
-void hlo_text_async_begun(hlo_text *text, const hlo_instr *start);
-/* Records the start of the operation that the update continues. */
-void hlo_text_async_updated(hlo_text *text, const hlo_instr *update);
-/* Builds the computation of the operation `frame->wrapped`, with the attributes of that opcode, and
- * adds the attribute that calls it. */
-void hlo_text_async_wrap(hlo_text *text, hlo_frame *frame);
-
 /* -------------------------------------------------------------------------- the scanner (hlo.l) */
 
 union HLO_YYSTYPE;

@@ -5,7 +5,6 @@
 
 #include "grammar/text/actions.h"
 #include "ir/intern.h"
-#include "ir/text/print.h"
 
 /* -------------------------------------------------------------------- the header and the tables */
 

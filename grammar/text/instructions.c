@@ -1,12 +1,434 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Instructions: their operands, the checks against ir/table/op.def, and the IR. */
+/* Instructions: their operands, the checks against ir/table/op.def, and the IR. `negate-start(...)`
+ * and other asynchronous operations that wrap one instruction, and the computation that they call.
+ * Requirements of XLA's parser beyond the presence of operands and attributes, and instructions
+ * that it accepts although they break the rules of their opcode. */
 #include <string.h>
 
 #include "grammar/text/actions.h"
-#include "ir/async.h"
 #include "ir/infer/infer.h"
 #include "ir/intern.h"
-#include "ir/text/print.h"
+#include "ir/ir.h"
+
+/* ------------------------------------------------------------------------- asynchronous opcodes */
+
+static const struct {
+    const char *ending;
+    hlo_op op;
+} forms[] = {
+    {"-start", HLO_OP_ASYNC_START}, {"-update", HLO_OP_ASYNC_UPDATE}, {"-done", HLO_OP_ASYNC_DONE}};
+
+static bool can_be_wrapped(hlo_op op) {
+    return op != HLO_OP_INVALID && op != HLO_OP_PARAMETER && op != HLO_OP_CONSTANT &&
+           !hlo_op_is_async(op);
+}
+
+/* Offers the names of all asynchronous opcodes as suggestions. */
+static void suggest_async(hlo_text *text, hlo_suggestion *s) {
+    for (int op = 0; op < HLO_OP_COUNT; op++)
+        for (size_t i = 0; i < sizeof forms / sizeof *forms && can_be_wrapped((hlo_op)op); i++)
+            hlo_suggest_offer(
+                s, hlo_arena_format(text->scratch, "%s%s", hlo_ops[op].name, forms[i].ending));
+}
+
+/* Splits `opcode-start`, `-update` or `-done`; returns HLO_OP_INVALID for any other name. */
+static hlo_op async_op(const char *name, hlo_op *out_wrapped) {
+    size_t length = strlen(name);
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        size_t ending = strlen(forms[i].ending);
+        if (length <= ending || strcmp(name + length - ending, forms[i].ending) != 0) continue;
+        hlo_op wrapped = hlo_op_find(name, length - ending);
+        if (!can_be_wrapped(wrapped)) return HLO_OP_INVALID;
+        *out_wrapped = wrapped;
+        return forms[i].op;
+    }
+    return HLO_OP_INVALID;
+}
+
+static void reject_async(hlo_text *text, hlo_frame *frame, const char *why, const char *what) {
+    hlo_text_error(text, frame->op_at, why, what);
+    frame->broken = true;
+}
+
+/* Finds the start of the asynchronous operation of `instr`; NULL if `instr` is neither a start nor
+ * an update. */
+static const hlo_instr *start_of(const hlo_text *text, const hlo_instr *instr) {
+    if (instr->op == HLO_OP_ASYNC_START) return instr;
+    if (instr->op != HLO_OP_ASYNC_UPDATE) return NULL;
+    return ((const hlo_instr **)text->starts.items)[instr->id];
+}
+
+/* Records the start of the operation that the update continues. */
+static void note_update(hlo_text *text, const hlo_instr *update) {
+    const hlo_instr *start = start_of(text, hlo_instr_operand(update, 0)), *none = NULL;
+    while (text->starts.used / sizeof none < update->id)
+        hlo_stack_push(text, &text->starts, &none, sizeof none);
+    hlo_stack_push(text, &text->starts, &start, sizeof start);
+}
+
+/* Reports an update or a done on another thread than its start. */
+static void check_thread(hlo_text *text, hlo_frame *frame) {
+    if (frame->op != HLO_OP_ASYNC_UPDATE && frame->op != HLO_OP_ASYNC_DONE) return;
+    const hlo_attr *here = hlo_text_given(text, frame, HLO_ATTR_ASYNC_EXECUTION_THREAD);
+    const hlo_instr *start = start_of(text, hlo_frame_operands(text, frame)[0]);
+    if (!here || !start) return;
+    const hlo_attr *there = hlo_instr_attr(start, HLO_ATTR_ASYNC_EXECUTION_THREAD);
+    const char *thread = there ? there->u.str : hlo_main_thread;
+    if (strcmp(here->u.str, thread) != 0)
+        reject_async(text, frame, "expected the thread of the start, '%s'", thread);
+}
+
+static void push_called(void *user, hlo_computation *called) {
+    hlo_text *text = user;
+    hlo_stack_push(text, &text->comps, &called, sizeof called);
+}
+
+/* Sets the thread of the computations that the start calls, directly or through others. Skips those
+ * that are already on the thread: their callees are, too. */
+static void begin_async(hlo_text *text, const hlo_instr *start) {
+    const hlo_attr *thread = hlo_instr_attr(start, HLO_ATTR_ASYNC_EXECUTION_THREAD);
+    hlo_computation *comp = hlo_instr_comp(start, HLO_ATTR_CALLS);
+    if (!thread && !text->threads) return;
+    const size_t from = text->comps.used;
+    text->threads = true;
+    hlo_computation_set_thread(comp, thread ? thread->u.str : NULL);
+    for (bool changed = true;;) {
+        for (hlo_instr *instr = changed ? comp->first : NULL; instr; instr = hlo_instr_next(instr))
+            if (!hlo_op_is_async(instr->op)) hlo_instr_visit_called(instr, push_called, text);
+        if (text->comps.used == from) return;
+        text->comps.used -= sizeof comp;
+        memcpy(&comp, text->comps.items + text->comps.used, sizeof comp);
+        changed = hlo_computation_set_thread(comp, thread ? thread->u.str : NULL);
+    }
+}
+
+/* Checks the shape of a start, and the operand of an update or done. */
+static void check_async(hlo_text *text, hlo_frame *frame) {
+    if (frame->op == HLO_OP_ASYNC_START) {
+        const hlo_shape *shape = frame->shape;
+        if (shape->type != HLO_TYPE_TUPLE || shape->rank < 2 ||
+            shape->elements[0]->type != HLO_TYPE_TUPLE) {
+            char is[128];
+            hlo_shape_format(shape, false, is, sizeof is);
+            reject_async(
+                text, frame,
+                "the start of an asynchronous operation must be ((operands), result, ...), not %s",
+                is);
+        }
+    } else {
+        const hlo_instr *operand = hlo_frame_operands(text, frame)[0];
+        const hlo_instr *start = start_of(text, operand);
+        if (!start) {
+            reject_async(
+                text, frame,
+                "the operand '%s' is not the start or an update of an asynchronous operation",
+                operand->name);
+            return;
+        }
+        const hlo_computation *comp = hlo_instr_comp(start, HLO_ATTR_CALLS);
+        /* Drop the attributes that an async-update or async-done repeats from its async-start. */
+        hlo_attr *attrs = hlo_frame_attrs(text, frame);
+        size_t given = (text->attrs.used - frame->attrs) / sizeof *attrs, kept = 0;
+        for (size_t i = 0; i < given; i++) {
+            if (attrs[i].id == HLO_ATTR_CALLS && attrs[i].u.comp != comp)
+                reject_async(text, frame, "expected the computation of the start, '%s'",
+                             comp->name);
+            if (attrs[i].id != HLO_ATTR_CALLS && attrs[i].id != HLO_ATTR_ASYNC_EXECUTION_THREAD)
+                attrs[kept++] = attrs[i];
+        }
+        text->attrs.used = frame->attrs + kept * sizeof *attrs;
+        if (frame->wrapped == HLO_OP_INVALID || !comp->root) return;
+        const hlo_op op = comp->root->op;
+        if (op != frame->wrapped)
+            reject_async(text, frame, "expected the operation of the start, %s", hlo_ops[op].name);
+    }
+}
+
+/* Builds the computation of the operation `frame->wrapped`, with the attributes of that opcode, and
+ * adds the attribute that calls it. */
+static void wrap(hlo_text *text, hlo_frame *frame) {
+    hlo_module *module = text->module;
+    hlo_instr **operands = hlo_frame_operands(text, frame);
+    size_t count = (text->operands.used - frame->operands) / sizeof *operands;
+    hlo_computation *comp = hlo_computation_new(module, "async_wrapped");
+    comp->offset = frame->name_at.offset;
+    comp->parameters = hlo_arena_array(module->arena, count, sizeof *comp->parameters);
+    comp->parameter_count = (uint32_t)count;
+    for (size_t i = 0; i < count; i++) {
+        hlo_instr *parameter =
+            hlo_instr_new(comp, NULL, HLO_OP_PARAMETER, operands[i]->shape, 0, NULL, "async_param");
+        parameter->offset = frame->name_at.offset;
+        parameter->u.parameter = (int64_t)i;
+        comp->parameters[i] = parameter;
+    }
+    hlo_instr *root = hlo_instr_new(comp, NULL, frame->wrapped, frame->shape->elements[1],
+                                    comp->parameter_count, comp->parameters, "async_op");
+    root->offset = frame->name_at.offset;
+    hlo_computation_set_root(comp, root);
+
+    hlo_attr *attrs = hlo_frame_attrs(text, frame);
+    size_t given = (text->attrs.used - frame->attrs) / sizeof *attrs, kept = 0;
+    hlo_attr *inner = hlo_arena_array(module->arena, given, sizeof *inner);
+    uint32_t taken = 0;
+    for (size_t i = 0; i < given; i++) {
+        if (hlo_op_has(frame->wrapped, attrs[i].id))
+            inner[taken++] = attrs[i];
+        else
+            attrs[kept++] = attrs[i];
+    }
+    hlo_instr_take_attrs(root, inner, taken);
+    text->attrs.used = frame->attrs + kept * sizeof *attrs;
+    const hlo_attr calls = {.id = HLO_ATTR_CALLS, .u.comp = comp};
+    hlo_stack_push(text, &text->attrs, &calls, sizeof calls);
+}
+
+/* --------------------------------------------------------------------------------- requirements */
+
+__attribute__((format(printf, 3, 4))) static void reject(hlo_text *text, hlo_frame *frame,
+                                                         const char *format, ...) {
+    char why[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(why, sizeof why, format, args);
+    va_end(args);
+    hlo_text_error(text, frame->op_at, "%s: %s", hlo_ops[frame->op].name, why);
+    frame->broken = true;
+}
+
+static hlo_instr *operand(const hlo_text *text, const hlo_frame *frame, size_t index) {
+    return (hlo_frame_operands(text, frame))[index];
+}
+
+/* Requires pred[] and two named computations, or s32[] and a list of computations. */
+static void require_branches(hlo_text *text, hlo_frame *frame) {
+    const hlo_shape *selector = operand(text, frame, 0)->shape;
+    const hlo_attr *taken = hlo_text_given(text, frame, HLO_ATTR_TRUE_COMPUTATION),
+                   *other = hlo_text_given(text, frame, HLO_ATTR_FALSE_COMPUTATION),
+                   *branches = hlo_text_given(text, frame, HLO_ATTR_BRANCH_COMPUTATIONS);
+    size_t count = 2;
+    if (!hlo_shape_is_scalar(selector) ||
+        (selector->type != HLO_TYPE_PRED && selector->type != HLO_TYPE_S32)) {
+        reject(text, frame, "operand 0 must be pred[] or s32[]");
+    } else if (selector->type == HLO_TYPE_PRED) {
+        if (!taken || !other || branches)
+            reject(text, frame,
+                   "a pred[] operand requires true_computation= and false_computation=");
+    } else if (!branches || taken || other) {
+        reject(text, frame, "an s32[] operand requires branch_computations=");
+    } else {
+        count = branches->u.comps->count;
+    }
+    if (!frame->broken && (!count || hlo_frame_operand_count(text, frame) != count + 1))
+        reject(text, frame, "each computation needs one operand");
+}
+
+enum { MANY, ONE, FIRST }; /* dimensions of an opcode; FIRST: the first of several is used */
+static const uint8_t dimensions[HLO_OP_COUNT] = {
+#define HLO_PERMISSIVE_COUNT(id, least, step)
+#define HLO_ONE_DIMENSION(id, first) [HLO_OP_##id] = (first) ? FIRST : ONE,
+#include "grammar/text/permissive.def"
+#undef HLO_ONE_DIMENSION
+#undef HLO_PERMISSIVE_COUNT
+};
+
+/* Reports each requirement of XLA's parser on an `op`, or on its asynchronous form, that the
+ * instruction does not meet. */
+static void check_requirements(hlo_text *text, hlo_frame *frame, hlo_op op) {
+    hlo_attr *dims = hlo_text_given(text, frame, HLO_ATTR_DIMENSIONS);
+    if (dimensions[op] != MANY && dims && dims->u.ints->count != 1) {
+        if (dims->u.ints->count && dimensions[op] == FIRST) {
+            hlo_text_defer_error(text, frame->op_at,
+                                 "'dimensions' must name one dimension: the first is read");
+            dims->u.ints = hlo_ints_new(text->module, 1, dims->u.ints->v);
+        } else {
+            reject(text, frame, "'dimensions' must name one dimension");
+        }
+    }
+    switch (op) {
+    case HLO_OP_ALL_REDUCE:
+    case HLO_OP_ALL_REDUCE_START:
+    case HLO_OP_REDUCE_SCATTER: {
+        const hlo_attr *global = hlo_text_given(text, frame, HLO_ATTR_USE_GLOBAL_DEVICE_IDS);
+        if (global && global->u.i && !hlo_text_given(text, frame, HLO_ATTR_CHANNEL_ID) &&
+            !hlo_text_given(text, frame, HLO_ATTR_MODE))
+            reject(text, frame, "use_global_device_ids=true needs a channel_id");
+    } break;
+    case HLO_OP_SEND_DONE:
+    case HLO_OP_RECV_DONE: { /* both ends of a transfer have the same channel */
+        const hlo_instr *start = operand(text, frame, 0);
+        const hlo_attr *here = hlo_text_given(text, frame, HLO_ATTR_CHANNEL_ID),
+                       *there = hlo_instr_attr(start, HLO_ATTR_CHANNEL_ID);
+        if (start->op == HLO_OP_SEND || start->op == HLO_OP_RECV) {
+            if (!here != !there)
+                reject(text, frame, "%s a channel_id, but '%s' has %s", here ? "has" : "lacks",
+                       start->name, there ? "one" : "none");
+            else if (here && here->u.i != there->u.i)
+                reject(text, frame, "channel_id is %lld, expected %lld as in '%s'",
+                       (long long)here->u.i, (long long)there->u.i, start->name);
+        }
+    } break;
+    case HLO_OP_CONDITIONAL: require_branches(text, frame); break;
+    case HLO_OP_CUSTOM_CALL: {
+        const hlo_attr *attr = hlo_text_given(text, frame, HLO_ATTR_OPERAND_LAYOUT_CONSTRAINTS);
+        if (attr) {
+            const hlo_shapes *layouts = attr->u.shapes;
+            const uint32_t count = hlo_frame_operand_count(text, frame);
+            if (layouts->count != count)
+                reject(text, frame, "operand_layout_constraints has %u shapes for %u operands",
+                       layouts->count, count);
+            for (uint32_t i = 0; i < layouts->count && !frame->broken; i++) {
+                const hlo_shape *wanted = operand(text, frame, i)->shape;
+                char has[96], is[96];
+                if (hlo_shape_compatible(layouts->v[i], wanted)) continue;
+                hlo_shape_format(layouts->v[i], false, has, sizeof has);
+                hlo_shape_format(wanted, false, is, sizeof is);
+                reject(text, frame, "operand_layout_constraints has %s for operand %u, which is %s",
+                       has, i, is);
+            }
+        }
+    } break;
+    case HLO_OP_RECV:
+    case HLO_OP_INFEED:
+        if (frame->op == op && frame->shape &&
+            (frame->shape->type != HLO_TYPE_TUPLE || !frame->shape->rank))
+            reject(text, frame, "the result must be a tuple that begins with the data");
+        break;
+    default: break;
+    }
+}
+
+/* ------------------------------------------------------------------------------ what it accepts */
+
+/* True if XLA's parser accepts `count` operands, although HLO forbids them. */
+static bool permits_count(hlo_op op, uint32_t count) {
+    static const struct {
+        uint8_t op, least, step;
+    } rows[] = {
+#define HLO_PERMISSIVE_COUNT(id, least, step) {HLO_OP_##id, least, step},
+#define HLO_ONE_DIMENSION(id, first)
+#include "grammar/text/permissive.def"
+#undef HLO_ONE_DIMENSION
+#undef HLO_PERMISSIVE_COUNT
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].op == op)
+            return count >= rows[i].least && (count - rows[i].least) % rows[i].step == 0;
+    return false;
+}
+
+/* Joins dimensions. A dimension of 1, or a missing one, gets the size of the other operand. */
+static bool join_dims(const hlo_shape *a, const hlo_shape *b, int64_t *out_dims) {
+    if (!a->rank || !b->rank) {
+        const hlo_shape *larger = a->rank ? a : b;
+        if (larger->rank) memcpy(out_dims, larger->dims, larger->rank * sizeof *out_dims);
+        return true;
+    }
+    if (a->rank != b->rank) return false;
+    for (uint32_t i = 0; i < a->rank; i++) {
+        if (a->dims[i] != b->dims[i] && a->dims[i] != 1 && b->dims[i] != 1) return false;
+        out_dims[i] = a->dims[i] == 1 ? b->dims[i] : a->dims[i];
+    }
+    return true;
+}
+
+/* Returns the shape that XLA's parser infers where hlo_infer() fails; NULL if XLA's parser fails,
+ * too. */
+static const hlo_shape *permissive_shape(hlo_text *text, hlo_op op, uint32_t count,
+                                         hlo_instr *const *operands, uint32_t attr_count,
+                                         const hlo_attr *attrs) {
+    const hlo_op_info *info = &hlo_ops[op];
+    const hlo_ints *sizes = NULL;
+    for (uint32_t i = 0; i < attr_count; i++)
+        if (attrs[i].id == HLO_ATTR_DIMENSIONS) sizes = attrs[i].u.ints;
+    if (op == HLO_OP_SORT) {
+        /* A sort, without its comparator. */
+        const hlo_shape **shapes = hlo_arena_array(text->scratch, count, sizeof *shapes);
+        for (uint32_t i = 0; i < count; i++) {
+            const hlo_shape *shape = shapes[i] = operands[i]->shape, *first = shapes[0];
+            if (!hlo_shape_is_array(shape) || shape->rank != first->rank ||
+                (shape->rank &&
+                 memcmp(shape->dims, first->dims, shape->rank * sizeof *shape->dims)))
+                return NULL;
+        }
+        return count == 1 ? shapes[0] : hlo_shape_tuple(text->module, count, shapes);
+    }
+    if (op == HLO_OP_BROADCAST) {
+        /* A broadcast whose `dimensions` are the sizes before those of the operand. */
+        const hlo_shape *operand = operands[0]->shape;
+        uint32_t added = sizes ? sizes->count : 0, rank = added + operand->rank;
+        if (!hlo_shape_is_array(operand) || rank > HLO_LARGEST_RANK || (!sizes && operand->rank))
+            return NULL;
+        int64_t dims[HLO_LARGEST_RANK];
+        bool dynamic[HLO_LARGEST_RANK] = {false};
+        for (uint32_t i = 0; i < rank; i++) {
+            dims[i] = i < added ? sizes->v[i] : operand->dims[i - added];
+            if (i < added && dims[i] < 0) return NULL;
+            dynamic[i] = i >= added && operand->dynamic && operand->dynamic[i - added];
+        }
+        const hlo_shape *shape = hlo_shape_array(text->module, operand->type, rank, dims);
+        if (!operand->dynamic) return shape;
+        hlo_shape bounded = *shape;
+        bounded.dynamic = dynamic;
+        return hlo_shape_intern(text->module, &bounded);
+    }
+    if (info->min_operands == 2 && info->max_operands == 2 && info->flags & HLO_ELEMENTWISE) {
+        const hlo_shape *a = operands[0]->shape, *b = operands[1]->shape;
+        bool floats = hlo_type_is_float(a->type) && hlo_type_is_float(b->type);
+        if (!hlo_shape_is_array(a) || !hlo_shape_is_array(b) || (a->type != b->type && !floats))
+            return NULL;
+        hlo_instr *wider = operands[hlo_types[b->type].bits > hlo_types[a->type].bits];
+        hlo_instr *both[] = {wider, wider};
+        const hlo_shape *alike = hlo_infer(text->module, op, 2, both, attr_count, attrs, NULL, 0);
+        int64_t dims[HLO_LARGEST_RANK];
+        uint32_t rank = a->rank > b->rank ? a->rank : b->rank;
+        if (!alike || a->dynamic || b->dynamic || !join_dims(a, b, dims)) return NULL;
+        return hlo_shape_array(text->module, alike->type, rank, dims);
+    }
+    return NULL;
+}
+
+/* Sets the shape that XLA's parser infers for the instruction, independently of the text. */
+static void make_shape(hlo_text *text, hlo_frame *frame) {
+    hlo_instr *const *operands = hlo_frame_operands(text, frame);
+    const hlo_shape *given = frame->shape, *token, *data;
+    switch (frame->op) {
+    case HLO_OP_AFTER_ALL:
+    case HLO_OP_OUTFEED:
+    case HLO_OP_SEND_DONE: data = NULL; break;
+    case HLO_OP_ADD_DEPENDENCY:
+    case HLO_OP_SEND: data = operands[0]->shape; break;
+    case HLO_OP_RECV_DONE:
+        if (operands[0]->shape->type != HLO_TYPE_TUPLE || !operands[0]->shape->rank) return;
+        data = operands[0]->shape->elements[0];
+        break;
+    case HLO_OP_RECV:
+    case HLO_OP_INFEED:
+        if (!given) return;
+        data = given->elements[0];
+        break;
+    default: return;
+    }
+    token = hlo_shape_array(text->module, HLO_TYPE_TOKEN, 0, NULL);
+    if (!data) {
+        frame->shape = token;
+    } else if (frame->op == HLO_OP_ADD_DEPENDENCY) {
+        frame->shape = data;
+    } else {
+        const bool flies = frame->op == HLO_OP_SEND || frame->op == HLO_OP_RECV;
+        const hlo_shape *context =
+            flies ? hlo_shape_array(text->module, HLO_TYPE_U32, 0, NULL) : token;
+        const hlo_shape *elements[] = {data, context, token};
+        frame->shape = hlo_shape_tuple(text->module, flies ? 3 : 2, elements);
+    }
+    if (!given || hlo_shape_compatible(frame->shape, given)) return;
+    char made[128], says[128];
+    hlo_shape_format(frame->shape, false, made, sizeof made);
+    hlo_shape_format(given, false, says, sizeof says);
+    hlo_text_defer_error(text, frame->op_at,
+                         "the inferred shape is %s, but the declared shape is %s", made, says);
+}
+
+/* --------------------------------------------------------------------------------- instructions */
 
 void hlo_text_define(hlo_text *text, hlo_span at, const char *name, bool root) {
     hlo_body *body = hlo_text_body(text);
@@ -36,12 +458,12 @@ void hlo_text_instr_begin(hlo_text *text, hlo_span at, const hlo_shape *shape, c
         hlo_string_cache *cache = hlo_intern_cache(text->module, opcode);
         if (!cache->op) cache->op = (uint8_t)(hlo_op_find(opcode, hlo_intern_length(opcode)) + 1);
         op = (hlo_op)(cache->op - 1);
-        if (op == HLO_OP_INVALID) op = hlo_text_async_op(opcode, &frame->wrapped);
+        if (op == HLO_OP_INVALID) op = async_op(opcode, &frame->wrapped);
         if (op == HLO_OP_INVALID) {
             hlo_suggestion s = hlo_suggest(opcode);
             for (int other = 0; other < HLO_OP_COUNT; other++)
                 hlo_suggest_offer(&s, hlo_ops[other].name);
-            hlo_text_async_suggest(text, &s);
+            suggest_async(text, &s);
             hlo_text_error(text, at, "unknown opcode '%s'%s", opcode, hlo_suggest_meant(&s));
         }
     }
@@ -167,7 +589,7 @@ static void check_frame(hlo_text *text, hlo_frame *frame) {
         least = most = frame->shape->rank;
     else if (most == HLO_ANY)
         most = UINT32_MAX;
-    if ((count < least || count > most) && !hlo_text_permissive_count(op, count)) {
+    if ((count < least || count > most) && !permits_count(op, count)) {
         const char *bound = most == least ? "" : count < least ? "at least " : "at most ";
         unsigned wanted = count < least ? least : most;
         hlo_text_error(text, frame->op_at, "%s takes %s%u operand%s, found %u", info->name, bound,
@@ -185,11 +607,11 @@ static void check_frame(hlo_text *text, hlo_frame *frame) {
         hlo_text_error(text, frame->op_at, "a parameter needs its number");
         frame->broken = true;
     }
-    if (!frame->broken) hlo_text_check_requirements(text, frame, op);
-    if (!frame->broken) hlo_text_async_thread(text, frame);
+    if (!frame->broken) check_requirements(text, frame, op);
+    if (!frame->broken) check_thread(text, frame);
     if (frame->broken) return;
     hlo_text_drop_defaults(text, frame, op);
-    hlo_text_make_shape(text, frame);
+    make_shape(text, frame);
     hlo_text_add_implied(text, frame, op);
     if (!frame->shape) {
         char why[256];
@@ -199,8 +621,7 @@ static void check_frame(hlo_text *text, hlo_frame *frame) {
         frame->shape =
             hlo_infer(text->module, frame->op, count, operands, attr_count, attrs, why, sizeof why);
         if (!frame->shape) {
-            frame->shape =
-                hlo_text_permissive_shape(text, frame->op, count, operands, attr_count, attrs);
+            frame->shape = permissive_shape(text, frame->op, count, operands, attr_count, attrs);
             if (!frame->shape) {
                 hlo_text_error(text, frame->op_at, "%s", why);
                 frame->broken = true;
@@ -215,8 +636,8 @@ static void check_frame(hlo_text *text, hlo_frame *frame) {
     }
     frame->broken = !hlo_text_check_depth(text, frame->op_at, &frame->shape);
     if (!frame->broken && frame->op == HLO_OP_MAP) hlo_text_map_all(text, frame);
-    if (!frame->broken && hlo_op_is_async(frame->op)) hlo_text_async_check(text, frame);
-    if (!frame->broken && op != frame->op) hlo_text_async_wrap(text, frame);
+    if (!frame->broken && hlo_op_is_async(frame->op)) check_async(text, frame);
+    if (!frame->broken && op != frame->op) wrap(text, frame);
 }
 
 hlo_instr *hlo_text_instr_end(hlo_text *text) {
@@ -252,8 +673,8 @@ hlo_instr *hlo_text_instr_end(hlo_text *text) {
             hlo_stack_push(text, &text->parameters, &instr, sizeof(hlo_instr *));
         }
         if (frame->root) body->explicit_root = instr;
-        if (frame->op == HLO_OP_ASYNC_START) hlo_text_async_begun(text, instr);
-        if (frame->op == HLO_OP_ASYNC_UPDATE) hlo_text_async_updated(text, instr);
+        if (frame->op == HLO_OP_ASYNC_START) begin_async(text, instr);
+        if (frame->op == HLO_OP_ASYNC_UPDATE) note_update(text, instr);
     }
     if (frame->name) hlo_text_bind(text, frame->name, instr);
     hlo_text_pop_frame(text);

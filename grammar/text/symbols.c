@@ -26,8 +26,8 @@ bool hlo_text_reserved(hlo_text *text, hlo_span at, const char *name, bool types
 
 /* Returns how many of `wanted` bytes may still be searched. */
 static size_t within_budget(const hlo_text *text, size_t wanted) {
-    enum { MOST = 1 << 20, MOST_OF_ALL = 1 << 26 };
-    size_t left = MOST_OF_ALL - text->searched, found = wanted < MOST ? wanted : MOST;
+    enum { MOST = 1 << 20 };
+    size_t left = HLO_MOST_SEARCHED - text->searched, found = wanted < MOST ? wanted : MOST;
     return found < left ? found : left;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Groups of devices.
+/* Groups of devices, and the boundary between values per device and global values in modules that
+ * are not partitioned.
  *
  * Most notations name an array of devices and some of its dimensions: the devices of a group have
  * the same position along all other dimensions. */
@@ -7,6 +8,7 @@
 
 #include <string.h>
 
+#include "ir/devices/boundary.h"
 #include "ir/intern.h"
 
 enum { MOST_DEVICES = 1 << 16, MOST_DIMS = 32 };
@@ -159,13 +161,6 @@ const hlo_device_groups *hlo_device_groups_of_lists(hlo_arena *arena, const hlo_
     return perhaps_whole(made, devices);
 }
 
-static const hlo_ints *list_of(hlo_arena *arena, const int64_t *members, int64_t count) {
-    hlo_ints *list = hlo_arena_alloc(arena, sizeof *list + (size_t)count * sizeof *list->v);
-    list->count = (uint32_t)count;
-    memcpy(list->v, members, (size_t)count * sizeof *list->v);
-    return list;
-}
-
 const hlo_ints *hlo_device_group_of(hlo_arena *arena, const hlo_groups *groups, int64_t device) {
     if (!groups->sizes) {
         /* The group of a device in `[2,4]<=[8]` or `mesh['a'=2,'b'=4] {'b'}`. */
@@ -190,14 +185,15 @@ const hlo_ints *hlo_device_group_of(hlo_arena *arena, const hlo_groups *groups, 
                     at += rest % d.grouped[a].size * d.grouped[a].step;
                 members[i] = d.at[at];
             }
-            return list_of(arena, members, count);
+            return hlo_ints_in(arena, (uint32_t)count, members);
         }
         return NULL;
     }
     const int64_t *listed = groups->mesh.devices.listed->v;
     for (uint32_t i = 0; i < groups->sizes->count; listed += groups->sizes->v[i++])
         for (int64_t k = 0; k < groups->sizes->v[i]; k++)
-            if (listed[k] == device) return list_of(arena, listed, groups->sizes->v[i]);
+            if (listed[k] == device)
+                return hlo_ints_in(arena, (uint32_t)groups->sizes->v[i], listed);
     return NULL;
 }
 
@@ -400,9 +396,12 @@ static const hlo_sharding *read_shardy(hlo_arena *arena, hlo_module *module, con
     return read && read->u.sharding->mesh.names ? read->u.sharding : NULL;
 }
 
-const hlo_device_groups *hlo_device_groups_of_shardy(hlo_arena *arena, hlo_module *module,
-                                                     const char *meshes, const char *shardings,
-                                                     uint32_t number) {
+/* Groups devices, HLO_GET, by sharding `number` in Shardy's `#sdy.sharding_per_value<[...]>`.
+ * `meshes`: the module's attribute, `{mesh = #sdy.mesh<["x"=2]>}`. Returns NULL like
+ * hlo_device_groups_of_lists(). */
+static const hlo_device_groups *groups_of_shardy(hlo_arena *arena, hlo_module *module,
+                                                 const char *meshes, const char *shardings,
+                                                 uint32_t number) {
     const hlo_sharding *s = read_shardy(arena, module, meshes, shardings, number, NULL);
     if (s && !s->mesh.devices.dims->count) return &hlo_device_groups_whole;
     return s ? sharding_of_mesh(arena, s, HLO_GET) : NULL; /* even a replicated sharding names a
@@ -419,24 +418,26 @@ static const hlo_sharding *read_axes(hlo_arena *arena, hlo_module *module, const
     return s && s->count == 1 ? s : NULL;
 }
 
-const hlo_device_groups *hlo_device_groups_of_axes(hlo_arena *arena, hlo_module *module,
-                                                   const char *meshes, const char *shardings,
-                                                   const char *axes) {
+/* Groups devices along the axes `#sdy<manual_axes{"x"}>` of the first mesh that `shardings` name.
+ * Returns NULL like hlo_device_groups_of_lists(). */
+static const hlo_device_groups *groups_of_axes(hlo_arena *arena, hlo_module *module,
+                                               const char *meshes, const char *shardings,
+                                               const char *axes) {
     const hlo_sharding *s = read_axes(arena, module, meshes, shardings, axes);
     return s ? groups_along(arena, &s->mesh, s->dims[0]) : NULL;
 }
 
-bool hlo_tiling_of_shardy(hlo_arena *arena, hlo_module *module, const char *meshes,
-                          const char *shardings, uint32_t number, const char *axes, uint32_t rank,
-                          hlo_tiling *out) {
+/* Finds the tiles along only the axes `#sdy<manual_axes{"x"}>`, from sharding `number` in Shardy's
+ * notation, of an array of `rank` dimensions. Returns false like hlo_tiling_of_sharding(). */
+static bool tiling_of_shardy(hlo_arena *arena, hlo_module *module, const char *meshes,
+                             const char *shardings, uint32_t number, const char *axes,
+                             uint32_t rank, hlo_tiling *out) {
     const hlo_sharding *s = read_shardy(arena, module, meshes, shardings, number, NULL);
     const hlo_sharding *manual = read_axes(arena, module, meshes, shardings, axes);
     *out = (hlo_tiling){0};
     if (s && !s->mesh.devices.dims->count) return true;
     return s && manual && tiles_of_mesh(arena, s, manual->dims[0], rank, out);
 }
-
-/* ------------------------------------------------------------------------------------ questions */
 
 bool hlo_device_groups_refine(const hlo_device_groups *a, const hlo_device_groups *b) {
     if (a == b || !b->count) return true;
@@ -447,4 +448,106 @@ bool hlo_device_groups_refine(const hlo_device_groups *a, const hlo_device_group
         if (i >= b->count || with >= b->count || b->of[i] != b->of[with]) return false;
     }
     return true;
+}
+
+/* ------------------------------------------------------------------------------- manual regions */
+
+bool hlo_boundary_calls(const hlo_instr *instr, const char *name) {
+    const char *target = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
+    return instr->op == HLO_OP_CUSTOM_CALL && target && !strcmp(target, name);
+}
+
+bool hlo_manual_enters(const hlo_instr *instr) {
+    return hlo_boundary_calls(instr, "xla.sdy.GlobalToLocalShape") ||
+           hlo_boundary_calls(instr, "SPMDFullToShardShape");
+}
+
+bool hlo_manual_leaves(const hlo_instr *instr) {
+    return hlo_boundary_calls(instr, "xla.sdy.LocalToGlobalShape") ||
+           hlo_boundary_calls(instr, "SPMDShardToFullShape");
+}
+
+bool hlo_boundary_spmd(const hlo_computation *entry) {
+    static const char ending[] = "_spmd";
+    size_t length = strlen(entry->name), size = sizeof ending - 1;
+    return length >= size && !strcmp(entry->name + length - size, ending);
+}
+
+/* ---------------------------------------------------------------------------------------- parts */
+
+/* Returns the value of a frontend attribute; NULL if absent. */
+static const char *frontend_value(hlo_arena *arena, const hlo_instr *instr, const char *name) {
+    const char *entries = hlo_instr_str(instr, HLO_ATTR_FRONTEND_ATTRIBUTES);
+    return entries ? hlo_value_entry(arena, entries, name) : NULL;
+}
+
+static const char *meshes_of(hlo_arena *arena, const hlo_module *module) {
+    const hlo_attr *entries =
+        hlo_attrs_find(module->attrs, module->attr_count, HLO_ATTR_FRONTEND_ATTRIBUTES);
+    return entries ? hlo_value_entry(arena, entries->u.str, "xla.sdy.meshes") : NULL;
+}
+
+const hlo_device_groups *hlo_manual_parts(hlo_arena *arena, const hlo_instr *enters,
+                                          uint32_t index) {
+    const hlo_instr *from = hlo_instr_operand(enters, index);
+    const hlo_sharding *sharding = hlo_instr_sharding(from);
+    const char *shardings = frontend_value(arena, enters, "xla.sdy.in_shardings");
+    if (shardings) {
+        hlo_module *module = enters->parent->module;
+        const char *meshes = meshes_of(arena, module);
+        return meshes ? groups_of_shardy(arena, module, meshes, shardings, index) : NULL;
+    }
+    if (sharding && hlo_boundary_calls(enters, "SPMDFullToShardShape"))
+        return hlo_device_groups_of_sharding(arena, sharding, HLO_GET);
+    /* Each device has the whole operand if the shape is unchanged and a part would be smaller. A
+     * dimension of one element proves nothing, because one device may have all of it. */
+    const hlo_shape *all = from->shape, *part = enters->shape;
+    if (part->type == HLO_TYPE_TUPLE) part = index < part->rank ? part->elements[index] : part;
+    if (!hlo_shape_is_array(all) || !hlo_shape_compatible(all, part)) return NULL;
+    for (uint32_t i = 0; i < all->rank; i++)
+        if (all->dims[i] < 2) return NULL;
+    return &hlo_device_groups_whole;
+}
+
+const hlo_device_groups *hlo_manual_joined(hlo_arena *arena, const hlo_instr *leaves) {
+    const char *axes = frontend_value(arena, leaves, "xla.sdy.manual_axes");
+    const char *shardings = frontend_value(arena, leaves, "xla.sdy.out_shardings");
+    hlo_module *module = leaves->parent->module;
+    const char *meshes = meshes_of(arena, module);
+    if (!axes || !shardings || !meshes) return NULL;
+    return groups_of_axes(arena, module, meshes, shardings, axes);
+}
+
+bool hlo_manual_tiling(hlo_arena *arena, const hlo_instr *boundary, uint32_t index,
+                       hlo_tiling *out) {
+    const bool enters = hlo_manual_enters(boundary);
+    const hlo_instr *from = hlo_instr_operand(boundary, index);
+    const char *shardings =
+        frontend_value(arena, boundary, enters ? "xla.sdy.in_shardings" : "xla.sdy.out_shardings");
+    const char *axes = frontend_value(arena, boundary, "xla.sdy.manual_axes");
+    hlo_module *module = boundary->parent->module;
+    const char *meshes = meshes_of(arena, module);
+    if (shardings && axes && meshes)
+        return tiling_of_shardy(arena, module, meshes, shardings, index, axes, from->shape->rank,
+                                out);
+    const bool older = hlo_boundary_calls(boundary, "SPMDFullToShardShape") ||
+                       hlo_boundary_calls(boundary, "SPMDShardToFullShape");
+    const hlo_sharding *sharding = hlo_instr_sharding(enters ? from : boundary);
+    return older && sharding && hlo_tiling_of_sharding(arena, sharding, from->shape->rank, out);
+}
+
+bool hlo_devices_unpartitioned(const hlo_module *module, const hlo_instr **out_marked) {
+    const hlo_instr *marked = NULL;
+    bool collective = false, manual = false;
+    *out_marked = NULL;
+    if (!module->attrs_seen[HLO_ATTR_SHARDING]) return false;
+    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
+        for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) {
+            const hlo_sharding *sharding = hlo_instr_sharding(i);
+            collective |= hlo_op_is(i->op, HLO_COLLECTIVE);
+            manual |= hlo_manual_enters(i);
+            if (!marked && sharding && hlo_sharding_has(sharding, HLO_SHARDING_TILED)) marked = i;
+        }
+    *out_marked = marked;
+    return marked && !hlo_boundary_spmd(module->entry) && (manual || !collective);
 }

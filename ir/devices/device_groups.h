@@ -38,19 +38,6 @@ typedef enum hlo_handed { HLO_HAVE, HLO_GET } hlo_handed;
 const hlo_device_groups *
 hlo_device_groups_of_sharding(hlo_arena *arena, const hlo_sharding *sharding, hlo_handed asked);
 
-/* Groups devices, HLO_GET, by sharding `number` in Shardy's `#sdy.sharding_per_value<[...]>`.
- * `meshes`: the module's attribute, `{mesh = #sdy.mesh<["x"=2]>}`. Returns NULL like
- * hlo_device_groups_of_lists(). */
-const hlo_device_groups *hlo_device_groups_of_shardy(hlo_arena *arena, hlo_module *module,
-                                                     const char *meshes, const char *shardings,
-                                                     uint32_t number);
-
-/* Groups devices along the axes `#sdy<manual_axes{"x"}>` of the first mesh that `shardings` name.
- * Returns NULL like hlo_device_groups_of_lists(). */
-const hlo_device_groups *hlo_device_groups_of_axes(hlo_arena *arena, hlo_module *module,
-                                                   const char *meshes, const char *shardings,
-                                                   const char *axes);
-
 /* The tiles of a sharded array. */
 typedef struct hlo_tiling {
     int64_t devices; /* number of devices that have a tile; 0: each device has the whole array */
@@ -64,12 +51,6 @@ typedef struct hlo_tiling {
  * many devices. */
 bool hlo_tiling_of_sharding(hlo_arena *arena, const hlo_sharding *sharding, uint32_t rank,
                             hlo_tiling *out);
-
-/* Finds the tiles along only the axes `#sdy<manual_axes{"x"}>`, from sharding `number` in Shardy's
- * notation, of an array of `rank` dimensions. Returns false like hlo_tiling_of_sharding(). */
-bool hlo_tiling_of_shardy(hlo_arena *arena, hlo_module *module, const char *meshes,
-                          const char *shardings, uint32_t number, const char *axes, uint32_t rank,
-                          hlo_tiling *out);
 
 /* True if each group of `a` is within a group of `b`. */
 bool hlo_device_groups_refine(const hlo_device_groups *a, const hlo_device_groups *b);

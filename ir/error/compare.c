@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Compares two arrays under a bound. */
 #include <math.h>
-#include <string.h>
 
 #include "ir/error/rules.h"
 #include "ir/float/float.h"

@@ -2,9 +2,9 @@
 /* The sigmas of dots and ragged-dots. The method is in docs/numerics.md. */
 #include <math.h>
 
-#include "ir/error/array.h"
+#include "ir/error/rules.h"
 #include "ir/float/float.h"
-#include "ir/kernel/ragged.h"
+#include "ir/kernel/kernel.h"
 
 #define LAMBDA HLO_ERROR_LAMBDA
 
@@ -97,8 +97,7 @@ static hlo_status note_infinities(const hlo_error_call *b, hlo_dot_dims dims, co
                                   const char **why) {
     const hlo_extent e = hlo_view_extent(other);
     if ((isfinite(e.lowest) && isfinite(e.highest)) || hlo_error_is_exact(sigma)) return HLO_OK;
-    hlo_view out = hlo_error_as_f64(b, value), from = hlo_error_sigma_or_zeros(value, sigma),
-             t = hlo_error_as_f64(b, &from);
+    hlo_view out = hlo_error_as_f64(b, value), t = hlo_error_sigma_as_f64(b, value, sigma);
     double *w = out.data;
     const double *by = t.data;
     for (int64_t j = 0; j < hlo_view_count(&out); j++)
@@ -233,8 +232,7 @@ hlo_status hlo_error_convolution(const hlo_error_call *b) {
 static hlo_view narrowed_sigma(const hlo_error_call *b, unsigned number, const hlo_view *narrow) {
     const hlo_view *value = &b->call.operands[number], *sigma = &b->operand_sigmas[number];
     if (narrow->type == value->type) return *sigma;
-    hlo_view v = hlo_error_as_f64(b, value), from = hlo_error_sigma_or_zeros(value, sigma),
-             s = hlo_error_as_f64(b, &from),
+    hlo_view v = hlo_error_as_f64(b, value), s = hlo_error_sigma_as_f64(b, value, sigma),
              out = hlo_view_scratch(b->call.scratch, HLO_TYPE_F32, value);
     for (int64_t i = 0; i < hlo_view_count(value); i++)
         ((float *)out.data)[i] =
@@ -248,8 +246,7 @@ static hlo_view narrowed_sigma(const hlo_error_call *b, unsigned number, const h
 static bool find_nonfinite(const hlo_error_call *b, unsigned number, hlo_view *out) {
     const hlo_view *operand = &b->call.operands[number];
     *out = hlo_error_as_f64(b, operand);
-    hlo_view from = hlo_error_sigma_or_zeros(operand, &b->operand_sigmas[number]),
-             s = hlo_error_as_f64(b, &from);
+    hlo_view s = hlo_error_sigma_as_f64(b, operand, &b->operand_sigmas[number]);
     double *v = out->data;
     bool any = false;
     for (int64_t i = 0; i < hlo_view_count(out); i++) {
@@ -265,8 +262,7 @@ static hlo_view part_sigma(const hlo_ragged_parts *p, unsigned number, const hlo
 }
 
 static const hlo_ints *with(hlo_arena *scratch, const hlo_ints *dims, int64_t dim) {
-    hlo_ints *out = hlo_arena_alloc(scratch, sizeof *out + (dims->count + 1) * sizeof *out->v);
-    out->count = dims->count + 1;
+    hlo_ints *out = hlo_ints_in(scratch, dims->count + 1, NULL);
     for (uint32_t i = 0; i < dims->count; i++) out->v[i] = dims->v[i];
     out->v[dims->count] = dim;
     return out;
@@ -294,8 +290,7 @@ static hlo_status note_other_groups(const hlo_error_call *b, const hlo_ragged *r
     }
     ones_dims.v[lhs->rank] = r->groups;
     const hlo_view flat = {HLO_TYPE_F64, lhs->rank + 1, ones_dims.v, NULL, NULL};
-    hlo_view ones = hlo_view_scratch(b->call.scratch, HLO_TYPE_F64, &flat);
-    for (int64_t i = 0; i < hlo_view_count(&ones); i++) ((double *)ones.data)[i] = 1;
+    hlo_view ones = hlo_error_constant(b, &flat, 1);
     hlo_view shape = {HLO_TYPE_F64, result->rank, found_dims.v, NULL, NULL},
              found = hlo_view_scratch(b->call.scratch, HLO_TYPE_F64, &shape);
     hlo_status status =

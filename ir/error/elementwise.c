@@ -1,30 +1,215 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sigmas of elementwise operations. The method is in docs/numerics.md. */
+/* The sigmas of elementwise operations and conversions. The method is in docs/numerics.md. */
 #include <math.h>
 
-#include "ir/error/row.h"
+#include "ir/error/rules.h"
 #include "ir/eval/apply.h"
 #include "ir/float/clones.h"
 #include "ir/float/float.h"
+#include "ir/module/known.h"
 
 #define LAMBDA HLO_ERROR_LAMBDA
 
 static const double infinite = (double)INFINITY;
 
-const double hlo_error_times[HLO_ERROR_TIMES] = {-1, 1, -3, 3, -LAMBDA, LAMBDA};
+/* The numbers of sigmas by which an operand is moved to measure the change of the result. Lambda is
+ * last. The 3 in between covers functions that jump or level off, for which one sigma and lambda do
+ * not suffice. */
+static const double times_moved[] = {-1, 1, -3, 3, -LAMBDA, LAMBDA};
+enum { TIMES = sizeof times_moved / sizeof *times_moved };
+
+/* The loop over an elementwise operation. Its views: the result, the result's sigma, then each
+ * operand and the operand's sigma. */
+typedef struct row_loop {
+    const hlo_instr *instr;
+    const hlo_elementwise *op;
+    const hlo_error_options *options;
+    hlo_type types[3], result;
+    hlo_range ranges[3], spread; /* of the operands; spread: of the result */
+    uint32_t arity;
+    bool twice;        /* both operands are the same value */
+    bool squares;      /* the operands' errors are fully correlated; not at poles */
+    bool scales[3];    /* operands that other executions may apply elsewhere */
+    bool clamped;      /* the result is clamped to the finite range of its type */
+    hlo_lane produced; /* lane of the results that the analysis computes */
+} row_loop;
+
+/* A chunk of the loop. */
+typedef struct analysis {
+    hlo_chunk x[3];
+    double sigma[3][HLO_CHUNK];
+    double value[HLO_CHUNK], variance[HLO_CHUNK];
+    double finite[HLO_CHUNK]; /* smallest magnitude of a result that is infinite here, with an
+                               * operand that did not overflow; infinity: none */
+    bool anything[HLO_CHUNK];
+    bool overflows; /* `finite` is not infinity everywhere */
+    bool endless;   /* a value is infinite or NaN */
+} analysis;
+
+/* ---------------------------------------------------------------------------- scaling elsewhere */
+
+static bool only_moves(const hlo_instr *value) {
+    return value->op == HLO_OP_CONVERT || hlo_instr_moves(value);
+}
+
+/* True if the value is one number, repeated along some dimension, or computed elementwise from such
+ * values. Searches to `depth`, over at most `*steps` instructions. */
+static bool is_scale_at(const hlo_instr *value, int depth, int *steps) {
+    if (--*steps < 0) return false;
+    if (hlo_shape_count(value->shape) == 1 || value->op == HLO_OP_BROADCAST) return true;
+    bool moves = only_moves(value);
+    if (!depth || !value->operand_count || !(moves || hlo_op_is(value->op, HLO_ELEMENTWISE)))
+        return false;
+    for (uint32_t o = 0; o < (moves ? 1 : value->operand_count); o++)
+        if (!is_scale_at(hlo_instr_operand(value, o), depth - 1, steps)) return false;
+    return true;
+}
+
+static bool is_scale(const hlo_instr *value, int *steps) {
+    enum { DEPTH = 8 };
+    return is_scale_at(value, DEPTH, steps);
+}
+
+/* True if the value is repeated, or thin, directly or after movement and scaling, so that one of
+ * its elements may scale a row. */
+static bool comes_to_rows(const hlo_instr *value, int *steps) {
+    bool thin = value->shape->rank == 1;
+    for (uint32_t d = 0; d < value->shape->rank; d++) thin |= value->shape->dims[d] == 1;
+    if (thin) return true;
+    for (const hlo_use *use = value->uses; use && --*steps > 0; use = use->next) {
+        hlo_op op = use->user->op;
+        if (op == HLO_OP_BROADCAST) return true;
+        bool on = only_moves(use->user) || op == HLO_OP_MULTIPLY || op == HLO_OP_DIVIDE;
+        if (on && comes_to_rows(use->user, steps)) return true;
+    }
+    return false;
+}
+
+/* True if operand `o` is a factor or divisor that other executions may apply elsewhere. */
+static bool may_scale(const hlo_instr *instr, uint32_t o) {
+    int uses = 64, steps = 256; /* maximum number of instructions to visit, so that a chain takes
+                                 * linear time */
+    if (instr->op != HLO_OP_MULTIPLY && (instr->op != HLO_OP_DIVIDE || o != 1)) return false;
+    const hlo_instr *scale = hlo_instr_operand(instr, o), *other = hlo_instr_operand(instr, 1 - o);
+    if (is_scale(scale, &steps)) return true;
+    /* The other operand must be computed from quantized values, scaled or not. If both come from
+     * fp8, either may be the scale. */
+    while (!hlo_type_is_fp8(other->shape->type)) {
+        if (--steps < 0) return false;
+        bool scaled = other->op == HLO_OP_MULTIPLY || other->op == HLO_OP_DIVIDE;
+        if (!scaled && !only_moves(other)) return false;
+        other = hlo_instr_operand(other, scaled && is_scale(hlo_instr_operand(other, 0), &steps));
+    }
+    return comes_to_rows(instr, &uses);
+}
+
+/* ------------------------------------------------------------------------------------- the loop */
+
+/* True if the result is unbounded between its ends, as in a division by a range that contains
+ * zero. */
+static bool has_pole(const row_loop *r, uint32_t operand) {
+    hlo_op op = r->instr->op;
+    return op == HLO_OP_RSQRT || op == HLO_OP_LOG || (op == HLO_OP_DIVIDE && operand == 1) ||
+           (op == HLO_OP_REMAINDER && operand == 1) || (op == HLO_OP_POWER && operand == 0);
+}
+
+/* Fills in `r` and runs `body` over the result, the operands and all sigmas. */
+static void run_rows(const hlo_error_call *b, row_loop *r, hlo_strided_loop_body *body) {
+    static const float zero = 0;
+    static const hlo_view exact = {.type = HLO_TYPE_F32, .data = (void *)&zero};
+    const hlo_view *views[HLO_LOOP_VIEWS] = {&b->call.results[0], &b->result_sigmas[0]};
+    r->instr = b->call.instr;
+    r->options = b->options;
+    r->arity = b->call.operand_count;
+    r->twice = r->arity == 2 && hlo_instr_operand(r->instr, 0) == hlo_instr_operand(r->instr, 1);
+    r->squares = r->twice && !has_pole(r, 0) && !has_pole(r, 1);
+    r->result = views[0]->type;
+    r->spread = hlo_range_of(r->instr);
+    for (uint32_t o = 0; o < r->arity; o++) {
+        r->types[o] = b->call.operands[o].type;
+        r->ranges[o] = hlo_range_of(hlo_instr_operand(b->call.instr, o));
+        views[2 + 2 * o] = &b->call.operands[o];
+        views[3 + 2 * o] = b->operand_sigmas[o].data ? &b->operand_sigmas[o] : &exact;
+    }
+    bool real = hlo_type_is_float(r->result) && b->options->roundings_may_be_dropped;
+    for (uint32_t o = 0; o < 2; o++) r->scales[o] = real && may_scale(r->instr, o);
+    if (r->clamped) {
+        double limit = hlo_float_max(r->result);
+        r->ranges[0].low = fmax(r->ranges[0].low, -limit);
+        r->ranges[0].high = fmin(r->ranges[0].high, limit);
+    }
+    hlo_strided_loop loop;
+    hlo_strided_loop_init(&loop, views[0]->rank, views[0]->dims, 2 + 2 * r->arity, views);
+    hlo_strided_loop_run_parallel(b->call.env, &loop, 0, body, r);
+}
+
+/* ------------------------------------------------------------------------------ complex numbers */
+
+static double size_of(hlo_type type, const char *at) {
+    hlo_chunk value;
+    hlo_lane_load(type, at, 0, 1, &value);
+    if (hlo_lane_of(type) == HLO_LANE_C128) return hypot(value.f64[0], value.f64[1]);
+    hlo_lane_load_f64(type, at, 0, 1, value.f64);
+    return fabs(value.f64[0]);
+}
+
+/* Returns the variance due to the operands' errors; infinity: unknown. */
+static double complex_variance(hlo_op op, const double *size, const double *sigma, uint32_t arity) {
+    double variance = 0;
+    for (uint32_t o = 0; o < arity; o++) variance += sigma[o] * sigma[o];
+    if (variance == 0) return 0;
+    switch (op) {
+    case HLO_OP_ABS:
+    case HLO_OP_ADD:
+    case HLO_OP_COMPLEX:
+    case HLO_OP_IMAG:
+    case HLO_OP_NEGATE:
+    case HLO_OP_REAL:
+    case HLO_OP_SUBTRACT: return variance;
+    case HLO_OP_MULTIPLY:
+        variance = hypot(size[0] * sigma[1], size[1] * sigma[0]);
+        return variance * variance + sigma[0] * sigma[0] * sigma[1] * sigma[1];
+    default: return (double)INFINITY;
+    }
+}
+
+/* The loop body for complex numbers, whose sigmas are those of their moduli. Sums, products and
+ * parts derive their sigma from those of their operands; other operations on inexact operands have
+ * an infinite sigma. */
+static void complex_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
+    const row_loop *r = arg;
+    const bool rounds = hlo_type_is_float(r->result) || hlo_lane_of(r->result) == HLO_LANE_C128;
+    for (int64_t i = 0; i < count; i++) {
+        double size[3] = {0}, sigma[3] = {0};
+        for (uint32_t o = 0; o < r->arity; o++) {
+            const uint32_t v = 2 + 2 * o;
+            size[o] = size_of(r->types[o], data[v] + i * steps[v]);
+            sigma[o] = (double)*(const float *)(data[v + 1] + i * steps[v + 1]);
+        }
+        const double own = rounds
+                               ? (r->op ? (double)r->op->ulps : 1) * hlo_error_roundoff(r->result) *
+                                     size_of(r->result, data[0] + i * steps[0])
+                               : 0;
+        const double variance = complex_variance(r->instr->op, size, sigma, r->arity);
+        const double s = variance == 0 ? own : sqrt(variance + own * own);
+        *(float *)(void *)(data[1] + i * steps[1]) = isnan(s) ? INFINITY : (float)s;
+    }
+}
+
+/* True if the call has complex numbers. */
+static bool is_complex_call(const hlo_call *call) {
+    if (hlo_error_is_complex(&call->results[0])) return true;
+    for (uint32_t o = 0; o < call->operand_count; o++)
+        if (hlo_error_is_complex(&call->operands[o])) return true;
+    return false;
+}
 
 /* ----------------------------------------------------------------------------------- operations */
 
-static const float zero = 0;
-
-hlo_lane hlo_error_lane(hlo_type type) {
+/* Returns the lane in which elements of `type` are analyzed: f64 for real numbers. */
+static hlo_lane lane_of(hlo_type type) {
     hlo_lane lane = hlo_lane_of(type);
     return lane == HLO_LANE_F32 ? HLO_LANE_F64 : lane;
-}
-
-double hlo_error_instead(hlo_type type, double value, double sigma) {
-    double size = hlo_type_is_fp8(type) ? hlo_float_max(type) : sigma;
-    return copysign(size, isnan(value) ? 1 : value);
 }
 
 /* The larger or smaller of two numbers; the second if the first, the only one that may be NaN, is
@@ -54,7 +239,7 @@ HLO_CLONED static void move_floats(hlo_type type, hlo_range range, const double 
  * predicate that may differ takes its other value. */
 static void move_chunk(hlo_type type, hlo_range range, const hlo_chunk *x, const double *sigma,
                        double times, int64_t count, hlo_chunk *out) {
-    if (hlo_error_lane(type) == HLO_LANE_F64) {
+    if (lane_of(type) == HLO_LANE_F64) {
         move_floats(type, range, x->f64, sigma, times, count, out->f64);
         return;
     }
@@ -78,18 +263,6 @@ ANY(above_zero, x[i] > 0)
 ANY(nan, isnan(x[i]))
 ANY(endless, !isfinite(x[i]))
 
-static void as_doubles(hlo_lane lane, const hlo_chunk *in, int64_t count, double *out) {
-    hlo_lane_cast(lane, HLO_LANE_F64, in, count, out);
-}
-
-/* True if the result is unbounded between its ends, as in a division by a range that contains
- * zero. */
-static bool has_pole(const hlo_error_row *r, uint32_t operand) {
-    hlo_op op = r->instr->op;
-    return op == HLO_OP_RSQRT || op == HLO_OP_LOG || (op == HLO_OP_DIVIDE && operand == 1) ||
-           (op == HLO_OP_REMAINDER && operand == 1) || (op == HLO_OP_POWER && operand == 0);
-}
-
 /* Raises rate[i] to the distance of moved[i] from value[i], for each of `times` sigmas. */
 HLO_CLONED static void take_rate(const double *value, const double *moved, double times,
                                  int64_t count, double *rate) {
@@ -100,8 +273,7 @@ HLO_CLONED static void take_rate(const double *value, const double *moved, doubl
     }
 }
 
-static void run_loop(const hlo_error_row *r, const hlo_chunk *const *in, int64_t count,
-                     double *out) {
+static void run_loop(const row_loop *r, const hlo_chunk *const *in, int64_t count, double *out) {
     hlo_chunk produced;
     const bool direct = r->produced == HLO_LANE_F64;
     hlo_lanes lanes = {.count = count,
@@ -109,13 +281,13 @@ static void run_loop(const hlo_error_row *r, const hlo_chunk *const *in, int64_t
                        .out = direct ? (void *)out : &produced,
                        .bits = hlo_types[r->types[0]].bits,
                        .instr = r->instr};
-    r->op->loop[hlo_error_lane(r->types[r->arity - 1])](&lanes);
-    if (!direct) as_doubles(r->produced, &produced, count, out);
+    r->op->loop[lane_of(r->types[r->arity - 1])](&lanes);
+    if (!direct) hlo_lane_cast(r->produced, HLO_LANE_F64, &produced, count, out);
 }
 
 /* Raises the rate where operand `which` may reach a pole or has an infinite sigma. */
-HLO_CLONED static void note_jumps(const hlo_error_row *r, const hlo_error_analysis *a,
-                                  uint32_t which, int64_t count, double *rate) {
+HLO_CLONED static void note_jumps(const row_loop *r, const analysis *a, uint32_t which,
+                                  int64_t count, double *rate) {
     const double *x = a->x[which].f64, *sigma = a->sigma[which];
     const hlo_range range = r->ranges[which];
     const bool pole = has_pole(r, which) && range.low <= 0 && range.high >= 0;
@@ -127,20 +299,19 @@ HLO_CLONED static void note_jumps(const hlo_error_row *r, const hlo_error_analys
 }
 
 /* Adds the change of moving operand `which` (all of them: arity) both ways. */
-static void add_changes(const hlo_error_row *r, hlo_error_analysis *a, uint32_t which,
-                        int64_t count) {
+static void add_changes(const row_loop *r, analysis *a, uint32_t which, int64_t count) {
     hlo_chunk moved[3];
     double out[HLO_CHUNK], rate[HLO_CHUNK] = {0};
-    for (int t = 0; t < HLO_ERROR_TIMES; t++) {
+    for (int t = 0; t < TIMES; t++) {
         const hlo_chunk *in[3] = {&a->x[0], &a->x[1], &a->x[2]};
         for (uint32_t o = 0; o < r->arity; o++) {
             if (which != o && which != r->arity) continue;
-            move_chunk(r->types[o], r->ranges[o], &a->x[o], a->sigma[o], hlo_error_times[t], count,
+            move_chunk(r->types[o], r->ranges[o], &a->x[o], a->sigma[o], times_moved[t], count,
                        &moved[o]);
             in[o] = &moved[o];
         }
         run_loop(r, in, count, out);
-        take_rate(a->value, out, fabs(hlo_error_times[t]), count, rate);
+        take_rate(a->value, out, fabs(times_moved[t]), count, rate);
         /* Mark results that become NaN or stop being infinite when operand `which` is moved. A NaN
          * represents numbers, which do not produce infinities by themselves. A value that is both
          * operands is moved in both. */
@@ -154,9 +325,8 @@ static void add_changes(const hlo_error_row *r, hlo_error_analysis *a, uint32_t 
         }
     }
     for (uint32_t o = 0; o < r->arity; o++)
-        if (hlo_error_lane(r->types[o]) == HLO_LANE_F64 && (which == o || which == r->arity)) {
+        if (lane_of(r->types[o]) == HLO_LANE_F64 && (which == o || which == r->arity)) {
             /* Mark overflow; `out`: the results where operand `o` did not overflow. */
-
             if (any_endless(a->x[o].f64, count)) {
                 a->overflows = true;
                 for (int64_t i = 0; i < count; i++) {
@@ -173,8 +343,9 @@ static void add_changes(const hlo_error_row *r, hlo_error_analysis *a, uint32_t 
     for (int64_t i = 0; i < count; i++) a->variance[i] += rate[i] * rate[i];
 }
 
-void hlo_error_load(const hlo_error_row *r, hlo_error_analysis *a, int64_t count, int64_t done,
-                    char *const *data, const int64_t *steps) {
+/* Loads a chunk of the operands and their sigmas, starting at element `done` of the row. */
+static void load_chunk(const row_loop *r, analysis *a, int64_t count, int64_t done,
+                       char *const *data, const int64_t *steps) {
     for (uint32_t o = 0; o < r->arity; o++) {
         uint32_t v = 2 + 2 * o;
         const hlo_lane lane = hlo_lane_of(r->types[o]);
@@ -201,11 +372,11 @@ void hlo_error_load(const hlo_error_row *r, hlo_error_analysis *a, int64_t count
 /* Adds the change of a zero's sign if it affects the result, because a zero that is scaled
  * elsewhere may have the other sign. An infinity that depends on it may change its sign, and
  * results of that may be NaN. */
-static void add_zeros(const hlo_error_row *r, hlo_error_analysis *a, uint32_t o, int64_t count) {
+static void add_zeros(const row_loop *r, analysis *a, uint32_t o, int64_t count) {
     const hlo_op op = r->instr->op;
     const bool shows_sign = op == HLO_OP_RSQRT || op == HLO_OP_ATAN2 ||
                             (op == HLO_OP_DIVIDE && o == 1) || (op == HLO_OP_POWER && o == 0);
-    if (!shows_sign || hlo_error_lane(r->types[o]) != HLO_LANE_F64) return;
+    if (!shows_sign || lane_of(r->types[o]) != HLO_LANE_F64) return;
     hlo_chunk other;
     const hlo_chunk *in[3] = {&a->x[0], &a->x[1], &a->x[2]};
     double out[HLO_CHUNK];
@@ -226,8 +397,9 @@ static void add_zeros(const hlo_error_row *r, hlo_error_analysis *a, uint32_t o,
     }
 }
 
-void hlo_error_store(const double *sigma, const bool *anything, int64_t count, char *out,
-                     int64_t step) {
+/* Stores a chunk of sigmas; HLO_ERROR_ANYTHING where `anything` (may be NULL) is true. */
+static void store_chunk(const double *sigma, const bool *anything, int64_t count, char *out,
+                        int64_t step) {
     float s[HLO_CHUNK];
     for (int64_t i = 0; i < count; i++) s[i] = isnan(sigma[i]) ? (float)INFINITY : (float)sigma[i];
     for (int64_t i = 0; anything && i < count; i++)
@@ -237,7 +409,7 @@ void hlo_error_store(const double *sigma, const bool *anything, int64_t count, c
 
 /* Computes sigmas from variances and the error of the operation itself, `own` * value. With
  * `holds`, a sum or product of exact numbers that f32 represents has no error. */
-HLO_CLONED static void add_own(const hlo_error_analysis *a, double own, bool holds, double spread,
+HLO_CLONED static void add_own(const analysis *a, double own, bool holds, double spread,
                                int64_t count, double *sigma) {
     for (int64_t i = 0; i < count; i++) {
         const double value = a->value[i], size = fabs(value), error = own * size;
@@ -251,15 +423,14 @@ HLO_CLONED static void add_own(const hlo_error_analysis *a, double own, bool hol
 }
 
 /* Returns the distance by which lambda sigmas move an operand within its range. */
-static double reach(const hlo_error_row *r, const hlo_error_analysis *a, uint32_t operand,
-                    int64_t i) {
+static double reach(const row_loop *r, const analysis *a, uint32_t operand, int64_t i) {
     double x = a->x[operand].f64[i], by = LAMBDA * a->sigma[operand][i];
     hlo_range range = r->ranges[operand];
     return larger(smaller(x + by, range.high) - x, x - larger(x - by, range.low));
 }
 
 /* Adds the change of moving both factors: they may be near 0 and depend on each other. */
-HLO_CLONED static void add_product(const hlo_error_row *r, hlo_error_analysis *a, int64_t count) {
+HLO_CLONED static void add_product(const row_loop *r, analysis *a, int64_t count) {
     for (int64_t i = 0; i < count; i++) {
         const double both = reach(r, a, 0, i) * reach(r, a, 1, i) / LAMBDA;
         const bool adds = (both > 0) & isfinite(both) & !isinf(a->value[i]);
@@ -267,18 +438,18 @@ HLO_CLONED static void add_product(const hlo_error_row *r, hlo_error_analysis *a
     }
 }
 
-static bool may_be_zero(const hlo_error_analysis *a, uint32_t operand, int64_t i) {
+static bool may_be_zero(const analysis *a, uint32_t operand, int64_t i) {
     return fabs(a->x[operand].f64[i]) <= LAMBDA * a->sigma[operand][i];
 }
 
-static bool may_be_infinite(const hlo_error_analysis *a, uint32_t operand, int64_t i) {
+static bool may_be_infinite(const analysis *a, uint32_t operand, int64_t i) {
     return isinf(a->x[operand].f64[i]) || isinf(a->sigma[operand][i]);
 }
 
 /* True if operands between the ends that add_changes() tries produce a NaN: a product of a factor
  * that may be 0 and one that may be infinite, or a quotient of two operands that may both be 0 or
  * both infinite. */
-static bool may_make_nan(const hlo_error_row *r, const hlo_error_analysis *a, int64_t i) {
+static bool may_make_nan(const row_loop *r, const analysis *a, int64_t i) {
     if (r->arity != 2 || r->twice) return false;
     bool large[] = {may_be_infinite(a, 0, i), may_be_infinite(a, 1, i)};
     bool small[] = {may_be_zero(a, 0, i), may_be_zero(a, 1, i)};
@@ -288,13 +459,13 @@ static bool may_make_nan(const hlo_error_row *r, const hlo_error_analysis *a, in
 }
 
 static void bound_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
-    const hlo_error_row *r = arg;
+    const row_loop *r = arg;
     bool discrete =
         hlo_lane_of(r->result) == HLO_LANE_S64 || hlo_lane_of(r->result) == HLO_LANE_U64;
-    hlo_error_analysis a;
+    analysis a;
     for (int64_t done = 0; done < count; done += HLO_CHUNK) {
         int64_t n = hlo_chunk_size(count - done);
-        hlo_error_load(r, &a, n, done, data, steps);
+        load_chunk(r, &a, n, done, data, steps);
         const hlo_chunk *in[3] = {&a.x[0], &a.x[1], &a.x[2]};
         run_loop(r, in, n, a.value);
         a.endless = any_endless(a.value, n);
@@ -327,7 +498,7 @@ static void bound_row(void *arg, int64_t count, char *const *data, const int64_t
             for (int64_t i = 0; i < n && a.endless; i++) {
                 if (!isinf(a.value[i])) continue;
                 for (uint32_t o = 0; o < r->arity; o++)
-                    a.anything[i] |= hlo_error_lane(r->types[o]) == HLO_LANE_F64 &&
+                    a.anything[i] |= lane_of(r->types[o]) == HLO_LANE_F64 &&
                                      isfinite(a.x[o].f64[i]) && isinf(a.sigma[o][i]);
                 a.anything[i] |= may_make_nan(r, &a, i);
             }
@@ -355,49 +526,21 @@ static void bound_row(void *arg, int64_t count, char *const *data, const int64_t
                 a.anything[i] |= !again;
             }
         }
-        hlo_error_store(sigma, real ? a.anything : NULL, n, at[1], steps[1]);
+        store_chunk(sigma, real ? a.anything : NULL, n, at[1], steps[1]);
     }
-}
-
-void hlo_error_loop(const hlo_error_call *b, hlo_error_row *r, hlo_strided_loop_body *body) {
-    static const hlo_view exact = {.type = HLO_TYPE_F32, .data = (void *)&zero};
-    const hlo_view *views[HLO_LOOP_VIEWS] = {&b->call.results[0], &b->result_sigmas[0]};
-    r->instr = b->call.instr;
-    r->options = b->options;
-    r->arity = b->call.operand_count;
-    r->twice = r->arity == 2 && hlo_instr_operand(r->instr, 0) == hlo_instr_operand(r->instr, 1);
-    r->squares = r->twice && !has_pole(r, 0) && !has_pole(r, 1);
-    r->result = views[0]->type;
-    r->spread = hlo_range_of(r->instr);
-    for (uint32_t o = 0; o < r->arity; o++) {
-        r->types[o] = b->call.operands[o].type;
-        r->ranges[o] = hlo_range_of(hlo_instr_operand(b->call.instr, o));
-        views[2 + 2 * o] = &b->call.operands[o];
-        views[3 + 2 * o] = b->operand_sigmas[o].data ? &b->operand_sigmas[o] : &exact;
-    }
-    bool real = hlo_type_is_float(r->result) && b->options->roundings_may_be_dropped;
-    for (uint32_t o = 0; o < 2; o++) r->scales[o] = real && hlo_error_scales(r->instr, o);
-    if (r->clamped) {
-        double limit = hlo_float_max(r->result);
-        r->ranges[0].low = fmax(r->ranges[0].low, -limit);
-        r->ranges[0].high = fmin(r->ranges[0].high, limit);
-    }
-    hlo_strided_loop loop;
-    hlo_strided_loop_init(&loop, views[0]->rank, views[0]->dims, 2 + 2 * r->arity, views);
-    hlo_strided_loop_run_parallel(b->call.env, &loop, 0, body, r);
 }
 
 /* Bounds select, which may return either choice if the predicate may differ. If the other choice is
  * unbounded, a zero is treated as scaled along with it. */
 static void select_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
-    const hlo_error_row *r = arg;
-    hlo_error_analysis a;
+    const row_loop *r = arg;
+    analysis a;
     for (int64_t done = 0; done < count; done += HLO_CHUNK) {
         int64_t n = hlo_chunk_size(count - done);
-        hlo_error_load(r, &a, n, done, data, steps);
+        load_chunk(r, &a, n, done, data, steps);
         double x[HLO_CHUNK], y[HLO_CHUNK];
-        as_doubles(hlo_error_lane(r->types[1]), &a.x[1], n, x);
-        as_doubles(hlo_error_lane(r->types[2]), &a.x[2], n, y);
+        hlo_lane_cast(lane_of(r->types[1]), HLO_LANE_F64, &a.x[1], n, x);
+        hlo_lane_cast(lane_of(r->types[2]), HLO_LANE_F64, &a.x[2], n, y);
         for (int64_t i = 0; i < n; i++) {
             double sigma = a.sigma[a.x[0].u64[i] ? 1 : 2][i];
             bool pad_value = (a.x[0].u64[i] ? x[i] : y[i]) == 0;
@@ -409,46 +552,125 @@ static void select_row(void *arg, int64_t count, char *const *data, const int64_
             a.variance[i] = sigma;
             a.anything[i] = anything;
         }
-        hlo_error_store(a.variance, a.anything, n, data[1] + done * steps[1], steps[1]);
+        store_chunk(a.variance, a.anything, n, data[1] + done * steps[1], steps[1]);
     }
 }
 
 hlo_status hlo_error_elementwise(const hlo_error_call *b) {
-    hlo_error_row r = {.op = hlo_kernel_elementwise(b->call.instr)};
-    if (hlo_error_complex_call(&b->call)) {
-        hlo_error_loop(b, &r, hlo_error_complex_row);
+    row_loop r = {.op = hlo_kernel_elementwise(b->call.instr)};
+    if (is_complex_call(&b->call)) {
+        run_rows(b, &r, complex_row);
     } else if (b->call.instr->op == HLO_OP_SELECT) {
-        hlo_error_loop(b, &r, select_row);
+        run_rows(b, &r, select_row);
     } else {
         r.produced = r.op->out == HLO_OUT_PRED
                          ? HLO_LANE_U64
-                         : hlo_error_lane(b->call.operands[b->call.operand_count - 1].type);
-        hlo_error_loop(b, &r, bound_row);
+                         : lane_of(b->call.operands[b->call.operand_count - 1].type);
+        run_rows(b, &r, bound_row);
     }
     return HLO_OK;
 }
 
 /* Bounds a comparison, which may differ if the operands' difference is within their bound. */
 static void compare_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
-    const hlo_error_row *r = arg;
-    hlo_error_analysis a;
+    const row_loop *r = arg;
+    analysis a;
     for (int64_t done = 0; done < count; done += HLO_CHUNK) {
         int64_t n = hlo_chunk_size(count - done);
-        hlo_error_load(r, &a, n, done, data, steps);
+        load_chunk(r, &a, n, done, data, steps);
         double x[HLO_CHUNK], y[HLO_CHUNK];
-        as_doubles(hlo_error_lane(r->types[0]), &a.x[0], n, x);
-        as_doubles(hlo_error_lane(r->types[1]), &a.x[1], n, y);
+        hlo_lane_cast(lane_of(r->types[0]), HLO_LANE_F64, &a.x[0], n, x);
+        hlo_lane_cast(lane_of(r->types[1]), HLO_LANE_F64, &a.x[1], n, y);
         for (int64_t i = 0; i < n; i++) {
             double sigma = hypot(a.sigma[0][i], a.sigma[1][i]);
             bool near = sigma > 0 && !(fabs(x[i] - y[i]) > LAMBDA * sigma);
             a.variance[i] = near ? 1 / LAMBDA : 0;
         }
-        hlo_error_store(a.variance, NULL, n, data[1] + done * steps[1], steps[1]);
+        store_chunk(a.variance, NULL, n, data[1] + done * steps[1], steps[1]);
     }
 }
 
 hlo_status hlo_error_compare_op(const hlo_error_call *b) {
-    hlo_error_row r = {0};
-    hlo_error_loop(b, &r, hlo_error_complex_call(&b->call) ? hlo_error_complex_row : compare_row);
+    row_loop r = {0};
+    run_rows(b, &r, is_complex_call(&b->call) ? complex_row : compare_row);
+    return HLO_OK;
+}
+
+/* ---------------------------------------------------------------------------------- conversions */
+
+static double converted(hlo_type type, double number) {
+    uint64_t cell = 0;
+    hlo_number_store(type, &cell, number);
+    return hlo_number_load(type, &cell);
+}
+
+static void convert_sigma_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
+    const row_loop *r = arg;
+    analysis a;
+    double sigma[HLO_CHUNK];
+    const hlo_type from = r->types[0];
+    const int bits = hlo_type_is_float(from) ? hlo_float_precision(from) : hlo_types[from].bits;
+    const bool rounds = hlo_type_is_float(r->result) && bits > hlo_float_precision(r->result);
+    for (int64_t done = 0; done < count; done += HLO_CHUNK) {
+        int64_t n = hlo_chunk_size(count - done);
+        load_chunk(r, &a, n, done, data, steps);
+        hlo_lane_cast(lane_of(r->types[0]), HLO_LANE_F64, &a.x[0], n, a.value);
+        char *at[] = {data[0] + done * steps[0], data[1] + done * steps[1]};
+        if (hlo_type_is_float(r->result)) {
+            bool f32 = rounds && (r->result == HLO_TYPE_F32 || r->result == HLO_TYPE_F64);
+            for (int64_t i = 0; i < n; i++)
+                sigma[i] =
+                    f32 && a.sigma[0][i] > 0
+                        ? hypot(a.sigma[0][i], hlo_error_roundoff(r->result) * fabs(a.value[i]))
+                        : a.sigma[0][i];
+            double result[HLO_CHUNK];
+            hlo_lane_load_f64(r->result, at[0], steps[0], n, result);
+            hlo_error_round_chunk(r->result, a.value, result, rounds, &r->ranges[0], r->options, n,
+                                  sigma);
+            /* Keep an element overflowed if its value also exceeds the range of the result's type.
+             */
+            for (int64_t i = 0; i < n; i++) {
+                if (!hlo_error_overflowed(a.value[i], a.sigma[0][i])) continue;
+                /* Without overflow, fp8 saturates to its largest number. */
+                const double size = hlo_type_is_fp8(from) ? hlo_float_max(from) : a.sigma[0][i];
+                const double number = copysign(size, isnan(a.value[i]) ? 1 : a.value[i]);
+                bool same = hlo_error_same(hlo_error_round(r->result, number), result[i]);
+                sigma[i] = hlo_type_is_fp8(r->result) ? 0 : a.sigma[0][i];
+                a.anything[i] |= !same;
+            }
+        } else {
+            /* The sigma of an integer or a predicate follows from the converted ends of the
+             * interval and from the numbers inside it. */
+            for (int64_t i = 0; i < n; i++) {
+                const double x = a.value[i], s = a.sigma[0][i];
+                sigma[i] = 0;
+                if (!(s > 0)) continue;
+                if (r->result == HLO_TYPE_PRED) {
+                    sigma[i] = x - LAMBDA * s > 0 || x + LAMBDA * s < 0 ? 0 : 1 / LAMBDA;
+                } else if (isinf(s)) {
+                    sigma[i] = infinite;
+                } else {
+                    const double value = converted(r->result, x);
+                    for (int t = 0; t < TIMES; t++) {
+                        const double moved = converted(r->result, x + times_moved[t] * s);
+                        sigma[i] = fmax(sigma[i], fabs((moved - value) / times_moved[t]));
+                    }
+                }
+            }
+        }
+        store_chunk(sigma, hlo_type_is_float(r->result) ? a.anything : NULL, n, at[1], steps[1]);
+    }
+}
+
+hlo_status hlo_error_convert(const hlo_error_call *b) {
+    /* If all values are finite in an fp8 type, they are assumed to be clamped. Otherwise one
+     * execution may have a NaN outside the bound, which the comparison reports. */
+    const hlo_type to = b->call.results[0].type;
+    row_loop r = {.clamped = false};
+    if (hlo_type_is_fp8(to) && hlo_type_is_float(b->call.operands[0].type)) {
+        const hlo_extent e = hlo_view_extent(&b->call.operands[0]);
+        r.clamped = e.lowest >= -hlo_float_max(to) && e.highest <= hlo_float_max(to);
+    }
+    run_rows(b, &r, is_complex_call(&b->call) ? complex_row : convert_sigma_row);
     return HLO_OK;
 }

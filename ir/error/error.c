@@ -2,7 +2,7 @@
 /* Dispatches an instruction to the rule for its sigmas. */
 #include "ir/error/error.h"
 
-#include "ir/error/array.h"
+#include "ir/error/rules.h"
 #include "ir/eval/apply.h"
 
 static hlo_error_rule *const rules[] = {

@@ -27,12 +27,6 @@ HLO_ERROR_FORMS(FORM)
 void hlo_error_round_chunk(hlo_type type, const double *value, const double *result, bool rounds,
                            const hlo_range *range, const hlo_error_options *options, int64_t count,
                            double *sigma);
-/* The numbers of sigmas by which an operand is moved to measure the change of the result. Lambda is
- * last. The 3 in between covers functions that jump or level off, for which one sigma and lambda do
- * not suffice. */
-enum { HLO_ERROR_TIMES = 6 };
-extern const double hlo_error_times[HLO_ERROR_TIMES];
-
 /* Below this size, f32 arithmetic may flush results to zero. */
 #define HLO_ERROR_FLUSHED 0x1p-126
 
@@ -68,17 +62,58 @@ const int64_t *hlo_error_repeats(const hlo_error_call *bound, const hlo_view *va
 hlo_view hlo_error_joined(const hlo_error_call *bound, const int64_t *first,
                           const hlo_view *factors, const hlo_ints *batch, const hlo_ints *along);
 
-/* Returns `sigma`, or zeros of the dimensions of `value` if it has no data. */
-hlo_view hlo_error_sigma_or_zeros(const hlo_view *value, const hlo_view *sigma);
+/* ----------------------------------------------------------------------- whole arrays (array.c) */
+
+/* Elements of an operand that overflowed when rounded (error.h). */
+typedef struct hlo_error_overflows {
+    hlo_type type;
+    bool some, anything; /* some: an element overflowed; anything: an element is unbounded */
+} hlo_error_overflows;
+hlo_error_overflows hlo_error_find_overflows(const hlo_view *value, const hlo_view *sigma);
+
+/* True if an operand has an element that overflowed or is unbounded. */
+bool hlo_error_any_overflow(const hlo_error_call *b);
+
+static inline bool hlo_error_is_complex(const hlo_view *view) {
+    return hlo_lane_of(view->type) == HLO_LANE_C128;
+}
+/* Sets the sigmas of one result or of all results. The second function returns HLO_OK. */
+void hlo_error_fill(const hlo_error_call *b, const hlo_view *sigma, double value);
+hlo_status hlo_error_fill_all(const hlo_error_call *b, double value);
+
+/* Creates a dense f64 copy of `value`. */
+hlo_view hlo_error_as_f64(const hlo_error_call *b, const hlo_view *value);
+/* Creates a dense f64 copy of `sigma`, of zeros if it has no data. */
+hlo_view hlo_error_sigma_as_f64(const hlo_error_call *b, const hlo_view *value,
+                                const hlo_view *sigma);
+/* Creates a dense f64 array of the dimensions of `like`. */
+hlo_view hlo_error_constant(const hlo_error_call *b, const hlo_view *like, double value);
+/* Creates a dense f64 copy of the squares of `view`, with `instead` for elements that are not
+ * finite. */
+hlo_view hlo_error_squares(const hlo_error_call *b, const hlo_view *view, double instead);
+
+/* Allocates zeros, one for each element of a result. */
+double *hlo_error_variance_new(const hlo_error_call *b, uint32_t result);
+/* Returns the variance that accumulating `terms` terms in unspecified order adds
+ * (docs/numerics.md). */
+double hlo_error_accumulation(double u, double terms, double sum_of_squares, double sum);
+/* Returns the additional variance of that kind of sums. */
+double hlo_error_narrow_sums(hlo_error_sums sums, double terms, double sum_of_squares, double sum);
+/* Returns the factor by which the variance of a sum exceeds the sum of its terms' variances,
+ * because terms may share an error of HLO_ERROR_FLIP sigmas (docs/numerics.md). */
+double hlo_error_coherence(double sum_of_squares, double sum);
+/* Rounds a result to its type and writes its sigmas. `variance` is dense, and so is `unrounded`,
+ * the result before rounding, which is NULL if only the rounded result is known. The sigma of an
+ * infinity with an infinite variance is HLO_ERROR_ANYTHING, because its operands may produce a NaN.
+ * So is the sigma of a NaN that is a sum, if `rounds` shows that the operation rounds. */
+void hlo_error_finish(const hlo_error_call *b, uint32_t result, const double *variance,
+                      const double *unrounded, bool rounds);
 
 typedef struct hlo_extent {
     double lowest, highest, sigma;
     hlo_type type; /* type of the array being read */
 } hlo_extent;
 
-extern const hlo_extent hlo_extent_empty;
-/* Widens `e` by an array of real numbers; a NaN makes it unbounded. */
-void hlo_extent_add(hlo_extent *e, const hlo_view *value, const hlo_view *sigma);
 /* Returns the smallest and largest element of an array of real numbers; infinities if an element is
  * NaN. */
 hlo_extent hlo_view_extent(const hlo_view *view);

@@ -5,7 +5,6 @@
 #include <math.h>
 
 #include "ir/eval/apply.h"
-#include "ir/eval/eval.h"
 #include "ir/float/float.h"
 #include "ir/float/literal.h"
 #include "ir/module/index_map.h"

@@ -171,19 +171,13 @@ hlo_region *hlo_region_new(hlo_call *call, hlo_computation *computation) {
     return r;
 }
 
-static void copy_elements(size_t size, const void *in, int64_t in_step, void *out, int64_t out_step,
-                          int64_t count) {
-    for (int64_t i = 0; i < count; i++)
-        memcpy((char *)out + i * out_step, (const char *)in + i * in_step, size);
-}
-
 void hlo_region_run(const hlo_region *r, int64_t count, char *const *in, const int64_t *in_steps,
                     char *const *out, const int64_t *out_steps) {
     static const hlo_eval_env alone = {0};
     static const int64_t strides[] = {0, 1};
     for (uint32_t p = 0; p < r->param_count; p++) {
         size_t size = hlo_types[r->slots[p].type].bytes;
-        copy_elements(size, in[p], in_steps[p], r->slots[p].data, (int64_t)size, count);
+        hlo_copy_row(size, in[p], in_steps[p], count, r->slots[p].data, (int64_t)size);
     }
     for (uint32_t i = 0; i < r->step_count; i++) {
         const step *s = &r->steps[i];
@@ -203,8 +197,7 @@ void hlo_region_run(const hlo_region *r, int64_t count, char *const *in, const i
     for (uint32_t o = 0; o < r->root_count; o++) {
         const slot *value = &r->slots[r->roots[o]];
         size_t size = hlo_types[value->type].bytes;
-        copy_elements(size, value->data, value->stride * (int64_t)size, out[o], out_steps[o],
-                      count);
+        hlo_copy_row(size, value->data, value->stride * (int64_t)size, count, out[o], out_steps[o]);
     }
 }
 
@@ -251,8 +244,6 @@ hlo_op hlo_region_simple(const hlo_computation *c) {
     if (straight || (crossed && hlo_op_is(root->op, HLO_COMMUTES))) return root->op;
     return HLO_OP_INVALID;
 }
-
-/* ------------------------------------------------------------------------------------------ map */
 
 static hlo_status run_map(hlo_call *call) {
     if (call->operand_count >= HLO_LOOP_VIEWS) return hlo_call_refuse(call, "too many operands");

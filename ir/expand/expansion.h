@@ -36,16 +36,6 @@ static inline bool dynamic_declares(const hlo_shape *shape, int64_t dim) {
     return shape->dynamic && shape->dynamic[dim];
 }
 
-/* rules.c: computes the sizes of the value of x->build->at, in the order of its shape, and rewrites
- * it or its operands if padding would affect the result. Returns the instruction with the value,
- * x->build->at or its replacement; NULL after an error. */
-hlo_instr *dynamic_rule(expansion *x, hlo_instr **sizes);
-/* rewrite.c, reshape.c: rules that replace x->build->at. */
-hlo_instr *dynamic_concatenate(expansion *x, hlo_instr **sizes);
-hlo_instr *dynamic_reverse(expansion *x, hlo_instr **sizes);
-hlo_instr *dynamic_sort(expansion *x, hlo_instr **sizes);
-hlo_instr *dynamic_reshape(expansion *x, hlo_instr **sizes);
-
 /* Replaces x->build->at by a new instruction. The new instruction has the name, the users and the
  * sizes of the replaced one, and those of its attributes that do not affect the value. */
 hlo_instr *expand_replace(expansion *x, hlo_op op, const hlo_shape *shape, uint32_t count,

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The shape rules of operations across devices, and the requirements on their groups. */
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "ir/device_list.h"
 #include "ir/infer/rules.h"
@@ -70,9 +68,7 @@ static bool check_pairs(const hlo_inference *q) {
 /* ---------------------------------------------------------------------------------------- rules */
 
 static const hlo_shape *each_operand(const hlo_inference *q) {
-    const hlo_shape **shapes = hlo_infer_scratch(q, q->count, sizeof *shapes);
-    for (uint32_t i = 0; i < q->count; i++) shapes[i] = hlo_infer_operand(q, i);
-    return hlo_infer_tuple(q, q->count, shapes);
+    return hlo_infer_tuple(q, q->count, hlo_infer_operands(q));
 }
 
 /* Checks that the combiner works on scalars, of any type. */
@@ -83,7 +79,7 @@ static bool combines(const hlo_inference *q) {
     for (uint32_t i = 0; i < comp->parameter_count; i++)
         if (comp->parameters[i] && hlo_shape_is_scalar(comp->parameters[i]->shape))
             type = comp->parameters[i]->shape->type;
-    return hlo_infer_combiner(q, HLO_ATTR_TO_APPLY, 1, &type);
+    return hlo_infer_combiner(q, 1, &type);
 }
 
 const hlo_shape *hlo_infer_ALL_REDUCE(const hlo_inference *q) {
@@ -152,9 +148,7 @@ const hlo_shape *hlo_infer_ALL_TO_ALL(const hlo_inference *q) {
     if (group < 0 || !hlo_infer_arrays(q, 0, q->count)) return NULL;
     const hlo_shape *first = hlo_infer_operand(q, 0);
     if (dims) {
-        if (dims->u.ints->count != 1)
-            return hlo_infer_fail(q, "'dimensions' must name one dimension");
-        if (!hlo_infer_dims(q, dims->u.ints, first->rank, "dimension")) return NULL;
+        if (!hlo_infer_one_dim(q, first)) return NULL;
         int64_t size = first->dims[dims->u.ints->v[0]];
         if (group && size >= 0 && size % group)
             return hlo_infer_fail(q, "dimension size %lld is not divisible by %lld devices",

@@ -424,7 +424,7 @@ const hlo_shape *hlo_infer_SCATTER(const hlo_inference *q) {
                     (long long)updates->dims[d], window ? "at most " : "", (long long)dims[d]);
         }
     }
-    if (!hlo_infer_combiner(q, HLO_ATTR_TO_APPLY, count, types)) return NULL;
+    if (!hlo_infer_combiner(q, count, types)) return NULL;
     return hlo_infer_tuple(q, count, results);
 }
 

@@ -51,6 +51,9 @@ static inline const hlo_shape *hlo_infer_operand(const hlo_inference *q, uint32_
     return q->operands[index]->shape;
 }
 
+/* Returns the shapes of all operands, in q->scratch. */
+const hlo_shape *const *hlo_infer_operands(const hlo_inference *q);
+
 /* The largest absolute value of padding, strides and dilations, and the largest size of a padded
  * dimension. Sums and differences of two such numbers cannot overflow. */
 #define HLO_INFER_EXTENT_MAX (INT64_C(1) << 61)
@@ -81,11 +84,10 @@ bool hlo_infer_takes(const hlo_inference *q, const hlo_computation *comp, uint32
 const hlo_computation *hlo_infer_called(const hlo_inference *q, hlo_attr_id id, uint32_t count,
                                         const hlo_shape *const *parameters,
                                         const hlo_shape *result);
-/* Checks that attribute `id` names a computation on scalars that combines `count` accumulators, in
+/* Checks that to_apply is a computation on scalars that combines `count` accumulators, in
  * operand order (a..., b...), into a scalar or a tuple: for reduce and similar opcodes. `types` are
  * the accumulators' types. */
-bool hlo_infer_combiner(const hlo_inference *q, hlo_attr_id id, uint32_t count,
-                        const hlo_type *types);
+bool hlo_infer_combiner(const hlo_inference *q, uint32_t count, const hlo_type *types);
 /* Returns the only element, or the tuple of several. */
 const hlo_shape *hlo_infer_tuple(const hlo_inference *q, uint32_t count,
                                  const hlo_shape *const *elements);

@@ -5,7 +5,6 @@
 
 #include "ir/infer/infer.h"
 #include "ir/infer/rules.h"
-#include "ir/text/print.h"
 
 enum { SHAPE_TEXT = 160, SHOWN_OPERANDS = 4 };
 
@@ -57,6 +56,12 @@ int64_t hlo_infer_int(const hlo_inference *q, hlo_attr_id id, int64_t missing) {
 
 void *hlo_infer_scratch(const hlo_inference *q, size_t count, size_t size) {
     return hlo_arena_array(q->scratch, count, size);
+}
+
+const hlo_shape *const *hlo_infer_operands(const hlo_inference *q) {
+    const hlo_shape **shapes = hlo_infer_scratch(q, q->count, sizeof *shapes);
+    for (uint32_t i = 0; i < q->count; i++) shapes[i] = hlo_infer_operand(q, i);
+    return shapes;
 }
 
 const hlo_shape *hlo_infer_given(const hlo_inference *q) {
@@ -133,12 +138,12 @@ const hlo_computation *hlo_infer_called(const hlo_inference *q, hlo_attr_id id, 
     return hlo_infer_takes(q, comp, count, parameters, result) ? comp : NULL;
 }
 
-bool hlo_infer_combiner(const hlo_inference *q, hlo_attr_id id, uint32_t count,
-                        const hlo_type *types) {
+bool hlo_infer_combiner(const hlo_inference *q, uint32_t count, const hlo_type *types) {
     const hlo_shape **scalars = hlo_infer_scratch(q, (size_t)count * 2, sizeof *scalars);
     for (uint32_t i = 0; i < count; i++)
         scalars[i] = scalars[count + i] = hlo_shape_array(q->module, types[i], 0, NULL);
-    return hlo_infer_called(q, id, count * 2, scalars, hlo_infer_tuple(q, count, scalars));
+    return hlo_infer_called(q, HLO_ATTR_TO_APPLY, count * 2, scalars,
+                            hlo_infer_tuple(q, count, scalars));
 }
 
 const hlo_shape *hlo_infer_tuple(const hlo_inference *q, uint32_t count,

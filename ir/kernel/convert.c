@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "ir/float/clones.h"
-#include "ir/float/float.h"
 #include "ir/kernel/kernel.h"
 
 typedef struct types {
@@ -162,27 +161,6 @@ void hlo_view_retype(const hlo_view *view, hlo_type from) {
     } while (hlo_dims_next(view->rank, view->dims, index.v));
 }
 
-/* Splits wide elements into elements of fewer than 8 bits, or joins these to wide elements. */
-static void repack(const hlo_view *wide, const hlo_view *narrow, bool apart) {
-    const int bits = hlo_types[narrow->type].bits;
-    const int64_t parts = narrow->dims[wide->rank];
-    hlo_dims index = {{0}};
-    if (!hlo_view_count(narrow)) return;
-    do {
-        char *whole = hlo_view_element(wide, index.v);
-        uint64_t all = apart ? load_bits(wide->type, whole) : 0;
-        for (int64_t i = 0; i < parts; i++) {
-            index.v[wide->rank] = i;
-            char *part = hlo_view_element(narrow, index.v);
-            if (apart)
-                store_bits(narrow->type, all >> (i * bits), part);
-            else
-                all |= load_bits(narrow->type, part) << (i * bits);
-        }
-        if (!apart) store_bits(wide->type, all, whole);
-    } while (hlo_dims_next(wide->rank, wide->dims, index.v));
-}
-
 static const char *refuse_bitcast_convert(const hlo_instr *instr) {
     const hlo_shape *from = hlo_instr_operand(instr, 0)->shape, *to = instr->shape;
     const hlo_shape *narrow = from->rank > to->rank ? from : to, *wide = narrow == to ? from : to;
@@ -203,11 +181,29 @@ static hlo_status run_bitcast_convert(hlo_call *call) {
     }
     hlo_view *narrow = in.rank > out.rank ? &in : &out;
     hlo_view *wide = narrow == &in ? &out : &in;
+    uint32_t last = narrow->rank - 1;
     if (hlo_types[narrow->type].bits < 8) {
-        repack(wide, narrow, narrow == &out);
+        /* Split wide elements into elements of fewer than 8 bits, or join these to wide ones. */
+        const bool apart = narrow == &out;
+        const int bits = hlo_types[narrow->type].bits;
+        const int64_t parts = narrow->dims[last];
+        hlo_dims index = {{0}};
+        if (!hlo_view_count(narrow)) return HLO_OK;
+        do {
+            char *whole = hlo_view_element(wide, index.v);
+            uint64_t all = apart ? load_bits(wide->type, whole) : 0;
+            for (int64_t i = 0; i < parts; i++) {
+                index.v[last] = i;
+                char *part = hlo_view_element(narrow, index.v);
+                if (apart)
+                    store_bits(narrow->type, all >> (i * bits), part);
+                else
+                    all |= load_bits(narrow->type, part) << (i * bits);
+            }
+            if (!apart) store_bits(wide->type, all, whole);
+        } while (hlo_dims_next(wide->rank, wide->dims, index.v));
         return HLO_OK;
     }
-    uint32_t last = narrow->rank - 1;
     hlo_dims strides;
     memcpy(&strides, wide->strides, wide->rank * sizeof strides.v[0]);
     int64_t ratio = hlo_types[wide->type].bytes / hlo_types[narrow->type].bytes;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opcodes that move elements by an index map, implemented as views and copies. */
-#include <string.h>
 
 #include "ir/kernel/kernel.h"
 #include "ir/module/index_map.h"

@@ -210,8 +210,6 @@ hlo_instr *hlo_build_element(hlo_builder *b, hlo_instr *tuple, int64_t index) {
     return made;
 }
 
-/* ----------------------------------------------------------------------------------- reductions */
-
 hlo_instr *hlo_build_reduce(hlo_builder *b, hlo_op op, hlo_instr *x, double identity,
                             const hlo_shape *shape, uint32_t count, const int64_t *dims,
                             hlo_computation **kept) {

@@ -31,4 +31,9 @@ bool hlo_known_number(const hlo_instr *value, double *out_number);
  * pinning, and for questions whose answer can only forbid something. */
 bool hlo_known_number_pinned(const hlo_instr *value, double *out_number);
 
+/* The trip count of a while loop if its condition and body determine it: the loop increments one
+ * element of its state from a constant, by a constant, to a constant. */
+#define HLO_TRIP_COUNT_UNKNOWN UINT64_MAX
+uint64_t hlo_while_trip_count(const hlo_instr *loop);
+
 #endif

@@ -2,8 +2,6 @@
 /* Reads the dimensions of a ragged-dot from its attributes. */
 #include "ir/module/ragged.h"
 
-#include <string.h>
-
 /* Returns the position of `value` in the list; -1 if not found. */
 static int64_t place_in(const hlo_ints *list, int64_t value) {
     for (uint32_t i = 0; i < list->count; i++)

@@ -2,9 +2,9 @@
 /* Prints a module as HLO text: instructions, computations, the header. */
 #include <stdlib.h>
 
-#include "ir/async.h"
 #include "ir/float/c_locale.h"
 #include "ir/intern.h"
+#include "ir/ir.h"
 #include "ir/text/diag.h"
 #include "ir/text/options.h"
 #include "ir/text/printer.h"
@@ -221,12 +221,10 @@ static bool *find_hidden(const hlo_module *module) {
 }
 
 static void put_module(hlo_printer *o, const hlo_module *module) {
-    bool layout = !module->entry;
-    for (uint32_t i = 0; i < module->attr_count; i++)
-        layout |= module->attrs[i].id == HLO_ATTR_ENTRY_COMPUTATION_LAYOUT;
+    const int middle = HLO_ATTR_ENTRY_COMPUTATION_LAYOUT;
+    const bool layout = !module->entry || hlo_attrs_find(module->attrs, module->attr_count, middle);
     HLO_PUT(o, "HloModule ");
     hlo_put_interned(o, module->name);
-    const int middle = HLO_ATTR_ENTRY_COMPUTATION_LAYOUT;
     hlo_put_attrs_between(o, module->attrs, module->attr_count, -1, middle + layout, ", ", ", ");
     if (!layout) {
         HLO_PUT(o, ", entry_computation_layout={(");

@@ -95,6 +95,19 @@ void hlo_put_shape(hlo_printer *o, const hlo_shape *shape, bool layout);
 /* Writes a float of that type with the digits that XLA prints. */
 void hlo_put_float(hlo_printer *o, hlo_type type, uint64_t bits);
 void hlo_put_literal(hlo_printer *o, const hlo_literal *literal);
+/* Writes a literal without its shape, `{1, 2}`, to `out`, truncated at `size` bytes, always
+ * NUL-terminated. Returns true if it was not truncated. */
+bool hlo_literal_format(const hlo_literal *literal, char *out, size_t size);
+
+/* Returns the text of a shape, as hlo_shape_format() writes it, in the arena. */
+const char *hlo_shape_copy_text(hlo_arena *arena, const hlo_shape *shape, bool layout);
+
+/* Write a struct of ir/device_list.h: an hlo_groups; an hlo_sharding, with its metadata according
+ * to the printer's options; an hlo_alias; hlo_aliases. */
+void hlo_put_groups(hlo_printer *o, const void *groups);
+void hlo_put_sharding(hlo_printer *o, const void *sharding);
+void hlo_put_alias(hlo_printer *o, const void *alias);
+void hlo_put_aliases(hlo_printer *o, const void *aliases);
 
 void hlo_put_attr(hlo_printer *o, const hlo_attr *attr);
 /* Writes the attributes whose ids are in (after, before), in the order of attr.def, preceded by

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Errors and notes of the verifier. */
-#include "ir/verify/context.h"
-#include "ir/text/diag.h"
-#include "ir/text/print.h"
-
+/* Errors and notes of the verifier; errors in the size and layout of a shape. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "ir/text/diag.h"
+#include "ir/verify/context.h"
 
 static void emit(const verifier *v, hlo_severity severity, uint32_t offset, uint32_t length,
                  const char *format, va_list args) {
@@ -51,7 +51,8 @@ bool hlo_verify_step(const hlo_shape **shape, const hlo_ints *index, int64_t *ou
 uint32_t hlo_verify_attr_offset(const verifier *v, uint32_t from, hlo_attr_id id,
                                 bool within_line) {
     const char *source = v->module->source, *name = hlo_attrs_info[id].name;
-    if (!source || from >= v->module->source_size) return from;
+    /* After the last error that is reported, a search would only take time. */
+    if (!source || from >= v->module->source_size || v->errors.found > v->errors.most) return from;
     const char *at = source + from, *end = source + v->module->source_size;
     const char *line = within_line ? memchr(at, '\n', (size_t)(end - at)) : NULL;
     if (line) end = line;
@@ -64,11 +65,83 @@ uint32_t hlo_verify_attr_offset(const verifier *v, uint32_t from, hlo_attr_id id
     return from;
 }
 
+/* --------------------------------------------------------------------------------------- shapes */
+
+/* Checks `(1:2,4)`: dimension 1 is split before its elements 2 and 4. */
+static const char *split_fault(const char **at, const hlo_shape *shape, bool *split) {
+    char *end;
+    const int64_t dim = strtoll(*at + 1, &end, 10);
+    if (dim < 0 || dim >= shape->rank) return "layout splits a dimension that does not exist";
+    if (split[dim]) return "layout splits a dimension twice";
+    split[dim] = true;
+    for (int64_t last = 0, index; *end != ')'; last = index) {
+        const char *from = end + 1;
+        index = strtoll(from, &end, 10);
+        if (end == from) break; /* empty */
+        if (index <= last || index >= shape->dims[dim])
+            return "layout splits a dimension at an invalid position";
+    }
+    *at = end + strspn(end, ":)");
+    return NULL;
+}
+
+/* Returns the error in the size or layout of a shape, or NULL. XLA's parser makes the same checks,
+ * but only for shapes within tuples. */
+static const char *shape_fault(hlo_arena *scratch, const hlo_shape *shape) {
+    if (shape->type == HLO_TYPE_TUPLE) {
+        const char *fault = NULL;
+        for (uint32_t i = 0; i < shape->rank && !fault; i++)
+            fault = shape_fault(scratch, shape->elements[i]);
+        return fault;
+    }
+    /* An unbounded dimension counts as one element. */
+    int64_t bytes = hlo_types[shape->type].bytes;
+    bool fits = true, empty = false;
+    for (uint32_t i = 0; i < shape->rank && !empty; i++) {
+        empty = shape->dims[i] == 0;
+        fits &= shape->dims[i] < 0 || !__builtin_mul_overflow(bytes, shape->dims[i], &bytes);
+    }
+    if (!fits && !empty) return "size exceeds 2^63 bytes";
+    if (!shape->layout) return NULL;
+    if (shape->layout->element_bits < 0) return "negative element size";
+    if (shape->layout->memory_space != (int8_t)shape->layout->memory_space)
+        return "memory space exceeds 8 bits";
+    bool *named = hlo_arena_zero(scratch, shape->rank * sizeof *named);
+    for (uint32_t i = 0; i < shape->rank; i++) {
+        int64_t dim = shape->layout->minor_to_major[i];
+        if (dim < 0 || dim >= shape->rank) return "layout is not a permutation of the dimensions";
+        if (named[dim]) return "layout has a dimension twice";
+        named[dim] = true;
+    }
+    if (!shape->layout->rest) return NULL;
+    bool *split = hlo_arena_zero(scratch, shape->rank * sizeof *split);
+    for (const char *at = shape->layout->rest; *at;) {
+        const char *name = at;
+        if (*name == '#' || *name == '*') return "layout index types are not supported";
+        for (at += strcspn(at, "("); *at == '(';)
+            if (*name == 'T') { /* a tile, `(8,128)` */
+                if (at[1] == ')') return "layout has a tile without dimensions";
+                while (*at != ')') {
+                    at++;
+                    if (*at == '0' || *at == '-') return "layout has a tile of size 0";
+                    at += strcspn(at, ",)");
+                }
+                at++;
+            } else if (*name == 'S') {
+                const char *fault = split_fault(&at, shape, split);
+                if (fault) return fault;
+            } else {
+                at += strcspn(at, ")") + 1;
+            }
+    }
+    return NULL;
+}
+
 void hlo_verify_shape(verifier *v, uint32_t offset, const hlo_shape *shape, const char *what) {
     /* A deferred error already has the location of the layout in the text. */
     const hlo_shape **sound = &v->sound[shape->hash % HLO_VERIFY_SOUND];
     if (v->module->deferred || *sound == shape) return;
-    const char *fault = hlo_verify_shape_fault(v->scratch, shape);
+    const char *fault = shape_fault(v->scratch, shape);
     if (!fault) {
         *sound = shape;
         return;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Internals of the verifier. verify.c checks single instructions and computations, module.c checks
- * calls and channels between them and the module header. */
+/* The state of the verifier, its errors, and what all its checks need. */
 #ifndef HLO_IR_VERIFY_CONTEXT_H
 #define HLO_IR_VERIFY_CONTEXT_H
 
@@ -16,7 +15,7 @@ typedef struct verifier {
     hlo_error_budget errors;
     bool *passed; /* by instruction id: visited, and in its own computation */
     const hlo_shape *sound[HLO_VERIFY_SOUND]; /* by hash: the last valid shape */
-    /* Counted in the loop over all instructions, for hlo_verify_module(). */
+    /* Counted in the loop over all instructions, for check_module(). */
     size_t *calls;         /* by computation id: computations that its instructions name */
     size_t host_transfers; /* number of sends and receives */
 } verifier;
@@ -34,21 +33,11 @@ void hlo_verify_note(verifier *v, uint32_t offset, const char *format, ...)
 const char *hlo_verify_text(verifier *v, const hlo_shape *shape);
 /* Replaces *shape by its element `index`. Returns false if *out_missing is not an element. */
 bool hlo_verify_step(const hlo_shape **shape, const hlo_ints *index, int64_t *out_missing);
-/* Returns the error in the size or layout of a shape, or NULL (shape.c). */
-const char *hlo_verify_shape_fault(hlo_arena *scratch, const hlo_shape *shape);
 /* Reports the error of a shape. */
 void hlo_verify_shape(verifier *v, uint32_t offset, const hlo_shape *shape, const char *what);
 
 /* Returns the offset of the attribute's name in the source after `from`, in the same line if
  * `within_line`; `from` if it is not found. */
 uint32_t hlo_verify_attr_offset(const verifier *v, uint32_t from, hlo_attr_id id, bool within_line);
-
-/* Checks the attributes of an instruction, except word lists and shapes (attr.c). */
-void hlo_verify_attrs(verifier *v, const hlo_instr *instr);
-/* True for a send or receive between the host and a device. */
-bool hlo_verify_is_host_transfer(const hlo_instr *instr);
-/* Checks names, calls, channels and the attributes of the header. Must run after the loop over all
- * instructions, which binds each instruction to its name. */
-void hlo_verify_module(verifier *v);
 
 #endif

@@ -37,6 +37,7 @@ struct hlo_costs {
     entry *entries;     /* of matmuls; entry 0 is all zero */
     uint32_t *entry_of; /* by id: index of its entry; 0: it has no entry */
     double *kernel; /* by id of the instruction that a kernel computes: bytes; 0: not a kernel */
+    const hlo_instr **memory[2]; /* by id, see memory_of() */
 };
 
 /* A reduction that computes the scale of an operand: its amax. */
@@ -46,7 +47,6 @@ typedef struct amax {
 } amax;
 
 typedef struct recorder {
-    const hlo_module *module;
     const bool *needed;
     hlo_costs *costs;
     hlo_arena *arena, *scratch;
@@ -77,48 +77,37 @@ static bool is_fused(const hlo_instr *instr) {
            instr->op == HLO_OP_CONCATENATE || instr->op == HLO_OP_IOTA;
 }
 
-/* Returns the value that an instruction shares memory with: a reshape moves no bytes. */
-static const hlo_instr *memory_of(const hlo_instr *instr) {
-    while (hlo_op_is(instr->op, HLO_RESHAPES)) instr = hlo_instr_operand(instr, 0);
-    return instr;
+/* Returns the value that is in memory for this one: a reshape moves no bytes, nor does a transpose
+ * of an operand that its reader takes in any order. */
+static const hlo_instr *memory_of(const hlo_costs *costs, const hlo_instr *value, bool any_order) {
+    return costs->memory[any_order][value->id];
 }
 
-/* Returns the value that a matmul reads from memory for this operand. */
-static const hlo_instr *operand_memory(const hlo_instr *operand, bool any_order) {
-    const hlo_instr *at = memory_of(operand);
-    while (any_order && hlo_op_is(at->op, HLO_REORDERS)) at = memory_of(hlo_instr_operand(at, 0));
-    return at;
-}
-
-/* -------------------------------------------------------------------------------------- kernels */
-
-/* Records a source that is a number computed from an array, possibly across devices. */
-static void note_reduction(recorder *w, const hlo_instr *source) {
-    if (!hlo_shape_is_array(source->shape) || hlo_shape_count(source->shape) != 1) return;
-    if (source->op == HLO_OP_ALL_REDUCE) source = memory_of(hlo_instr_operand(source, 0));
-    if (source->op != HLO_OP_REDUCE) return;
-    for (uint32_t i = 0; i < w->reduction_count; i++)
-        if (w->reductions[i] == source) return;
-    if (w->reduction_count < OWNERS_MOST) w->reductions[w->reduction_count++] = source;
+static void add_once(const hlo_instr **list, uint32_t *count, const hlo_instr *instr) {
+    for (uint32_t i = 0; i < *count; i++)
+        if (list[i] == instr) return;
+    if (*count < OWNERS_MOST) list[(*count)++] = instr;
 }
 
 static void note_source(recorder *w, const hlo_instr *source, double bytes) {
     const hlo_instr *maker =
         source->op == HLO_OP_GET_TUPLE_ELEMENT ? hlo_instr_operand(source, 0) : source;
     w->bytes += bytes;
-    note_reduction(w, source);
-    if (!is_product(maker)) return;
-    for (uint32_t i = 0; i < w->owner_count; i++)
-        if (w->owners[i] == maker) return;
-    if (w->owner_count < OWNERS_MOST) w->owners[w->owner_count++] = maker;
+    if (is_product(maker)) add_once(w->owners, &w->owner_count, maker);
+    /* A number computed from an array, possibly across devices, is a reduction. */
+    if (!hlo_shape_is_array(source->shape) || hlo_shape_count(source->shape) != 1) return;
+    if (source->op == HLO_OP_ALL_REDUCE)
+        source = memory_of(w->costs, hlo_instr_operand(source, 0), false);
+    if (source->op == HLO_OP_REDUCE) add_once(w->reductions, &w->reduction_count, source);
 }
 
 static void push(recorder *w, const hlo_instr *instr) {
-    instr = memory_of(instr);
+    instr = memory_of(w->costs, instr, false);
     if (w->seen[instr->id] == w->traversal) return;
     w->seen[instr->id] = w->traversal;
-    const hlo_instr *whole =
-        hlo_op_is(instr->op, HLO_TAKES_PART) ? memory_of(hlo_instr_operand(instr, 0)) : NULL;
+    const hlo_instr *whole = hlo_op_is(instr->op, HLO_TAKES_PART)
+                                 ? memory_of(w->costs, hlo_instr_operand(instr, 0), false)
+                                 : NULL;
     bool full = w->visited == KERNEL_MOST;
     if (whole && !is_fused(whole))
         note_source(w, whole, hlo_bytes_of(instr->shape));
@@ -138,8 +127,9 @@ static entry *entry_of(recorder *w, const hlo_instr *matmul) {
 /* Records the kernel that computes `instr`. */
 static void cost_of_kernel(recorder *w, const hlo_instr *instr) {
     hlo_costs *costs = w->costs;
-    const hlo_instr *whole =
-        hlo_op_is(instr->op, HLO_TAKES_PART) ? memory_of(hlo_instr_operand(instr, 0)) : NULL;
+    const hlo_instr *whole = hlo_op_is(instr->op, HLO_TAKES_PART)
+                                 ? memory_of(w->costs, hlo_instr_operand(instr, 0), false)
+                                 : NULL;
     /* Find the sources of the kernel. */
     w->traversal++;
     w->depth = w->visited = w->owner_count = w->reduction_count = 0;
@@ -260,7 +250,7 @@ static void cost_of_matmul(recorder *w, const hlo_instr *instr) {
     hlo_costs *costs = w->costs;
     if (!hlo_product_read(instr, &p)) return;
     bool dot = instr->op == HLO_OP_DOT;
-    const hlo_instr *read[] = {operand_memory(p.a, dot), operand_memory(p.b, dot)};
+    const hlo_instr *read[] = {memory_of(costs, p.a, dot), memory_of(costs, p.b, dot)};
     entry *made = entry_of(w, instr);
     made->self = cost_alone(instr, &p, costs->target);
     made->flops = p.flops;
@@ -294,7 +284,6 @@ hlo_costs *hlo_costs_record(const hlo_module *module, const bool *needed, const 
     costs->entries = hlo_arena_zero(arena, (most + 1) * sizeof *costs->entries);
     costs->entry_of = hlo_arena_zero(arena, ids * sizeof *costs->entry_of);
     costs->kernel = hlo_arena_zero(arena, ids * sizeof *costs->kernel);
-    w->module = module;
     w->needed = needed;
     w->costs = costs;
     w->arena = arena;
@@ -307,20 +296,30 @@ hlo_costs *hlo_costs_record(const hlo_module *module, const bool *needed, const 
     w->seen = hlo_arena_zero(scratch, ids * sizeof *w->seen);
     w->read_count = hlo_arena_zero(scratch, ids * sizeof *w->read_count);
     w->matmuls = hlo_arena_array(scratch, most, sizeof *w->matmuls);
+    for (int any_order = 0; any_order < 2; any_order++) {
+        const hlo_instr **memory = hlo_arena_array(arena, ids, sizeof *memory);
+        for (const hlo_computation *comp = module->first; comp; comp = comp->next)
+            for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) {
+                const bool same =
+                    hlo_op_is(i->op, HLO_RESHAPES) || (any_order && hlo_op_is(i->op, HLO_REORDERS));
+                memory[i->id] = same ? memory[hlo_instr_operand(i, 0)->id] : i;
+            }
+        costs->memory[any_order] = memory;
+    }
     /* Visit users before operands, so that all matmuls that read an instruction are known when it
      * is visited. */
-    for (const hlo_computation *comp = w->module->last; comp; comp = comp->prev)
+    for (const hlo_computation *comp = module->last; comp; comp = comp->prev)
         for (const hlo_instr *instr = comp->last; instr; instr = hlo_instr_prev(instr)) {
             if (!w->needed[instr->id]) continue;
             hlo_product p;
             if (is_product(instr) && hlo_product_read(instr, &p)) {
                 const bool dot = instr->op == HLO_OP_DOT;
-                w->read_count[operand_memory(p.a, dot)->id]++;
-                w->read_count[operand_memory(p.b, dot)->id]++;
+                w->read_count[memory_of(costs, p.a, dot)->id]++;
+                w->read_count[memory_of(costs, p.b, dot)->id]++;
                 w->matmuls[w->matmul_count++] = instr;
             }
             bool kernel = instr->op == HLO_OP_REDUCE ||
-                          (is_fused(instr) && is_fused(memory_of(instr)) &&
+                          (is_fused(instr) && is_fused(memory_of(costs, instr, false)) &&
                            (w->read_count[instr->id] || is_needed_in_memory(w, instr)));
             if (kernel) cost_of_kernel(w, instr);
         }
@@ -362,13 +361,35 @@ double hlo_costs_in_fp8(const hlo_costs *costs, const hlo_instr *instr) {
         if (!hlo_type_is_float(shape->type) || hlo_types[shape->type].bits > 32) return 0;
         bytes += elements;
         if (hlo_type_is_fp8(shape->type)) continue;
-        bool made = costs->kernel[operand_memory(read[i], dot)->id] > 0;
+        bool made = costs->kernel[memory_of(costs, read[i], dot)->id] > 0;
         kernels += elements + (made ? -1 : 1) * hlo_bytes_of(shape);
     }
     hlo_product p;
     return !hlo_product_read(instr, &p) ? 0
                                         : roofline(p.flops, bytes, target->fp8_tflops, target) +
                                               fmax(kernels, 0) / (1e9 * target->memory_gbs);
+}
+
+/* XLA reduces in two kernels, and quantizes in one after a kernel on scalars; the call multiplies
+ * its two scales in another kernel. */
+enum { QUANTIZE_KERNELS = 4, SCALE_KERNELS = 1 };
+static const double launch_seconds = 2e-6;
+
+double hlo_cost_of_dot(const hlo_instr *dot, bool fp8, const hlo_target *target) {
+    hlo_product p;
+    if (!hlo_product_read(dot, &p)) return 0;
+    const double operands =
+        fp8 ? (double)hlo_shape_count(p.a->shape) + (double)hlo_shape_count(p.b->shape)
+            : hlo_bytes_of(p.a->shape) + hlo_bytes_of(p.b->shape);
+    const double seconds =
+        roofline(p.flops, operands + hlo_bytes_of(p.d),
+                 peak_of(p.a->shape->type, p.b->shape->type, fp8, target), target);
+    return seconds == 0 ? 0 : seconds + launch_seconds * (1 + (fp8 ? SCALE_KERNELS : 0));
+}
+
+double hlo_cost_of_quantizing(const hlo_shape *value, const hlo_target *target) {
+    const double bytes = 2 * hlo_bytes_of(value) + (double)hlo_shape_count(value);
+    return bytes / (1e9 * target->memory_gbs) + QUANTIZE_KERNELS * launch_seconds;
 }
 
 static double padded(int64_t size) {

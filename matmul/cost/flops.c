@@ -1,14 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* FLOPs as XLA's cost analysis counts them: one for each element of an elementwise operation.
- * Transcendental opcodes are counted separately. A called computation counts once per execution; a
- * loop body counts by the loop's trip count if that is known. */
+/* FLOPs as XLA's cost analysis (xla/service/hlo_cost_analysis.cc) counts them: one for each element
+ * of an elementwise operation. Transcendental opcodes are counted separately. A called computation
+ * counts once per execution; a loop body counts by the loop's trip count if that is known. */
 #include "matmul/cost/flops.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "matmul/cost/run_count.h"
+#include "ir/float/c_locale.h"
+#include "ir/module/known.h"
+#include "matmul/json.h"
 #include "matmul/product.h"
+
+/* Returns the trip count of a while loop: `known_trip_count` of its backend config, which XLA sets,
+ * or the trip count determined by analysis of the loop; 1 if unknown. */
+static double trip_count_of(const hlo_instr *loop) {
+    /* `"known_trip_count":{"n":"5"}` in a loop's backend config; 0 if absent. */
+    json_t *json = hlo_json_config(loop);
+    const json_t *n = json_object_get(json_object_get(json, "known_trip_count"), "n");
+    const char *text = json_string_value(n);
+    double trip_count = (double)json_integer_value(n);
+    if (text && !text[strspn(text, "0123456789")]) trip_count = strtod(text, NULL);
+    json_decref(json);
+    double annotated = trip_count >= 1 ? trip_count : 0;
+    uint64_t derived = annotated > 0 ? HLO_TRIP_COUNT_UNKNOWN : hlo_while_trip_count(loop);
+    if (annotated > 0 || derived == HLO_TRIP_COUNT_UNKNOWN) return annotated > 0 ? annotated : 1;
+    return (double)derived;
+}
 
 static double elements(const hlo_shape *shape) {
     while (shape->type == HLO_TYPE_TUPLE && shape->rank) shape = shape->elements[0];
@@ -40,72 +59,158 @@ static double applications(const hlo_instr *instr) {
     }
 }
 
-static void add(hlo_flops *to, const hlo_flops *from, double times) {
-    to->dots += times * from->dots;
-    to->calls += times * from->calls;
-    to->convolutions += times * from->convolutions;
-    to->elementwise += times * from->elementwise;
-    to->reductions += times * from->reductions;
-    to->transcendentals += times * from->transcendentals;
-}
+/* The FLOPs of one execution, by kind. */
+enum { DOTS, CALLS, CONVOLUTIONS, ELEMENTWISE, REDUCTIONS, TRANSCENDENTALS, KINDS };
+static const char *const kind_names[KINDS] = {
+    [DOTS] = "FLOPs of dots",                 /* of every kind */
+    [CALLS] = "FLOPs of library calls",       /* that multiply matrices */
+    [CONVOLUTIONS] = "FLOPs of convolutions", /* padding and holes counted as elements */
+    [ELEMENTWISE] = "FLOPs of elementwise ops",
+    [REDUCTIONS] = "FLOPs of reductions", /* and of what scatters and all-reduces apply */
+    [TRANSCENDENTALS] = "transcendentals"};
+typedef struct flops {
+    double v[KINDS];
+} flops;
 
-static void raise(double *to, double from) {
-    if (from > *to) *to = from;
+static void add(flops *to, const flops *from, double times) {
+    for (int kind = 0; kind < KINDS; kind++) to->v[kind] += times * from->v[kind];
 }
 
 /* The computations that one instruction calls. */
 typedef struct calls {
-    const hlo_flops *totals; /* by computation id */
-    hlo_flops all, most;     /* of one execution of each: sum and maximum */
+    const flops *totals; /* by computation id */
+    flops all, most;     /* of one execution of each: sum and maximum */
 } calls;
 
 static void count_called(void *user, hlo_computation *called) {
     calls *c = user;
-    const hlo_flops *one = &c->totals[called->id];
+    const flops *one = &c->totals[called->id];
     add(&c->all, one, 1);
-    raise(&c->most.dots, one->dots);
-    raise(&c->most.calls, one->calls);
-    raise(&c->most.convolutions, one->convolutions);
-    raise(&c->most.elementwise, one->elementwise);
-    raise(&c->most.reductions, one->reductions);
-    raise(&c->most.transcendentals, one->transcendentals);
+    for (int kind = 0; kind < KINDS; kind++)
+        if (one->v[kind] > c->most.v[kind]) c->most.v[kind] = one->v[kind];
 }
 
-hlo_flops hlo_flops_count(const hlo_module *module, hlo_flops *totals) {
+/* Counts the FLOPs of each computation, by id; `totals` is all zero. */
+static void count_flops(const hlo_module *module, flops *totals) {
     /* Callers come after their callees. */
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
         for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
-            hlo_flops *out = &totals[comp->id];
+            double *out = totals[comp->id].v;
             if (hlo_op_is(instr->op, HLO_TRANSCENDENTAL))
-                out->transcendentals += elements(instr->shape);
+                out[TRANSCENDENTALS] += elements(instr->shape);
             else if (hlo_op_is(instr->op, HLO_ELEMENTWISE) || instr->op == HLO_OP_BITCAST_CONVERT)
-                out->elementwise += elements(instr->shape);
+                out[ELEMENTWISE] += elements(instr->shape);
             else if (instr->op == HLO_OP_RNG)
-                out->transcendentals += elements(instr->shape);
+                out[TRANSCENDENTALS] += elements(instr->shape);
             else if (instr->op == HLO_OP_ALL_REDUCE || instr->op == HLO_OP_ALL_REDUCE_START)
                 for (uint32_t i = 0; i < instr->operand_count; i++)
-                    out->reductions += operand_elements(instr, i);
+                    out[REDUCTIONS] += operand_elements(instr, i);
             hlo_product product;
             if (hlo_product_read(instr, &product))
-                *(instr->op == HLO_OP_CUSTOM_CALL   ? &out->calls
-                  : instr->op == HLO_OP_CONVOLUTION ? &out->convolutions
-                                                    : &out->dots) += product.flops;
+                *(instr->op == HLO_OP_CUSTOM_CALL   ? &out[CALLS]
+                  : instr->op == HLO_OP_CONVOLUTION ? &out[CONVOLUTIONS]
+                                                    : &out[DOTS]) += product.flops;
             if (instr->attr_bits & HLO_ATTR_BIT_CALLS) {
                 calls c = {.totals = totals};
                 hlo_instr_visit_called(instr, count_called, &c);
                 switch (instr->op) {
-                case HLO_OP_WHILE: add(out, &c.all, hlo_loop_trip_count(instr)); break;
-                case HLO_OP_CONDITIONAL: add(out, &c.most, 1); break;
+                case HLO_OP_WHILE: add(&totals[comp->id], &c.all, trip_count_of(instr)); break;
+                case HLO_OP_CONDITIONAL: add(&totals[comp->id], &c.most, 1); break;
                 case HLO_OP_CALL:
                 case HLO_OP_FUSION:
-                case HLO_OP_ASYNC_START: add(out, &c.all, 1); break;
-                case HLO_OP_MAP: add(out, &c.all, applications(instr)); break;
+                case HLO_OP_ASYNC_START: add(&totals[comp->id], &c.all, 1); break;
+                case HLO_OP_MAP: add(&totals[comp->id], &c.all, applications(instr)); break;
                 default:
-                    c.all.reductions += c.all.elementwise;
-                    c.all.elementwise = 0;
-                    add(out, &c.all, applications(instr));
+                    c.all.v[REDUCTIONS] += c.all.v[ELEMENTWISE];
+                    c.all.v[ELEMENTWISE] = 0;
+                    add(&totals[comp->id], &c.all, applications(instr));
                 }
             }
         }
-    return module->entry ? totals[module->entry->id] : (hlo_flops){0};
+}
+
+/* Upper bound on the count: nested loops with annotated trip counts may exceed it, and sums of
+ * FLOPs must remain finite. */
+static const double most_runs = 1e100;
+
+typedef struct run_calls {
+    double *runs;
+    double times; /* executions of the callees */
+} run_calls;
+
+static void count_call(void *user, hlo_computation *called) {
+    const run_calls *all = user;
+    all->runs[called->id] += all->times;
+}
+
+void hlo_run_counts(const hlo_module *module, double *out_runs) {
+    memset(out_runs, 0, module->next_computation_id * sizeof *out_runs);
+    if (module->entry) out_runs[module->entry->id] = 1;
+    /* From callers to callees: a module lists callees before callers. */
+    for (const hlo_computation *comp = module->last; comp; comp = comp->prev) {
+        if (out_runs[comp->id] == 0) continue;
+        for (const hlo_instr *instr = comp->last; instr; instr = hlo_instr_prev(instr)) {
+            if (!(instr->attr_bits & HLO_ATTR_BIT_CALLS)) continue;
+            double trip_count = instr->op == HLO_OP_WHILE ? trip_count_of(instr) : 1;
+            run_calls all = {out_runs, fmin(out_runs[comp->id] * trip_count, most_runs)};
+            hlo_instr_visit_called(instr, count_call, &all);
+        }
+    }
+}
+
+/* Counts of instructions and bytes in a module, each computation once. */
+typedef struct counts {
+    uint64_t computations, instructions;
+    uint64_t ops[HLO_OP_COUNT], types[HLO_TYPE_COUNT];
+    double parameter_bytes, constant_bytes,
+        result_bytes; /* bytes of the entry's results, of constants, of all results */
+} counts;
+
+hlo_status hlo_module_print_stats(const hlo_module *module, FILE *out) {
+    HLO_IN_C_LOCALE;
+    jmp_buf recover;
+    flops *totals = calloc((size_t)module->next_computation_id + 1, sizeof *totals);
+    if (!totals) return HLO_OUT_OF_MEMORY;
+    jmp_buf *before = hlo_arena_set_recover(module->arena, &recover);
+    hlo_status status = HLO_OK;
+    if (setjmp(recover))
+        status = HLO_OUT_OF_MEMORY;
+    else {
+        counts c = {0};
+        count_flops(module, totals);
+        for (const hlo_computation *comp = module->first; comp; comp = comp->next) {
+            c.computations++;
+            for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+                c.instructions++;
+                c.ops[instr->op]++;
+                c.types[instr->shape->type]++;
+                double bytes = hlo_bytes_of(instr->shape);
+                if (instr->op == HLO_OP_CONSTANT) c.constant_bytes += bytes;
+                if (instr->op == HLO_OP_PARAMETER && instr->parent == module->entry)
+                    c.parameter_bytes += bytes;
+                if (instr->shape->type != HLO_TYPE_TUPLE) c.result_bytes += bytes;
+            }
+        }
+        hlo_print_plain(out, "module %s\n", module->name);
+        fprintf(out, "  %-28s %14llu\n", "computations", (unsigned long long)c.computations);
+        fprintf(out, "  %-28s %14llu\n", "instructions", (unsigned long long)c.instructions);
+        fprintf(out, "  %-28s %14.0f\n", "bytes of entry parameters", c.parameter_bytes);
+        fprintf(out, "  %-28s %14.0f\n", "bytes of constants", c.constant_bytes);
+        fprintf(out, "  %-28s %14.0f\n", "bytes of all results", c.result_bytes);
+        for (int kind = 0; kind < KINDS; kind++)
+            fprintf(out, "  %-28s %14.0f\n", kind_names[kind],
+                    module->entry ? totals[module->entry->id].v[kind] : 0);
+        fputs("opcodes\n", out);
+        for (int op = 0; op < HLO_OP_COUNT; op++)
+            if (c.ops[op])
+                fprintf(out, "  %-28s %14llu\n", hlo_ops[op].name, (unsigned long long)c.ops[op]);
+        fputs("element types of results\n", out);
+        for (int type = 0; type < HLO_TYPE_COUNT; type++)
+            if (c.types[type])
+                fprintf(out, "  %-28s %14llu\n", hlo_types[type].name,
+                        (unsigned long long)c.types[type]);
+    }
+    hlo_arena_set_recover(module->arena, before);
+    free(totals);
+    return status;
 }

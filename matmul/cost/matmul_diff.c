@@ -7,7 +7,7 @@
 #include "ir/float/c_locale.h"
 #include "ir/module/diff.h"
 #include "ir/text/diag.h"
-#include "ir/text/print.h"
+#include "ir/text/printer.h"
 #include "matmul/product.h"
 
 typedef struct matmul {
@@ -28,24 +28,18 @@ typedef struct side {
     size_t count;
 } side;
 
-static const char *shape_text(hlo_arena *scratch, const hlo_shape *shape) {
-    size_t length = hlo_shape_format(shape, false, NULL, 0);
-    char *text = hlo_arena_alloc(scratch, length + 1);
-    hlo_shape_format(shape, false, text, length + 1);
-    return text;
-}
-
 static const char *describe(side *s, const hlo_instr *instr, const hlo_matmul *m) {
     const char *kind = instr->op == HLO_OP_DOT ? "dot" : m->wide ? "wide call" : "FP8 call";
-    const char *text =
-        hlo_arena_format(s->scratch, "%s %s of %s and %s", kind, shape_text(s->scratch, m->d),
-                         shape_text(s->scratch, m->a->shape), shape_text(s->scratch, m->b->shape));
+    const char *text = hlo_arena_format(s->scratch, "%s %s of %s and %s", kind,
+                                        hlo_shape_copy_text(s->scratch, m->d, false),
+                                        hlo_shape_copy_text(s->scratch, m->a->shape, false),
+                                        hlo_shape_copy_text(s->scratch, m->b->shape, false));
     if (instr->op == HLO_OP_DOT) return text;
     const char *modes = "";
     if (m->a_mode != HLO_SCALE_SCALAR || m->b_mode != HLO_SCALE_SCALAR)
         modes = hlo_arena_format(s->scratch, " %s %s", hlo_scale_modes[m->a_mode].name,
                                  hlo_scale_modes[m->b_mode].name);
-    return hlo_arena_format(s->scratch, "%s, %s%s%s%s%s%s%s", text, hlo_epilogue_name(m->epilogue),
+    return hlo_arena_format(s->scratch, "%s, %s%s%s%s%s%s%s", text, hlo_epilogues[m->epilogue].name,
                             m->a_scale ? " +a_scale" : "", m->b_scale ? " +b_scale" : "", modes,
                             m->d_scale ? " +d_scale" : "", m->amax ? " +amax" : "",
                             m->c ? " +C" : "");
@@ -123,20 +117,14 @@ static bool is_dot(const matmul *m) {
     return m->instr->op == HLO_OP_DOT;
 }
 
-/* ----------------------------------------------------------------------------------------- text */
-
-typedef struct position {
-    uint32_t line, column;
-} position;
-
-static void keep_position(void *user, const hlo_diag *diag) {
-    *(position *)user = (position){diag->line, diag->column};
+static void keep_diag(void *user, const hlo_diag *diag) {
+    *(hlo_diag *)user = *diag;
 }
 
 static void put_instr(FILE *out, char sign, const hlo_module *module, const hlo_instr *instr,
                       const char *text) {
-    position at = {0};
-    const hlo_diag_sink sink = {keep_position, &at};
+    hlo_diag at = {0}; /* with the position of the instruction */
+    const hlo_diag_sink sink = {keep_diag, &at};
     hlo_diag_emit(module, &sink, HLO_NOTE, instr->offset, 1, "%s", "");
     hlo_print_plain(out, "    %c %s", sign, module->file);
     if (at.line)
@@ -180,7 +168,8 @@ static void put_any(FILE *out, char sign, const side *s, const hlo_instr *instr,
     const char *element = value && value_there ? element_text(s->scratch, value, value_there) : "";
     put_instr(out, sign, s->module, instr,
               hlo_arena_format(s->scratch, "%s %s%s%s", hlo_ops[instr->op].name,
-                               shape_text(s->scratch, instr->shape), shown, element));
+                               hlo_shape_copy_text(s->scratch, instr->shape, false), shown,
+                               element));
 }
 
 /* Returns true if all matmuls are unchanged. */
@@ -233,20 +222,6 @@ static bool has_attr(const hlo_module *module, hlo_attr_id id) {
     return false;
 }
 
-static void put_header(FILE *out, const hlo_diff *diff, const hlo_module *a, const hlo_module *b) {
-    fputs("changed header attributes\n", out);
-    for (int id = 0; id < HLO_ATTR_COUNT; id++) {
-        if (!diff->header_differs[id]) continue;
-        bool before = has_attr(a, (hlo_attr_id)id), after = has_attr(b, (hlo_attr_id)id);
-        const char *name = hlo_attrs_info[id].name;
-        hlo_print_plain(out, "  %-45s %s\n",
-                        *name ? name : "fields that exist only in binary modules",
-                        before && after ? "changed"
-                        : before        ? "removed"
-                                        : "added");
-    }
-}
-
 /* Compares two modules, or only their matmuls. */
 static hlo_status compare(const hlo_module *a, const hlo_module *b, bool all, FILE *out) {
     jmp_buf recover;
@@ -290,7 +265,17 @@ static hlo_status compare(const hlo_module *a, const hlo_module *b, bool all, FI
                     fprintf(out, "  %-28s %8u removed %8u added\n", hlo_ops[op].name,
                             diff.removed[op], diff.added[op]);
         }
-        if (diff.header) put_header(out, &diff, a, b);
+        if (diff.header) fputs("changed header attributes\n", out);
+        for (int id = 0; diff.header && id < HLO_ATTR_COUNT; id++) {
+            if (!diff.header_differs[id]) continue;
+            bool before = has_attr(a, (hlo_attr_id)id), after = has_attr(b, (hlo_attr_id)id);
+            const char *name = hlo_attrs_info[id].name;
+            hlo_print_plain(out, "  %-45s %s\n",
+                            *name ? name : "fields that exist only in binary modules",
+                            before && after ? "changed"
+                            : before        ? "removed"
+                                            : "added");
+        }
         if (diff.pair_count) put_pairs(out, &diff, &left, &right);
     }
     hlo_arena_free(scratch);

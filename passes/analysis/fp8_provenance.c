@@ -58,24 +58,11 @@ static const facts *facts_of(const hlo_fp8_provenance *c, const hlo_instr *value
 }
 
 /* Propagates the facts of `from` to the leaves of `to`, starting at leaf `start`. */
-static void hand_part(hlo_fp8_provenance *c, const hlo_instr *from, const hlo_instr *to,
-                      uint32_t start) {
+static void hand_on(hlo_fp8_provenance *c, const hlo_instr *from, const hlo_instr *to,
+                    uint32_t start) {
     const facts *have = facts_of(c, from), *get = facts_of(c, to);
     for (uint32_t i = 0; i < have->count && start + i < get->count; i++)
         mark(c, &get->leaves[start + i], have->leaves[i]);
-}
-
-/* Propagates the facts of `from` to `to`, of equal shape. */
-static void hand_on(hlo_fp8_provenance *c, const hlo_instr *from, const hlo_instr *to) {
-    hand_part(c, from, to, 0);
-}
-
-/* True if any array of the value comes from fp8. */
-static bool any(const hlo_fp8_provenance *c, const hlo_instr *value) {
-    const facts *f = facts_of(c, value);
-    for (uint32_t i = 0; i < f->count; i++)
-        if (f->leaves[i]) return true;
-    return false;
 }
 
 static void call(hlo_fp8_provenance *c, const hlo_instr *caller, const hlo_computation *called,
@@ -84,8 +71,15 @@ static void call(hlo_fp8_provenance *c, const hlo_instr *caller, const hlo_compu
     if (caller->op != HLO_OP_CALL && !c->entries[called->id].caller)
         c->entries[called->id] = (entry){caller, first};
     for (uint32_t i = 0; i < count && i < called->parameter_count; i++)
-        hand_on(c, hlo_instr_operand(caller, first + i), called->parameters[i]);
-    if (called->root) hand_on(c, called->root, caller);
+        hand_on(c, hlo_instr_operand(caller, first + i), called->parameters[i], 0);
+    if (called->root) hand_on(c, called->root, caller, 0);
+}
+
+bool hlo_fp8_provenance_has(const hlo_fp8_provenance *provenance, const hlo_instr *value) {
+    const facts *f = facts_of(provenance, value);
+    for (uint32_t i = 0; i < f->count; i++)
+        if (f->leaves[i]) return true;
+    return false;
 }
 
 /* Returns a bit set of the operands whose values reach the result, for the first 32 operands. */
@@ -111,7 +105,7 @@ static void visit(hlo_fp8_provenance *c, const hlo_instr *instr) {
     switch (instr->op) {
     case HLO_OP_TUPLE:
         for (uint32_t i = 0; i < instr->operand_count; i++)
-            hand_part(c, hlo_instr_operand(instr, i), instr, facts_of(c, instr)->starts[i]);
+            hand_on(c, hlo_instr_operand(instr, i), instr, facts_of(c, instr)->starts[i]);
         return;
     case HLO_OP_GET_TUPLE_ELEMENT: {
         const hlo_instr *tuple = hlo_instr_operand(instr, 0);
@@ -123,29 +117,25 @@ static void visit(hlo_fp8_provenance *c, const hlo_instr *instr) {
             mark(c, &element->leaves[i], have->leaves[have->starts[index] + i]);
     }
         return;
-    case HLO_OP_OPT_BARRIER: hand_on(c, hlo_instr_operand(instr, 0), instr); return;
+    case HLO_OP_OPT_BARRIER: hand_on(c, hlo_instr_operand(instr, 0), instr, 0); return;
     case HLO_OP_WHILE: {
         const hlo_computation *condition = hlo_instr_comp(instr, HLO_ATTR_CONDITION);
-        hand_on(c, hlo_instr_operand(instr, 0), instr);
+        hand_on(c, hlo_instr_operand(instr, 0), instr, 0);
         call(c, instr, hlo_instr_comp(instr, HLO_ATTR_BODY), 0, 1);
-        hand_on(c, instr, hlo_instr_comp(instr, HLO_ATTR_BODY)->parameters[0]);
-        hand_on(c, instr, condition->parameters[0]);
+        hand_on(c, instr, hlo_instr_comp(instr, HLO_ATTR_BODY)->parameters[0], 0);
+        hand_on(c, instr, condition->parameters[0], 0);
         return;
     }
-    case HLO_OP_CONDITIONAL: {
-        const hlo_attr *list = hlo_instr_attr(instr, HLO_ATTR_BRANCH_COMPUTATIONS);
-        for (uint32_t i = 0; list && i < list->u.comps->count; i++)
-            call(c, instr, list->u.comps->v[i], i + 1, 1);
-        call(c, instr, hlo_instr_comp(instr, HLO_ATTR_TRUE_COMPUTATION), 1, 1);
-        call(c, instr, hlo_instr_comp(instr, HLO_ATTR_FALSE_COMPUTATION), 2, 1);
+    case HLO_OP_CONDITIONAL:
+        for (uint32_t i = 1; i < instr->operand_count; i++)
+            call(c, instr, hlo_branch_of(instr, i), i, 1);
         return;
-    }
     case HLO_OP_CALL:
         call(c, instr, hlo_instr_comp(instr, HLO_ATTR_TO_APPLY), 0, instr->operand_count);
         return;
     case HLO_OP_CUSTOM_CALL:
         if (!hlo_instr_is_mark(instr)) break;
-        hand_on(c, hlo_instr_operand(instr, 0), instr);
+        hand_on(c, hlo_instr_operand(instr, 0), instr, 0);
         return;
     default: break;
     }
@@ -153,7 +143,8 @@ static void visit(hlo_fp8_provenance *c, const hlo_instr *instr) {
     const facts *f = facts_of(c, instr);
     bool carried = hlo_type_is_fp8_value(instr->shape->type);
     for (uint32_t i = 0; i < instr->operand_count && !carried; i++)
-        carried = operands >> (i < 31 ? i : 31) & 1 && any(c, hlo_instr_operand(instr, i));
+        carried = operands >> (i < 31 ? i : 31) & 1 &&
+                  hlo_fp8_provenance_has(c, hlo_instr_operand(instr, i));
     for (uint32_t i = 0; i < f->count; i++) mark(c, &f->leaves[i], carried);
 }
 
@@ -170,10 +161,6 @@ const hlo_fp8_provenance *hlo_fp8_provenance_find(const hlo_module *module, hlo_
                 visit(c, instr);
     }
     return c;
-}
-
-bool hlo_fp8_provenance_has(const hlo_fp8_provenance *provenance, const hlo_instr *value) {
-    return any(provenance, value);
 }
 
 static bool holds(const hlo_instr *at, hlo_reason *out_reason) {
@@ -232,7 +219,7 @@ const hlo_instr *hlo_fp8_provenance_blocker(const hlo_fp8_provenance *provenance
         case HLO_OP_CALL: return NULL;
         default:
             for (uint32_t i = 0; i < value->operand_count; i++)
-                if (any(provenance, hlo_instr_operand(value, i))) {
+                if (hlo_fp8_provenance_has(provenance, hlo_instr_operand(value, i))) {
                     from = hlo_instr_operand(value, i);
                     break;
                 }

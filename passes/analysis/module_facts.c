@@ -4,9 +4,9 @@
 #include "passes/analysis/dequantize.h"
 #include "passes/analysis/value.h"
 
+#include "ir/devices/boundary.h"
 #include "ir/module/known.h"
 #include "passes/sharding/devices.h"
-#include "passes/sharding/manual.h"
 
 bool *hlo_facts_control_deps(const hlo_module *module, hlo_arena *arena) {
     if (!module->attrs_seen[HLO_ATTR_CONTROL_PREDECESSORS]) return NULL;
@@ -78,7 +78,7 @@ hlo_effects hlo_facts_side_effects(const hlo_module *module, hlo_arena *arena) {
     return effects;
 }
 
-unsigned char *hlo_facts_fp8_reach(const hlo_module *module, hlo_arena *arena) {
+hlo_fp8_reach hlo_facts_fp8_reach(const hlo_module *module, hlo_arena *arena) {
     unsigned char *fp8 = hlo_arena_zero(arena, module->next_id);
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
         for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
@@ -98,7 +98,12 @@ unsigned char *hlo_facts_fp8_reach(const hlo_module *module, hlo_arena *arena) {
             for (uint32_t i = 0; i < instr->operand_count; i++)
                 *known |= fp8[hlo_instr_operand(instr, i)->id];
         }
-    return fp8;
+    return (hlo_fp8_reach){fp8, module->next_id};
+}
+
+bool hlo_facts_from_fp8(const hlo_fp8_reach *reach, const hlo_instr *value) {
+    return value->id < reach->count ? reach->of[value->id] & HLO_FROM_FP8
+                                    : hlo_type_is_fp8(value->shape->type);
 }
 
 bool *hlo_facts_reached(const hlo_module *module, hlo_arena *arena) {
@@ -135,11 +140,6 @@ bool *hlo_facts_live(const hlo_module *module, hlo_arena *arena) {
     return needed;
 }
 
-static void note_fused(void *user, hlo_computation *called) {
-    bool *fused = user;
-    fused[called->id] = true;
-}
-
 /* True if the computations that the instruction calls are part of its kernel. They are applied to
  * elements, unlike the steps of a scan, which are applied to arrays. */
 static bool has_kernel(const hlo_instr *instr) {
@@ -161,6 +161,6 @@ bool *hlo_facts_fused(const hlo_module *module, hlo_arena *arena) {
     for (const hlo_computation *comp = module->last; comp; comp = comp->prev)
         for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
             if (fused[comp->id] || has_kernel(instr))
-                hlo_instr_visit_called(instr, note_fused, fused);
+                hlo_instr_visit_called(instr, hlo_mark_called, fused);
     return fused;
 }

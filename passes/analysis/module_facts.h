@@ -36,8 +36,14 @@ bool *hlo_facts_reached(const hlo_module *module, hlo_arena *arena);
  * float. */
 enum { HLO_FROM_FP8 = 1, HLO_FROM_OTHER_FP8 = 2 };
 
-/* Finds the set of sources, by instruction id. */
-unsigned char *hlo_facts_fp8_reach(const hlo_module *module, hlo_arena *arena);
+/* The sets of sources, by id, of the instructions that existed when they were found. */
+typedef struct hlo_fp8_reach {
+    unsigned char *of; /* NULL: not found yet */
+    uint32_t count;
+} hlo_fp8_reach;
+hlo_fp8_reach hlo_facts_fp8_reach(const hlo_module *module, hlo_arena *arena);
+/* True if a value comes from f8e4m3fn or f8e5m2, or is a new fp8 value. */
+bool hlo_facts_from_fp8(const hlo_fp8_reach *reach, const hlo_instr *value);
 
 /* Finds, by computation id, bodies of fusions, computations that are applied to elements, and the
  * callees of both. They are parts of one kernel, which cannot call another kernel, so passes do not

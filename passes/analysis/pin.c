@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See pin.h. */
 #include "passes/analysis/pin.h"
 
 #include <string.h>
@@ -8,34 +7,20 @@
 #include "ir/module/known.h"
 #include "passes/analysis/module_facts.h"
 
-/* ----------------------------------------------------------------------------------- attributes */
-
 static bool is_entry(const hlo_value_pair *pair, const char *name, const char *value) {
     const size_t size = strlen(value);
     return hlo_value_is_named(pair, name) && (size_t)(pair->end - pair->value) == size + 2 &&
            *pair->value == '"' && !strncmp(pair->value + 1, value, size);
 }
 
-typedef bool entry_test(const hlo_value_pair *pair);
-
-static bool any_frontend(const hlo_instr *instr, entry_test *test) {
+/* True if the instruction is for the host. */
+static bool says_host(const hlo_instr *instr) {
     const char *at = hlo_instr_str(instr, HLO_ATTR_FRONTEND_ATTRIBUTES);
     hlo_value_pair pair;
     while (at && hlo_value_next_entry(&at, &pair))
-        if (test(&pair)) return true;
+        if (is_entry(&pair, "_xla_compute_type", "host")) return true;
     return false;
 }
-
-static bool says_host(const hlo_value_pair *pair) {
-    return is_entry(pair, "_xla_compute_type", "host");
-}
-
-/* True if inlining would lose an attribute of the call. */
-static bool forbids_inlining(const hlo_value_pair *pair) {
-    return !is_entry(pair, "inlineable", "true");
-}
-
-/* --------------------------------------------------------------------------------------- places */
 
 static bool in_space(const hlo_shape *shape) {
     return shape->layout && shape->layout->memory_space;
@@ -58,13 +43,6 @@ static bool crosses_space(const hlo_instr *instr) {
     return false;
 }
 
-static bool has_own_thread(const hlo_computation *comp) {
-    for (uint32_t i = 0; i < comp->attr_count; i++)
-        if (comp->attrs[i].id == HLO_ATTR_EXECUTION_THREAD && strcmp(comp->attrs[i].u.str, "main"))
-            return true;
-    return false;
-}
-
 /* Finds the computations that run on another thread than the entry, and their callees, by id.
  * Returns NULL if all run on the entry's thread. */
 static const bool *find_threads(const hlo_module *module, hlo_arena *scratch) {
@@ -75,9 +53,11 @@ static const bool *find_threads(const hlo_module *module, hlo_arena *scratch) {
     if (!any) return NULL;
     bool *threads = hlo_arena_zero(scratch, module->next_computation_id);
     for (const hlo_computation *comp = module->last; comp; comp = comp->prev) {
-        threads[comp->id] |= has_own_thread(comp);
+        for (uint32_t i = 0; i < comp->attr_count; i++)
+            threads[comp->id] |= comp->attrs[i].id == HLO_ATTR_EXECUTION_THREAD &&
+                                 strcmp(comp->attrs[i].u.str, "main") != 0;
         for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i))
-            if (threads[comp->id] || i->op == HLO_OP_ASYNC_START || any_frontend(i, says_host))
+            if (threads[comp->id] || i->op == HLO_OP_ASYNC_START || says_host(i))
                 hlo_instr_visit_called(i, hlo_mark_called, threads);
     }
     return threads;
@@ -96,12 +76,12 @@ void hlo_pin_module(hlo_module *module, hlo_arena *scratch) {
     if (!effects && !controlled && !threads && !module->spaces_seen) return;
     for (hlo_computation *comp = module->first; comp; comp = comp->next)
         for (hlo_instr *i = comp->first; i; i = hlo_instr_next(i))
-            i->pin = hlo_facts_has(threads, comp->id) || any_frontend(i, says_host) ? HLO_PIN_THREAD
-                     : hlo_facts_has(controlled, i->id)        ? HLO_PIN_CONTROL
-                     : module->spaces_seen && crosses_space(i) ? HLO_PIN_SPACE
-                     : hlo_facts_has(effects, i->id)           ? HLO_PIN_EFFECT
-                     : ends_pinned(i)                          ? hlo_instr_operand(i, 0)->pin
-                                                               : HLO_PIN_NONE;
+            i->pin = hlo_facts_has(threads, comp->id) || says_host(i) ? HLO_PIN_THREAD
+                     : hlo_facts_has(controlled, i->id)               ? HLO_PIN_CONTROL
+                     : module->spaces_seen && crosses_space(i)        ? HLO_PIN_SPACE
+                     : hlo_facts_has(effects, i->id)                  ? HLO_PIN_EFFECT
+                     : ends_pinned(i)                                 ? hlo_instr_operand(i, 0)->pin
+                                                                      : HLO_PIN_NONE;
 }
 
 hlo_reason hlo_pin_reason(const hlo_instr *pinned) {
@@ -112,8 +92,6 @@ hlo_reason hlo_pin_reason(const hlo_instr *pinned) {
     default: return HLO_REASON_SIDE_EFFECT;
     }
 }
-
-/* --------------------------------------------------------------------------------------- passes */
 
 enum { STEP_LIMIT = 256 };
 
@@ -143,19 +121,19 @@ const hlo_instr *hlo_pin_of_dot(const hlo_instr *dot) {
     return found || !dot->pin ? found : dot;
 }
 
-/* True for the names of computations that Shardy creates for manual regions. */
-static bool is_manual_body(const hlo_computation *comp) {
-    return strstr(comp->name, "shmap_body") ||
-           strstr(comp->name, "xla.sdy.manual_computation_body");
-}
-
 bool hlo_pin_lets_inline(const hlo_instr *call) {
     const hlo_computation *called = hlo_instr_comp(call, HLO_ATTR_TO_APPLY);
-    return (!call->pin || call->pin == HLO_PIN_EFFECT) && called && !is_manual_body(called) &&
+    const char *frontend = hlo_instr_str(call, HLO_ATTR_FRONTEND_ATTRIBUTES);
+    hlo_value_pair pair;
+    while (frontend && hlo_value_next_entry(&frontend, &pair))
+        if (!is_entry(&pair, "inlineable", "true")) return false; /* inlining would lose it */
+    /* Shardy creates computations with these names for manual regions. */
+    return (!call->pin || call->pin == HLO_PIN_EFFECT) && called &&
+           !strstr(called->name, "shmap_body") &&
+           !strstr(called->name, "xla.sdy.manual_computation_body") &&
            !hlo_instr_int(call, HLO_ATTR_IS_COMPOSITE, 0) &&
            !hlo_instr_attr(call, HLO_ATTR_BACKEND_CONFIG) &&
-           !hlo_instr_attr(call, HLO_ATTR_OUTPUT_TO_OPERAND_ALIASING) &&
-           !any_frontend(call, forbids_inlining);
+           !hlo_instr_attr(call, HLO_ATTR_OUTPUT_TO_OPERAND_ALIASING);
 }
 
 bool hlo_pin_is_scheduled(const hlo_module *module) {

@@ -9,7 +9,6 @@
 #include "ir/float/float.h"
 #include "ir/module/known.h"
 #include "passes/analysis/dequantize.h"
-#include "passes/analysis/fixed.h"
 #include "passes/analysis/value.h"
 
 enum { STEP_LIMIT = 256 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Constants among the scales of a matmul: checks that every value computed with them is finite.
  *
- * Invariant: a fixed factor of a scale (fixed.h) is counted with its magnitude, through all
+ * Invariant: a fixed factor of a scale (value.h) is counted with its magnitude, through all
  * instructions in between. A factor that depends on an input, or that is too large to compute,
  * counts as 1. Factors are operands that are multiplied, divided by, selected from, joined or
  * moved. Each function releases its scratch memory. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Facts about single values: movement, splats, signs. */
+/* Facts about single values: movement, splats, signs, values that depend on no input. */
 #ifndef HLO_PASSES_ANALYSIS_VALUE_H
 #define HLO_PASSES_ANALYSIS_VALUE_H
 
@@ -16,6 +16,18 @@ static inline const hlo_ints *hlo_dot_batch(const hlo_instr *dot, unsigned side)
     return hlo_instr_ints(dot, side ? HLO_ATTR_RHS_BATCH_DIMS : HLO_ATTR_LHS_BATCH_DIMS);
 }
 
+/* Returns the branch of a conditional that receives its operand `number`, or NULL. */
+static inline hlo_computation *hlo_branch_of(const hlo_instr *conditional, uint32_t number) {
+    const hlo_attr *list = hlo_instr_attr(conditional, HLO_ATTR_BRANCH_COMPUTATIONS);
+    if (!number || (list && number > list->u.comps->count)) return NULL;
+    return list ? list->u.comps->v[number - 1]
+                : hlo_instr_comp(conditional, number == 1 ? HLO_ATTR_TRUE_COMPUTATION
+                                                          : HLO_ATTR_FALSE_COMPUTATION);
+}
+
+/* Returns the free dimension of operand `side` of a dot; -1 unless it has exactly one. */
+int64_t hlo_dot_free_dim(const hlo_instr *dot, unsigned side);
+
 /* True for a link of a chain: movement, or a convert from one wide type (f32, bf16, f16) to
  * another; not pinned. */
 bool hlo_chain_link(const hlo_instr *instr);
@@ -25,11 +37,23 @@ bool hlo_repeats(const hlo_instr *value);
  * elements. NULL if `value` is not a splat, or only through a pinned instruction. */
 hlo_instr *hlo_splat_source(hlo_instr *value);
 
+/* Returns a hash of the elements: equal literals (hlo_literal_equal()) have equal hashes. An elided
+ * literal equals only itself. */
+uint64_t hlo_literal_hash(const hlo_literal *literal, uint64_t seed);
+
 /* True if both are the same expression of the same values. */
 bool hlo_same_expression(hlo_instr *x, hlo_instr *y);
 
 /* True for maximum(x, 0), in either order, and clamp(0, x, inf). `out_index`, which may be NULL:
  * the operand x. */
 bool hlo_is_relu(const hlo_instr *value, uint32_t *out_index);
+
+/* Fixed values do not depend on an input and are equal in every run. */
+
+/* Computes the elements of a fixed value, also through instructions that passes leave in place
+ * (pinned ones, barriers and sharding annotations): the elements may forbid a rewrite, but never
+ * justify one. Allocates in `scratch`. NULL: the value may depend on an input, an element is not
+ * exactly a double, or the computation is too large. */
+const double *hlo_fixed_elements(hlo_arena *scratch, const hlo_instr *value, int64_t *out_count);
 
 #endif

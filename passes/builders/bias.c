@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See bias.h. */
 #include "passes/builders/bias.h"
 
 #include "ir/float/float.h"

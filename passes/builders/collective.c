@@ -38,17 +38,6 @@ static bool coarsen(path *p, const hlo_shape *shape, int64_t fixed, hlo_instr *s
     return holds(p, scale);
 }
 
-/* True if the scale and the indices of its movement are replicated. */
-static bool agrees(const hlo_rule_env *env, const path *p, const hlo_instr *scale,
-                   const hlo_instr *collective) {
-    for (uint32_t i = 0; i < p->length; i++)
-        for (uint32_t o = 1; o < p->links[i]->operand_count; o++)
-            if (!hlo_devices_replicated(env->context, hlo_instr_operand(p->links[i], o),
-                                        collective))
-                return false;
-    return hlo_devices_replicated(env->context, scale, collective);
-}
-
 /* Returns the synchronous opcode of a start. */
 static hlo_op op_at_once(hlo_op op) {
     if (op == HLO_OP_ALL_GATHER_START) return HLO_OP_ALL_GATHER;
@@ -98,8 +87,14 @@ hlo_instr *hlo_collective_scale(hlo_rule_env *env, const hlo_instr *collective,
         return NULL;
     for (const hlo_instr *l = chain->instr; l != chain->inner; l = hlo_instr_operand(l, 0))
         p.links[p.length++] = l;
-    bool agree = agrees(env, &p, scale, collective) && coarsen(&p, each, -1, scale) &&
-                 (along < 0 || p.granularity[0].v[along] >= each->dims[along]);
+    /* The scale and the indices of its movement must be replicated. */
+    bool agree = hlo_devices_replicated(env->context, scale, collective);
+    for (uint32_t i = 0; i < p.length; i++)
+        for (uint32_t o = 1; agree && o < p.links[i]->operand_count; o++)
+            agree =
+                hlo_devices_replicated(env->context, hlo_instr_operand(p.links[i], o), collective);
+    agree = agree && coarsen(&p, each, -1, scale) &&
+            (along < 0 || p.granularity[0].v[along] >= each->dims[along]);
     if (!agree && !coarsen(&p, each, along, scale)) return NULL;
     hlo_instr *packed = hlo_granularity_compact(env, scale, &p.granularity[p.length]);
     for (uint32_t i = p.length; packed && i-- > 0;)
@@ -112,8 +107,6 @@ hlo_instr *hlo_collective_scale(hlo_rule_env *env, const hlo_instr *collective,
     if (agree && along >= 0) granularity.v[along] = all->dims[along];
     return packed ? hlo_granularity_expand(env, packed, all, &granularity) : NULL;
 }
-
-/* ----------------------------------------------------------------------------------- quantizing */
 
 /* Returns the index of the operand that the other operands, which are splats, scale or clamp; -1 if
  * not found. */
@@ -177,8 +170,6 @@ hlo_instr *hlo_collective_quantized(hlo_rule_env *env, const hlo_instr *convert)
     hlo_instr *value = collective ? quantize(env, convert, collective) : NULL;
     return value ? hlo_link_clone_onto(env, collective, value) : NULL;
 }
-
-/* ------------------------------------------------------------------------------------ measuring */
 
 int64_t hlo_collective_wide(const hlo_instr *value) {
     if (value->op == HLO_OP_CONVERT) return quantized_collective(value) != NULL;

@@ -19,13 +19,20 @@ void hlo_granularity_dims(const hlo_shape *shape, const hlo_granularity *granula
         out_dims[i] = parts(shape->dims[i], granularity->v[i]);
 }
 
+const hlo_shape *hlo_granularity_shape(hlo_rule_env *env, const hlo_shape *shape, hlo_type type,
+                                       const hlo_granularity *granularity) {
+    int64_t dims[HLO_RULE_ARGS];
+    hlo_granularity_dims(shape, granularity, dims);
+    return hlo_shape_array(env->context->module, type, shape->rank, dims);
+}
+
 static bool is_trivial(const hlo_shape *shape, const hlo_granularity *granularity) {
     for (uint32_t i = 0; i < shape->rank; i++)
         if (granularity->v[i] > 1 && shape->dims[i] > 1) return false;
     return true;
 }
 
-/* ------------------------------------------------------------------------------------- reshapes */
+/* ---------------------------------------------------------------------------------------- links */
 
 /* A reshape maps groups of adjacent dimensions to groups with the same number of elements. Equal
  * elements that are contiguous in a group remain contiguous. If equal elements of the result are
@@ -83,8 +90,6 @@ static void below_run(const hlo_shape *from, const hlo_shape *to, run *r,
     }
     for (uint32_t i = r->from; !r->exact && i < r->from_end; i++) below->v[i] = from->dims[i];
 }
-
-/* ---------------------------------------------------------------------------------- other links */
 
 /* Finds the granularity along a dimension of the operand with `from` elements that becomes `to`
  * elements of granularity `g`. */
@@ -156,14 +161,8 @@ bool hlo_granularity_of_operand(const hlo_instr *link, const hlo_granularity *gr
 
 /* ---------------------------------------------------------------------------------------- holds */
 
-/* True if `link` is not pinned. If `held` is not NULL, the link may be pinned because of its memory
- * space; the first such link is stored in `*held`. */
-static bool passes(const hlo_instr *link, const hlo_instr **held) {
-    if (!held || link->pin != HLO_PIN_SPACE) return !link->pin;
-    if (!*held) *held = link;
-    return true;
-}
-
+/* If `held` is not NULL, links may be pinned because of their memory space; the first such link is
+ * stored in `*held`. */
 static bool holds(hlo_instr *value, const hlo_granularity *granularity, const hlo_instr **held,
                   unsigned *steps) {
     hlo_granularity here = *granularity, below;
@@ -172,8 +171,10 @@ static bool holds(hlo_instr *value, const hlo_granularity *granularity, const hl
         if (hlo_shape_count(value->shape) < 1 || value->shape->dynamic) return false;
         if (is_trivial(value->shape, &here)) return true;
         if (value->op == HLO_OP_CONSTANT) return hlo_literal_is_splat(value->u.literal);
-        if (value->op != HLO_OP_PAD && value->operand_count && below_any(value, &here, &below) &&
-            passes(value, held)) {
+        const bool open = !value->pin || (held && value->pin == HLO_PIN_SPACE);
+        if (open && value->op != HLO_OP_PAD && value->operand_count &&
+            below_any(value, &here, &below)) {
+            if (value->pin && !*held) *held = value;
             here = below;
             value = hlo_instr_operand(value, 0);
             continue;
@@ -228,16 +229,6 @@ static hlo_instr *carry_reshape(hlo_rule_env *env, const hlo_instr *link,
     return hlo_build_broadcast(env->build, packed, to->rank, extents, count, dims);
 }
 
-/* Makes a copy of `link` on compact operands, without metadata. */
-static hlo_instr *copy_link(hlo_rule_env *env, const hlo_instr *link, hlo_type type,
-                            const hlo_granularity *granularity, hlo_instr *const *operands) {
-    int64_t extents[HLO_RULE_ARGS];
-    hlo_granularity_dims(link->shape, granularity, extents);
-    const hlo_shape *shape =
-        hlo_shape_array(env->context->module, type, link->shape->rank, extents);
-    return hlo_build_clone(env->build, link, shape, operands);
-}
-
 /* Clones the link onto the compact value, with the list in attribute `id` adapted. */
 static hlo_instr *carry_as(hlo_rule_env *env, const hlo_instr *link,
                            const hlo_granularity *granularity, hlo_instr *packed, hlo_attr_id id,
@@ -246,7 +237,9 @@ static hlo_instr *carry_as(hlo_rule_env *env, const hlo_instr *link,
     if (link->operand_count > HLO_RULE_ARGS) return NULL;
     for (uint32_t i = 1; i < link->operand_count; i++) operands[i] = hlo_instr_operand(link, i);
     if (link->op == HLO_OP_PAD) operands[1] = hlo_build_number(env->build, packed->shape->type, 1);
-    hlo_instr *made = copy_link(env, link, packed->shape->type, granularity, operands);
+    hlo_instr *made = hlo_build_clone(
+        env->build, link, hlo_granularity_shape(env, link->shape, packed->shape->type, granularity),
+        operands);
     if (made) hlo_instr_set_ints(made, id, count, list);
     return made;
 }
@@ -330,16 +323,14 @@ hlo_instr *hlo_granularity_carry(hlo_rule_env *env, const hlo_instr *link,
 static hlo_instr *first_of(hlo_rule_env *env, hlo_instr *value,
                            const hlo_granularity *granularity) {
     const hlo_shape *shape = value->shape;
-    int64_t extents[HLO_RULE_ARGS], list[3 * HLO_RULE_ARGS];
-    hlo_granularity_dims(shape, granularity, extents);
+    const hlo_shape *less = hlo_granularity_shape(env, shape, shape->type, granularity);
+    int64_t list[3 * HLO_RULE_ARGS];
     for (uint32_t i = 0; i < shape->rank; i++) {
-        bool one = extents[i] == 1;
+        bool one = less->dims[i] == 1;
         list[3 * i] = 0;
         list[3 * i + 1] = one ? 1 : shape->dims[i];
         list[3 * i + 2] = one ? 1 : granularity->v[i];
     }
-    const hlo_shape *less =
-        hlo_shape_array(env->context->module, shape->type, shape->rank, extents);
     return hlo_build_slice(env->build, value, less, list);
 }
 
@@ -358,7 +349,9 @@ hlo_instr *hlo_granularity_compact(hlo_rule_env *env, hlo_instr *value,
                 operands[i] = hlo_granularity_compact(env, operands[i], granularity);
             if (!operands[i]) return NULL;
         }
-        return copy_link(env, value, value->shape->type, granularity, operands);
+        return hlo_build_clone(
+            env->build, value,
+            hlo_granularity_shape(env, value->shape, value->shape->type, granularity), operands);
     }
     bool spreads = hlo_op_is(value->op, HLO_MOVES_DIMENSIONS) || value->op == HLO_OP_CONVERT;
     if (!spreads || !hlo_granularity_of_operand(value, granularity, &below))

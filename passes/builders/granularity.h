@@ -40,6 +40,9 @@ hlo_instr *hlo_granularity_carry(hlo_rule_env *env, const hlo_instr *link,
 hlo_instr *hlo_granularity_expand(hlo_rule_env *env, hlo_instr *packed, const hlo_shape *shape,
                                   const hlo_granularity *granularity);
 
+/* Returns the shape of the compact form of a value of `shape`, with elements of `type`. */
+const hlo_shape *hlo_granularity_shape(hlo_rule_env *env, const hlo_shape *shape, hlo_type type,
+                                       const hlo_granularity *granularity);
 /* Computes the dimensions of a compact form. */
 void hlo_granularity_dims(const hlo_shape *shape, const hlo_granularity *granularity,
                           int64_t *out_dims);

@@ -13,12 +13,8 @@ typedef struct share {
     const hlo_instr *dot;
     unsigned side;         /* operand number of the other operand */
     hlo_dequantized other; /* op HLO_OP_COPY: an fp8 value without dequantization */
-    uint32_t free;         /* its only free dimension */
+    int64_t free;          /* its only free dimension */
 } share;
-
-static bool same_text(const char *a, const char *b) {
-    return a == b || (a && b && !strcmp(a, b));
-}
 
 static bool read_share(const hlo_instr *dot, const hlo_instr *shared, share *out) {
     if (dot->op != HLO_OP_DOT || dot->operand_count != 2) return false;
@@ -31,14 +27,8 @@ static bool read_share(const hlo_instr *dot, const hlo_instr *shared, share *out
         out->other = (hlo_dequantized){other, NULL, HLO_OP_COPY, type, type};
     else if (!hlo_dequantized_read(other, &out->other))
         return false;
-    const hlo_ints *batch = hlo_dot_batch(dot, side), *summed = hlo_dot_contracting(dot, side);
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < other->shape->rank; i++) {
-        if (hlo_ints_contain(batch, i) || hlo_ints_contain(summed, i)) continue;
-        out->free = i;
-        count++;
-    }
-    return count == 1 && !other->shape->dynamic && other->shape->rank <= HLO_RULE_ARGS;
+    out->free = hlo_dot_free_dim(dot, side);
+    return out->free >= 0 && !other->shape->dynamic && other->shape->rank <= HLO_RULE_ARGS;
 }
 
 static bool same_but_free(const share *a, const share *b) {
@@ -61,19 +51,15 @@ bool hlo_dots_alike(hlo_engine *engine, const hlo_instr *first, const hlo_instr 
         if (!hlo_ints_equal(hlo_dot_contracting(first, side), hlo_dot_contracting(second, side)) ||
             !hlo_ints_equal(hlo_dot_batch(first, side), hlo_dot_batch(second, side)))
             return false;
+    static const hlo_attr_id same[] = {HLO_ATTR_OPERAND_PRECISION, HLO_ATTR_ALGORITHM,
+                                       HLO_ATTR_FRONTEND_ATTRIBUTES, HLO_ATTR_SHARDING};
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+        const char *x = hlo_instr_str(first, same[i]), *y = hlo_instr_str(second, same[i]);
+        if (x != y && !(x && y && strcmp(x, y) == 0)) return false;
+    }
     return a.side == b.side && same_but_free(&a, &b) && hlo_dequantized_alike(&a.other, &b.other) &&
-           first->shape->type == second->shape->type &&
-           same_text(hlo_instr_str(first, HLO_ATTR_OPERAND_PRECISION),
-                     hlo_instr_str(second, HLO_ATTR_OPERAND_PRECISION)) &&
-           same_text(hlo_instr_str(first, HLO_ATTR_ALGORITHM),
-                     hlo_instr_str(second, HLO_ATTR_ALGORITHM)) &&
-           same_text(hlo_instr_str(first, HLO_ATTR_FRONTEND_ATTRIBUTES),
-                     hlo_instr_str(second, HLO_ATTR_FRONTEND_ATTRIBUTES)) &&
-           same_text(hlo_instr_str(first, HLO_ATTR_SHARDING),
-                     hlo_instr_str(second, HLO_ATTR_SHARDING));
+           first->shape->type == second->shape->type;
 }
-
-/* ------------------------------------------------------------------------------------- building */
 
 static hlo_instr *join(hlo_builder *b, uint32_t count, hlo_instr *const *values, int64_t dim) {
     const hlo_shape *shape = values[0]->shape;

@@ -9,8 +9,6 @@
 
 enum { TREE_LIMIT = 256 };
 
-/* ---------------------------------------------------------------------------------------- links */
-
 bool hlo_pad_value_moves(hlo_instr *pad_value, bool scaled, hlo_type type) {
     double number;
     if (!hlo_known_number(pad_value, &number)) return false;
@@ -44,10 +42,6 @@ static hlo_instr *clone_as(hlo_rule_env *env, const hlo_instr *like, hlo_instr *
     return copy;
 }
 
-hlo_instr *hlo_relu_of(hlo_rule_env *env, hlo_instr *value) {
-    return hlo_build_by_number(env->build, HLO_OP_MAXIMUM, value, 0);
-}
-
 hlo_instr *hlo_link_clone_onto(hlo_rule_env *env, const hlo_instr *link, hlo_instr *value) {
     if (link->op == HLO_OP_CONVERT) return value;
     if (link->operand_count > HLO_RULE_ARGS) return NULL;
@@ -63,8 +57,6 @@ hlo_instr *hlo_link_clone_onto(hlo_rule_env *env, const hlo_instr *link, hlo_ins
     if (link->op == HLO_OP_PAD && !operands[1]) return NULL;
     return clone_as(env, link, operands, value->shape->type);
 }
-
-/* --------------------------------------------------------------------------------- asynchronous */
 
 /* Retypes arrays of type `from`, in tuples as well. */
 static const hlo_shape *with_type(hlo_module *module, const hlo_shape *shape, hlo_type from,
@@ -92,24 +84,20 @@ hlo_instr *hlo_async_clone_onto(hlo_rule_env *env, const hlo_instr *done, hlo_in
     if (start->op != HLO_OP_ASYNC_START) return got;
     /* Clone the computation that an async-start calls, retyped, before the caller. */
     hlo_computation *caller = start->parent, *callee = hlo_instr_comp(start, HLO_ATTR_CALLS);
-    hlo_module *owner = caller->module;
-    hlo_computation *made = hlo_computation_new(owner, callee->name);
+    hlo_computation *made = hlo_computation_new(module, callee->name);
     hlo_instr *operands[HLO_RULE_ARGS];
     for (uint32_t i = 0; i < callee->parameter_count; i++) {
         operands[i] = hlo_instr_copy(made, NULL, callee->parameters[i], NULL);
-        operands[i]->shape = with_type(owner, operands[i]->shape, from, to);
+        operands[i]->shape = with_type(module, operands[i]->shape, from, to);
     }
     hlo_instr *root = hlo_instr_copy(made, NULL, callee->root, operands);
-    root->shape = with_type(owner, root->shape, from, to);
+    root->shape = with_type(module, root->shape, from, to);
     hlo_computation_set_root(made, root);
     hlo_computation_move(made, caller);
-    hlo_computation *called = made;
-    hlo_instr_set_comp(sent, HLO_ATTR_CALLS, called);
-    if (hlo_instr_comp(got, HLO_ATTR_CALLS)) hlo_instr_set_comp(got, HLO_ATTR_CALLS, called);
+    hlo_instr_set_comp(sent, HLO_ATTR_CALLS, made);
+    if (hlo_instr_comp(got, HLO_ATTR_CALLS)) hlo_instr_set_comp(got, HLO_ATTR_CALLS, made);
     return got;
 }
-
-/* ---------------------------------------------------------------------------------------- trees */
 
 typedef struct tree {
     bool alike, found;

@@ -26,9 +26,6 @@ hlo_instr *hlo_link_clone_onto(hlo_rule_env *env, const hlo_instr *link, hlo_ins
 hlo_instr *hlo_join_clone_onto(hlo_rule_env *env, const hlo_instr *join, hlo_instr **operands,
                                hlo_type type);
 
-/* Builds the relu of an fp8 value. Returns NULL on failure. */
-hlo_instr *hlo_relu_of(hlo_rule_env *env, hlo_instr *value);
-
 /* Clones `done` and its start onto the fp8 value, each at its position, so that both still overlap
  * with the instructions between them. */
 hlo_instr *hlo_async_clone_onto(hlo_rule_env *env, const hlo_instr *done, hlo_instr *value);

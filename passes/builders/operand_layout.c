@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See operand_layout.h. */
 #include "passes/builders/operand_layout.h"
 
 #include "ir/eval/range.h"
@@ -43,15 +42,11 @@ static bool side_of(const hlo_rule_env *env, const hlo_matmul *m, bool b, placin
                      .contracting = b ? m->b_contracting : m->a_contracting};
     const hlo_shape *shape = out->value->shape;
     if (shape->rank > HLO_RULE_ARGS || out->contracting->count != 1) return false;
-    bool taken[HLO_RULE_ARGS] = {false};
-    taken[out->contracting->v[0]] = true;
-    for (uint32_t i = 0; i < out->batch->count; i++) {
-        out->order[out->rank++] = out->batch->v[i];
-        taken[out->batch->v[i]] = true;
-    }
+    const int64_t k = out->contracting->v[0];
+    for (uint32_t i = 0; i < out->batch->count; i++) out->order[out->rank++] = out->batch->v[i];
     for (uint32_t i = 0; i < shape->rank; i++)
-        if (!taken[i]) out->order[out->rank++] = i;
-    out->order[out->rank++] = out->contracting->v[0];
+        if (i != k && !hlo_ints_contain(out->batch, i)) out->order[out->rank++] = i;
+    out->order[out->rank++] = k;
     out->placed = hlo_matmul_layout_ok(m, env->context->target, b);
     return true;
 }
@@ -105,11 +100,13 @@ bool hlo_operand_layout_pad_scale(hlo_rule_env *env, const hlo_matmul *m, bool b
     return *out != NULL;
 }
 
-/* ----------------------------------------------------------------------------- scales of 8 bits */
+/* Limits hlo_block_narrowed(), which is recursive. */
+enum { NARROW_LIMIT = 256 };
 
 bool hlo_block_is_narrow(const hlo_instr *value, hlo_type type) {
+    unsigned steps = 0;
     for (; value->shape->type != type; value = hlo_instr_operand(value, 0)) {
-        if (value->pin || !value->operand_count) return false;
+        if (value->pin || !value->operand_count || steps++ == NARROW_LIMIT) return false;
         const hlo_type wide = value->shape->type;
         const bool f16 = wide == HLO_TYPE_F16 && type == HLO_TYPE_F8E8M0FNU;
         if (value->op == HLO_OP_CONVERT ? !hlo_type_is_wide(wide) || f16
@@ -136,10 +133,8 @@ static hlo_granularity granularity_of(const hlo_block_side *side) {
 hlo_instr *hlo_block_ones(hlo_rule_env *env, const hlo_block_side *side) {
     const hlo_granularity granularity = granularity_of(side);
     const hlo_type type = hlo_scale_modes[side->mode].type;
-    int64_t dims[HLO_RULE_ARGS];
-    hlo_granularity_dims(side->shape, &granularity, dims);
-    return hlo_build_filled(
-        env->build, hlo_shape_array(env->context->module, type, side->shape->rank, dims), 1);
+    return hlo_build_filled(env->build, hlo_granularity_shape(env, side->shape, type, &granularity),
+                            1);
 }
 
 hlo_instr *hlo_block_signed(hlo_rule_env *env, hlo_instr *values, hlo_instr *scales,
@@ -179,8 +174,6 @@ hlo_instr *hlo_block_tile(hlo_rule_env *env, hlo_instr *scales, const hlo_block_
     scales = hlo_build_transpose(b, scales, (int64_t[]){0, 3, 2, 1, 4});
     return hlo_build_reshape(b, scales, 3 - one, dims);
 }
-
-/* ----------------------------------------------------------------------------- scales of 8 bits */
 
 /* Reduces scales to those of the side, one for each run of equal elements, and expands them to the
  * mode: one for each row and for each block of its length along k. */

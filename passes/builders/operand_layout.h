@@ -27,7 +27,8 @@ bool hlo_operand_layout_make(hlo_rule_env *env, const hlo_matmul *m, bool b, hlo
  * failure. */
 bool hlo_operand_layout_pad_scale(hlo_rule_env *env, const hlo_matmul *m, bool b, hlo_instr **out);
 
-/* True if `value` is a value of `type`, converted without rounding and moved. */
+/* True if `value` is a value of `type`, converted without rounding and moved, in a bounded number
+ * of steps. */
 bool hlo_block_is_narrow(const hlo_instr *value, hlo_type type);
 /* Builds that value, with the movement of `value`. Returns NULL on failure. */
 hlo_instr *hlo_block_narrowed(hlo_rule_env *env, hlo_instr *value, hlo_type type);

@@ -253,9 +253,11 @@ static step *plan_value(plan *p, hlo_instr *value, const hlo_granularity *granul
 }
 
 /* Plans any value. Returns NULL if it is not an fp8 value times factors of the granularity. */
-static const step *plan_any(plan *p, hlo_instr *value, const hlo_granularity *granularity) {
+static const step *plan_any(plan *p, hlo_instr *value, const hlo_granularity *granularity, bool fp4,
+                            bool unequal) {
     p->count = p->depth = 0;
-    p->fp4 = p->unequal = false;
+    p->fp4 = fp4;
+    p->unequal = unequal;
     return plan_value(p, value, granularity);
 }
 
@@ -274,10 +276,7 @@ static const step *plan_side(plan *p, const hlo_instr *dot, unsigned side,
                                                                                  : mode->across;
         granularity.v[i] = each ? each : shape->dims[i];
     }
-    p->count = p->depth = 0;
-    p->fp4 = mode->type == HLO_TYPE_F8E4M3FN;
-    p->unequal = unequal;
-    return plan_value(p, value, &granularity);
+    return plan_any(p, value, &granularity, mode->type == HLO_TYPE_F8E4M3FN, unequal);
 }
 
 hlo_type hlo_scaled_operand_in_blocks(const hlo_instr *dot, unsigned side, int64_t along) {
@@ -306,7 +305,7 @@ static hlo_instr *make_fp8(hlo_rule_env *env, const step *s) {
     if (hlo_op_is(value->op, HLO_JOINS)) return hlo_join_clone_onto(env, value, operands, s->type);
     bool factor = value->op == HLO_OP_MULTIPLY || value->op == HLO_OP_DIVIDE;
     hlo_instr *below = operands[s->below->index];
-    if (hlo_is_relu(value, NULL)) return hlo_relu_of(env, below);
+    if (hlo_is_relu(value, NULL)) return hlo_build_by_number(env->build, HLO_OP_MAXIMUM, below, 0);
     return factor ? below : hlo_link_clone_onto(env, value, below);
 }
 
@@ -317,8 +316,6 @@ typedef struct factors {
     bool scalars;      /* scalars are allowed */
     hlo_instr *scalar; /* their product, f32[], or NULL */
 } factors;
-
-static bool make_scale(hlo_rule_env *env, const step *s, factors *f, hlo_instr **out);
 
 /* Multiplies or divides by a factor of f32. */
 static bool multiply_by(hlo_rule_env *env, hlo_op op, hlo_instr *factor, hlo_instr **scale) {
@@ -339,7 +336,6 @@ static bool make_scale(hlo_rule_env *env, const step *s, factors *f, hlo_instr *
         const hlo_instr *value = s->value;
         hlo_instr *scales[HLO_RULE_ARGS] = {NULL};
         const int64_t dim = hlo_instr_ints(value, HLO_ATTR_DIMENSIONS)->v[0];
-        int64_t extents[HLO_RULE_ARGS];
         bool any = false;
         if (s->granularity.v[dim] >= value->shape->dims[dim]) /* all parts have equal factors */
             return make_scale(env, s->below, f, out) && !f->scalar;
@@ -350,12 +346,13 @@ static bool make_scale(hlo_rule_env *env, const step *s, factors *f, hlo_instr *
         if (!any) return true;
         if (f->type != HLO_TYPE_F32) return false;
         for (uint32_t i = 0; i < value->operand_count; i++) {
-            hlo_granularity_dims(hlo_instr_operand(value, i)->shape, &s->granularity, extents);
-            if (!scales[i]) scales[i] = ones(env, value->shape->rank, extents);
+            if (scales[i]) continue;
+            const hlo_shape *part = hlo_instr_operand(value, i)->shape;
+            scales[i] = hlo_build_filled(
+                env->build, hlo_granularity_shape(env, part, HLO_TYPE_F32, &s->granularity), 1);
         }
-        hlo_granularity_dims(value->shape, &s->granularity, extents);
         const hlo_shape *shape =
-            hlo_shape_array(env->context->module, HLO_TYPE_F32, value->shape->rank, extents);
+            hlo_granularity_shape(env, value->shape, HLO_TYPE_F32, &s->granularity);
         *out = hlo_build_ints(env->build, HLO_OP_CONCATENATE, shape, value->operand_count, scales,
                               HLO_ATTR_DIMENSIONS, 1, &dim);
         return *out != NULL;
@@ -387,32 +384,37 @@ static bool make_scale(hlo_rule_env *env, const step *s, factors *f, hlo_instr *
     return *out != NULL;
 }
 
+/* Builds the compact scales of an operand that matches the mode and, for a tiled mode, the product
+ * of the scalars that multiply them, or NULL without scalars. `out_scalar` NULL: scalars are not
+ * allowed. */
 static bool compact_scale(hlo_rule_env *env, const hlo_instr *dot, unsigned side,
-                          hlo_scale_mode mode, hlo_instr **out) {
+                          hlo_scale_mode mode, hlo_instr **out_scalar, hlo_instr **out) {
     plan p;
     const step *s = plan_side(&p, dot, side, &hlo_scale_modes[mode], false);
-    factors made = {.type = hlo_scale_modes[mode].type};
-    return s && make_scale(env, s, &made, out);
+    factors made = {.type = hlo_scale_modes[mode].type, .scalars = out_scalar != NULL};
+    if (!s || !make_scale(env, s, &made, out)) return false;
+    if (out_scalar) *out_scalar = made.scalar;
+    return true;
 }
 
 hlo_type hlo_scaled_operand_type(const hlo_instr *product, unsigned side,
                                  const hlo_granularity *granularity) {
     plan p;
-    const step *s = plan_any(&p, hlo_instr_operand(product, side), granularity);
+    const step *s = plan_any(&p, hlo_instr_operand(product, side), granularity, false, false);
     return s ? s->type : HLO_TYPE_INVALID;
 }
 
 hlo_instr *hlo_scaled_operand_value(hlo_rule_env *env, const hlo_instr *product, unsigned side,
                                     const hlo_granularity *granularity) {
     plan p;
-    const step *s = plan_any(&p, hlo_instr_operand(product, side), granularity);
+    const step *s = plan_any(&p, hlo_instr_operand(product, side), granularity, false, false);
     return s ? make_fp8(env, s) : NULL;
 }
 
 bool hlo_scaled_operand_factors(hlo_rule_env *env, const hlo_instr *product, unsigned side,
                                 const hlo_granularity *granularity, hlo_instr **out) {
     plan p;
-    const step *s = plan_any(&p, hlo_instr_operand(product, side), granularity);
+    const step *s = plan_any(&p, hlo_instr_operand(product, side), granularity, false, false);
     factors made = {.type = HLO_TYPE_F32};
     return s && make_scale(env, s, &made, out);
 }
@@ -430,35 +432,10 @@ hlo_instr *hlo_scaled_operand_unscaled(hlo_rule_env *env, const hlo_instr *dot, 
 
 /* -------------------------------------------------------------------------------------- placing */
 
-/* Returns the free dimension of an operand; -1 unless it has exactly one. */
-static int64_t free_dim(const hlo_instr *dot, unsigned side) {
-    int64_t dim = -1;
-    for (int64_t i = 0; i < (int64_t)hlo_instr_operand(dot, side)->shape->rank; i++) {
-        if (hlo_ints_contain(hlo_dot_contracting(dot, side), i) ||
-            hlo_ints_contain(hlo_dot_batch(dot, side), i))
-            continue;
-        if (dim >= 0) return -1;
-        dim = i;
-    }
-    return dim;
-}
-
-/* Builds the compact scales of an operand that matches a tiled mode, and the product of the scalars
- * that multiply them, or NULL without scalars. `out_scalar` NULL: scalars are not allowed. */
-static bool compact_tiled(hlo_rule_env *env, const hlo_instr *dot, unsigned side,
-                          hlo_scale_mode mode, hlo_instr **out_scalar, hlo_instr **out) {
-    plan p;
-    const step *s = plan_side(&p, dot, side, &hlo_scale_modes[mode], false);
-    factors made = {.type = hlo_scale_modes[mode].type, .scalars = out_scalar != NULL};
-    if (!s || !make_scale(env, s, &made, out)) return false;
-    if (out_scalar) *out_scalar = made.scalar;
-    return true;
-}
-
 static bool side_of(const hlo_instr *dot, unsigned side, hlo_scale_mode mode, hlo_block_side *out) {
     *out = (hlo_block_side){.shape = hlo_instr_operand(dot, side)->shape,
                             .batch = hlo_dot_batch(dot, side),
-                            .row = free_dim(dot, side),
+                            .row = hlo_dot_free_dim(dot, side),
                             .mode = mode};
     if (out->row < 0 || hlo_dot_contracting(dot, side)->count != 1) return false;
     out->k = hlo_dot_contracting(dot, side)->v[0];
@@ -475,12 +452,11 @@ static bool has_block_scale(const step *s, hlo_type type) {
     return false;
 }
 
-/* Builds scales in tiles. An operand without scales gets scales of 1 if the other operand has
- * scales. */
-static bool tiles(hlo_rule_env *env, const hlo_instr *dot, unsigned side, hlo_scale_mode mode,
-                  hlo_instr **out_scalar, hlo_instr **out) {
+bool hlo_scaled_operand_tiles(hlo_rule_env *env, const hlo_instr *dot, unsigned side,
+                              hlo_scale_mode mode, hlo_instr **out_scalar, hlo_instr **out) {
     hlo_block_side place;
-    if (!side_of(dot, side, mode, &place) || !compact_tiled(env, dot, side, mode, out_scalar, out))
+    if (!hlo_scale_modes[mode].tiled || !side_of(dot, side, mode, &place) ||
+        !compact_scale(env, dot, side, mode, out_scalar, out))
         return false;
     if (!*out) {
         plan p;
@@ -491,11 +467,6 @@ static bool tiles(hlo_rule_env *env, const hlo_instr *dot, unsigned side, hlo_sc
     return (*out = hlo_block_tile(env, *out, &place)) != NULL;
 }
 
-bool hlo_scaled_operand_tiles(hlo_rule_env *env, const hlo_instr *dot, unsigned side,
-                              hlo_scale_mode mode, hlo_instr **out_scalar, hlo_instr **out) {
-    return hlo_scale_modes[mode].tiled && tiles(env, dot, side, mode, out_scalar, out);
-}
-
 hlo_instr *hlo_scaled_operand_values(hlo_rule_env *env, const hlo_instr *dot, unsigned side,
                                      hlo_scale_mode mode) {
     plan p;
@@ -503,7 +474,7 @@ hlo_instr *hlo_scaled_operand_values(hlo_rule_env *env, const hlo_instr *dot, un
     const step *s = plan_side(&p, dot, side, &hlo_scale_modes[mode], false);
     hlo_instr *values = s ? make_fp8(env, s) : NULL, *scales, *scalar;
     if (!values || !p.fp4) return values;
-    return side_of(dot, side, mode, &place) && compact_tiled(env, dot, side, mode, &scalar, &scales)
+    return side_of(dot, side, mode, &place) && compact_scale(env, dot, side, mode, &scalar, &scales)
                ? hlo_block_signed(env, values, scales, &place)
                : NULL;
 }
@@ -511,11 +482,12 @@ hlo_instr *hlo_scaled_operand_values(hlo_rule_env *env, const hlo_instr *dot, un
 bool hlo_scaled_operand_scales(hlo_rule_env *env, const hlo_instr *dot, unsigned side,
                                hlo_scale_mode mode, hlo_instr **out) {
     const hlo_shape *shape = hlo_instr_operand(dot, side)->shape;
-    int64_t row = free_dim(dot, side), dims[3];
+    int64_t row = hlo_dot_free_dim(dot, side), dims[3];
     if (row < 0 || hlo_dot_contracting(dot, side)->count != 1) return false;
     int64_t k = hlo_dot_contracting(dot, side)->v[0];
-    if (hlo_scale_modes[mode].tiled) return tiles(env, dot, side, mode, NULL, out);
-    if (!compact_scale(env, dot, side, mode, out)) return false;
+    if (hlo_scale_modes[mode].tiled)
+        return hlo_scaled_operand_tiles(env, dot, side, mode, NULL, out);
+    if (!compact_scale(env, dot, side, mode, NULL, out)) return false;
     uint32_t rank = hlo_scale_dims(mode, 1, shape->dims[row], shape->dims[k], dims);
     if (!*out && mode == HLO_SCALE_SCALAR) return true;
     if (!*out) return (*out = ones(env, rank, dims)) != NULL;
@@ -557,7 +529,7 @@ hlo_instr *hlo_scaled_operand_result_scale(hlo_rule_env *env, const hlo_instr *d
         to[count++] = next++;
     }
     hlo_instr *value;
-    if (!compact_scale(env, dot, side, HLO_SCALE_OUTER_VEC, &value) || !value) return NULL;
+    if (!compact_scale(env, dot, side, HLO_SCALE_OUTER_VEC, NULL, &value) || !value) return NULL;
     hlo_builder *b = env->build;
     value = hlo_build_transpose(b, hlo_build_reshape(b, value, rest, kept), from);
     return hlo_build_broadcast(b, value, result->rank, result->dims, count, to);

@@ -4,6 +4,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "ir/eval/range.h"
 #include "ir/float/float.h"
@@ -506,6 +507,50 @@ static hlo_status refuse(const hlo_pass_context *context, const hlo_instr *call,
     return HLO_INVALID_INPUT;
 }
 
+/* A constant of a computation, and its position. */
+typedef struct constant {
+    const hlo_instr *instr;
+    uint64_t hash;
+    uint32_t place;
+} constant;
+
+static int by_hash(const void *a, const void *b) {
+    const constant *x = a, *y = b;
+    if (x->hash != y->hash) return x->hash < y->hash ? -1 : 1;
+    return x->place < y->place ? -1 : x->place > y->place;
+}
+
+/* Returns the first constant at either end of a control dependency whose computation has another
+ * equal constant, or NULL: XLA merges the two, and then aborts because of the dependency. */
+static const hlo_instr *find_held_constant(const hlo_computation *comp, hlo_arena *scratch) {
+    uint32_t count = 0;
+    bool any = false;
+    for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) {
+        count += i->op == HLO_OP_CONSTANT;
+        any |= i->op == HLO_OP_CONSTANT && i->pin == HLO_PIN_CONTROL;
+    }
+    if (!any) return NULL;
+    constant *all = hlo_arena_array(scratch, count, sizeof *all), *first = NULL;
+    count = 0;
+    for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i))
+        if (i->op == HLO_OP_CONSTANT) {
+            all[count] = (constant){i, hlo_literal_hash(i->u.literal, (uintptr_t)i->shape), count};
+            count++;
+        }
+    qsort(all, count, sizeof *all, by_hash);
+    for (uint32_t i = 0, alike = 0; i < count; i++) { /* `alike`: the first with this hash */
+        if (all[i].hash != all[alike].hash) alike = i;
+        if (all[i].instr->pin != HLO_PIN_CONTROL || (first && first->place < all[i].place))
+            continue;
+        for (uint32_t j = alike; j < count && all[j].hash == all[i].hash; j++)
+            if (j != i && hlo_literal_equal(all[j].instr->u.literal, all[i].instr->u.literal)) {
+                first = &all[i];
+                break;
+            }
+    }
+    return first ? first->instr : NULL;
+}
+
 hlo_status hlo_emit(hlo_pass_context *context) {
     hlo_module *module = context->module;
     const bool scheduled = hlo_pin_is_scheduled(module);
@@ -529,23 +574,14 @@ hlo_status hlo_emit(hlo_pass_context *context) {
         context->changes += (uint64_t)changes;
     }
     if (context->options->emit == HLO_EMIT_CUBLAS || !count) return HLO_OK;
-    /* Reject a constant at either end of a control dependency if its computation has another equal
-     * constant: XLA merges the two, and then aborts because of the dependency. */
-    for (const hlo_computation *comp = context->module->first; comp; comp = comp->next)
-        for (const hlo_instr *held = comp->first; held; held = hlo_instr_next(held)) {
-            if (held->op != HLO_OP_CONSTANT || held->pin != HLO_PIN_CONTROL) continue;
-            const hlo_instr *other = comp->first;
-            while (other &&
-                   (other == held || other->op != HLO_OP_CONSTANT || other->shape != held->shape ||
-                    !hlo_literal_equal(other->u.literal, held->u.literal)))
-                other = hlo_instr_next(other);
-            if (!other) continue;
-            hlo_diag_emit(context->module, context->sink, HLO_ERROR, held->offset,
-                          hlo_intern_length(held->name),
-                          "XLA crashes on constant '%s': it has a control dependency, and its "
-                          "computation has an equal constant",
-                          held->name);
-            return HLO_INVALID_INPUT;
-        }
+    for (const hlo_computation *comp = module->first; comp; comp = comp->next) {
+        const hlo_instr *held = find_held_constant(comp, context->scratch);
+        if (!held) continue;
+        hlo_diag_emit(module, context->sink, HLO_ERROR, held->offset, hlo_intern_length(held->name),
+                      "XLA crashes on constant '%s': it has a control dependency, and its "
+                      "computation has an equal constant",
+                      held->name);
+        return HLO_INVALID_INPUT;
+    }
     return HLO_OK;
 }

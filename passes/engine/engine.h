@@ -4,7 +4,7 @@
  *   match.c    patterns against instructions, with backtracking; guards and their reasons
  *   rewrite.c  applies a rule: position, templates, calls and actions
  *   phase.c    applies the rules of a phase to a fixpoint
- *   worklist.c the instructions that remain to be visited */
+ *   worklist.c the instructions that remain to be visited, and their order */
 #ifndef HLO_PASSES_ENGINE_ENGINE_H
 #define HLO_PASSES_ENGINE_ENGINE_H
 

@@ -29,7 +29,7 @@ static uint32_t arg_of(const hlo_rule_env *env, const hlo_rule_term *t, uint32_t
     return env->rules->args[t->first_arg + index];
 }
 
-/* --------------------------------------------------------------------------------------- values */
+/* -------------------------------------------------------------------------- values and bindings */
 
 int hlo_rule_result_index(const hlo_instr *call, hlo_rule_result which) {
     hlo_matmul m;
@@ -52,8 +52,6 @@ static hlo_instr *result_value(const hlo_instr *call, hlo_rule_result which) {
             return use->user;
     return NULL;
 }
-
-/* ------------------------------------------------------------------------------------- bindings */
 
 static bool attr_is(hlo_rule_env *env, const hlo_rule_attr *want, const hlo_attr *have) {
     switch ((hlo_rule_attr_kind)want->kind) {
@@ -116,14 +114,6 @@ static bool match_operands(hlo_rule_env *env, const hlo_rule_term *t, const hlo_
     return match_goals(env, next);
 }
 
-/* Matches the single argument at any operand, tried in order. */
-static bool match_any_operand(hlo_rule_env *env, const hlo_rule_term *t, const hlo_instr *value,
-                              const goal *next) {
-    for (uint32_t i = 0; i < value->operand_count; i++)
-        if (match_term(env, arg_of(env, t, 0), hlo_instr_operand(value, i), next)) return true;
-    return false;
-}
-
 static bool match_kind(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *value,
                        const goal *next) {
     switch ((hlo_term_kind)t->kind) {
@@ -167,9 +157,11 @@ static bool match_kind(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *val
         }
         const hlo_instr *pinned = env->pinned;
         if (value->pin) env->pinned = value;
-        bool ok = i == t->attr_count && (t->anywhere ? match_any_operand(env, t, value, next)
-                                                     : match_operands(env, t, value, false, next));
-        if (!ok && i == t->attr_count && t->arg_count == 2 && hlo_op_is(value->op, HLO_COMMUTES) &&
+        const bool fits_attrs = i == t->attr_count;
+        bool ok = fits_attrs && !t->anywhere && match_operands(env, t, value, false, next);
+        for (uint32_t o = 0; fits_attrs && t->anywhere && !ok && o < value->operand_count; o++)
+            ok = match_term(env, arg_of(env, t, 0), hlo_instr_operand(value, o), next);
+        if (!ok && fits_attrs && t->arg_count == 2 && hlo_op_is(value->op, HLO_COMMUTES) &&
             hlo_instr_operand(value, 0) != hlo_instr_operand(value, 1))
             ok = match_operands(env, t, value, true, next);
         if (!ok) env->pinned = pinned;
@@ -288,7 +280,8 @@ static void add_ops(const hlo_rule_env *env, uint32_t term, op_set *ops) {
 static bool match_from_users(hlo_rule_env *env, uint32_t term, const op_set *ops,
                              const hlo_instr *value, unsigned height) {
     unsigned seen = 0;
-    for (hlo_use *use = value->uses; use && seen < USER_LIMIT; use = use->next, seen++) {
+    for (hlo_use *use = value->uses; use && env->fuel && seen < USER_LIMIT;
+         use = use->next, seen++) {
         if (!ops->has[use->user->op]) continue;
         if (match_term(env, term, use->user, NULL)) return true;
         if (height && match_from_users(env, term, ops, use->user, height - 1)) return true;
@@ -310,28 +303,6 @@ static bool match_from_users_at(hlo_rule_env *env, uint32_t term, const op_set *
     for (uint32_t i = 0; i < t->arg_count; i++)
         if (match_from_users_at(env, term, ops, arg_of(env, t, i))) return true;
     return false;
-}
-
-static bool guards_hold(hlo_rule_env *env);
-
-static bool match_next_root(hlo_rule_env *env) {
-    uint32_t index = env->next_root;
-    if (index == env->rule->root_count) return guards_hold(env);
-    const hlo_rule_root *root = &env->rules->roots[env->rule->first_root + index];
-    env->next_root = index + 1;
-    op_set ops = {0};
-    add_ops(env, root->term, &ops);
-    ops.has[HLO_OP_OPT_BARRIER] |= env->looks_past;
-    ops.has[HLO_OP_TUPLE] |= env->looks_past;
-    ops.has[HLO_OP_GET_TUPLE_ELEMENT] |= env->looks_past;
-    bool ok = match_from_users_at(env, root->term, &ops, root->term) || match_next_root(env);
-    env->next_root = index;
-    return ok;
-}
-
-static bool match_goals(hlo_rule_env *env, const goal *g) {
-    if (!g) return match_next_root(env);
-    return match_term(env, g->term, g->value, g->next);
 }
 
 hlo_binding hlo_rule_argument(const hlo_rule_env *env, const hlo_rule_term *t) {
@@ -359,19 +330,15 @@ static bool guard_holds(const hlo_rule_env *env, const hlo_rule_guard *g,
     return holds(env, g->function, args, g->arg_count, out_blocker) != g->negate;
 }
 
-static bool of_words(const hlo_rule_env *env, const hlo_rule_guard *g) {
-    for (uint32_t a = 0; a < g->arg_count; a++)
-        if (hlo_rule_term_at(env, env->rules->args[g->first_arg + a])->kind != HLO_TERM_WORD)
-            return false;
-    return true;
-}
-
 bool hlo_rule_may_fire(const hlo_rule_env *env) {
     const hlo_instr *blocker;
     for (uint32_t i = 0; i < env->rule->guard_count; i++) {
         const hlo_rule_guard *g = &env->rules->guards[env->rule->first_guard + i];
-        if (g->reason == HLO_RULE_NO_REASON && of_words(env, g) && !guard_holds(env, g, &blocker))
-            return false;
+        bool words = g->reason == HLO_RULE_NO_REASON;
+        for (uint32_t a = 0; a < g->arg_count; a++)
+            words &=
+                hlo_rule_term_at(env, env->rules->args[g->first_arg + a])->kind == HLO_TERM_WORD;
+        if (words && !guard_holds(env, g, &blocker)) return false;
     }
     return true;
 }
@@ -396,6 +363,26 @@ static bool guards_hold(hlo_rule_env *env) {
     if (env->pinned) give_reason(env, hlo_pin_reason(env->pinned), env->pinned);
     if (env->looks_past) give_reason(env, HLO_REASON_BEHIND_BARRIER, env->holder);
     return !env->pinned;
+}
+
+static bool match_next_root(hlo_rule_env *env) {
+    uint32_t index = env->next_root;
+    if (index == env->rule->root_count) return guards_hold(env);
+    const hlo_rule_root *root = &env->rules->roots[env->rule->first_root + index];
+    env->next_root = index + 1;
+    op_set ops = {0};
+    add_ops(env, root->term, &ops);
+    ops.has[HLO_OP_OPT_BARRIER] |= env->looks_past;
+    ops.has[HLO_OP_TUPLE] |= env->looks_past;
+    ops.has[HLO_OP_GET_TUPLE_ELEMENT] |= env->looks_past;
+    bool ok = match_from_users_at(env, root->term, &ops, root->term) || match_next_root(env);
+    env->next_root = index;
+    return ok;
+}
+
+static bool match_goals(hlo_rule_env *env, const goal *g) {
+    if (!g) return match_next_root(env);
+    return match_term(env, g->term, g->value, g->next);
 }
 
 void hlo_rule_match_past(hlo_rule_env *env) {

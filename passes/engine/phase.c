@@ -157,12 +157,8 @@ static uint64_t fingerprint(const hlo_engine *e) {
 /* Tries the rule at `root`. Returns true if it was applied. */
 static bool try_rule(hlo_engine *e, hlo_rule_env *env, const hlo_rule_candidate *c,
                      hlo_instr *root) {
-    env->rules = c->rules;
-    env->rule = c->rule;
-    env->root = root;
-    env->subject = NULL;
     const uint32_t next_id = e->context->module->next_id;
-    bool matched = hlo_rule_match(env);
+    const bool matched = matches(env, c->rules, c->rule, root);
     if (e->context->module->next_id != next_id)
         report_fault(e, c->rule, false, root->offset, "creates instructions in its guards");
     const hlo_rule_action *remark = &env->rules->actions[env->rule->first_action];
@@ -182,7 +178,7 @@ static bool try_rule(hlo_engine *e, hlo_rule_env *env, const hlo_rule_candidate 
             if (given || !e->given) e->last = c->rule;
             e->given |= given;
             e->context->changes++;
-            hlo_remark_fired(e->context, c->rule->name, 1);
+            hlo_remark_fired(e->context, c->rule->name);
             if (e->fired >= e->fuel) report_endless(e);
         }
         if (fired || env->fault) {
@@ -220,14 +216,6 @@ static void visit(hlo_engine *e, hlo_rule_env *env, hlo_instr *instr) {
 
 /* --------------------------------------------------------------------------------------- sweeps */
 
-static uint64_t next_random(uint64_t *state) {
-    *state += UINT64_C(0x9e3779b97f4a7c15);
-    uint64_t z = *state;
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
-}
-
 /* Queues the next part of the module, or all of it if `order` is not the module's order. Returns
  * false at the end of the module. Prefetches instructions that patterns reach and those that rules
  * start from. */
@@ -253,10 +241,14 @@ static bool take_batch(hlo_engine *e) {
     const uint64_t order = e->context->options->rule_order;
     uint64_t state = order + e->sweep;
     for (size_t i = order == 1 ? n / 2 : order ? n : 0; i > 0; i--) {
-        hlo_instr **a = &items[i - 1],
-                  **b = &items[order == 1 ? n - i : (size_t)(next_random(&state) % i)], *first = *a;
-        *a = *b;
-        *b = first;
+        state += UINT64_C(0x9e3779b97f4a7c15); /* splitmix64 */
+        uint64_t z = state;
+        z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+        z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+        const size_t other = order == 1 ? n - i : (size_t)((z ^ z >> 31) % i);
+        hlo_instr *first = items[i - 1];
+        items[i - 1] = items[other];
+        items[other] = first;
     }
     return e->batch.count;
 }

@@ -40,37 +40,28 @@ static const hlo_rule_move *find_move(const hlo_rule_env *env, const hlo_instr *
     return NULL;
 }
 
-/* True if `value` comes before the position, now or after the planned moves. */
-static bool stands_before(const hlo_rule_env *env, const hlo_instr *value) {
-    if (value == env->build->at) return false;
-    if (hlo_engine_before(env->engine, value, env->build->at)) return true;
+/* Plans to move `value`, operands first, before env->build->at. Returns false, with env->reason
+ * set, if it depends on the replaced root or is pinned. `users`: the number of values on the path
+ * from the value that is moved for its own sake, which move after it; 0 for that value. */
+static bool hoist(hlo_rule_env *env, hlo_instr *value, uint32_t users) {
+    const hlo_instr *at = env->build->at;
     const hlo_rule_move *move = find_move(env, value);
-    return move && (move->place == env->build->at ||
-                    hlo_engine_before(env->engine, move->place, env->build->at));
-}
-
-/* Plans to move `value`, operands first, before the position. `users`: the number of values on the
- * path to the value passed to hlo_rule_hoist_before(), which move after it. */
-static bool hoist_for(hlo_rule_env *env, hlo_instr *value, uint32_t users) {
-    if (stands_before(env, value)) return true;
-    if (value == env->build->at || env->move_count + users >= MOVE_LIMIT || find_move(env, value))
+    if (value != at &&
+        (hlo_engine_before(env->engine, value, at) ||
+         (move && (move->place == at || hlo_engine_before(env->engine, move->place, at)))))
+        return true;
+    if (value == at || move || env->move_count + users >= MOVE_LIMIT)
         return hlo_rule_refuse(env, "depends-on-result", value);
     if (value->pin)
         return hlo_rule_refuse(env, hlo_reason_name((size_t)hlo_pin_reason(value)), value);
     for (uint32_t i = 0; i < value->operand_count; i++)
-        if (!hoist_for(env, hlo_instr_operand(value, i), users + 1)) return false;
+        if (!hoist(env, hlo_instr_operand(value, i), users + 1)) return false;
     if (env->move_count + users >= MOVE_LIMIT)
         return hlo_rule_refuse(env, "depends-on-result", value);
     hlo_arena_grow(env->context->scratch, &env->moves, env->move_count, &env->move_capacity,
                    sizeof *env->moves);
     env->moves[env->move_count++] = (hlo_rule_move){value, env->build->at, env->build->at->prev};
     return true;
-}
-
-/* Plans to move `value` and its operands before env->build->at. Returns false, with env->reason
- * set, if it depends on the replaced root or is pinned. */
-static bool hoist(hlo_rule_env *env, hlo_instr *value) {
-    return hoist_for(env, value, 0);
 }
 
 /* True if an array of the shape has fewer than 2^63 bytes, or unknown sizes. */
@@ -87,7 +78,7 @@ static bool admits(hlo_builder *b, const hlo_shape *shape, uint32_t count,
     hlo_rule_env *env = (hlo_rule_env *)b; /* the builder is its first member */
     if (!shape_fits(env, shape)) return false;
     for (uint32_t i = 0; i < count; i++)
-        if (!hoist(env, operands[i])) return false;
+        if (!hoist(env, operands[i], 0)) return false;
     return true;
 }
 
@@ -319,7 +310,7 @@ static bool set_field(hlo_rule_env *env, const hlo_rule_set *set, hlo_matmul *m,
             if (!hlo_shape_is_array(value->shape)) return hlo_rule_refuse(env, NULL, NULL);
             if (depends(env, value, source, &budget))
                 return hlo_rule_refuse(env, "depends-on-result", value);
-            if (!hoist(env, value)) return false;
+            if (!hoist(env, value, 0)) return false;
         }
         *(hlo_instr **)member = value;
         return true;
@@ -426,7 +417,7 @@ static bool add_change(hlo_rule_env *env, plan *p, hlo_instr *from, hlo_instr *t
     if (!to || from == to || loses ||
         (to->shape != from->shape && !hlo_shape_compatible(from->shape, to->shape)))
         return hlo_rule_refuse(env, NULL, NULL);
-    if (to != env->build->at && !hoist(env, to)) return false;
+    if (to != env->build->at && !hoist(env, to, 0)) return false;
     if (from == env->root) env->replacement = to;
     p->changes[p->change_count++] = (change){.from = from, .to = to};
     return true;
@@ -434,17 +425,6 @@ static bool add_change(hlo_rule_env *env, plan *p, hlo_instr *from, hlo_instr *t
 
 static bool is_dot(const hlo_instr *instr) {
     return instr->op == HLO_OP_DOT || instr->op == HLO_OP_RAGGED_DOT;
-}
-
-/* Transfers the verdicts of the dots that the rule replaces to `dot`. */
-static void follow_replaced(const hlo_rule_env *env, hlo_instr *dot, plan *p) {
-    for (uint32_t i = 0; i < env->rule->action_count; i++) {
-        const hlo_rule_action *a = &env->rules->actions[env->rule->first_action + i];
-        if (a->kind != HLO_ACTION_REPLACE || env->slots[a->slot].kind != HLO_BOUND_VALUE) continue;
-        hlo_instr *from = env->slots[a->slot].instr;
-        if (is_dot(from))
-            p->changes[p->change_count++] = (change){.from = from, .to = dot, .follow = true};
-    }
 }
 
 /* Plans one action. Returns false if it is rejected. */
@@ -471,7 +451,13 @@ static bool plan_action(hlo_rule_env *env, const hlo_rule_action *a, plan *p) {
     case HLO_ACTION_LET:
         env->slots[a->slot] =
             (hlo_binding){.kind = value ? HLO_BOUND_VALUE : HLO_BOUND_ABSENT, .instr = value};
-        if (value && is_dot(value)) follow_replaced(env, value, p);
+        /* A new dot gets the verdicts of the dots that the rule replaces. */
+        for (uint32_t i = 0; value && is_dot(value) && i < env->rule->action_count; i++) {
+            const hlo_rule_action *b = &env->rules->actions[env->rule->first_action + i];
+            hlo_instr *from = b->kind == HLO_ACTION_REPLACE ? env->slots[b->slot].instr : NULL;
+            if (from && env->slots[b->slot].kind == HLO_BOUND_VALUE && is_dot(from))
+                p->changes[p->change_count++] = (change){.from = from, .to = value, .follow = true};
+        }
         return true;
     case HLO_ACTION_REPLACE: return add_change(env, p, target, value);
     default:

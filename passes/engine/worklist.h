@@ -35,6 +35,7 @@ struct hlo_engine {
     hlo_computation *later;
     hlo_worklist batch;     /* visited next */
     hlo_worklist follow_up; /* visited before the rest of the batch */
+    hlo_worklist dead;      /* hlo_engine_remove_dead(): operands to look at; empty outside of it */
     uint64_t fired, fuel;
     const hlo_rule *last; /* last rule that was applied; a rule from a file takes precedence */
     bool given;           /* `last` is from a file */

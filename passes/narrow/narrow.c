@@ -22,15 +22,14 @@ enum { E4M3_WHOLE = 16, LITERAL_LIMIT = 1 << 22 };
 
 /* The ranges of the module's instructions before the pass. */
 typedef struct facts {
-    hlo_range *ranges;              /* by id; all sources except constants set their bits */
-    const unsigned char *fp8_reach; /* by id */
-    uint32_t count;
+    hlo_range *ranges; /* by id; all sources except constants set their bits */
+    hlo_fp8_reach reach;
 } facts;
 
 /* True if f8e4m3fn represents every element, and not all are constants. */
 static bool fits(const facts *f, const hlo_instr *value) {
     if (hlo_type_fits_e4m3(value->shape->type)) return true;
-    if (value->id >= f->count) return false;
+    if (value->id >= f->reach.count) return false;
     const hlo_range *r = &f->ranges[value->id];
     return r->sources && r->whole && r->low >= -E4M3_WHOLE && r->high <= E4M3_WHOLE;
 }
@@ -43,15 +42,6 @@ static bool is_converted_fp8(const hlo_instr *value) {
     return value->op == HLO_OP_CONVERT && hlo_type_is_fp8(hlo_instr_operand(value, 0)->shape->type);
 }
 
-static bool is_candidate(const facts *f, const hlo_instr *value) {
-    if (value->pin || !hlo_shape_is_array(value->shape) || value->shape->dynamic ||
-        hlo_shape_count(value->shape) < 2 || !hlo_type_is_wide(value->shape->type))
-        return false;
-    if (value->op == HLO_OP_CONVERT && fits(f, hlo_instr_operand(value, 0)))
-        return !is_converted_fp8(value);
-    return fits(f, value) && !hlo_instr_moves(value) && !is_converted_fp8(value);
-}
-
 static hlo_instr *converted(hlo_instr *place, hlo_instr *like, hlo_type type, hlo_instr *value) {
     const hlo_shape *shape = hlo_shape_retype(place->parent->module, like->shape, type);
     hlo_builder b = {.at = place, .like = like};
@@ -60,7 +50,14 @@ static hlo_instr *converted(hlo_instr *place, hlo_instr *like, hlo_type type, hl
     return made;
 }
 
-static void quantize(hlo_pass_context *context, const facts *f, hlo_instr *value) {
+/* Converts a wide array that fits to fp8 and back. Returns false if it does not fit. */
+static bool quantize(hlo_pass_context *context, const facts *f, hlo_instr *value) {
+    if (value->pin || !hlo_shape_is_array(value->shape) || value->shape->dynamic ||
+        hlo_shape_count(value->shape) < 2 || !hlo_type_is_wide(value->shape->type) ||
+        is_converted_fp8(value))
+        return false;
+    const bool widens = value->op == HLO_OP_CONVERT && fits(f, hlo_instr_operand(value, 0));
+    if (!widens && (!fits(f, value) || hlo_instr_moves(value))) return false;
     hlo_instr *place = hlo_instr_next(value), *wide = NULL;
     for (hlo_use *use = value->uses, *next; use; use = next) {
         next = use->next;
@@ -76,6 +73,7 @@ static void quantize(hlo_pass_context *context, const facts *f, hlo_instr *value
         for (uint32_t i = 0; i < user->operand_count; i++)
             if (&user->operands[i] == use) hlo_instr_set_operand(user, i, wide);
     }
+    return true;
 }
 
 /* True if operand `number` of the dot has a narrow type. */
@@ -93,26 +91,13 @@ static void convert_bare(hlo_pass_context *context, const facts *f, hlo_instr *d
         const hlo_instr *other = hlo_instr_operand(dot, 1 - i);
         const hlo_type type = other->shape->type;
         const bool fp8 = hlo_type_is_fp8_operand(type) || hlo_type_fits_e4m3(type);
-        const bool wide = hlo_type_is_wide(type) && other->id < f->count &&
-                          f->fp8_reach[other->id] & HLO_FROM_FP8;
+        const bool wide = hlo_type_is_wide(type) && hlo_facts_from_fp8(&f->reach, other);
         if (!fp8 && !wide) continue;
         value = converted(dot, value, HLO_TYPE_F8E4M3FN, value);
         if (!fp8) value = converted(dot, value, type, value);
         hlo_instr_set_operand(dot, i, value);
         context->changes++;
     }
-}
-
-static void restore(hlo_pass_context *context, const facts *f, hlo_instr *value) {
-    if (value->pin || !hlo_type_is_wide(value->shape->type) || !is_converted_fp8(value)) return;
-    const hlo_instr *fp8 = hlo_instr_operand(value, 0);
-    if (fp8->pin || fp8->op != HLO_OP_CONVERT || fp8->shape->type != HLO_TYPE_F8E4M3FN) return;
-    hlo_instr *from = hlo_instr_operand(fp8, 0);
-    if (!fits(f, from)) return;
-    if (from->shape != value->shape) from = converted(value, value, value->shape->type, from);
-    hlo_instr_replace_uses(value, from);
-    hlo_instr_remove(value);
-    context->changes++;
 }
 
 /* True if any integer or narrow float is converted to a wide or an fp8 value, or is multiplied. */
@@ -128,15 +113,26 @@ static bool any_source(const hlo_module *module) {
     return false;
 }
 
+static void restore(hlo_pass_context *context, const facts *f, hlo_instr *value) {
+    if (value->pin || !hlo_type_is_wide(value->shape->type) || !is_converted_fp8(value)) return;
+    const hlo_instr *fp8 = hlo_instr_operand(value, 0);
+    if (fp8->pin || fp8->op != HLO_OP_CONVERT || fp8->shape->type != HLO_TYPE_F8E4M3FN) return;
+    hlo_instr *from = hlo_instr_operand(fp8, 0);
+    if (!fits(f, from)) return;
+    if (from->shape != value->shape) from = converted(value, value, value->shape->type, from);
+    hlo_instr_replace_uses(value, from);
+    hlo_instr_remove(value);
+    context->changes++;
+}
+
 /* Visits every instruction that the pass may change. */
 static hlo_status each(hlo_pass_context *context, bool back) {
     hlo_module *module = context->module;
     if (!any_source(module)) return HLO_OK;
     const bool *fused = hlo_facts_fused(module, context->scratch);
     const bool fp8 = context->target->fp8;
-    facts f = {.fp8_reach = hlo_facts_fp8_reach(module, context->scratch),
-               .count = module->next_id};
-    f.ranges = hlo_arena_array(context->scratch, f.count, sizeof *f.ranges);
+    facts f = {.reach = hlo_facts_fp8_reach(module, context->scratch)};
+    f.ranges = hlo_arena_array(context->scratch, f.reach.count, sizeof *f.ranges);
     for (hlo_computation *comp = module->first; comp; comp = comp->next) {
         if (hlo_facts_has(fused, comp->id)) continue;
         for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
@@ -150,9 +146,7 @@ static hlo_status each(hlo_pass_context *context, bool back) {
             next = hlo_instr_next(instr);
             if (back)
                 restore(context, &f, instr);
-            else if (is_candidate(&f, instr))
-                quantize(context, &f, instr);
-            else if (fp8 && !instr->pin)
+            else if (!quantize(context, &f, instr) && fp8 && !instr->pin)
                 convert_bare(context, &f, instr);
         }
     }

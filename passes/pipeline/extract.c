@@ -22,7 +22,7 @@ typedef enum stage { DEQUANTIZING, QUANTIZING, WIDE, SCALE } stage;
 /* A candidate for the extract, and its role in the quantization. */
 typedef struct candidate {
     hlo_instr *instr;
-    int at; /* stage */
+    stage at;
 } candidate;
 
 typedef struct extraction {
@@ -31,6 +31,7 @@ typedef struct extraction {
     hlo_instr *matmul;
     uint32_t ids;        /* bound on the ids of the instructions in the original module */
     bool *in;            /* by id: the instruction is a part of the extract */
+    bool *cheap;         /* by id of a computation: its calls may be parts of an extract */
     hlo_instr **results; /* the matmul and the followed users, in order of discovery */
     uint32_t result_count;
     hlo_instr **inputs; /* by id: the parameter that replaces a value outside the extract */
@@ -41,24 +42,29 @@ typedef struct extraction {
 
 /* --------------------------------------------------------------------------------------- choice */
 
-static bool is_cheap_call(const hlo_instr *instr);
-
-/* True for instructions that an extract may contain around the matmul. */
-static bool is_cheap(const hlo_instr *instr) {
-    return hlo_op_is(instr->op, HLO_ELEMENTWISE | HLO_MOVEMENT) || instr->op == HLO_OP_CONSTANT ||
-           instr->op == HLO_OP_IOTA || is_cheap_call(instr);
-}
-
 /* True for a call of a computation of elementwise operations on arrays, such as jax's clip(). */
-static bool is_cheap_call(const hlo_instr *instr) {
+static bool is_cheap_call(const extraction *e, const hlo_instr *instr) {
     const hlo_computation *called =
         instr->op == HLO_OP_CALL     ? hlo_instr_comp(instr, HLO_ATTR_TO_APPLY)
         : instr->op == HLO_OP_FUSION ? hlo_instr_comp(instr, HLO_ATTR_CALLS)
                                      : NULL;
-    if (!called || !hlo_shape_is_array(instr->shape)) return false;
-    for (const hlo_instr *i = called->first; i; i = hlo_instr_next(i))
-        if (i->op != HLO_OP_PARAMETER ? !is_cheap(i) : !hlo_shape_is_array(i->shape)) return false;
-    return true;
+    return called && e->cheap[called->id] && hlo_shape_is_array(instr->shape);
+}
+
+/* True for instructions that an extract may contain around the matmul. */
+static bool is_cheap(const extraction *e, const hlo_instr *instr) {
+    return hlo_op_is(instr->op, HLO_ELEMENTWISE | HLO_MOVEMENT) || instr->op == HLO_OP_CONSTANT ||
+           instr->op == HLO_OP_IOTA || is_cheap_call(e, instr);
+}
+
+/* Callees come before their callers. */
+static void find_cheap_computations(extraction *e) {
+    for (const hlo_computation *comp = e->module->first; comp; comp = comp->next) {
+        bool cheap = true;
+        for (const hlo_instr *i = comp->first; i && cheap; i = hlo_instr_next(i))
+            cheap = i->op == HLO_OP_PARAMETER ? hlo_shape_is_array(i->shape) : is_cheap(e, i);
+        e->cheap[comp->id] = cheap;
+    }
 }
 
 static bool is_scalar(const hlo_instr *instr) {
@@ -76,14 +82,14 @@ static bool is_scaling(const hlo_instr *instr) {
 }
 
 /* True if a value with that role, which is not a factor, is part of the extract. */
-static bool is_part(const hlo_instr *instr, stage at) {
+static bool is_part(const extraction *e, const hlo_instr *instr, stage at) {
     if (instr->op == HLO_OP_CONVERT) return true;
     if (is_scaling(instr))
         return at != WIDE &&
                (is_factor(hlo_instr_operand(instr, 0)) || is_factor(hlo_instr_operand(instr, 1)));
-    if (at == DEQUANTIZING) return hlo_op_is(instr->op, HLO_MOVEMENT) || is_cheap_call(instr);
+    if (at == DEQUANTIZING) return hlo_op_is(instr->op, HLO_MOVEMENT) || is_cheap_call(e, instr);
     return at == QUANTIZING && (instr->op == HLO_OP_CLAMP || instr->op == HLO_OP_MAXIMUM ||
-                                instr->op == HLO_OP_MINIMUM || is_cheap_call(instr));
+                                instr->op == HLO_OP_MINIMUM || is_cheap_call(e, instr));
 }
 
 static void add_candidate(extraction *e, hlo_instr *instr, stage at) {
@@ -98,11 +104,11 @@ static void take(extraction *e, hlo_instr *value, stage role) {
     while (e->waiting_count) {
         const candidate next = e->waiting[--e->waiting_count];
         hlo_instr *instr = next.instr;
-        const stage at = (stage)next.at;
+        const stage at = next.at;
         if (e->in[instr->id] || !hlo_shape_is_array(instr->shape)) continue;
         const bool reduces = instr->op == HLO_OP_REDUCE && is_scalar(instr);
-        const bool factor = (at == SCALE || is_factor(instr)) && (is_cheap(instr) || reduces);
-        bool arrays = factor || is_part(instr, at);
+        const bool factor = (at == SCALE || is_factor(instr)) && (is_cheap(e, instr) || reduces);
+        bool arrays = factor || is_part(e, instr, at);
         for (uint32_t i = 0; arrays && i < instr->operand_count; i++)
             arrays = hlo_shape_is_array(hlo_instr_operand(instr, i)->shape);
         if (!arrays) continue;
@@ -120,20 +126,20 @@ static void take(extraction *e, hlo_instr *value, stage role) {
 
 /* True if the user of a result belongs to the epilogue. Users of an fp8 value belong to the next
  * matmul. */
-static bool follows(const hlo_instr *value, const hlo_instr *user) {
+static bool follows(const extraction *e, const hlo_instr *value, const hlo_instr *user) {
     if (value->op == HLO_OP_REDUCE || user->op == HLO_OP_TUPLE) return false;
     if (user->op == HLO_OP_GET_TUPLE_ELEMENT) return true;
     if (!hlo_shape_is_array(value->shape)) return false;
     if (hlo_type_is_fp8(value->shape->type)) return hlo_op_is(user->op, HLO_MOVEMENT);
     if (!hlo_shape_is_array(user->shape)) return false;
-    return is_cheap(user) || user->op == HLO_OP_REDUCE;
+    return is_cheap(e, user) || user->op == HLO_OP_REDUCE;
 }
 
 static void take_users(extraction *e) {
     for (uint32_t at = 0; at < e->result_count; at++)
         for (const hlo_use *use = e->results[at]->uses; use; use = use->next) {
             hlo_instr *user = use->user;
-            if (e->in[user->id] || !follows(e->results[at], user)) continue;
+            if (e->in[user->id] || !follows(e, e->results[at], user)) continue;
             if (e->result_count == EPILOGUE_MOST) return;
             e->in[user->id] = true;
             e->results[e->result_count++] = user;
@@ -257,6 +263,8 @@ hlo_status hlo_module_extract(hlo_module *module, const char *name, const hlo_pa
         e.ids = e.module->next_id;
         e.scratch = scratch;
         e.in = hlo_arena_zero(scratch, e.ids * sizeof *e.in);
+        e.cheap = hlo_arena_zero(scratch, module->next_computation_id * sizeof *e.cheap);
+        find_cheap_computations(&e);
         e.inputs = hlo_arena_zero(scratch, e.ids * sizeof *e.inputs);
         e.results = hlo_arena_array(scratch, EPILOGUE_MOST, sizeof(hlo_instr *));
         e.results[e.result_count++] = e.matmul;

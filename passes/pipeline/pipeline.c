@@ -7,6 +7,7 @@
 #include "hlo/argument.h"
 #include "hlo/suggest.h"
 #include "hlo/text.h"
+#include "ir/devices/boundary.h"
 #include "ir/float/c_locale.h"
 #include "ir/intern.h"
 #include "ir/module/clone.h"
@@ -14,15 +15,13 @@
 #include "ir/text/diag.h"
 #include "ir/text/options.h"
 #include "ir/verify/verify.h"
+#include "matmul/product.h"
 #include "passes/analysis/pin.h"
 #include "passes/emit/emit.h"
 #include "passes/engine/engine.h"
 #include "passes/passes.h"
-#include "passes/pipeline/lint.h"
 #include "passes/pipeline/pipeline.h"
-#include "passes/pipeline/user_pass.h"
 #include "passes/rules/library.h"
-#include "passes/sharding/manual.h"
 #include "passes/verdict/remark.h"
 
 typedef enum role { ENABLES, CLEANUP, COMMITS } role;
@@ -73,6 +72,21 @@ static const pass *find_pass(const char *name, size_t length) {
     return NULL;
 }
 
+static bool take_user_pass(const hlo_user_pass *given, hlo_user_pass *out) {
+    hlo_user_pass_init(out);
+    return given && hlo_options_take("hlo_user_pass", out, sizeof *out, given, NULL) == HLO_OK;
+}
+
+/* Finds a pass by name among options->user_passes. Returns false if not found. */
+static bool find_user_pass(const hlo_pass_options *options, const char *name, size_t length,
+                           hlo_user_pass *out) {
+    for (size_t i = 0; i < options->user_pass_count; i++)
+        if (take_user_pass(options->user_passes[i], out) && strlen(out->name) == length &&
+            memcmp(out->name, name, length) == 0)
+            return true;
+    return false;
+}
+
 static const hlo_pass_options default_options = {.struct_size = sizeof default_options,
                                                  .passes = "default",
                                                  .target = 90,
@@ -90,6 +104,7 @@ typedef struct run {
     hlo_module *linted;           /* the copy that the lints analyze, or NULL */
     hlo_module *rules;            /* the owner of context.rules, or NULL */
     bool reports;                 /* a report is requested, or required by min_gain or wide */
+    bool stops, stopped;          /* the run ends after the pass quantize-wide; it has ended */
     uint64_t committed;           /* number of changes by COMMITS passes */
     uint64_t cleaned[PASS_COUNT]; /* age() of the module after each CLEANUP pass; 0: not run */
 } run;
@@ -152,20 +167,50 @@ static hlo_status run_function(run *r, const pass *p) {
         hlo_remark_relocated(context, hlo_module_compact(context->module, context->scratch));
     hlo_arena_release(context->scratch, mark);
     context->agreement = NULL;
+    r->stopped |= r->stops && p->function == hlo_pass_quantize;
     if (p->role == COMMITS) r->committed += context->changes - before;
+    context->committed |= p->role == COMMITS;
     *cleaned = age(r);
     if (context->options->time_passes) hlo_remark_time(context, p->name, seconds_now() - start);
     if (status == HLO_OK && context->options->verify_each) status = verify(r, p->name, false);
     return status;
 }
 
-/* Runs a pass of options->user_passes; verifies what it has changed. */
+/* Runs a pass of options->user_passes, and updates the facts about the module that the run caches.
+ */
+static hlo_status call_user_pass(hlo_pass_context *context, const hlo_user_pass *p) {
+    hlo_module *module = context->module;
+    const uint64_t edits = module->edits;
+    module->logs_replaced = true;
+    module->replaced_count = 0;
+    hlo_status status = p->run(p->user, module, context->sink);
+    module->logs_replaced = false;
+    if (module->exhausted) return HLO_OUT_OF_MEMORY;
+    if (status != HLO_OK) {
+        hlo_diag_refuse(context->sink, NULL, 0, 0, "pass '%s' failed: %s", p->name,
+                        hlo_status_name(status));
+        return status;
+    }
+    if (module->edits == edits) return HLO_OK;
+    context->changes += module->edits - edits;
+    context->order = NULL;
+    context->agreement = NULL;
+    for (uint32_t i = 0; i < module->replaced_count; i++) {
+        const hlo_replaced *r = &module->replaced[i];
+        if (r->to->parent && hlo_product_kind_of(r->to) != HLO_PRODUCT_NONE)
+            hlo_remark_follow(context, r->from, r->to);
+    }
+    hlo_pin_module(module, context->scratch);
+    return HLO_OK;
+}
+
+/* Runs a user-defined pass; verifies what it has changed. */
 static hlo_status run_user(run *r, const hlo_user_pass *p) {
     hlo_pass_context *context = &r->context;
     const double start = context->options->time_passes ? seconds_now() : 0;
     const uint64_t before = context->changes;
     hlo_arena_mark mark = hlo_arena_here(context->scratch);
-    hlo_status status = hlo_user_pass_run(context, p);
+    hlo_status status = call_user_pass(context, p);
     hlo_arena_release(context->scratch, mark);
     if (context->options->time_passes) hlo_remark_time(context, p->name, seconds_now() - start);
     if (status == HLO_OK && context->changes != before && !context->options->verify_none)
@@ -185,7 +230,7 @@ static hlo_status run_or_undo(run *r, const pass *p) {
         hlo_arena_copy(context->scratch, context->uses, rules * sizeof *uses);
     uint64_t committed = r->committed;
     hlo_status status = run_list(r, p->sequence, false);
-    if (status == HLO_OK && r->committed == committed) {
+    if (status == HLO_OK && r->committed == committed && !r->stopped) {
         hlo_attempt_undo(context, attempt);
         hlo_given_undone(context, uses);
         memset(r->cleaned, 0, sizeof r->cleaned);
@@ -209,12 +254,12 @@ static hlo_status run_list(run *r, const char *list, bool outermost) {
     size_t length;
     hlo_status status = HLO_OK;
     for (const char *at = *list ? list : NULL, *word;
-         status == HLO_OK && (word = hlo_next_word(&at, &length));) {
+         status == HLO_OK && !r->stopped && (word = hlo_next_word(&at, &length));) {
         hlo_user_pass own;
         const pass *p = find_pass(word, length);
         if (p)
             status = run_pass(r, p, outermost);
-        else if (hlo_user_pass_find(r->context.options, word, length, &own))
+        else if (find_user_pass(r->context.options, word, length, &own))
             status = run_user(r, &own);
     }
     return status;
@@ -287,6 +332,7 @@ static hlo_status restart(run *r, const hlo_snapshot *original, jmp_buf *recover
     hlo_module_free(r->linted);
     r->linted = NULL;
     r->committed = context->changes = 0;
+    context->committed = false;
     memset(r->cleaned, 0, sizeof r->cleaned);
     context->order = NULL;
     make_uses(context);
@@ -307,15 +353,17 @@ static hlo_status emit(run *r) {
     return status;
 }
 
-/* Runs all passes until every fused matmul gains enough and none is in options->wide. Gains and
+/* Runs all passes until every fused matmul gains enough, none is in options->wide, and every matmul
+ * that options->quantize selects is an FP8 call. Gains and
  * names of FP8 calls are only known at the end, and a result of one matmul (FP8, say) may be part
  * of another's gain, so all passes run again without the matmuls that must stay wide. Names of
- * calls are looked up once, because the next run may assign them to other calls. */
-static hlo_status run_until_all_gain(run *r, jmp_buf *recover) {
+ * calls are looked up once, because the next run may assign them to other calls. `inserts`: then
+ * only inserts the quantization, as in hlo_module_quantize(). */
+static hlo_status run_until_all_gain(run *r, bool inserts, jmp_buf *recover) {
     hlo_pass_context *context = &r->context;
     const hlo_snapshot *original = NULL;
     bool unnamed = context->options->wide != NULL;
-    if (context->options->min_gain > 0 || unnamed)
+    if (context->options->min_gain > 0 || unnamed || context->options->quantize)
         original = hlo_snapshot_take(context->module, context->lasting);
     hlo_status status = run_all(r, recover);
     while (status == HLO_OK && (hlo_report_needs_rerun(context->report) || unnamed)) {
@@ -329,6 +377,12 @@ static hlo_status run_until_all_gain(run *r, jmp_buf *recover) {
         status =
             hlo_reports_check_wide((const hlo_report *const *)&context->report, 1,
                                    context->options->wide, context->module->file, context->sink);
+    if (status == HLO_OK && inserts) {
+        const bool none = context->committed && !r->committed; /* no matmul was converted */
+        status = restart(r, original, recover);
+        r->stops = true;
+        return status == HLO_OK && !none ? run_all(r, recover) : status;
+    }
     if (status == HLO_OK) status = emit(r);
     if (status != HLO_OK) return status;
     warn_unpartitioned(r);
@@ -338,7 +392,7 @@ static hlo_status run_until_all_gain(run *r, jmp_buf *recover) {
 
 /* Runs the passes, with a jump back if memory runs out. This is a separate function because `r`
  * must not be a local variable of the function that calls setjmp(). */
-static hlo_status run_caught(run *r) {
+static hlo_status run_caught(run *r, bool inserts) {
     hlo_pass_context *context = &r->context;
     jmp_buf recover;
     if (setjmp(recover)) return HLO_OUT_OF_MEMORY;
@@ -351,15 +405,13 @@ static hlo_status run_caught(run *r) {
     const unsigned most = context->options->max_errors;
     hlo_status status = hlo_module_ensure_verified(context->module, most, context->sink);
     if (status == HLO_OK) status = hlo_matmul_verify(context->module, most, context->sink);
-    return status == HLO_OK ? run_until_all_gain(r, &recover) : status;
+    return status == HLO_OK ? run_until_all_gain(r, inserts, &recover) : status;
 }
 
 /* -------------------------------------------------------------------------------------- options */
 
-static hlo_status refuse(const hlo_pass_options *options, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static hlo_status refuse(const hlo_pass_options *options, const char *format, ...) {
+__attribute__((format(printf, 2, 3))) static hlo_status refuse(const hlo_pass_options *options,
+                                                               const char *format, ...) {
     char message[256];
     va_list args;
     va_start(args, format);
@@ -382,24 +434,61 @@ static hlo_status unknown_pass(const hlo_pass_options *options, size_t length, c
                   hlo_suggest_meant(&s));
 }
 
-static bool is_builtin(const char *name) {
-    return strcmp(name, "all") == 0 || find_pass(name, strlen(name));
+/* Checks options->user_passes. */
+static hlo_status check_user_passes(const hlo_pass_options *options) {
+    for (size_t i = 0; i < options->user_pass_count; i++) {
+        const hlo_pass_options before = {.user_passes = options->user_passes, .user_pass_count = i};
+        hlo_user_pass p = {.name = NULL}, other;
+        const char *fault = NULL;
+        if (!options->user_passes || !take_user_pass(options->user_passes[i], &p))
+            fault =
+                "is NULL, or its struct_size differs from the one that hlo_user_pass_init() sets";
+        else if (!p.name || !*p.name || strchr(p.name, ','))
+            fault = "must have a name without commas";
+        else if (!p.run)
+            fault = "has no run function";
+        else if (strcmp(p.name, "all") == 0 || find_pass(p.name, strlen(p.name)))
+            fault = "has the name of a built-in pass";
+        else if (find_user_pass(&before, p.name, strlen(p.name), &other))
+            fault = "has the name of an earlier user pass";
+        if (!fault) continue;
+        return refuse(options, "user_passes[%zu] '%.80s' %s", i, p.name ? p.name : "", fault);
+    }
+    return HLO_OK;
 }
 
 static bool is_known(const hlo_pass_options *options, const char *name, size_t length) {
     hlo_user_pass own;
-    return find_pass(name, length) || hlo_user_pass_find(options, name, length, &own);
+    return find_pass(name, length) || find_user_pass(options, name, length, &own);
+}
+
+/* True if the list, or a sequence in it, names the pass. */
+static bool runs_pass(const char *list, const char *name) {
+    size_t length;
+    for (const char *at = *list ? list : NULL, *word; (word = hlo_next_word(&at, &length));) {
+        const pass *p = find_pass(word, length);
+        if (p && (strcmp(p->name, name) == 0 || (p->sequence && runs_pass(p->sequence, name))))
+            return true;
+    }
+    return false;
 }
 
 static hlo_status check_options(const hlo_pass_options *options) {
     size_t length;
-    char fault[256];
-    if (hlo_user_pass_fault(options, is_builtin, fault, sizeof fault))
-        return refuse(options, "%s", fault);
+    const hlo_status status = check_user_passes(options);
+    if (status != HLO_OK) return status;
     if (!options->passes) return refuse(options, "passes must not be NULL; \"\" runs none");
     const char *at = *options->passes ? options->passes : NULL;
     for (const char *word; (word = hlo_next_word(&at, &length));)
         if (!is_known(options, word, length)) return unknown_pass(options, length, word, "");
+    if (options->quantize && strcmp(options->quantize, "current") != 0 &&
+        strcmp(options->quantize, "current,attention") != 0)
+        return refuse(options,
+                      "invalid value '%s' for quantize, expected current or "
+                      "current,attention",
+                      options->quantize);
+    if (options->quantize && *options->passes && !runs_pass(options->passes, "quantize-wide"))
+        return refuse(options, "quantize requires the pass quantize-wide in passes");
     const char *after = options->print_after;
     if (after && strcmp(after, "all") != 0 && !is_known(options, after, strlen(after)))
         return unknown_pass(options, strlen(after), after, " in print_after");
@@ -458,7 +547,7 @@ static hlo_status load_rules(run *r) {
     return HLO_OK;
 }
 
-static hlo_status optimize(hlo_module *module, const hlo_pass_options *options,
+static hlo_status optimize(hlo_module *module, const hlo_pass_options *options, bool inserts,
                            hlo_report **out_report) {
     run r = {.context = {.module = module,
                          .target = hlo_target_find(options->target),
@@ -469,7 +558,7 @@ static hlo_status optimize(hlo_module *module, const hlo_pass_options *options,
                          .options = options,
                          .library = &hlo_rule_library_builtin,
                          .sink = options->sink},
-             .reports = out_report || options->min_gain > 0 || options->wide};
+             .reports = out_report || options->min_gain > 0 || options->wide || options->quantize};
     hlo_status status = load_rules(&r);
     const bool nothing = !*options->passes && !out_report && options->verify_none &&
                          options->emit == HLO_EMIT_CUBLAS;
@@ -478,7 +567,7 @@ static hlo_status optimize(hlo_module *module, const hlo_pass_options *options,
         return status;
     }
     jmp_buf *outer = hlo_arena_set_recover(module->arena, NULL);
-    status = run_caught(&r);
+    status = run_caught(&r, inserts);
     hlo_arena_set_recover(module->arena, outer);
     hlo_journal_close(module); /* running out of memory may have interrupted an application */
     hlo_arena_free(r.context.scratch);
@@ -498,7 +587,15 @@ hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *optio
     hlo_pass_options own;
     if (out_report) *out_report = NULL;
     const hlo_status status = hlo_pass_options_take(options, &own);
-    return status == HLO_OK ? optimize(module, &own, out_report) : status;
+    return status == HLO_OK ? optimize(module, &own, false, out_report) : status;
+}
+
+hlo_status hlo_module_quantize(hlo_module *module, const hlo_pass_options *options) {
+    HLO_IN_C_LOCALE;
+    hlo_pass_options own;
+    const hlo_status status = hlo_pass_options_take(options, &own);
+    if (status != HLO_OK || !own.quantize) return status;
+    return optimize(module, &own, true, NULL);
 }
 
 hlo_status hlo_passes_print(const hlo_pass_options *options, FILE *out) {
@@ -510,7 +607,7 @@ hlo_status hlo_passes_print(const hlo_pass_options *options, FILE *out) {
     for (size_t i = 0; i < own.user_pass_count; i++) {
         hlo_user_pass p;
         const char *name = own.user_passes[i]->name;
-        hlo_user_pass_find(&own, name, strlen(name), &p);
+        find_user_pass(&own, name, strlen(name), &p);
         hlo_print_plain(out, p.help ? "%-24s  %s\n" : "%s\n", name, p.help);
     }
     return HLO_OK;

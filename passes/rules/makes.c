@@ -9,7 +9,7 @@
 #include "passes/builders/move_chain.h"
 #include "passes/builders/operand_layout.h"
 #include "passes/builders/scaled_operand.h"
-#include "passes/rules/functions.h"
+#include "passes/rules/library.h"
 
 /* Converts an array that repeats one element, or has only one, to f32[]. Returns NULL if its
  * elements may differ. */

@@ -7,7 +7,7 @@
 #include "passes/analysis/dequantize.h"
 #include "passes/analysis/scale_range.h"
 #include "passes/builders/scaled_operand.h"
-#include "passes/rules/functions.h"
+#include "passes/rules/library.h"
 
 /* An operand's dimensions by kind. */
 typedef struct kinds {
@@ -127,17 +127,15 @@ static hlo_instr *mask(hlo_rule_env *env, const hlo_instr *ragged, const hlo_rag
     const hlo_type from = sizes->shape->type;
     const bool is_signed = hlo_types[from].class == HLO_CLASS_SIGNED;
     const int bits = hlo_types[from].bits - is_signed;
-    hlo_builder *build = env->build;
+    hlo_builder *b = env->build;
     if (bits > 31 || r->extent < INT64_C(1) << bits)
-        sizes = hlo_build_by_number(build, HLO_OP_MINIMUM, sizes, (double)r->extent);
+        sizes = hlo_build_by_number(b, HLO_OP_MINIMUM, sizes, (double)r->extent);
     const bool fits = r->extent <= INT32_MAX / (r->groups + 1);
-    sizes = hlo_build_convert(build, sizes, fits ? HLO_TYPE_S32 : HLO_TYPE_S64);
+    hlo_instr *ends = hlo_build_convert(b, sizes, fits ? HLO_TYPE_S32 : HLO_TYPE_S64);
     for (int64_t by = 1; by < r->groups; by *= 2)
-        sizes = hlo_build_binary(build, HLO_OP_ADD, sizes, shifted(build, sizes, by));
-    hlo_instr *ends = sizes;
+        ends = hlo_build_binary(b, HLO_OP_ADD, ends, shifted(b, ends, by));
     if (!ends) return NULL;
     const hlo_type type = ends->shape->type;
-    hlo_builder *b = env->build;
     hlo_instr *index = hlo_build_iota(b, array(env, type, at->rank, at->extents), at->dim);
     const int64_t bytes = index ? hlo_shape_bytes(index->shape) : -1;
     if (bytes < 0 || bytes > MASK_LIMIT) return NULL;

@@ -3,19 +3,18 @@
 #include <math.h>
 #include <string.h>
 
-#include "ir/async.h"
 #include "ir/eval/range.h"
 #include "ir/float/float.h"
+#include "ir/ir.h"
 #include "ir/module/known.h"
 #include "matmul/product.h"
 #include "passes/analysis/dequantize.h"
-#include "passes/analysis/fixed.h"
 #include "passes/builders/bias.h"
 #include "passes/builders/collective.h"
 #include "passes/builders/merge_dots.h"
 #include "passes/builders/move_chain.h"
 #include "passes/builders/operand_layout.h"
-#include "passes/rules/functions.h"
+#include "passes/rules/library.h"
 #include "passes/sharding/devices.h"
 
 bool hlo_shape_same_order(const hlo_shape *a, const hlo_shape *b) {
@@ -35,7 +34,8 @@ bool hlo_decode_call(const hlo_instr *call, hlo_matmul *out) {
     return hlo_matmul_is_call(call) && hlo_matmul_decode(call, out, &reason) == HLO_OK;
 }
 
-int64_t hlo_call_misaligned_sizes(const hlo_matmul *m) {
+/* Counts the sizes among m, n and k of a call that are not multiples of hlo_matmul_alignment(). */
+static int64_t misaligned_sizes(const hlo_matmul *m) {
     hlo_matmul_sizes size = hlo_matmul_extents(m);
     const int64_t each = hlo_matmul_alignment(m, false);
     return (size.m % each != 0) + (size.n % each != 0) +
@@ -57,7 +57,9 @@ static bool is_donated(const hlo_instr *parameter) {
     return false;
 }
 
-bool hlo_call_overwrites_addend(const hlo_matmul *m) {
+/* True if the call can overwrite its addend with the result: the addend has no other user, and its
+ * memory is donated. */
+static bool overwrites_addend(const hlo_matmul *m) {
     return m->c && !m->in_place && !m->c->pin && m->c->shape == m->d &&
            hlo_instr_user_count(m->c) == 1 && m->c->op != HLO_OP_CONSTANT &&
            (m->c->op != HLO_OP_PARAMETER || is_donated(m->c));
@@ -315,7 +317,7 @@ TEST(matmul) {
 
 TEST(aligned) {
     hlo_matmul m;
-    return hlo_decode_call(args->instr, &m) && !hlo_call_misaligned_sizes(&m);
+    return hlo_decode_call(args->instr, &m) && !misaligned_sizes(&m);
 }
 
 TEST(block_dot) {
@@ -409,7 +411,7 @@ TEST(divides_relu) {
 
 TEST(overwritable) {
     hlo_matmul m;
-    return hlo_decode_call(args->instr, &m) && hlo_call_overwrites_addend(&m);
+    return hlo_decode_call(args->instr, &m) && overwrites_addend(&m);
 }
 
 TEST(amax_of_part) {
@@ -438,8 +440,6 @@ TEST(several_batches) {
            (!m.c || hlo_shape_is_batch_major(m.c->shape, batch)) &&
            (!m.aux || hlo_shape_is_batch_major(m.aux, batch));
 }
-
-/* --------------------------------------------------------------------------- dequantized values */
 
 TEST(movable) {
     hlo_dequantized below;
@@ -471,17 +471,12 @@ TEST(dots_alike) {
 
 /* ------------------------------------------------------------------------------------- measures */
 
-static bool is_leaf(const hlo_rule_env *env, const hlo_instr *value) {
-    if (!value->operand_count || value->op == HLO_OP_CUSTOM_CALL) return true;
-    for (uint32_t i = 0; i < env->rule->slot_count; i++)
-        if (env->slots[i].leaf && env->slots[i].kind == HLO_BOUND_VALUE &&
-            env->slots[i].instr == value)
-            return true;
-    return false;
-}
-
 static int64_t size_of(const hlo_rule_env *env, const hlo_instr *value, unsigned depth) {
-    if (!depth || is_leaf(env, value)) return 1;
+    bool leaf = !depth || !value->operand_count || value->op == HLO_OP_CUSTOM_CALL;
+    for (uint32_t i = 0; i < env->rule->slot_count && !leaf; i++)
+        leaf = env->slots[i].leaf && env->slots[i].kind == HLO_BOUND_VALUE &&
+               env->slots[i].instr == value;
+    if (leaf) return 1;
     int64_t size = 2;
     if (value->op == HLO_OP_DOT) size = 16;
     if (hlo_op_is(value->op, HLO_REORDERS)) size = 4;
@@ -542,8 +537,8 @@ MEASURE(misplaced_operands) {
         value = hlo_instr_operand(value, 0);
     hlo_matmul m;
     if (!hlo_decode_call(value, &m)) return 0;
-    int64_t misplaced = 2 * hlo_call_misaligned_sizes(&m) + 2 * (m.a_batch->count > 1) +
-                        hlo_call_overwrites_addend(&m);
+    int64_t misplaced =
+        2 * misaligned_sizes(&m) + 2 * (m.a_batch->count > 1) + overwrites_addend(&m);
     for (int b = 0; b < 2; b++)
         misplaced +=
             hlo_redundant_transposes(env, &m, b) + hlo_operand_layout_is_missing(env, &m, b);

@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See library.h. The rule compiler links this table without the functions that it names. */
+/* The words that rules may use, and rules from a file or from memory. The rule compiler links this
+ * file without the functions that it names. */
 #include "passes/rules/library.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/intern.h"
+#include "ir/text/file.h"
 
 static const hlo_rule_function functions[] = {
 #define HLO_TEST(name, params) {#name, HLO_FUNCTION_TEST, params},
@@ -32,3 +39,41 @@ const hlo_rule_vocabulary hlo_rule_words = {
     .reasons = reasons,
     .fields = fields,
 };
+
+hlo_status hlo_rules_read(const char *text, size_t size, const char *name, unsigned max_errors,
+                          const hlo_diag_sink *sink, hlo_module **out_owner,
+                          const hlo_rules **out_rules) {
+    jmp_buf recover;
+    hlo_module *volatile owner = NULL;
+    *out_owner = NULL;
+    *out_rules = NULL;
+    if (setjmp(recover)) {
+        hlo_module_free(owner);
+        return HLO_OUT_OF_MEMORY;
+    }
+    owner = hlo_module_new(&recover);
+    if (!owner) return HLO_OUT_OF_MEMORY;
+    char *copy = hlo_arena_alloc(owner->arena, size + 1);
+    memcpy(copy, text, size);
+    copy[size] = 0;
+    owner->source = copy;
+    owner->source_size = size;
+    owner->file = hlo_intern_string(owner, name);
+    hlo_status status = hlo_rules_parse(owner, &hlo_rule_words, max_errors, sink, out_rules);
+    if (status == HLO_OK)
+        *out_owner = owner;
+    else
+        hlo_module_free(owner);
+    return status;
+}
+
+hlo_status hlo_rules_load(const char *path, unsigned max_errors, const hlo_diag_sink *sink,
+                          hlo_module **out_owner, const hlo_rules **out_rules) {
+    hlo_content text;
+    hlo_status status = hlo_file_read(path, sink, &text);
+    if (status == HLO_OK)
+        status =
+            hlo_rules_read(text.bytes, text.size, path, max_errors, sink, out_owner, out_rules);
+    free(text.bytes);
+    return status;
+}

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The devices that run a module, and the values that are replicated among them.
- *
- *   devices.c      numbers of devices, and the groups of a collective
- *   replication.c  replicated values
- *   manual.c       manual regions of a module that is not partitioned yet */
+/* The devices that run a module, and the values that are replicated among them. */
 #ifndef HLO_PASSES_SHARDING_DEVICES_H
 #define HLO_PASSES_SHARDING_DEVICES_H
 
@@ -19,14 +15,14 @@ int64_t hlo_devices_partitions(const hlo_module *module);
  * that its start wraps. */
 const hlo_instr *hlo_devices_sender(const hlo_instr *instr);
 
-/* Finds the groups of devices that a collective, or the start of one, connects, in `arena`. Returns
- * NULL if they are unknown. */
-const hlo_device_groups *hlo_devices_among(hlo_arena *arena, const hlo_instr *collective);
-
 /* True if `value` is proved to be replicated within each group of `collective`, in every execution.
- * Unknown values may differ (see replication.c). */
+ * Unknown values may differ (see devices.c). */
 bool hlo_devices_replicated(hlo_pass_context *context, const hlo_instr *value,
                             const hlo_instr *collective);
+
+/* Finds, by instruction id, the values that are known to be outside all manual regions; NULL: the
+ * module has no region. */
+const bool *hlo_devices_outside(const hlo_module *module, hlo_arena *arena);
 
 /* Returns an unused channel id. */
 int64_t hlo_devices_free_channel(const hlo_module *module);

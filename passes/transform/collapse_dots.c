@@ -13,6 +13,7 @@
  * testdata/passes/collapse-dots/ */
 #include "ir/module/build.h"
 #include "passes/analysis/module_facts.h"
+#include "passes/analysis/value.h"
 #include "passes/passes.h"
 #include "passes/verdict/remark.h"
 
@@ -35,19 +36,18 @@ static group listed(hlo_arena *arena, const hlo_ints *dims) {
     return (group){dims->count, hlo_arena_copy(arena, dims->v, dims->count * sizeof *dims->v)};
 }
 
-static side read_side(hlo_arena *arena, hlo_instr *operand, const hlo_ints *batch,
-                      const hlo_ints *contracting) {
-    side s = {.operand = operand};
-    uint32_t rank = operand->shape->rank;
+static side read_side(hlo_arena *arena, const hlo_instr *dot, bool right) {
+    side s = {.operand = hlo_instr_operand(dot, right)};
+    const hlo_ints *batch = hlo_dot_batch(dot, right),
+                   *contracting = hlo_dot_contracting(dot, right);
+    uint32_t rank = s.operand->shape->rank;
     s.groups[BATCH] = listed(arena, batch);
     s.groups[CONTRACTING] = listed(arena, contracting);
-    bool *taken = hlo_arena_zero(arena, rank);
-    for (uint32_t i = 0; i < batch->count; i++) taken[batch->v[i]] = true;
-    for (uint32_t i = 0; i < contracting->count; i++) taken[contracting->v[i]] = true;
     group *rest = &s.groups[FREE];
     rest->dims = hlo_arena_array(arena, 2 * rank, sizeof *rest->dims);
     for (uint32_t i = 0; i < rank; i++)
-        if (!taken[i]) rest->dims[rest->count++] = i;
+        if (!hlo_ints_contain(batch, i) && !hlo_ints_contain(contracting, i))
+            rest->dims[rest->count++] = i;
     return s;
 }
 
@@ -185,25 +185,11 @@ static void collapse(hlo_pass_context *context, hlo_instr *dot, hlo_instr *resul
     context->changes++;
 }
 
-/* Reach of fp8 values, computed when a dot may have to change. */
-typedef struct reach {
-    const unsigned char *fp8; /* by id, for instructions that existed at that time; NULL: not
-                               * computed */
-    uint32_t count;
-} reach;
-
-static bool comes_from_fp8(hlo_pass_context *context, reach *r, const hlo_instr *instr) {
-    if (!r->fp8) {
-        r->count = context->module->next_id;
-        r->fp8 = hlo_facts_fp8_reach(context->module, context->scratch);
-    }
-    return instr->id < r->count ? r->fp8[instr->id] & HLO_FROM_FP8
-                                : hlo_type_is_fp8(instr->shape->type);
-}
-
-/* True for a matrix or a batch of matrices without additional dimensions. */
-static bool is_plain(const hlo_instr *operand, const hlo_ints *batch, const hlo_ints *contracting) {
-    return batch->count <= 1 && contracting->count == 1 && operand->shape->rank == batch->count + 2;
+/* True if the operand is a matrix or a batch of matrices without additional dimensions. */
+static bool is_plain(const hlo_instr *dot, bool right) {
+    const uint32_t batches = hlo_dot_batch(dot, right)->count;
+    return batches <= 1 && hlo_dot_contracting(dot, right)->count == 1 &&
+           hlo_instr_operand(dot, right)->shape->rank == batches + 2;
 }
 
 /* True if all sizes are static: merging dynamic dimensions would lose their bounds. */
@@ -213,7 +199,7 @@ static bool is_static(const hlo_instr *instr) {
 
 hlo_status hlo_pass_collapse(hlo_pass_context *context) {
     if (!context->module->op_counts[HLO_OP_DOT]) return HLO_OK;
-    reach r = {0};
+    hlo_fp8_reach reach = {0}; /* found when a dot may have to change */
     const bool *fused = hlo_facts_fused(context->module, context->scratch);
     for (hlo_computation *comp = context->module->first; comp; comp = comp->next)
         for (hlo_instr *instr = hlo_facts_has(fused, comp->id) ? NULL : comp->first, *next; instr;
@@ -224,21 +210,15 @@ hlo_status hlo_pass_collapse(hlo_pass_context *context) {
                 next = next->next;
             if (instr->op != HLO_OP_DOT || instr->operand_count != 2 || instr->pin) continue;
             hlo_instr *left = hlo_instr_operand(instr, 0), *right = hlo_instr_operand(instr, 1);
-            const hlo_ints *left_batch = hlo_instr_ints(instr, HLO_ATTR_LHS_BATCH_DIMS);
-            const hlo_ints *right_batch = hlo_instr_ints(instr, HLO_ATTR_RHS_BATCH_DIMS);
-            const hlo_ints *left_contracting = hlo_instr_ints(instr, HLO_ATTR_LHS_CONTRACTING_DIMS);
-            const hlo_ints *right_contracting =
-                hlo_instr_ints(instr, HLO_ATTR_RHS_CONTRACTING_DIMS);
-            if (is_plain(left, left_batch, left_contracting) &&
-                is_plain(right, right_batch, right_contracting) &&
+            if (is_plain(instr, false) && is_plain(instr, true) &&
                 (instr->use_count != 1 || instr->uses->user->op != HLO_OP_TRANSPOSE))
                 continue;
-            if (!comes_from_fp8(context, &r, left) || !comes_from_fp8(context, &r, right)) continue;
+            if (!reach.of) reach = hlo_facts_fp8_reach(context->module, context->scratch);
+            if (!hlo_facts_from_fp8(&reach, left) || !hlo_facts_from_fp8(&reach, right)) continue;
             if (!is_static(left) || !is_static(right) || !is_static(instr)) continue;
             hlo_arena *arena = context->scratch;
             hlo_arena_mark mark = hlo_arena_here(arena);
-            side m = read_side(arena, left, left_batch, left_contracting);
-            side n = read_side(arena, right, right_batch, right_contracting);
+            side m = read_side(arena, instr, false), n = read_side(arena, instr, true);
             hlo_instr *transpose = turned(instr, &m, &n);
             if (transpose)
                 collapse(context, instr, transpose, &n, &m);

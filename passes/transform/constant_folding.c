@@ -57,7 +57,6 @@ hlo_status hlo_pass_fold(hlo_pass_context *context) {
             if (instr->pin || hlo_facts_has(effects.random, instr->id) ||
                 hlo_instr_user_count(instr) == 0 || !can_fold(instr))
                 continue;
-            /* Evaluates `instr`; NULL if the evaluator does not support it. */
             hlo_arena *scratch = context->scratch;
             hlo_arena_mark mark = hlo_arena_here(scratch);
             hlo_view *operands = hlo_arena_array(scratch, instr->operand_count, sizeof *operands);
@@ -70,9 +69,8 @@ hlo_status hlo_pass_fold(hlo_pass_context *context) {
             const char *why;
             hlo_status status = hlo_eval(NULL, instr, operands, &result, scratch, &why);
             hlo_arena_release(scratch, mark);
-            const hlo_literal *literal = status == HLO_OK ? made : NULL;
-            if (!literal) continue;
-            hlo_instr *constant = hlo_constant_new(comp, instr, literal);
+            if (status != HLO_OK) continue;
+            hlo_instr *constant = hlo_constant_new(comp, instr, made);
             hlo_instr_inherit(constant, instr);
             constant->offset = instr->offset;
             hlo_instr_replace_uses(instr, constant);

@@ -192,13 +192,6 @@ static void replace(hlo_pass_context *context, convolution *c) {
     context->changes++;
 }
 
-/* True if `value` comes from fp8; `reach` covers the `count` instructions that existed before the
- * pass. */
-static bool comes_from_fp8(const unsigned char *reach, uint32_t count, const hlo_instr *value) {
-    return value->id < count ? reach[value->id] & HLO_FROM_FP8
-                             : hlo_type_is_fp8(value->shape->type);
-}
-
 static bool is_static(const hlo_instr *instr) {
     return !instr->shape->dynamic && hlo_shape_count(instr->shape) > 0;
 }
@@ -207,8 +200,7 @@ hlo_status hlo_pass_convolution(hlo_pass_context *context) {
     hlo_module *module = context->module;
     if (!module->op_counts[HLO_OP_CONVOLUTION]) return HLO_OK;
     const bool *fused = hlo_facts_fused(module, context->scratch);
-    const unsigned char *fp8 = hlo_facts_fp8_reach(module, context->scratch);
-    const uint32_t count = module->next_id;
+    const hlo_fp8_reach reach = hlo_facts_fp8_reach(module, context->scratch);
     for (hlo_computation *comp = module->first; comp; comp = comp->next)
         for (hlo_instr *instr = hlo_facts_has(fused, comp->id) ? NULL : comp->first, *next; instr;
              instr = next) {
@@ -217,7 +209,7 @@ hlo_status hlo_pass_convolution(hlo_pass_context *context) {
             if (instr->op != HLO_OP_CONVOLUTION || instr->pin) continue;
             const hlo_instr *input = hlo_instr_operand(instr, 0),
                             *kernel = hlo_instr_operand(instr, 1);
-            if (comes_from_fp8(fp8, count, input) && comes_from_fp8(fp8, count, kernel) &&
+            if (hlo_facts_from_fp8(&reach, input) && hlo_facts_from_fp8(&reach, kernel) &&
                 is_static(input) && is_static(kernel) && is_static(instr) && read_matmul(instr, &c))
                 replace(context, &c);
         }

@@ -9,6 +9,7 @@
 #include <xxhash.h>
 
 #include "passes/analysis/module_facts.h"
+#include "passes/analysis/value.h"
 #include "passes/passes.h"
 #include "passes/verdict/remark.h"
 
@@ -19,14 +20,6 @@ static bool same_value(const hlo_instr *a, const hlo_instr *b) {
         if (hlo_instr_operand(a, i) != hlo_instr_operand(b, i)) return false;
     if (a->op == HLO_OP_CONSTANT && !hlo_literal_equal(a->u.literal, b->u.literal)) return false;
     return hlo_attrs_equal(a->attrs, a->attr_count, b->attrs, b->attr_count);
-}
-
-static uint64_t hash_literal(const hlo_literal *literal, uint64_t hash) {
-    if (literal->data)
-        return XXH3_64bits_withSeed(literal->data, (size_t)hlo_shape_bytes(literal->shape), hash);
-    for (uint32_t i = 0; i < literal->shape->rank && !literal->elided; i++)
-        hash = hash_literal(literal->elements[i], hash);
-    return hash;
 }
 
 /* Open addressing, at most half full. The hash is next to the instruction, so that neither probing
@@ -60,7 +53,7 @@ static hlo_instr *find_or_add(table *seen, hlo_instr *instr) {
         const hlo_instr *operand = hlo_instr_operand(instr, i);
         hash = XXH3_64bits_withSeed(&operand, sizeof operand, hash);
     }
-    if (instr->op == HLO_OP_CONSTANT) hash = hash_literal(instr->u.literal, hash);
+    if (instr->op == HLO_OP_CONSTANT) hash = hlo_literal_hash(instr->u.literal, hash);
     for (uint32_t i = 0; i < instr->attr_count; i++) {
         size_t size;
         const void *value = hlo_attr_value(&instr->attrs[i], &size);

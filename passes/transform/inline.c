@@ -51,10 +51,6 @@ static hlo_computation *callee_of(const inliner *in, const hlo_instr *instr) {
     return callee;
 }
 
-static void note_called(void *user, hlo_computation *called) {
-    ((inliner *)user)->stays[called->id] = true;
-}
-
 /* Combines the callee's metadata with the caller's. */
 static const hlo_attrs *nest_metadata(hlo_module *module, const hlo_attrs *caller,
                                       const hlo_attrs *callee) {
@@ -186,7 +182,7 @@ hlo_status hlo_pass_inline(hlo_pass_context *context) {
             for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
                 const hlo_computation *callee = callee_of(&in, instr);
                 if (!callee)
-                    hlo_instr_visit_called(instr, note_called, &in);
+                    hlo_instr_visit_called(instr, hlo_mark_called, in.stays);
                 else if (size <= BUDGET)
                     size += in.sizes[callee->id];
             }

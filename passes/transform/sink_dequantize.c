@@ -16,6 +16,7 @@
 #include "passes/analysis/fp8_provenance.h"
 #include "passes/analysis/pin.h"
 #include "passes/analysis/scale_range.h"
+#include "passes/analysis/value.h"
 #include "passes/builders/granularity.h"
 #include "passes/builders/move_chain.h"
 #include "passes/passes.h"
@@ -44,12 +45,18 @@ typedef struct candidate {
     int64_t scale_index;  /* index of the scale in the tuple, or -1 */
 } candidate;
 
-/* A tuple that is the parameter of a loop or a branch. */
-typedef struct region {
+typedef struct sinker {
     hlo_pass_context *context;
     const hlo_fp8_provenance *provenance; /* for instructions with ids below `known` */
-    hlo_instr *const *callers;            /* by computation: its only caller, or NULL */
     uint32_t known;
+    hlo_instr **callers; /* by computation id: the only caller, or NULL */
+    bool *called;        /* by computation id */
+    hlo_instr *caller;   /* the instruction being visited */
+} sinker;
+
+/* A tuple that is the parameter of a loop or a branch. */
+typedef struct region {
+    const sinker *s;
     hlo_instr *user;  /* the loop, or the conditional */
     uint32_t operand; /* index of the tuple among the operands of `user` */
     hlo_instr *tuple;
@@ -74,11 +81,6 @@ static hlo_instr *next_of(const region *e, uint32_t index) {
 static bool is_next(const region *e, const hlo_use *use, uint32_t index) {
     const hlo_instr *root = e->called[0]->root;
     return e->user->op == HLO_OP_WHILE && use->user == root && use == root->operands + index;
-}
-
-/* Returns a builder before `at`, with its offset in the source. */
-static hlo_builder before(hlo_instr *at) {
-    return (hlo_builder){.at = at};
 }
 
 static void retype(const candidate *what, hlo_instr *value) {
@@ -165,7 +167,7 @@ static bool read_element(const region *e, uint32_t index, candidate *out) {
     for (uint32_t i = 1; i < all->rank; i++)
         if (one->dims[i] != all->dims[i]) return false;
     if (!read_moved(slice, &out->from)) return false;
-    if (out->from.scale) out->dims = hlo_ints_new(e->context->module, 1, (int64_t[]){0});
+    if (out->from.scale) out->dims = hlo_ints_new(e->s->context->module, 1, (int64_t[]){0});
     return true;
 }
 
@@ -177,8 +179,8 @@ static hlo_instr *first_value(const region *e, const candidate *what, hlo_instr 
         return what->dims ? what->from.fp8 : carry(what, wide, e->user);
     }
     /* An array of zeros, and a scale of 1 for each slice. */
-    hlo_module *module = e->context->module;
-    hlo_builder b = before(e->user);
+    hlo_module *module = e->s->context->module;
+    hlo_builder b = {.at = e->user};
     hlo_instr *all =
         hlo_build_filled(&b, hlo_shape_retype(module, wide->shape, what->from.from), 0);
     if (!what->from.scale) return all;
@@ -193,7 +195,7 @@ static hlo_instr *next_value(const region *e, uint32_t index) {
     const candidate *what = &e->elements[index];
     hlo_instr *root = e->called[0]->root, *state = e->called[0]->parameters[0];
     if (what->mode == INVARIANT || what->mode == PERMUTED) { /* both iterations share the scale */
-        hlo_builder b = before(root);
+        hlo_builder b = {.at = root};
         return what->scale_index < 0 ? NULL : hlo_build_element(&b, state, what->scale_index);
     }
     hlo_instr *next = next_of(e, index);
@@ -202,7 +204,7 @@ static hlo_instr *next_value(const region *e, uint32_t index) {
         return what->next.scale;
     }
     /* Stack the fp8 slice in one array and its scale in another. */
-    hlo_builder b = before(next);
+    hlo_builder b = {.at = next};
     hlo_instr_set_operand(next, 1, carry(what, hlo_instr_operand(next, 1), next));
     if (!what->from.scale) return NULL;
     hlo_instr *all = hlo_build_element(&b, state, what->scale_index);
@@ -232,7 +234,8 @@ typedef struct walk {
 
 static bool comes_from_fp8(const walk *w, hlo_instr *value) {
     hlo_dequantized made;
-    if (value->id < w->e->known && hlo_fp8_provenance_has(w->e->provenance, value)) return true;
+    if (value->id < w->e->s->known && hlo_fp8_provenance_has(w->e->s->provenance, value))
+        return true;
     for (unsigned depth = 0; depth < DEPTH_LIMIT && hlo_chain_link(value); depth++)
         value = hlo_instr_operand(value, 0);
     return hlo_dequantized_read(value, &made);
@@ -250,11 +253,11 @@ static bool stays_wide(const region *e, const hlo_instr *value) {
 static bool agrees(const walk *w, const hlo_instr *collective) {
     const candidate *what = w->what;
     if (!what->from.scale) return true;
-    if (!hlo_devices_replicated(w->e->context, what->from.scale, collective)) return false;
+    if (!hlo_devices_replicated(w->e->s->context, what->from.scale, collective)) return false;
     if (what->mode == INVARIANT || what->mode == PERMUTED) return true;
     const hlo_instr *varies_with =
         what->mode == STACKED ? hlo_instr_operand(next_of(w->e, w->index), 2) : what->next.scale;
-    return hlo_devices_replicated(w->e->context, varies_with, collective);
+    return hlo_devices_replicated(w->e->s->context, varies_with, collective);
 }
 
 /* Finds the granularity of a collective's operand. Returns false if the scale may differ among the
@@ -306,7 +309,8 @@ static bool are_element_uses_legal(walk *w, const hlo_instr *tuple, int64_t inde
 
 static bool is_callee_legal(walk *w, const hlo_computation *comp, int64_t index, const path *last) {
     return comp && comp->parameter_count == 1 && !comp->parameters[0]->pin &&
-           w->e->callers[comp->id] && are_element_uses_legal(w, comp->parameters[0], index, last);
+           w->e->s->callers[comp->id] &&
+           are_element_uses_legal(w, comp->parameters[0], index, last);
 }
 
 /* Checks the loops and branches whose parameter is a tuple with the value at `index`. */
@@ -328,13 +332,7 @@ static bool are_tuple_uses_legal(walk *w, const hlo_instr *tuple, int64_t index,
             continue;
         }
         const uint32_t operand = (uint32_t)(use - user->operands);
-        const hlo_attr *list = hlo_instr_attr(user, HLO_ATTR_BRANCH_COMPUTATIONS);
-        if (!operand || (list && operand > list->u.comps->count)) return false;
-        const hlo_computation *branch =
-            list ? list->u.comps->v[operand - 1]
-                 : hlo_instr_comp(user, operand == 1 ? HLO_ATTR_TRUE_COMPUTATION
-                                                     : HLO_ATTR_FALSE_COMPUTATION);
-        if (!is_callee_legal(w, branch, index, last)) return false;
+        if (!is_callee_legal(w, hlo_branch_of(user, operand), index, last)) return false;
     }
     return true;
 }
@@ -345,19 +343,18 @@ static bool is_legal_use(walk *w, const hlo_use *use, const path *last) {
     if (user == user->parent->root && user->op == HLO_OP_TUPLE) {
         if (is_next(w->e, use, w->index)) return true;
         /* The body of an inner loop returns the element unchanged. */
-        const hlo_instr *caller = w->e->callers[user->parent->id];
+        const hlo_instr *caller = w->e->s->callers[user->parent->id];
         return caller && caller != w->e->user && caller->op == HLO_OP_WHILE &&
                index_of(value, user->parent->parameters[0]) == use - user->operands;
     }
     if (user->op == HLO_OP_TUPLE) return are_tuple_uses_legal(w, user, use - user->operands, last);
     if (user->op == HLO_OP_DOT) {
-        const hlo_instr *dot = use->user;
-        if (dot->operand_count != 2) return false;
-        uint32_t number = (uint32_t)(use - dot->operands);
-        hlo_instr *other = hlo_instr_operand(dot, !number);
+        if (user->operand_count != 2) return false;
+        uint32_t number = (uint32_t)(use - user->operands);
+        hlo_instr *other = hlo_instr_operand(user, !number);
         w->matmul = true;
         return comes_from_fp8(w, other) && !stays_wide(w->e, other) &&
-               scale_passes(w, dot, number, last);
+               scale_passes(w, user, number, last);
     }
     bool moves =
         hlo_chain_link(user) && use == user->operands && hlo_link_moves(user, &w->what->from);
@@ -390,9 +387,9 @@ static bool choose(region *e) {
         what->carries_scale = scale && (what->mode == STACKED || what->mode == RECOMPUTED ||
                                         scale->op != HLO_OP_CONSTANT);
         if (what->carries_scale)
-            what->sinks =
-                hlo_scale_is_moderate(e->context->scratch, scale) &&
-                (!what->next.scale || hlo_scale_is_moderate(e->context->scratch, what->next.scale));
+            what->sinks = hlo_scale_is_moderate(e->s->context->scratch, scale) &&
+                          (!what->next.scale ||
+                           hlo_scale_is_moderate(e->s->context->scratch, what->next.scale));
         if (scale && !what->carries_scale) /* each use has its own constant */
             what->sinks = !what->dims && hlo_known_number(scale, &number);
         any |= e->elements[i].sinks;
@@ -420,7 +417,7 @@ static bool choose(region *e) {
 /* Makes the scale available in a computation. Returns NULL if there is no scale. */
 static hlo_instr *scale_in(const candidate *what, hlo_instr *at, hlo_instr *tuple) {
     hlo_instr *scale = what->from.scale;
-    hlo_builder b = before(at);
+    hlo_builder b = {.at = at};
     double number;
     if (!scale) return NULL;
     if (what->scale_index >= 0) return hlo_build_element(&b, tuple, what->scale_index);
@@ -461,7 +458,7 @@ static void become_fp8(const region *e, uint32_t index, hlo_instr *value, hlo_in
                        hlo_instr *scale, const hlo_ints *dims) {
     const candidate *what = &e->elements[index];
     hlo_instr *wide = NULL, *at = scale ? scale->next : value->next;
-    uint32_t first_made = e->context->module->next_id;
+    uint32_t first_made = e->s->context->module->next_id;
     retype(what, value);
     for (hlo_use *use = value->uses, *next; use; use = next) {
         next = use->next;
@@ -476,7 +473,7 @@ static void become_fp8(const region *e, uint32_t index, hlo_instr *value, hlo_in
         }
         if (!wide) {
             hlo_instr *whole = scale ? scale : scale_in(what, at, tuple);
-            hlo_builder b = before(at);
+            hlo_builder b = {.at = at};
             wide = hlo_build_convert(&b, value, what->from.to);
             if (whole) {
                 whole =
@@ -501,8 +498,8 @@ static void become_sliced(const region *e, uint32_t index, hlo_instr *slice, hlo
         operands[1 + i] = hlo_instr_operand(slice, 1 + (uint32_t)what->dims->v[i]);
         sizes[i] = i ? scale->shape->dims[i] : 1;
     }
-    const hlo_shape *one = hlo_shape_array(e->context->module, scale->shape->type, rank, sizes);
-    hlo_builder b = before(after);
+    const hlo_shape *one = hlo_shape_array(e->s->context->module, scale->shape->type, rank, sizes);
+    hlo_builder b = {.at = after};
     scale = hlo_build_ints(&b, HLO_OP_DYNAMIC_SLICE, one, 1 + rank, operands,
                            HLO_ATTR_DYNAMIC_SLICE_SIZES, rank, sizes);
     /* A reshape that removes the size-1 dimension 0 also removes it from the scale. */
@@ -514,9 +511,10 @@ static void become_sliced(const region *e, uint32_t index, hlo_instr *slice, hlo
         return;
     }
     retype(what, slice);
-    b = before(squeeze->next);
+    b.at = squeeze->next;
     scale = hlo_build_reshape(&b, scale, rank - 1, sizes + 1);
-    hlo_ints *dims = hlo_arena_alloc(e->context->scratch, sizeof *dims + rank * sizeof dims->v[0]);
+    hlo_ints *dims =
+        hlo_arena_alloc(e->s->context->scratch, sizeof *dims + rank * sizeof dims->v[0]);
     dims->count = rank - 1;
     for (uint32_t i = 1; i < rank; i++) dims->v[i - 1] = what->dims->v[i] - 1;
     become_fp8(e, index, squeeze, tuple, scale, dims);
@@ -524,8 +522,8 @@ static void become_sliced(const region *e, uint32_t index, hlo_instr *slice, hlo
 
 /* Builds the tuple with fp8 values and their scales, and sinks the dequantization. */
 static void sink(region *e) {
-    e->count_before = e->context->module->next_id;
-    hlo_instr **operands = hlo_arena_array(e->context->scratch, 2 * e->count, sizeof *operands);
+    e->count_before = e->s->context->module->next_id;
+    hlo_instr **operands = hlo_arena_array(e->s->context->scratch, 2 * e->count, sizeof *operands);
     uint32_t count = e->count;
     for (uint32_t i = 0; i < e->count; i++) {
         candidate *what = &e->elements[i];
@@ -536,7 +534,7 @@ static void sink(region *e) {
         what->scale_index = count;
         operands[count++] = scale;
     }
-    hlo_builder b = before(e->user);
+    hlo_builder b = {.at = e->user};
     hlo_instr *tuple = hlo_build_tuple(&b, count, operands);
     for (uint32_t i = 0; i < e->called_count; i++) {
         hlo_instr *parameter = e->called[i]->parameters[0];
@@ -569,20 +567,11 @@ static void sink(region *e) {
     }
     hlo_instr_set_operand(e->user, e->operand, tuple);
     if (!hlo_instr_user_count(e->tuple)) hlo_instr_remove(e->tuple);
-    e->context->agreement = NULL; /* it describes the tuples before the rewrite */
-    e->context->changes++;
+    e->s->context->agreement = NULL; /* it describes the tuples before the rewrite */
+    e->s->context->changes++;
 }
 
 /* ------------------------------------------------------------------------------------- the pass */
-
-typedef struct sinker {
-    hlo_pass_context *context;
-    const hlo_fp8_provenance *provenance;
-    uint32_t known;      /* instructions of the input have lower ids */
-    hlo_instr **callers; /* by computation id: the only caller, or NULL */
-    bool *called;        /* by computation id */
-    hlo_instr *caller;   /* the instruction being visited */
-} sinker;
 
 static void note_called(void *user, hlo_computation *called) {
     sinker *s = user;
@@ -613,37 +602,20 @@ static bool add_called(const sinker *s, region *e, hlo_computation *comp) {
 }
 
 static void sink_region(region *e) {
-    hlo_arena_mark mark = hlo_arena_here(e->context->scratch);
+    hlo_arena_mark mark = hlo_arena_here(e->s->context->scratch);
     if (e->tuple->op == HLO_OP_TUPLE && e->count && !hlo_pin_holds(e->tuple) &&
         !hlo_pin_holds(e->user) && !hlo_pin_has_element_attrs(e->tuple) &&
         !hlo_pin_has_element_attrs(e->user)) {
-        e->elements = hlo_arena_array(e->context->scratch, e->count, sizeof *e->elements);
+        e->elements = hlo_arena_array(e->s->context->scratch, e->count, sizeof *e->elements);
         if (choose(e)) sink(e);
     }
-    hlo_arena_release(e->context->scratch, mark);
+    hlo_arena_release(e->s->context->scratch, mark);
 }
 
 static region region_of(const sinker *s, hlo_instr *user, uint32_t operand) {
     hlo_instr *tuple = hlo_instr_operand(user, operand);
-    return (region){.context = s->context,
-                    .provenance = s->provenance,
-                    .callers = s->callers,
-                    .known = s->known,
-                    .user = user,
-                    .operand = operand,
-                    .tuple = tuple,
+    return (region){s, .user = user, .operand = operand, .tuple = tuple,
                     .count = tuple->operand_count};
-}
-
-static void visit_loop(const sinker *s, hlo_instr *loop) {
-    region e = region_of(s, loop, 0);
-    hlo_computation *body = hlo_instr_comp(loop, HLO_ATTR_BODY);
-    if (!add_called(s, &e, body) || !add_called(s, &e, hlo_instr_comp(loop, HLO_ATTR_CONDITION)))
-        return;
-    if (body->root->op == HLO_OP_TUPLE && hlo_instr_user_count(body->root) == 1 &&
-        !hlo_pin_has_element_attrs(body->root) && !hlo_pin_holds(body->root) &&
-        only_elements_used(loop, e.count) && body->root->operand_count == e.count)
-        sink_region(&e);
 }
 
 hlo_status hlo_pass_sink(hlo_pass_context *context) {
@@ -662,17 +634,19 @@ hlo_status hlo_pass_sink(hlo_pass_context *context) {
     /* Callers before callees. */
     for (hlo_computation *comp = module->last; comp; comp = comp->prev)
         for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
-            if (instr->op == HLO_OP_WHILE) visit_loop(&s, instr);
-            if (instr->op == HLO_OP_CONDITIONAL) {
-                const hlo_attr *list = hlo_instr_attr(instr, HLO_ATTR_BRANCH_COMPUTATIONS);
-                for (uint32_t i = 1; i < instr->operand_count; i++) {
-                    region e = region_of(&s, instr, i);
-                    hlo_computation *branch =
-                        list ? (i <= list->u.comps->count ? list->u.comps->v[i - 1] : NULL)
-                             : hlo_instr_comp(instr, i == 1 ? HLO_ATTR_TRUE_COMPUTATION
-                                                            : HLO_ATTR_FALSE_COMPUTATION);
-                    if (add_called(&s, &e, branch)) sink_region(&e);
-                }
+            if (instr->op == HLO_OP_WHILE) {
+                region e = region_of(&s, instr, 0);
+                const hlo_instr *root = hlo_instr_comp(instr, HLO_ATTR_BODY)->root;
+                if (add_called(&s, &e, hlo_instr_comp(instr, HLO_ATTR_BODY)) &&
+                    add_called(&s, &e, hlo_instr_comp(instr, HLO_ATTR_CONDITION)) &&
+                    root->op == HLO_OP_TUPLE && hlo_instr_user_count(root) == 1 &&
+                    !hlo_pin_has_element_attrs(root) && !hlo_pin_holds(root) &&
+                    only_elements_used(instr, e.count) && root->operand_count == e.count)
+                    sink_region(&e);
+            }
+            for (uint32_t i = 1; instr->op == HLO_OP_CONDITIONAL && i < instr->operand_count; i++) {
+                region e = region_of(&s, instr, i);
+                if (add_called(&s, &e, hlo_branch_of(instr, i))) sink_region(&e);
             }
         }
     return HLO_OK;

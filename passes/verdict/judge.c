@@ -3,8 +3,10 @@
  * operands. */
 #include "passes/verdict/judge.h"
 
+#include <math.h>
 #include <string.h>
 
+#include "ir/eval/range.h"
 #include "ir/module/known.h"
 #include "matmul/block_scaled.h"
 #include "matmul/product.h"
@@ -13,7 +15,250 @@
 #include "passes/analysis/module_facts.h"
 #include "passes/analysis/pin.h"
 #include "passes/analysis/value.h"
-#include "passes/verdict/fp8_operation.h"
+
+/* ---------------------------------------------------- operations that FP8 does not pass through */
+
+enum { STEP_LIMIT = 256, CALL_LIMIT = 16 };
+
+/* Sources of a value by data, that is, by arrays with more than one element. */
+enum {
+    ON_FP8 = 1,
+    ON_OTHERS = 2, /* the result of a matmul, or unknown instructions */
+    ON_MORE = ON_FP8 | ON_OTHERS,
+    ON_PARAMETERS = 4 /* parameters of its computation, which is called */
+};
+
+typedef struct operations {
+    const hlo_fp8_provenance *provenance;
+    unsigned char *depends; /* by instruction id */
+    bool *called;           /* by computation id: it is called by a call, not a loop or a branch */
+} operations;
+
+static bool is_single(const hlo_shape *shape) {
+    return hlo_shape_is_array(shape) && hlo_shape_count(shape) == 1;
+}
+
+static unsigned char of_operands(const operations *f, const hlo_instr *instr) {
+    /* The operands whose elements reach the result; the last bit stands for all from the 32nd on.
+     */
+    const hlo_op op = instr->op;
+    const uint32_t data = op == HLO_OP_SELECT                                 ? 6
+                          : op == HLO_OP_GATHER || op == HLO_OP_DYNAMIC_SLICE ? 1
+                          : op == HLO_OP_DYNAMIC_UPDATE_SLICE                 ? 3
+                                                                              : UINT32_MAX;
+    unsigned char depends = 0;
+    for (uint32_t i = 0; i < instr->operand_count; i++) {
+        const hlo_instr *operand = hlo_instr_operand(instr, i);
+        if (data >> (i < 31 ? i : 31) & 1 &&
+            (!is_single(operand->shape) || is_single(instr->shape)))
+            depends |= f->depends[operand->id];
+    }
+    return depends;
+}
+
+/* True for an instruction whose result other computations compute, or that no operand reaches. */
+static bool is_unknown(const operations *f, const hlo_instr *instr) {
+    switch (instr->op) {
+    case HLO_OP_WHILE:
+    case HLO_OP_CONDITIONAL:
+    case HLO_OP_FUSION:
+    case HLO_OP_SCAN:
+    case HLO_OP_INFEED:
+    case HLO_OP_RECV: return true;
+    case HLO_OP_PARAMETER:
+        return instr->parent != instr->parent->module->entry && !f->called[instr->parent->id];
+    default: return hlo_product_kind_of(instr) != HLO_PRODUCT_NONE;
+    }
+}
+
+static unsigned char depends_on(const operations *f, const hlo_instr *instr) {
+    if (hlo_type_is_fp8_value(instr->shape->type)) return ON_FP8;
+    const hlo_instr *from = hlo_handed_on(instr, NULL);
+    if (from) return f->depends[from->id];
+    if (instr->op == HLO_OP_PARAMETER && f->called[instr->parent->id]) return ON_PARAMETERS;
+    if (!is_unknown(f, instr)) {
+        const hlo_computation *called =
+            instr->op == HLO_OP_CALL ? hlo_instr_comp(instr, HLO_ATTR_TO_APPLY) : NULL;
+        unsigned char depends = called ? f->depends[called->root->id] : of_operands(f, instr);
+        if (called && depends & ON_PARAMETERS)
+            depends = (depends & ON_MORE) | of_operands(f, instr);
+        /* For a tuple that another computation computes, the provenance knows each element. */
+        if (instr->op != HLO_OP_GET_TUPLE_ELEMENT || !(depends & ON_OTHERS)) return depends;
+    }
+    const bool matmul = hlo_product_kind_of(instr) != HLO_PRODUCT_NONE;
+    const bool known = !matmul && instr->shape->type != HLO_TYPE_TUPLE &&
+                       hlo_fp8_provenance_has(f->provenance, instr);
+    return known ? ON_FP8 : ON_OTHERS;
+}
+
+/* True if the value is computed from fp8 values only. In a called computation, they may be
+ * parameters. */
+static bool is_computed(const operations *f, const hlo_instr *value) {
+    const unsigned char depends = f->depends[value->id];
+    return depends && !(depends & ON_OTHERS);
+}
+
+/* True if the factor is an array that repeats fewer elements: such a factor is a scale. */
+static bool repeats_fewer(const hlo_instr *factor) {
+    const int64_t count = hlo_shape_count(factor->shape);
+    for (unsigned step = 0; step < HLO_CHAIN_LIMIT; step++) {
+        if (hlo_shape_count(factor->shape) < count || factor->op == HLO_OP_CONSTANT) return true;
+        if (!factor->operand_count || (!hlo_chain_link(factor) && factor->op != HLO_OP_CONVERT))
+            return false;
+        factor = hlo_instr_operand(factor, 0);
+    }
+    return false;
+}
+
+/* Returns the operand of a product or quotient that the other operand scales; NULL if it is not a
+ * scaling. */
+static const hlo_instr *scaled_operand(const operations *f, const hlo_instr *value,
+                                       const hlo_instr **out_factor) {
+    const uint32_t count = value->op == HLO_OP_MULTIPLY ? 2 : value->op == HLO_OP_DIVIDE;
+    for (uint32_t i = 0; i < count; i++) {
+        const hlo_instr *operand = hlo_instr_operand(value, i);
+        *out_factor = hlo_instr_operand(value, !i);
+        if (is_computed(f, operand) && (!is_computed(f, *out_factor) || repeats_fewer(*out_factor)))
+            return operand;
+    }
+    return NULL;
+}
+
+/* Returns the operand that the instruction moves or converts, or NULL. */
+static const hlo_instr *moved_operand(const operations *f, const hlo_instr *value) {
+    const hlo_instr *from = value->operand_count ? hlo_instr_operand(value, 0) : NULL;
+    if (hlo_hands_on(value) || hlo_instr_moves(value)) return from;
+    if (value->op == HLO_OP_CONVERT)
+        return hlo_type_is_float(value->shape->type) && hlo_type_is_float(from->shape->type) ? from
+                                                                                             : NULL;
+    if (hlo_op_is(value->op, HLO_JOINS) || value->op == HLO_OP_DYNAMIC_UPDATE_SLICE) {
+        const bool update = value->op == HLO_OP_DYNAMIC_UPDATE_SLICE;
+        const uint32_t first = value->op == HLO_OP_SELECT,
+                       count = update ? 2 : value->operand_count;
+        const hlo_instr *found = NULL;
+        for (uint32_t i = first; i < count; i++) {
+            const hlo_instr *branch = hlo_instr_operand(value, i);
+            double number;
+            /* A branch joins fp8 values if it comes from fp8, or is 0 or NaN. */
+            if (!(is_computed(f, branch) ||
+                  (hlo_known_number(branch, &number) && (number == 0 || isnan(number)))))
+                return NULL;
+            if (!found && is_computed(f, branch)) found = branch;
+        }
+        return found;
+    }
+    const hlo_computation *reduction = hlo_instr_comp(value, HLO_ATTR_TO_APPLY);
+    return hlo_op_is(value->op, HLO_COLLECTIVE) && !reduction ? from : NULL;
+}
+
+/* True for an instruction that passes an array to or from another computation. */
+static bool is_boundary(const hlo_instr *value) {
+    if (value->op == HLO_OP_GET_TUPLE_ELEMENT) {
+        const hlo_op from = hlo_instr_operand(value, 0)->op;
+        return from == HLO_OP_PARAMETER || from == HLO_OP_WHILE || from == HLO_OP_CONDITIONAL;
+    }
+    return value->op == HLO_OP_PARAMETER || value->op == HLO_OP_WHILE ||
+           value->op == HLO_OP_CONDITIONAL || value->op == HLO_OP_FUSION;
+}
+
+/* The instructions on the path from a matmul to fp8 values. */
+typedef struct passed {
+    const hlo_instr *calls[CALL_LIMIT]; /* those that contain the current position */
+    unsigned call_count;
+    const hlo_instr *relu;   /* the relu nearest to the matmul */
+    const hlo_instr *array;  /* the factor nearest to the matmul with a value for each element */
+    const hlo_instr *barred; /* the gate or update nearest to the matmul, through which FP8 never
+                              * passes */
+    const hlo_instr *join;   /* the join nearest to the matmul */
+    bool scaled;             /* any factor */
+    double factor, divisor;  /* lower bounds of the factors below the relu, and of the divisors */
+} passed;
+
+static void pass_factor(passed *p, const hlo_instr *scaling, const hlo_instr *factor) {
+    p->scaled = true;
+    if (!repeats_fewer(factor)) {
+        if (!p->array) p->array = factor;
+        const hlo_instr *from = factor;
+        while (from->op == HLO_OP_CONVERT || hlo_instr_moves(from))
+            from = hlo_instr_operand(from, 0);
+        if (!p->barred && from->operand_count && !is_boundary(from)) p->barred = scaling;
+    }
+    if (!p->relu) return;
+    double *least = scaling->op == HLO_OP_DIVIDE ? &p->divisor : &p->factor;
+    *least = fmin(*least, hlo_range_of(factor).low);
+}
+
+/* Returns the value that `value` moves, converts, scales or rectifies, or NULL. */
+static const hlo_instr *step_below(const operations *f, passed *p, const hlo_instr *value) {
+    uint32_t index;
+    const hlo_instr *factor, *from = hlo_handed_on(value, NULL);
+    if (from) return from;
+    if (hlo_is_relu(value, &index)) {
+        if (!p->relu) p->relu = value;
+        return hlo_instr_operand(value, index);
+    }
+    from = scaled_operand(f, value, &factor);
+    if (from) pass_factor(p, value, factor);
+    if (from) return from;
+    from = moved_operand(f, value);
+    if (from && value->op == HLO_OP_DYNAMIC_UPDATE_SLICE && !p->barred) p->barred = value;
+    if (from && hlo_op_is(value->op, HLO_JOINS) && !p->join) p->join = value;
+    return from;
+}
+
+/* Kinds of operations through which FP8 does not pass. */
+typedef enum obstacle_kind {
+    OBSTACLE_OPERATION,  /* it computes something else from dequantized values */
+    OBSTACLE_RELU,       /* it is a relu, and a scale below it is not known to be positive */
+    OBSTACLE_FACTOR,     /* it is a factor with a value for each element */
+    OBSTACLE_UPDATE,     /* it updates a slice of dequantized values */
+    OBSTACLE_JOIN,       /* it selects or concatenates them; FP8 passes through supported forms */
+    OBSTACLE_ZERO_POINT, /* it shifts fp8 values before they are scaled */
+} obstacle_kind;
+
+/* Finds the operation nearest to `value`, or `value` itself, that is applied to dequantized values
+ * and neither moves, converts nor scales them. `value` depends on fp8 values, and not on a matmul.
+ * Returns NULL if not found. */
+static const hlo_instr *find_obstacle(const operations *f, const hlo_instr *value,
+                                      obstacle_kind *out_obstacle) {
+    passed p = {.factor = (double)INFINITY, .divisor = (double)INFINITY};
+    if (f->depends[value->id] != ON_FP8) return NULL;
+    for (unsigned step = 0; step < STEP_LIMIT; step++) {
+        const hlo_instr *from = NULL;
+        if (value->op == HLO_OP_CALL && p.call_count < CALL_LIMIT) {
+            p.calls[p.call_count++] = value;
+            from = hlo_instr_comp(value, HLO_ATTR_TO_APPLY)->root;
+        } else if (value->op == HLO_OP_PARAMETER && p.call_count) {
+            from = hlo_instr_operand(p.calls[--p.call_count], (uint32_t)value->u.parameter);
+        }
+        if (hlo_type_is_fp8(value->shape->type) || (!from && is_boundary(value))) break;
+        if (!from) from = step_below(f, &p, value);
+        if (!from || !is_computed(f, from)) {
+            /* q - z, if q is a converted fp8 value and z is the same for all elements. */
+            const hlo_instr *q = value->op == HLO_OP_SUBTRACT ? hlo_instr_operand(value, 0) : NULL;
+            const bool zero_point = p.scaled && q && q->op == HLO_OP_CONVERT &&
+                                    hlo_type_is_fp8(hlo_instr_operand(q, 0)->shape->type) &&
+                                    hlo_splat_source(hlo_instr_operand(value, 1));
+            *out_obstacle = zero_point ? OBSTACLE_ZERO_POINT : OBSTACLE_OPERATION;
+            return value;
+        }
+        value = from;
+    }
+    /* The signs of the factors stop fp8 values at a relu; see passes/builders/scaled_operand.c. */
+    const bool signs =
+        p.relu &&
+        !(p.divisor > 0 && (value->shape->type == HLO_TYPE_F8E5M2 ? p.factor > 0 : p.factor >= 0));
+    const hlo_instr *found = p.barred ? p.barred : signs ? p.relu : p.array ? p.array : p.join;
+    const bool updates = p.barred && p.barred->op == HLO_OP_DYNAMIC_UPDATE_SLICE;
+    *out_obstacle = updates    ? OBSTACLE_UPDATE
+                    : p.barred ? OBSTACLE_OPERATION
+                    : signs    ? OBSTACLE_RELU
+                    : p.array  ? OBSTACLE_FACTOR
+                               : OBSTACLE_JOIN;
+    return found;
+}
+
+/* ------------------------------------------------------------------------ judgments and fusions */
 
 struct hlo_judge_context {
     const hlo_module *module;
@@ -24,7 +269,7 @@ struct hlo_judge_context {
     const unsigned char *makers; /* by computation id: hlo_fusion_maker */
     const unsigned char *fp8;    /* by instruction id, see hlo_facts_fp8_reach() */
     const hlo_fp8_provenance *provenance;
-    const hlo_fp8_operations *operations;
+    operations *operations;
     bool looked_for_cpu, cpu; /* `cpu`: XLA compiled the module for a CPU */
 };
 
@@ -37,8 +282,6 @@ hlo_judge_context *hlo_judge_context_new(const hlo_module *module, bool keeps_ra
     j->fused = hlo_facts_fused(module, arena);
     return j;
 }
-
-/* -------------------------------------------------------------------------------------- fusions */
 
 /* By hlo_fusion_maker. XLA's kernels, and those of CPU libraries, compute on wider types. */
 static const struct {
@@ -120,9 +363,8 @@ static const hlo_instr *without_ones(const hlo_instr *value) {
     return value;
 }
 
-/* Returns the straight-through estimator that `value` is except for movement and conversion: x + (q
- * - x) or q + (x - x), where q comes from fp8; otherwise NULL. */
-static const hlo_instr *find_straight_through(const hlo_judge_context *j, const hlo_instr *value) {
+const hlo_instr *hlo_straight_through(const hlo_fp8_provenance *provenance,
+                                      const hlo_instr *value) {
     while (value->operand_count &&
            (value->op == HLO_OP_CONVERT || hlo_op_is(value->op, HLO_MOVEMENT)))
         value = hlo_instr_operand(value, 0);
@@ -132,7 +374,7 @@ static const hlo_instr *find_straight_through(const hlo_judge_context *j, const 
         if (change->op != HLO_OP_SUBTRACT) continue;
         const hlo_instr *from = hlo_instr_operand(change, 0),
                         *taken = without_ones(hlo_instr_operand(change, 1));
-        if (hlo_fp8_provenance_has(j->provenance, taken == x ? from : x) &&
+        if (hlo_fp8_provenance_has(provenance, taken == x ? from : x) &&
             (taken == x || taken == without_ones(from)))
             return value;
     }
@@ -154,24 +396,37 @@ static const hlo_fp8_provenance *provenance_of(hlo_judge_context *j) {
 }
 
 static const hlo_instr *find_operation(hlo_judge_context *j, const hlo_instr *operand,
-                                       hlo_fp8_obstacle *out_obstacle) {
-    if (!j->operations)
-        j->operations = hlo_fp8_operations_find(j->module, provenance_of(j), j->arena);
-    return hlo_fp8_operation(j->operations, operand, out_obstacle);
+                                       obstacle_kind *out_obstacle) {
+    operations *f = j->operations;
+    if (!f) {
+        const hlo_module *module = j->module;
+        j->operations = f = hlo_arena_zero(j->arena, sizeof *f);
+        f->provenance = provenance_of(j);
+        f->depends = hlo_arena_zero(j->arena, module->next_id);
+        f->called = hlo_arena_zero(j->arena, module->next_computation_id);
+        for (const hlo_computation *comp = module->first; comp; comp = comp->next)
+            for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+                if (instr->op == HLO_OP_CALL)
+                    f->called[hlo_instr_comp(instr, HLO_ATTR_TO_APPLY)->id] = true;
+        for (const hlo_computation *comp = module->first; comp; comp = comp->next)
+            for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+                f->depends[instr->id] = depends_on(f, instr);
+    }
+    return find_obstacle(f, operand, out_obstacle);
 }
 
 /* Judges the operation that is applied to a dequantized operand. Without such an operation, the
  * judgment has no reason. */
 static hlo_judgment judge_operation(hlo_judge_context *j, const hlo_instr *operand) {
     static const hlo_reason reasons[] = {
-        [HLO_OBSTACLE_OPERATION] = HLO_REASON_OPERATION_AFTER_DEQUANTIZE,
-        [HLO_OBSTACLE_RELU] = HLO_REASON_RELU_SCALE_SIGN,
-        [HLO_OBSTACLE_FACTOR] = HLO_REASON_SCALE_NOT_SCALAR,
-        [HLO_OBSTACLE_ZERO_POINT] = HLO_REASON_DEQUANTIZE_NOT_RECOGNIZED,
-        [HLO_OBSTACLE_UPDATE] = HLO_REASON_CHAIN_NOT_MOVABLE,
-        [HLO_OBSTACLE_JOIN] = HLO_REASON_COUNT,
+        [OBSTACLE_OPERATION] = HLO_REASON_OPERATION_AFTER_DEQUANTIZE,
+        [OBSTACLE_RELU] = HLO_REASON_RELU_SCALE_SIGN,
+        [OBSTACLE_FACTOR] = HLO_REASON_SCALE_NOT_SCALAR,
+        [OBSTACLE_ZERO_POINT] = HLO_REASON_DEQUANTIZE_NOT_RECOGNIZED,
+        [OBSTACLE_UPDATE] = HLO_REASON_CHAIN_NOT_MOVABLE,
+        [OBSTACLE_JOIN] = HLO_REASON_COUNT,
     };
-    hlo_fp8_obstacle obstacle;
+    obstacle_kind obstacle;
     const hlo_instr *at = find_operation(j, operand, &obstacle);
     return at ? wide(reasons[obstacle], at) : wide(HLO_REASON_COUNT, NULL);
 }
@@ -179,7 +434,7 @@ static hlo_judgment judge_operation(hlo_judge_context *j, const hlo_instr *opera
 /* Judges a dot of dequantized operands that has no other reason: by a join, or as unrecognized. */
 static hlo_judgment judge_unrecognized(hlo_judge_context *j, const hlo_instr *dot) {
     for (uint32_t i = 0; i < 2; i++) {
-        hlo_fp8_obstacle obstacle;
+        obstacle_kind obstacle;
         const hlo_instr *at = find_operation(j, hlo_instr_operand(dot, i), &obstacle);
         if (at) return wide(HLO_REASON_OPERATION_AFTER_DEQUANTIZE, at);
     }
@@ -263,8 +518,8 @@ static hlo_judgment judge_carried(hlo_judge_context *j, const hlo_instr *dot) {
         const hlo_judgment in_branch = b.found;
         return in_branch.reason != HLO_REASON_COUNT ? in_branch : wide(reason, at);
     }
-    const hlo_instr *through_l = l ? NULL : find_straight_through(j, left),
-                    *through_r = r ? NULL : find_straight_through(j, right);
+    const hlo_instr *through_l = l ? NULL : hlo_straight_through(j->provenance, left),
+                    *through_r = r ? NULL : hlo_straight_through(j->provenance, right);
     if ((l || through_l) && (r || through_r))
         return wide(HLO_REASON_STRAIGHT_THROUGH, through_l ? through_l : through_r);
     if ((l || l_computed) && (r || r_computed)) return l_computed ? on_left : on_right;
@@ -289,7 +544,7 @@ static hlo_judgment judge_carried(hlo_judge_context *j, const hlo_instr *dot) {
 }
 
 static unsigned char fp8_of(hlo_judge_context *j, const hlo_instr *value) {
-    if (!j->fp8) j->fp8 = hlo_facts_fp8_reach(j->module, j->arena);
+    if (!j->fp8) j->fp8 = hlo_facts_fp8_reach(j->module, j->arena).of;
     return j->fp8[value->id];
 }
 

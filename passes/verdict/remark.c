@@ -8,8 +8,6 @@
 #include "passes/analysis/module_facts.h"
 #include "passes/verdict/report.h"
 
-/* ------------------------------------------------------------------------------- slots by instr */
-
 static slot *find_slot(const hlo_report *report, const hlo_instr *instr) {
     uint32_t found = instr->id < report->ids ? report->slot_of[instr->id] : 0;
     return found ? &report->slots[found - 1] : NULL;
@@ -64,8 +62,6 @@ hlo_report *hlo_report_again(const hlo_report *closed, jmp_buf *recover) {
     return report;
 }
 
-/* ------------------------------------------------------------------------------ what passes say */
-
 void hlo_remark_follow(hlo_pass_context *context, const hlo_instr *from, const hlo_instr *to) {
     hlo_report *report = context->report;
     slot *left = find_slot(report, from), *other = find_slot(report, to);
@@ -98,6 +94,8 @@ void hlo_remark_copy(hlo_pass_context *context, const hlo_instr *from, const hlo
     made->origin = origin + 1;
     made->reason = original->reason;
     made->blocker = original->blocker;
+    made->quantized = original->quantized;
+    made->gain = original->gain;
     made->surroundings = original->surroundings;
     made->was = hlo_report_describe(report, to);
     made->was.instr = original->was.instr;
@@ -124,6 +122,13 @@ void hlo_remark_clear(hlo_pass_context *context, const hlo_instr *matmul) {
     found->blocker = NULL;
 }
 
+void hlo_remark_quantized(hlo_pass_context *context, const hlo_instr *dot, double gain) {
+    slot *found = find_slot(context->report, dot);
+    if (!found) return;
+    found->quantized = true;
+    found->gain = gain;
+}
+
 const char *hlo_remark_kept_wide(const hlo_pass_context *context, const hlo_instr *dot) {
     const hlo_report *report = context->report;
     const slot *found = report->kept || context->options->wide ? find_slot(report, dot) : NULL;
@@ -142,8 +147,8 @@ static tally *find_tally(hlo_arena *arena, tallies *list, const char *name) {
     return list->last = made;
 }
 
-void hlo_remark_fired(hlo_pass_context *context, const char *rule, uint64_t times) {
-    if (times) find_tally(context->report->arena, &context->report->rules, rule)->times += times;
+void hlo_remark_fired(hlo_pass_context *context, const char *rule) {
+    find_tally(context->report->arena, &context->report->rules, rule)->times++;
 }
 
 void hlo_remark_time(hlo_pass_context *context, const char *pass, double seconds) {
@@ -176,8 +181,6 @@ void hlo_report_open(hlo_pass_context *context) {
                 made->surroundings = hlo_surroundings_of(instr, report->arena);
         }
 }
-
-/* ------------------------------------------------------------------------------------- attempts */
 
 struct hlo_attempt {
     const hlo_snapshot *module;

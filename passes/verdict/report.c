@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Creates verdicts from the slots after the last pass. */
+/* Creates verdicts from the slots after the last pass; the words of the option `wide`. */
 #include <fnmatch.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,36 +7,20 @@
 #include <string.h>
 
 #include "hlo/argument.h"
+#include "hlo/suggest.h"
 #include "ir/float/c_locale.h"
 #include "ir/module/ragged.h"
-#include "ir/text/print.h"
-#include "matmul/cost/run_count.h"
+#include "ir/text/diag.h"
+#include "ir/text/printer.h"
+#include "matmul/cost/flops.h"
 #include "passes/analysis/module_facts.h"
 #include "passes/verdict/judge.h"
 #include "passes/verdict/report.h"
 
 /* ---------------------------------------------------------------------------- facts of a matmul */
 
-static const char *shape_text(hlo_arena *arena, const hlo_shape *shape) {
-    size_t size = hlo_shape_format(shape, false, NULL, 0) + 1;
-    char *text = hlo_arena_alloc(arena, size);
-    hlo_shape_format(shape, false, text, size);
-    return text;
-}
-
 static const char *copy_text(hlo_arena *arena, const char *text) {
     return text ? hlo_arena_format(arena, "%s", text) : NULL;
-}
-
-/* True if one of the comma-separated globs matches the whole name. */
-static bool is_framework(const char *file, const char *globs) {
-    char glob[256];
-    size_t length;
-    for (const char *at = globs, *word; (word = hlo_next_word(&at, &length));) {
-        snprintf(glob, sizeof glob, "%.*s", (int)length, word);
-        if (fnmatch(glob, file, 0) == 0) return true;
-    }
-    return false;
 }
 
 /* Finds the innermost frame, starting at `frame`, that has a file and, with `own`, whose file is
@@ -47,7 +31,14 @@ static int64_t find_frame(hlo_report *report, const hlo_tables *tables, int64_t 
     int64_t *places = report->places[own], end = frame, found = 0;
     while (hlo_tables_frame(tables, end) && !places[end]) {
         const char *file = hlo_frame_file(tables, end);
-        const bool here = file && !(own && is_framework(file, report->frameworks));
+        bool here = file != NULL;
+        size_t length;
+        for (const char *at = own ? report->frameworks : NULL, *glob;
+             here && (glob = hlo_next_word(&at, &length));) {
+            char text[256];
+            snprintf(text, sizeof text, "%.*s", (int)length, glob);
+            here = fnmatch(text, file, 0) != 0;
+        }
         places[end] = here ? end : NOWHERE; /* also ends a cycle in the text */
         if (!here) end = hlo_frame_parent(tables, end);
     }
@@ -68,38 +59,35 @@ static int64_t frame_of(hlo_report *report, const hlo_tables *tables, int64_t fr
     return found ? found : find_frame(report, tables, frame, false);
 }
 
-static const char *scales_text(const hlo_matmul *matmul) {
-    const hlo_scale_info *a = &hlo_scale_modes[matmul->a_mode];
-    const hlo_scale_info *b = &hlo_scale_modes[matmul->b_mode];
-    if (matmul->a_mode == HLO_SCALE_VEC32) return " +mxfp8-scales";
-    if (matmul->a_mode == HLO_SCALE_VEC16) return " +nvfp4-scales";
-    if (a->along || b->along) return " +block-scales";
-    return a->across || b->across ? " +row-scales" : "";
-}
-
 hlo_verdict hlo_report_describe(hlo_report *report, const hlo_instr *instr) {
     hlo_arena *arena = report->arena;
     hlo_verdict verdict = {.instr = copy_text(arena, instr->name), .epilogue = "", .operands = ""};
     hlo_matmul matmul;
     hlo_product product;
-    verdict.shape = shape_text(arena, instr->shape);
+    verdict.shape = hlo_shape_copy_text(arena, instr->shape, false);
     verdict.operation = hlo_ops[instr->op].name;
     if (hlo_product_read(instr, &product)) {
-        verdict.shape = shape_text(arena, product.d);
-        verdict.operands = hlo_arena_format(arena, "%s %s", shape_text(arena, product.a->shape),
-                                            shape_text(arena, product.b->shape));
+        verdict.shape = hlo_shape_copy_text(arena, product.d, false);
+        verdict.operands =
+            hlo_arena_format(arena, "%s %s", hlo_shape_copy_text(arena, product.a->shape, false),
+                             hlo_shape_copy_text(arena, product.b->shape, false));
         verdict.flops = product.flops;
         hlo_ragged ragged;
         if (hlo_ragged_read(instr, &ragged)) verdict.groups = ragged.groups;
         if (instr->op == HLO_OP_CUSTOM_CALL)
             verdict.operation = copy_text(arena, hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET));
         if (instr->op != HLO_OP_DOT && hlo_product_matmul(instr, &matmul)) {
-            verdict.epilogue = hlo_arena_format(
-                arena, "%s%s%s%s%s", hlo_epilogue_name(matmul.epilogue),
-                matmul.beta != 0 ? " +matrix" : "", scales_text(&matmul),
-                matmul.amax ? " +amax" : "", hlo_type_is_fp8(matmul.d->type) ? " +fp8-output" : "");
             const hlo_scale_info *a = &hlo_scale_modes[matmul.a_mode];
             const hlo_scale_info *b = &hlo_scale_modes[matmul.b_mode];
+            const char *scales = matmul.a_mode == HLO_SCALE_VEC32   ? " +mxfp8-scales"
+                                 : matmul.a_mode == HLO_SCALE_VEC16 ? " +nvfp4-scales"
+                                 : a->along || b->along             ? " +block-scales"
+                                 : a->across || b->across           ? " +row-scales"
+                                                                    : "";
+            verdict.epilogue = hlo_arena_format(
+                arena, "%s%s%s%s%s", hlo_epilogues[matmul.epilogue].name,
+                matmul.beta != 0 ? " +matrix" : "", scales, matmul.amax ? " +amax" : "",
+                hlo_type_is_fp8(matmul.d->type) ? " +fp8-output" : "");
             if (a->across || b->across)
                 verdict.scale_modes = hlo_arena_format(arena, "%s %s", a->name, b->name);
             verdict.block_size = a->along ? a->along : b->along;
@@ -123,7 +111,13 @@ hlo_verdict hlo_report_describe(hlo_report *report, const hlo_instr *instr) {
     return verdict;
 }
 
-/* ---------------------------------------------------------------------------------------- lints */
+/* ------------------------------------------------------------------------------ lints and costs */
+
+static void set_reason(hlo_verdict *verdict, hlo_reason reason) {
+    verdict->reason = hlo_reason_name(reason);
+    verdict->message = hlo_reason_text(reason);
+    verdict->hint = hlo_reason_hint(reason);
+}
 
 void hlo_remark_lint(hlo_pass_context *context, hlo_reason reason, const hlo_instr *at,
                      const char *format, ...) {
@@ -135,9 +129,7 @@ void hlo_remark_lint(hlo_pass_context *context, hlo_reason reason, const hlo_ins
     *made = (lint){hlo_report_describe(report, at), reason, at->offset};
     made->verdict.instr = hlo_report_input_name(report, at);
     made->verdict.kind = HLO_VERDICT_LINT;
-    made->verdict.reason = hlo_reason_name(reason);
-    made->verdict.message = hlo_reason_text(reason);
-    made->verdict.hint = hlo_reason_hint(reason);
+    set_reason(&made->verdict, reason);
     if (!format) return;
     char particulars[256];
     va_list args;
@@ -154,18 +146,11 @@ static int lint_order(const void *a, const void *b) {
     return x->verdict.instr == y->verdict.instr ? 0 : strcmp(x->verdict.instr, y->verdict.instr);
 }
 
-/* ---------------------------------------------------------------------------------------- costs */
-
-/* Returns the cost of each matmul in the current module. */
-static const hlo_costs *record_costs(const hlo_pass_context *context, const bool *needed,
-                                     hlo_arena *arena) {
-    return hlo_costs_record(context->module, needed, context->target, arena, context->scratch);
-}
-
 /* Records the current costs as those of the input. */
 static const hlo_costs *note_costs(hlo_pass_context *context, const bool *needed) {
     hlo_report *report = context->report;
-    report->input_costs = record_costs(context, needed, report->arena);
+    report->input_costs =
+        hlo_costs_record(context->module, needed, context->target, report->arena, context->scratch);
     for (uint32_t i = 0; i < report->count; i++)
         report->slots[i].costed_id = report->slots[i].instr->id;
     return report->input_costs;
@@ -184,19 +169,14 @@ typedef struct closing {
     const hlo_costs *costs;
     const double *runs; /* by computation id */
     double min_gain;
+    const char *recipe;  /* of options->quantize */
+    bool committed;      /* see hlo_pass_context */
     const bool *present; /* by instruction id: the instruction is needed */
     hlo_judge_context *judging;
     const hlo_module *module;
     uint32_t line, line_start; /* line number in the file, and offset, of the last position */
     const char *file;
 } closing;
-
-static void set_reason(closing *c, hlo_verdict *verdict, hlo_reason reason, const char *blocker) {
-    verdict->reason = hlo_reason_name(reason);
-    verdict->message = hlo_reason_text(reason);
-    verdict->hint = hlo_reason_hint(reason);
-    verdict->blocker = copy_text(c->report->arena, blocker);
-}
 
 /* Sets line and column. Verdicts and lints are each in text order, so that lines between two
  * positions are counted once. */
@@ -215,17 +195,14 @@ static void set_position(closing *c, hlo_verdict *verdict, uint32_t offset) {
     verdict->column = offset - c->line_start + 1;
 }
 
-static bool is_present(const closing *c, const slot *s) {
-    return c->present[s->instr->id];
-}
-
 static const slot *current_slot(const hlo_report *report, const slot *s) {
     while (s->same_as) s = &report->slots[s->same_as - 1];
     return s;
 }
 
-/* A call that stays FP8 nevertheless was a call in the input. */
-void hlo_report_keep(hlo_report *report, const slot *s, const char *reason) {
+/* Keeps the matmul of a slot wide in the next run, for a reason of static lifetime. A call that
+ * stays FP8 nevertheless was a call in the input. */
+static void keep_wide(hlo_report *report, const slot *s, const char *reason) {
     const char **first = &report->keep[s - report->slots],
                **last = &report->keep[current_slot(report, s) - report->slots];
     report->any_new |= !*first || !*last;
@@ -240,8 +217,12 @@ static hlo_verdict judge(closing *c, slot *s) {
     verdict.input_shape = s->was.shape;
     verdict.kind = HLO_VERDICT_WIDE;
     const slot *now = current_slot(report, s);
-    if (!is_present(c, now)) {
-        set_reason(c, &verdict, HLO_REASON_UNUSED, NULL);
+    const bool present = c->present[now->instr->id];
+    hlo_reason reason = now->reason;
+    const char *blocker = now->blocker;
+    if (!present) {
+        reason = HLO_REASON_UNUSED;
+        blocker = NULL;
     } else if (hlo_matmul_is_call(now->instr)) {
         hlo_verdict call = hlo_report_describe(report, now->instr);
         verdict.instr = s->output = call.instr;
@@ -250,27 +231,27 @@ static hlo_verdict judge(closing *c, slot *s) {
         verdict.epilogue = call.epilogue;
         verdict.scale_modes = call.scale_modes;
         verdict.block_size = call.block_size;
-        verdict.kind = now->reason == HLO_REASON_COUNT ? HLO_VERDICT_FP8 : HLO_VERDICT_MISSED;
-        if (now->reason != HLO_REASON_COUNT) set_reason(c, &verdict, now->reason, now->blocker);
+        verdict.kind = reason == HLO_REASON_COUNT ? HLO_VERDICT_FP8 : HLO_VERDICT_MISSED;
     } else {
         /* Not an FP8 call of this project or of XLA. */
-        const hlo_judgment judgment = hlo_judge(c->judging, now->instr, now->reason);
+        const hlo_judgment judgment = hlo_judge(c->judging, now->instr, reason);
         verdict.kind = judgment.kind;
         verdict.fusion = judgment.fusion;
         if (judgment.kind == HLO_VERDICT_FP8)
             verdict.epilogue = *judgment.epilogue ? judgment.epilogue : verdict.operation;
-        else if (judgment.reason == now->reason && !judgment.blocker)
-            set_reason(c, &verdict, now->reason, now->blocker);
-        else
-            set_reason(c, &verdict, judgment.reason,
-                       judgment.blocker ? hlo_report_input_name(c->report, judgment.blocker)
-                                        : NULL);
+        if (judgment.reason != reason || judgment.blocker)
+            blocker = judgment.blocker ? hlo_report_input_name(report, judgment.blocker) : NULL;
+        reason = judgment.reason;
+    }
+    if (reason != HLO_REASON_COUNT) {
+        set_reason(&verdict, reason);
+        verdict.blocker = copy_text(report->arena, blocker);
     }
     if (report->surroundings && verdict.kind != HLO_VERDICT_WIDE)
         report->surroundings[report->verdict_count].side[1] =
             hlo_surroundings_of(now->instr, report->arena);
     if (report->surroundings) report->surroundings[report->verdict_count].side[0] = s->surroundings;
-    if (is_present(c, now)) {
+    if (present) {
         const hlo_costs *input = c->report->input_costs;
         hlo_cost as_it_was = hlo_costs_of(input, c->costs, s->costed_id);
         hlo_cost as_it_is = hlo_costs_of(c->costs, input, now->instr->id);
@@ -280,10 +261,16 @@ static hlo_verdict judge(closing *c, slot *s) {
         verdict.seconds = as_it_is.seconds;
         if (verdict.kind == HLO_VERDICT_WIDE)
             verdict.fp8_seconds = hlo_costs_in_fp8(c->costs, now->instr);
-        else if (as_it_was.seconds > 0 && as_it_was.seconds < c->min_gain * as_it_is.seconds)
-            hlo_report_keep(c->report, s, "gain-below-minimum");
+        else if (!s->quantized && as_it_was.seconds > 0 &&
+                 as_it_was.seconds < c->min_gain * as_it_is.seconds)
+            keep_wide(c->report, s, "gain-below-minimum");
     }
-    verdict.runs = is_present(c, now) ? c->runs[now->instr->parent->id] : 1;
+    if (s->quantized) {
+        verdict.quantized = c->recipe;
+        verdict.predicted_gain = s->gain;
+        if (verdict.kind == HLO_VERDICT_WIDE && c->committed) keep_wide(report, s, verdict.reason);
+    }
+    verdict.runs = present ? c->runs[now->instr->parent->id] : 1;
     set_position(c, &verdict, s->offset);
     return verdict;
 }
@@ -302,12 +289,15 @@ void hlo_report_close(hlo_pass_context *context) {
                      module, context->options->ragged == HLO_RAGGED_KEEP, context->scratch),
                  .module = module,
                  .min_gain = context->options->min_gain,
+                 .recipe = context->options->quantize ? "current" : NULL,
+                 .committed = context->committed,
                  .file = copy_text(report->arena, module->file)};
     report->module = copy_text(report->arena, module->name);
     report->file = c.file;
     c.present = hlo_facts_live(module, context->scratch);
     /* Without the rewriter, costs are those of the input. */
-    c.costs = report->input_costs ? record_costs(context, c.present, context->scratch)
+    c.costs = report->input_costs ? hlo_costs_record(module, c.present, context->target,
+                                                     context->scratch, context->scratch)
                                   : note_costs(context, c.present);
     report->keep_count = report->count > report->kept_count ? report->count : report->kept_count;
     report->keep = hlo_arena_zero(report->arena, report->keep_count * sizeof *report->keep);
@@ -316,7 +306,7 @@ void hlo_report_close(hlo_pass_context *context) {
     size_t count = 0;
     for (uint32_t i = 0; i < report->count; i++) {
         slot *s = &report->slots[i];
-        if (!s->copied || is_present(&c, s)) order[count++] = s;
+        if (!s->copied || c.present[s->instr->id]) order[count++] = s;
     }
     if (count) qsort(order, count, sizeof *order, by_position);
     double *runs = hlo_arena_array(context->scratch, module->next_computation_id, sizeof *runs);
@@ -371,8 +361,6 @@ void hlo_report_print_times(const hlo_report *report, FILE *out) {
         fprintf(out, "%10s     %4llu x  rule %s\n", "", (unsigned long long)t->times, t->name);
 }
 
-/* ---------------------------------------------------------------------------------- input names */
-
 static int name_order(const void *a, const void *b) {
     const input_name *x = a, *y = b;
     return (x->offset > y->offset) - (x->offset < y->offset);
@@ -397,4 +385,125 @@ const char *hlo_report_input_name(const hlo_report *report, const hlo_instr *ins
     const bool unique = found && (found == report->names || found[-1].offset != found->offset) &&
                         (found + 1 == end || found[1].offset != found->offset);
     return unique ? found->name : hlo_arena_format(report->arena, "%s", instr->name);
+}
+
+/* ------------------------------------------------------------------------------ the wide option */
+
+/* The words of hlo_pass_options.wide: instruction names, op_names, source lines, shapes, and globs.
+ */
+enum { WORD_SIZE = 1024, SHOWN = 3 };
+
+/* Compares the texts first: the brackets in an op_name are not a glob. */
+static bool matches(const char *word, const char *name) {
+    return name && (strcmp(word, name) == 0 || fnmatch(word, name, 0) == 0);
+}
+
+/* Copies the next word of a list. Returns false at the end. */
+static bool take_word(const char **list, char *out) {
+    size_t length;
+    const char *at = hlo_next_word(list, &length);
+    if (at) snprintf(out, WORD_SIZE, "%.*s", (int)length, at);
+    return at;
+}
+
+static const char *name_of(const hlo_verdict *v) {
+    return v->input_instr ? v->input_instr : v->instr;
+}
+
+/* True if the word matches the shape of the result in the input, written as 8192x4096xbf16: commas
+ * separate words, and brackets are globs. */
+static bool matches_shape(const char *word, const hlo_verdict *v) {
+    const char *shape = v->input_shape ? v->input_shape : v->shape;
+    const char *dims = shape ? strchr(shape, '[') : NULL;
+    char text[WORD_SIZE];
+    if (!dims || *shape == '(' || strlen(shape) + 1 >= sizeof text) return false;
+    char *out = text;
+    for (const char *at = dims + 1; *at && *at != ']'; at++) *out++ = *at == ',' ? 'x' : *at;
+    if (out != text) *out++ = 'x';
+    snprintf(out, sizeof text - (size_t)(out - text), "%.*s", (int)(dims - shape), shape);
+    return matches(word, text);
+}
+
+/* Selects also by FOLDER/FILE:LINE, and by the text after one of its slashes. */
+static bool selects(const char *word, const hlo_verdict *v) {
+    if (matches(word, name_of(v)) || matches(word, v->op_name) || matches_shape(word, v))
+        return true;
+    if (!v->source_file || !v->source_line) return false;
+    char place[WORD_SIZE];
+    snprintf(place, sizeof place, "%s:%ld", v->source_file, v->source_line);
+    const char *at = place;
+    while (!matches(word, at) && (at = strchr(at, '/'))) at++;
+    return at != NULL;
+}
+
+bool hlo_wide_selects(const char *list, const hlo_verdict *v) {
+    for (char word[WORD_SIZE]; take_word(&list, word);)
+        if (selects(word, v)) return true;
+    return false;
+}
+
+void hlo_report_keep_outputs(hlo_report *report, const char *wide) {
+    for (char word[WORD_SIZE]; take_word(&wide, word);) {
+        bool in_input = false, in_output = false;
+        for (uint32_t i = 0; i < report->count && !in_input; i++)
+            in_input = selects(word, &report->slots[i].was);
+        for (uint32_t i = 0; i < report->count && !in_input; i++) {
+            const slot *s = &report->slots[i];
+            if (!s->output || !matches(word, s->output)) continue;
+            keep_wide(report, s, "wide-by-option");
+            in_output = true;
+        }
+        if (in_output)
+            report->output_words =
+                report->output_words
+                    ? hlo_arena_format(report->arena, "%s,%s", report->output_words, word)
+                    : hlo_arena_format(report->arena, "%s", word);
+    }
+}
+
+hlo_status hlo_reports_check_wide(const hlo_report *const *reports, size_t count, const char *wide,
+                                  const char *file, const hlo_diag_sink *sink) {
+    hlo_status status = HLO_OK;
+    for (char word[WORD_SIZE]; take_word(&wide, word);) {
+        hlo_suggestion near = hlo_suggest(word);
+        bool found = false;
+        for (size_t r = 0; r < count && !found; r++) {
+            /* hlo_report_keep_outputs() has found a call with that name or glob. */
+            const char *list = reports[r]->output_words;
+            for (char listed[WORD_SIZE]; !found && list && take_word(&list, listed);)
+                found = strcmp(listed, word) == 0;
+            for (size_t i = 0; i < reports[r]->verdict_count && !found; i++) {
+                const hlo_verdict *v = &reports[r]->verdicts[i];
+                found = selects(word, v);
+                hlo_suggest_offer(&near, name_of(v));
+                hlo_suggest_offer(&near, v->instr);
+                if (v->op_name) hlo_suggest_offer(&near, v->op_name);
+            }
+        }
+        if (found) continue;
+        char names[512] = "; the input has ";
+        const size_t used = strlen(names);
+        /* List the first matmuls by the names that wide accepts. */
+        char *out = names + used;
+        const size_t size = sizeof names - used;
+        size_t total = 0, shown = 0;
+        for (size_t r = 0; r < count; r++)
+            for (size_t i = 0; i < reports[r]->verdict_count && shown < size; i++) {
+                const hlo_verdict *v = &reports[r]->verdicts[i];
+                if (total++ >= SHOWN) continue;
+                shown += (size_t)snprintf(out + shown, size - shown, "%s%s", total > 1 ? ", " : "",
+                                          name_of(v));
+                if (v->source_file && v->source_line && shown < size) {
+                    const char *slash = strrchr(v->source_file, '/');
+                    shown += (size_t)snprintf(out + shown, size - shown, " (%s:%ld)",
+                                              slash ? slash + 1 : v->source_file, v->source_line);
+                }
+            }
+        if (!total) snprintf(out, size, "no matmuls");
+        if (total > SHOWN && shown < size)
+            snprintf(out + shown, size - shown, " and %zu more", total - SHOWN);
+        status = hlo_diag_refuse(sink, file, 0, 0, "no matmul matches '%s' in wide%s", word,
+                                 near.best ? hlo_suggest_meant(&near) : names);
+    }
+    return status;
 }

@@ -14,8 +14,10 @@ typedef struct slot {
     uint32_t origin;        /* the slot that this one was copied from, plus one, or 0 */
     bool copied;            /* other slots are copies of this one */
     bool wide;              /* options->wide selects the matmul, or one that became equal to it */
-    hlo_reason reason;      /* or HLO_REASON_COUNT */
-    uint64_t judged;        /* value of report->judging when the reason of `instr` was set */
+    bool quantized;         /* options->quantize selected it, with the predicted `gain` */
+    double gain;
+    hlo_reason reason; /* or HLO_REASON_COUNT */
+    uint64_t judged;   /* value of report->judging when the reason of `instr` was set */
     const char *blocker;
     uint32_t offset;                      /* in the module's source */
     const hlo_surroundings *surroundings; /* in the original module; NULL: not recorded */
@@ -83,9 +85,6 @@ struct hlo_report {
     uint32_t lint_count, lint_capacity;
     tallies passes, rules;
 };
-
-/* Keeps the matmul of a slot wide in the next run, for a reason of static lifetime. */
-void hlo_report_keep(hlo_report *report, const slot *s, const char *reason);
 
 /* Records the names of all instructions of the input. */
 void hlo_report_note_names(hlo_report *report, const hlo_module *module);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "ir/module/known.h"
-#include "ir/text/print.h"
+#include "ir/text/printer.h"
 #include "matmul/product.h"
 
 enum { BEFORE_MOST = 20, BEHIND_MOST = 12, STEPS_BEFORE = 6, STEPS_BEHIND = 4 };
@@ -101,14 +101,6 @@ static void place(const search *s, uint32_t index, bool *placed, uint32_t *order
     order[(*count)++] = index;
 }
 
-static const char *shape_of(const hlo_instr *instr, hlo_arena *arena) {
-    if (instr->shape->type == HLO_TYPE_TUPLE) return "";
-    size_t size = hlo_shape_format(instr->shape, false, NULL, 0) + 1;
-    char *text = hlo_arena_alloc(arena, size);
-    hlo_shape_format(instr->shape, false, text, size);
-    return text;
-}
-
 static const char *op_of(const hlo_instr *instr, hlo_arena *arena) {
     double number;
     if (instr->op == HLO_OP_CONSTANT && is_scalar(instr) && hlo_type_is_float(instr->shape->type) &&
@@ -165,14 +157,17 @@ const hlo_surroundings *hlo_surroundings_of(const hlo_instr *matmul, hlo_arena *
         for (uint32_t o = 0; o < at->operand_count; o++)
             if (places[at->operands[o]] < places[order[i]])
                 operands[operand_count++] = places[at->operands[o]];
-        v[i] = (hlo_surrounding_instr){.name = hlo_arena_format(arena, "%s", instr->name),
-                                       .op = op_of(instr, arena),
-                                       .shape = shape_of(instr, arena),
-                                       .focus = order[i] == 0,
-                                       .matmul = is_matmul(instr),
-                                       .fp8 = hlo_type_is_fp8(instr->shape->type),
-                                       .operand_count = operand_count,
-                                       .operands = operands};
+        v[i] =
+            (hlo_surrounding_instr){.name = hlo_arena_format(arena, "%s", instr->name),
+                                    .op = op_of(instr, arena),
+                                    .shape = instr->shape->type == HLO_TYPE_TUPLE
+                                                 ? ""
+                                                 : hlo_shape_copy_text(arena, instr->shape, false),
+                                    .focus = order[i] == 0,
+                                    .matmul = is_matmul(instr),
+                                    .fp8 = hlo_type_is_fp8(instr->shape->type),
+                                    .operand_count = operand_count,
+                                    .operands = operands};
     }
     hlo_surroundings *made = hlo_arena_alloc(arena, sizeof *made);
     *made = (hlo_surroundings){count, v};

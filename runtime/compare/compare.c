@@ -107,15 +107,6 @@ static double mean_root(double squares, double count) {
     return count > 0 ? sqrt(squares / count) : 0;
 }
 
-/* Raises judge->noise to the noise of a perturbed execution's array. */
-static void add_sample(hlo_array *judge, const hlo_array *sample) {
-    pair p = pair_of(judge, sample);
-    sums s = add_up(&p);
-    for (int i = 0; i < 2; i++)
-        judge->noise[i] =
-            fmax(judge->noise[i], mean_root(s.squares[i], s.count[i]) / HLO_ERROR_AMPLITUDE);
-}
-
 /* Raises rms, noise and noise_limit to the difference of both arrays, in units of
  * judge->noise. Leaves them unchanged if types or dimensions differ. `drops`: the judge drops
  * the roundings that the other may have dropped. Its samples also drop them and move each result
@@ -169,6 +160,7 @@ hlo_status hlo_array_compare(const hlo_array *judge, const hlo_array *other, hlo
 typedef struct finding {
     hlo_type type;
     int64_t count, equal, within, steps, violations;
+    int64_t infinite; /* one of the two elements is not finite, and they differ */
     int64_t unjudged; /* different, but no bound or noise limit rejects any value */
     double noise, noise_limit, largest;
     double max_error, max_relative, signal, error; /* the last two: sums of squares */
@@ -197,6 +189,7 @@ static void note_element(finding *f, const hlo_array *const *sides, int64_t i, f
     f->equal += same;
     f->violations += beyond && !same;
     f->unjudged += unjudged;
+    f->infinite += !isfinite(distance);
     f->steps += step;
     f->within += !same && !beyond && !unjudged && !step;
     if (isfinite(distance)) {
@@ -264,34 +257,6 @@ typedef struct verdict {
 /* Returns the judge that drops roundings, which judges outputs that the others reject, or NULL. */
 static const hlo_arrays *dropping_judge(const hlo_comparison *c) {
     return c->last_drops && c->judge_count > 1 ? c->judges[c->judge_count - 1] : NULL;
-}
-
-/* Chooses the judge with the fewest violations. Each judge assumes that the other module was
- * derived from its own module, so one of them must accept all outputs. */
-static hlo_status choose_judge(const hlo_comparison *c, const hlo_arrays **out) {
-    *out = c->judge_count ? c->judges[0] : NULL;
-    verdict least = {0};
-    const size_t count = c->judge_count - (dropping_judge(c) != NULL);
-    for (size_t j = 0; count > 1 && j < count; j++) {
-        verdict said = {0};
-        for (size_t i = 0; i < c->expected->count; i++) {
-            if (!same_kind(&c->found->items[i], &c->expected->items[i])) continue;
-            finding f;
-            hlo_status status = compare_output(c, c->judges[j], false, i, &f);
-            if (status != HLO_OK) return status;
-            said.differ += differs(&f);
-            said.violations += (double)f.violations;
-            said.noise += f.noise / f.noise_limit;
-        }
-        const bool milder = said.differ != least.differ ? said.differ < least.differ
-                            : said.violations != least.violations
-                                ? said.violations < least.violations
-                                : said.noise < least.noise;
-        if (j && !milder) continue;
-        least = said;
-        *out = c->judges[j];
-    }
-    return HLO_OK;
 }
 
 /* --------------------------------------------------------------------- the origin of an element */
@@ -439,6 +404,20 @@ static void print_counts(const hlo_array *array, size_t index, const finding *f,
     fputc('\n', out);
 }
 
+/* Prints the size of a difference that is expected. */
+static void print_quantization(const hlo_array *array, size_t index, const finding *f, FILE *out) {
+    fprintf(out, "output %zu ", index);
+    print_kind(array, out);
+    fprintf(out, ": differs by the quantization, max abs error %.3g, SNR ", f->max_error);
+    if (f->error > 0)
+        fprintf(out, "%.1f dB", 10 * log10(f->signal / f->error));
+    else
+        fputs("of finite elements: exact", out);
+    if (f->infinite)
+        fprintf(out, ", %lld elements differ in NaN or infinity", (long long)f->infinite);
+    fputc('\n', out);
+}
+
 static hlo_status print_worst(const hlo_comparison *c, size_t index, const finding *f,
                               const hlo_arrays *inputs, FILE *out) {
     fprintf(out, "  max abs error %.3g, max rel error %.3g, SNR ", f->max_error, f->max_relative);
@@ -511,6 +490,10 @@ static hlo_status compare_one(const hlo_comparison *c, const hlo_arrays *judge, 
             return HLO_OK;
         }
     }
+    if (c->quantized && differs(&f)) {
+        if (out) print_quantization(found, index, &f, out);
+        return HLO_MISMATCH;
+    }
     if (out && (c->all || f.unjudged || differs(&f))) print_counts(found, index, &f, out);
     if (out && !differs(&f) && f.unjudged && f.equal + f.unjudged >= f.count && c->sink) {
         char message[160];
@@ -527,21 +510,50 @@ static hlo_status compare_one(const hlo_comparison *c, const hlo_arrays *judge, 
     return status == HLO_OK ? HLO_MISMATCH : status;
 }
 
-static hlo_status compare_all(const hlo_comparison *c, FILE *out) {
+hlo_status hlo_arrays_compare_by(const hlo_comparison *comparison, FILE *out) {
+    HLO_IN_C_LOCALE;
+    hlo_comparison own = {.found = NULL};
+    hlo_status status = hlo_options_take("hlo_comparison", &own, sizeof own, comparison, NULL);
+    if (status == HLO_OK && (!own.found || !own.expected)) status = HLO_INVALID_USAGE;
+    if (status != HLO_OK) return status;
+    const hlo_comparison *c = &own;
     size_t count = c->expected->count, differ = 0, dropped = 0;
     if (c->found->count != count) {
         if (out) fprintf(out, "compare: %zu outputs, expected %zu\n", c->found->count, count);
         return HLO_MISMATCH;
     }
-    const hlo_arrays *judge;
-    hlo_status status = choose_judge(c, &judge);
+    /* Choose the judge with the fewest violations. Each judge assumes that the other module was
+     * derived from its own module, so one of them must accept all outputs. */
+    const hlo_arrays *judge = c->judge_count ? c->judges[0] : NULL;
+    verdict least = {0};
+    const size_t judges = c->judge_count - (dropping_judge(c) != NULL);
+    for (size_t j = 0; judges > 1 && j < judges; j++) {
+        verdict said = {0};
+        for (size_t i = 0; i < count; i++) {
+            if (!same_kind(&c->found->items[i], &c->expected->items[i])) continue;
+            finding f;
+            status = compare_output(c, c->judges[j], false, i, &f);
+            if (status != HLO_OK) return status;
+            said.differ += differs(&f);
+            said.violations += (double)f.violations;
+            said.noise += f.noise / f.noise_limit;
+        }
+        const bool milder = said.differ != least.differ ? said.differ < least.differ
+                            : said.violations != least.violations
+                                ? said.violations < least.violations
+                                : said.noise < least.noise;
+        if (j && !milder) continue;
+        least = said;
+        judge = c->judges[j];
+    }
     for (size_t i = 0; status != HLO_OUT_OF_MEMORY && i < count; i++) {
         status = compare_one(c, judge, i, differ, &dropped, out);
         differ += status != HLO_OK;
     }
     if (status == HLO_OUT_OF_MEMORY) return status;
     if (out && differ)
-        fprintf(out, "compare: %zu of %zu outputs differ\n", differ, count);
+        fprintf(out, "compare: %zu of %zu outputs differ%s\n", differ, count,
+                c->quantized ? " by the quantization; --compare=before checks the rewrite" : "");
     else if (out && dropped)
         fprintf(out, "compare: %zu outputs agree, %zu of them if roundings are omitted\n", count,
                 dropped);
@@ -550,20 +562,13 @@ static hlo_status compare_all(const hlo_comparison *c, FILE *out) {
     return differ ? HLO_MISMATCH : HLO_OK;
 }
 
-hlo_status hlo_arrays_compare_by(const hlo_comparison *comparison, FILE *out) {
-    HLO_IN_C_LOCALE;
-    hlo_comparison own = {.found = NULL};
-    const hlo_status status =
-        hlo_options_take("hlo_comparison", &own, sizeof own, comparison, NULL);
-    if (status == HLO_OK && (!own.found || !own.expected)) return HLO_INVALID_USAGE;
-    return status == HLO_OK ? compare_all(&own, out) : status;
-}
-
 hlo_status hlo_arrays_compare(const hlo_arrays *judge, const hlo_arrays *other, FILE *out) {
-    HLO_IN_C_LOCALE;
-    const hlo_comparison c = {
-        .found = other, .expected = judge, .judges = &judge, .judge_count = 1};
-    return compare_all(&c, out);
+    const hlo_comparison c = {.struct_size = sizeof c,
+                              .found = other,
+                              .expected = judge,
+                              .judges = &judge,
+                              .judge_count = 1};
+    return hlo_arrays_compare_by(&c, out);
 }
 
 /* ---------------------------------------------------------------------------------------- noise */
@@ -603,8 +608,15 @@ hlo_status hlo_arrays_sample(hlo_arrays *judge, const hlo_comparison *comparison
             break;
         hlo_arrays *sample;
         status = hlo_plan_run(plan, inputs, sink, &sample);
-        for (size_t k = 0; status == HLO_OK && k < judge->count; k++)
-            add_sample(&judge->items[k], &sample->items[k]);
+        for (size_t k = 0; status == HLO_OK && k < judge->count; k++) {
+            /* The noise is the largest of the perturbed executions. */
+            const pair p = pair_of(&judge->items[k], &sample->items[k]);
+            const sums s = add_up(&p);
+            double *noise = judge->items[k].noise;
+            for (int n = 0; n < 2; n++)
+                noise[n] =
+                    fmax(noise[n], mean_root(s.squares[n], s.count[n]) / HLO_ERROR_AMPLITUDE);
+        }
         if (status == HLO_OK) hlo_arrays_free(sample);
     }
     hlo_plan_free(plan);

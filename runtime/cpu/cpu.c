@@ -10,7 +10,7 @@
 #include "ir/eval/eval.h"
 #include "ir/kernel/kernel.h"
 #include "matmul/call.h"
-#include "runtime/cpu/collective.h"
+#include "runtime/grow.h"
 
 enum { ALIGN = 64 };
 
@@ -213,13 +213,9 @@ static void cpu_fill(void *device, void *memory, unsigned char byte, size_t size
 static void cpu_mark(void *device, uint32_t index) {
     cpu_device *cpu = device;
     struct timespec now;
-    if (index >= cpu->mark_capacity) {
-        const uint32_t capacity = index < 8 ? 16 : 2 * index;
-        double *marks = realloc(cpu->marks, capacity * sizeof *marks);
-        cpu->unmarked |= !marks;
-        if (!marks) return;
-        cpu->marks = marks;
-        cpu->mark_capacity = capacity;
+    if (!hlo_heap_grow(&cpu->marks, (size_t)index + 1, &cpu->mark_capacity, sizeof *cpu->marks)) {
+        cpu->unmarked = true;
+        return;
     }
     clock_gettime(CLOCK_MONOTONIC, &now);
     cpu->marks[index] = (double)now.tv_sec + (double)now.tv_nsec * 1e-9;

@@ -5,7 +5,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <time.h>
 
 #include "ir/error/error.h"
 #include "matmul/call.h"
@@ -19,7 +18,7 @@ typedef struct cpu_device {
     hlo_eval_env env;
     bool wants_every_value; /* instructions are not grouped */
     double *marks;          /* seconds on a clock */
-    uint32_t mark_capacity;
+    size_t mark_capacity;
     bool unmarked; /* memory for a mark ran out */
     hlo_seat seat;
 } cpu_device;
@@ -82,37 +81,7 @@ void cpu_pool_watch(cpu_pool *pool, const hlo_watch *watch);
 /* Divides a loop among the threads; see hlo_eval_env.parallel. `user` is the pool. */
 cpu_parallel cpu_pool_run;
 
-/* scales.c: scales of a and b, in any modes. Arrays are dense. NULL: 1, or exact. */
-typedef struct cpu_scales {
-    const float *a, *b, *a_sigma, *b_sigma;
-    hlo_scale_mode a_mode, b_mode;
-    hlo_matmul_sizes size;
-} cpu_scales;
-
-/* The factor of one element of the product. */
-typedef struct cpu_scale {
-    double value; /* a product of two scales: rounded to f32, but exact for 8-bit scales */
-    double sigma; /* ir/error/error.h; without the value's own rounding */
-} cpu_scale;
-
-/* True if both scales are scalars. */
-bool cpu_scales_scalar(const cpu_scales *scales);
-/* True if a scale varies along the contracting dimension. */
-bool cpu_scales_inside(const cpu_scales *scales);
-/* Returns the factor of term `along` of element `element` (row-major) of the product. */
-cpu_scale cpu_scale_at(const cpu_scales *scales, int64_t element, int64_t along);
-/* Computes the scaled product, f32 and dense, of operands with one contracting dimension each.
- * Unless `variance` is NULL, also computes the squares of its sigmas. */
-hlo_status cpu_scales_multiply(const cpu_device *cpu, const cpu_scales *scales, hlo_dot_dims dims,
-                               const hlo_view *a, const hlo_view *a_sigma, const hlo_view *b,
-                               const hlo_view *b_sigma, const hlo_view *product, double *variance,
-                               const hlo_error_options *options, const char **why);
-
-/* accumulate.c: computes a product, dense and row-major, with the accumulation of
- * HLO_ACCUMULATE_HOPPER; `fast`: without promotion. */
-void cpu_accumulate_narrow(const cpu_device *cpu, hlo_dot_dims dims, hlo_matmul_sizes size,
-                           const hlo_view *a, const hlo_view *b, bool fast, float *out);
-/* Returns the options of the job's sigmas. */
+/* matmul.c: returns the options of the job's sigmas. */
 hlo_error_options cpu_error_options(const hlo_job *job);
 
 /* random.c: true for rng and rng-get-and-update-state, which XLA draws from a hidden state. */
@@ -123,6 +92,16 @@ const char *cpu_random_refusal(const hlo_instr *instr);
 void cpu_random_prepare(hlo_job *job, hlo_arena *arena);
 void cpu_random_execute(const cpu_device *cpu, const hlo_job *job);
 
+/* collective.c: true for instructions that these functions support: collectives and their starts,
+ * partition-id and replica-id, and calls at the boundary of a manual region. */
+bool cpu_is_collective(const hlo_instr *instr);
+/* Returns why the device does not support a collective, or NULL. In the arena, or static. */
+const char *cpu_collective_refusal(const cpu_device *cpu, const hlo_instr *instr, hlo_arena *arena);
+/* Creates the job's state: the participants of the device's group. */
+void cpu_collective_prepare(const cpu_device *cpu, hlo_job *job, hlo_arena *arena);
+/* Waits for the other participants, and runs the job with them. */
+hlo_status cpu_collective_execute(const cpu_device *cpu, const hlo_job *job, const char **why);
+
 /* tile.c: groups live instructions; see hlo_backend.group. */
 uint32_t cpu_tile_group(const hlo_instr *const *live, uint32_t count, hlo_arena *arena,
                         hlo_group **out_groups);
@@ -131,7 +110,7 @@ void cpu_tile_prepare(hlo_job *job, hlo_arena *arena);
 /* Runs the program. */
 void cpu_tile_execute(const cpu_device *cpu, const hlo_job *job);
 
-/* activation.c: an activation. For HLO_ACTIVATION_NONE, all members are NULL. */
+/* An activation of an epilogue. For HLO_ACTIVATION_NONE, all members are NULL. */
 typedef struct cpu_activation {
     float (*value)(float x);
     double (*exact)(double x);
@@ -140,7 +119,7 @@ typedef struct cpu_activation {
 } cpu_activation;
 extern const cpu_activation cpu_activations[HLO_ACTIVATION_COUNT];
 
-/* matmul.c: returns true if the CPU supports the cuBLASLt call; otherwise sets *why. */
+/* Returns true if the CPU supports the cuBLASLt call; otherwise sets *why. */
 bool cpu_matmul_supports(const hlo_instr *call, hlo_arena *arena, const char **why);
 /* Finds the parts of the call; sets the job's state and scratch size. */
 void cpu_matmul_prepare(hlo_job *job, hlo_arena *arena);

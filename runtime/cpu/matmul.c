@@ -12,6 +12,317 @@
 #include "matmul/call.h"
 #include "runtime/cpu/cpu.h"
 
+/* ---------------------------------------------------------------------------------- activations */
+
+/* Each has its value in f32, its value in f64, and the error bound of the former. */
+
+static float value_RELU(float x) {
+    return x < 0 ? 0 : x;
+}
+
+static double exact_RELU(double x) {
+    return x < 0 ? 0 : x;
+}
+
+static double rounding_RELU(double x, double y) {
+    (void)x, (void)y;
+    return 0;
+}
+
+static float value_GELU(float x) {
+    const float root = 0.7978845608028654f; /* sqrt(2 / pi) */
+    return 0.5f * x * (1 + tanhf(root * (x + 0.044715f * x * x * x)));
+}
+
+static double exact_GELU(double x) {
+    return 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+}
+
+/* Returns the rounding error: 1 + tanh is rounded like a number near 1, even if it is small. */
+static double rounding_GELU(double x, double y) {
+    return 0x1p-24 * fmax(8 * fabs(y), fabs(x) / 2);
+}
+
+const cpu_activation cpu_activations[HLO_ACTIVATION_COUNT] = {
+    {NULL, NULL, NULL},
+#define HLO_ACTIVATION(id, homogeneous, never_negative) {value_##id, exact_##id, rounding_##id},
+#include "matmul/table/activation.def"
+#undef HLO_ACTIVATION
+};
+
+/* --------------------------------------------------------------------------------------- scales */
+
+/* Scales of matmul operands per row and per block. Scales that vary along the contracting dimension
+ * multiply the product of each of its ranges before these are summed, all in f32. */
+
+/* Scales of a and b, in any modes. Arrays are dense. NULL: 1, or exact. */
+typedef struct cpu_scales {
+    const float *a, *b, *a_sigma, *b_sigma;
+    hlo_scale_mode a_mode, b_mode;
+    hlo_matmul_sizes size;
+} cpu_scales;
+
+/* The factor of one element of the product. */
+typedef struct cpu_scale {
+    double value; /* a product of two scales: rounded to f32, but exact for 8-bit scales */
+    double sigma; /* ir/error/error.h; without the value's own rounding */
+} cpu_scale;
+
+/* True if both scales are scalars. */
+static bool are_scalar(const cpu_scales *s) {
+    return s->a_mode == HLO_SCALE_SCALAR && s->b_mode == HLO_SCALE_SCALAR;
+}
+
+/* True if a scale varies along the contracting dimension. */
+static bool vary_inside(const cpu_scales *s) {
+    return hlo_scale_modes[s->a_mode].along || hlo_scale_modes[s->b_mode].along;
+}
+
+static float at(const float *values, int64_t index, float absent) {
+    return values ? values[index] : absent;
+}
+
+/* Returns the factor of term `along` of element `element` (row-major) of the product. */
+static cpu_scale scale_at(const cpu_scales *s, int64_t element, int64_t along) {
+    int64_t a = hlo_scale_index(s->a_mode, s->size.m, s->size.k, element / s->size.n, along);
+    int64_t column = element / (s->size.m * s->size.n) * s->size.n + element % s->size.n;
+    int64_t b = hlo_scale_index(s->b_mode, s->size.n, s->size.k, column, along);
+    double x = (double)at(s->a, a, 1), y = (double)at(s->b, b, 1);
+    double x_sigma = (double)at(s->a_sigma, a, 0), y_sigma = (double)at(s->b_sigma, b, 0);
+    const bool narrow =
+        hlo_scale_modes[s->a_mode].type != HLO_TYPE_F32; /* their signs are ignored */
+    return (cpu_scale){.value = narrow ? fabs(x * y) : (double)((float)x * (float)y),
+                       .sigma = hypot(x_sigma * y, y_sigma * x)};
+}
+
+/* A range of the contracting dimension with constant scales. */
+typedef struct stretch {
+    const cpu_scales *scales;
+    int64_t start;
+    const float *part, *part_sigma; /* product of the range */
+    float *product;
+    double *variance; /* NULL: not requested */
+} stretch;
+
+static void add_stretch(void *arg, int64_t begin, int64_t end) {
+    const stretch *s = arg;
+    const double unit = 0x1p-24;
+    for (int64_t i = begin; i < end; i++) {
+        cpu_scale scale = scale_at(s->scales, i, s->start);
+        float term = (float)(scale.value * (double)s->part[i]);
+        s->product[i] += term;
+        if (!s->variance) continue;
+        double errors[] = {scale.value * (double)s->part_sigma[i], scale.sigma * (double)s->part[i],
+                           2 * unit * (double)term, unit * (double)s->product[i]};
+        for (int e = 0; e < 4; e++) s->variance[i] += errors[e] * errors[e];
+    }
+}
+
+/* Views `count` elements, starting at `start`, along dimension `dim`. */
+static hlo_view part_of(const hlo_view *view, int64_t dim, int64_t start, int64_t count,
+                        hlo_dims *dims, hlo_dims *strides) {
+    hlo_dims from = {{0}};
+    for (uint32_t d = 0; d < view->rank; d++) dims->v[d] = view->dims[d];
+    from.v[dim] = start;
+    dims->v[dim] = count;
+    return hlo_view_part(view, from.v, dims->v, NULL, strides);
+}
+
+typedef struct side {
+    const hlo_view *value, *sigma;
+    int64_t dim; /* the contracting dimension */
+    hlo_view part, part_sigma;
+    hlo_dims dims, strides, sigma_strides;
+} side;
+
+static void take(side *s, int64_t start, int64_t count) {
+    s->part = part_of(s->value, s->dim, start, count, &s->dims, &s->strides);
+    s->part_sigma = (hlo_view){.data = NULL};
+    if (s->sigma && s->sigma->data)
+        s->part_sigma = part_of(s->sigma, s->dim, start, count, &s->dims, &s->sigma_strides);
+}
+
+/* Computes the scaled product, f32 and dense, of operands with one contracting dimension each.
+ * Unless `variance` is NULL, also computes the squares of its sigmas. */
+static hlo_status multiply_ranges(const cpu_device *cpu, const cpu_scales *scales,
+                                  hlo_dot_dims dims, const hlo_view *a, const hlo_view *a_sigma,
+                                  const hlo_view *b, const hlo_view *b_sigma,
+                                  const hlo_view *product, double *variance,
+                                  const hlo_error_options *options, const char **why) {
+    const int64_t a_step = hlo_scale_modes[scales->a_mode].along;
+    const int64_t step = a_step ? a_step : hlo_scale_modes[scales->b_mode].along;
+    int64_t count = hlo_view_count(product), k = scales->size.k;
+    side left = {.value = a, .sigma = a_sigma, .dim = dims.lhs_contracting->v[0]};
+    side right = {.value = b, .sigma = b_sigma, .dim = dims.rhs_contracting->v[0]};
+    stretch s = {.scales = scales, .product = product->data, .variance = variance};
+    for (int64_t i = 0; i < count; i++) s.product[i] = 0;
+    for (int64_t i = 0; variance && i < count; i++) variance[i] = 0;
+    hlo_status status = HLO_OK;
+    for (s.start = 0; s.start < k && status == HLO_OK; s.start += step) {
+        hlo_arena_mark mark = hlo_arena_here(cpu->scratch);
+        hlo_view part = hlo_view_scratch(cpu->scratch, HLO_TYPE_F32, product), sigma = part;
+        take(&left, s.start, k - s.start < step ? k - s.start : step);
+        take(&right, s.start, k - s.start < step ? k - s.start : step);
+        status =
+            hlo_eval_dot_views(&cpu->env, dims, &left.part, &right.part, &part, cpu->scratch, why);
+        if (status == HLO_OK && variance) {
+            sigma = hlo_view_scratch(cpu->scratch, HLO_TYPE_F32, product);
+            status =
+                hlo_error_dot_views(&cpu->env, dims, &left.part, &left.part_sigma, &right.part,
+                                    &right.part_sigma, &part, &sigma, options, cpu->scratch, why);
+        }
+        s.part = part.data;
+        s.part_sigma = sigma.data;
+        if (status == HLO_OK) cpu->env.parallel(cpu->env.user, count, add_stretch, &s);
+        hlo_arena_release(cpu->scratch, mark);
+    }
+    return status;
+}
+
+/* --------------------------------------------------------------------------------- accumulation */
+
+/* Sums of products of fp8 values as the tensor cores of Hopper compute them: docs/numerics.md. */
+
+/* STEP: products that one instruction adds to the accumulator. FRACTION_BITS: fraction bits of the
+ * largest product that it keeps. PROMOTED: products after which the accumulator is added to a sum
+ * in f32. */
+enum { STEP = 32, FRACTION_BITS = 13, PROMOTED = 128 };
+
+typedef struct sums {
+    const float *a, *b; /* [batch, m, k] and [batch, n, k] */
+    float *c;           /* [batch, m, n] */
+    int64_t m, n, k;
+    int64_t promoted; /* terms per accumulator */
+} sums;
+
+static float sum_of(const sums *s, const float *a, const float *b) {
+    float all = 0;
+    for (int64_t from = 0; from < s->k; from += s->promoted) {
+        const int64_t end = s->k - from < s->promoted ? s->k : from + s->promoted;
+        float sum = 0;
+        for (int64_t at = from; at < end; at += STEP) {
+            /* Add up to STEP products: all are truncated toward zero at the last kept bit of the
+             * largest. */
+            float terms[STEP + 1], largest = 0, plain = 0;
+            terms[STEP] = sum;
+            for (int64_t i = 0; i < STEP; i++) terms[i] = at + i < end ? a[at + i] * b[at + i] : 0;
+            for (int64_t i = 0; i <= STEP; i++) {
+                largest = fabsf(terms[i]) > largest ? fabsf(terms[i]) : largest;
+                plain += terms[i];
+            }
+            sum = plain;
+            if (!isfinite(plain) || largest == 0) continue;
+            const double unit = ldexp(1, ilogbf(largest) - FRACTION_BITS);
+            double kept = 0;
+            for (int64_t i = 0; i <= STEP; i++) kept += trunc((double)terms[i] / unit);
+            sum = (float)(kept * unit);
+        }
+        all += sum;
+    }
+    return all;
+}
+
+static void make_rows(void *arg, int64_t begin, int64_t end) {
+    const sums *s = arg;
+    for (int64_t row = begin; row < end; row++)
+        for (int64_t j = 0; j < s->n; j++)
+            s->c[row * s->n + j] =
+                sum_of(s, s->a + row * s->k, s->b + (row / s->m * s->n + j) * s->k);
+}
+
+/* Returns an operand as [batch, free dimensions, contracting dimension], f32 and dense. */
+static const float *arrange(const cpu_device *cpu, const hlo_view *view, const hlo_ints *batch,
+                            const hlo_ints *contracting) {
+    hlo_dims dims, strides;
+    const hlo_view grouped = hlo_view_group(view, batch, contracting, &dims, &strides);
+    hlo_view wide = hlo_view_scratch(cpu->scratch, HLO_TYPE_F32, &grouped);
+    hlo_view_convert(&cpu->env, &grouped, &wide);
+    return wide.data;
+}
+
+/* Computes a product, dense and row-major, with the accumulation of
+ * HLO_ACCUMULATE_HOPPER; `fast`: without promotion. */
+static void accumulate_narrow(const cpu_device *cpu, hlo_dot_dims dims, hlo_matmul_sizes size,
+                              const hlo_view *a, const hlo_view *b, bool fast, float *out) {
+    const hlo_arena_mark mark = hlo_arena_here(cpu->scratch);
+    sums s = {.a = arrange(cpu, a, dims.lhs_batch, dims.lhs_contracting),
+              .b = arrange(cpu, b, dims.rhs_batch, dims.rhs_contracting),
+              .c = out,
+              .m = size.m,
+              .n = size.n,
+              .k = size.k,
+              .promoted = fast ? size.k + 1 : PROMOTED};
+    cpu->env.parallel(cpu->env.user, size.batch * size.m, make_rows, &s);
+    hlo_arena_release(cpu->scratch, mark);
+}
+
+/* True if a rewrite can find a converted and scaled fp8 value in the value. Either such operations,
+ * and those that rewrites move across a scale, lead to a value of at most 8 bits (fp8 represents
+ * all values of the narrower types). Or the value enters a computation, or leaves a loop or a
+ * branch, where rewrites also keep fp8 values. After *steps values, returns true. */
+static bool may_be_dequantized(const hlo_instr *value, int *steps) {
+    if (!hlo_shape_is_array(value->shape)) return false;
+    if ((*steps)-- == 0) return true;
+    if (hlo_types[value->shape->type].bytes == 1) return true;
+    switch (value->op) {
+    case HLO_OP_PARAMETER: return value->parent != value->parent->module->entry;
+    case HLO_OP_WHILE:
+    case HLO_OP_CONDITIONAL: return true;
+    case HLO_OP_GET_TUPLE_ELEMENT: {
+        const hlo_instr *tuple = hlo_instr_operand(value, 0);
+        if (tuple->op != HLO_OP_TUPLE) return tuple->op != HLO_OP_CUSTOM_CALL;
+        const int64_t index = hlo_instr_int(value, HLO_ATTR_INDEX, 0);
+        return may_be_dequantized(hlo_instr_operand(tuple, (uint32_t)index), steps);
+    }
+    case HLO_OP_ABS:
+    case HLO_OP_ADD:
+    case HLO_OP_CALL:
+    case HLO_OP_CLAMP:
+    case HLO_OP_CONVERT:
+    case HLO_OP_DIVIDE:
+    case HLO_OP_FUSION:
+    case HLO_OP_MAXIMUM:
+    case HLO_OP_MINIMUM:
+    case HLO_OP_MULTIPLY:
+    case HLO_OP_NEGATE:
+    case HLO_OP_SUBTRACT: break;
+    case HLO_OP_CUSTOM_CALL: /* of one operand: for example a sharding annotation */
+        if (value->operand_count == 1) break;
+        return false;
+    default:
+        if (!hlo_op_is(value->op, HLO_MOVEMENT | HLO_JOINS)) return false;
+    }
+    for (uint32_t i = 0; i < value->operand_count; i++)
+        if (may_be_dequantized(hlo_instr_operand(value, i), steps)) return true;
+    return false;
+}
+
+hlo_error_options cpu_error_options(const hlo_job *job) {
+    hlo_error_options options = {.roundings_may_be_dropped = job->roundings_may_be_dropped};
+    hlo_matmul m;
+    const char *why;
+    if (job->accumulate != HLO_ACCUMULATE_HOPPER || !job->instr) return options;
+    if (job->instr->op == HLO_OP_DOT || job->instr->op == HLO_OP_CONVOLUTION ||
+        job->instr->op == HLO_OP_RAGGED_DOT) {
+        /* If both operands of a product can be dequantized values, the product may become an FP8
+         * call, which uses fast accumulation unless an operand requests higher precision. */
+        enum { STEPS = 256 };
+        for (uint32_t i = 0; i < 2; i++)
+            if (!may_be_dequantized(hlo_instr_operand(job->instr, i), &(int){STEPS}))
+                return options;
+        hlo_matmul_from_dot(job->instr, &m);
+        options.sums =
+            hlo_matmul_accumulates_fast(&m) ? HLO_ERROR_SUMS_FAST : HLO_ERROR_SUMS_PROMOTED;
+    } else if (hlo_matmul_is_call(job->instr) &&
+               hlo_matmul_decode(job->instr, &m, &why) == HLO_OK) {
+        options.sums =
+            hlo_matmul_accumulates_fast(&m) ? HLO_ERROR_SUMS_FAST : HLO_ERROR_SUMS_PROMOTED;
+    }
+    return options;
+}
+
+/* ------------------------------------------------------------------------------------- epilogue */
+
 /* Operand number of each part of the call, or -1. */
 typedef struct parts {
     hlo_matmul matmul;
@@ -66,7 +377,7 @@ void cpu_matmul_prepare(hlo_job *job, hlo_arena *arena) {
     job->state = p;
 }
 
-static float scale(const hlo_job *job, int operand) {
+static float scalar_of(const hlo_job *job, int operand) {
     return operand < 0 ? 1.0f : *(const float *)job->operands[operand].data;
 }
 
@@ -99,7 +410,7 @@ static bool multiplies(const hlo_matmul *m) {
 }
 
 static double factor(const epilogue *e, int64_t i) {
-    float scale = e->scales ? (float)cpu_scale_at(e->scales, i, 0).value : 1;
+    float scale = e->scales ? (float)scale_at(e->scales, i, 0).value : 1;
     return (double)(e->product_scale * scale);
 }
 
@@ -132,13 +443,21 @@ static void finish_range(void *arg, int64_t begin, int64_t end) {
     while (bits > before && !atomic_compare_exchange_weak(&e->amax, &before, bits)) continue;
 }
 
-/* Returns an operand as dense f32, or NULL. */
-static const float *widen(const cpu_device *cpu, const hlo_job *job, int operand) {
-    if (operand < 0) return NULL;
-    const hlo_view *from = &job->operands[operand];
+/* Returns an array as dense f32; NULL if it has no data. */
+static const float *densify(const cpu_device *cpu, const hlo_view *from) {
+    if (!from->data) return NULL;
     hlo_view wide = hlo_view_scratch(cpu->scratch, HLO_TYPE_F32, from);
     hlo_view_convert(&cpu->env, from, &wide);
     return wide.data;
+}
+
+/* Return an operand, or its sigmas, as dense f32; NULL if there are none. */
+static const float *widen(const cpu_device *cpu, const hlo_job *job, int operand) {
+    return operand < 0 ? NULL : densify(cpu, &job->operands[operand]);
+}
+
+static const float *dense_sigma(const cpu_device *cpu, const hlo_job *job, int operand) {
+    return operand < 0 ? NULL : densify(cpu, &job->operand_sigmas[operand]);
 }
 
 static hlo_view dense_f32(const hlo_view *like, void *data, hlo_dims *strides) {
@@ -150,15 +469,6 @@ static void write_result(const cpu_device *cpu, float *values, const hlo_view *o
     hlo_dims strides;
     hlo_view view = dense_f32(out, values, &strides);
     hlo_view_convert(&cpu->env, &view, out);
-}
-
-/* Returns the sigmas of an operand as dense f32; NULL: exact. */
-static const float *dense_sigma(const cpu_device *cpu, const hlo_job *job, int operand) {
-    if (operand < 0 || !job->operand_sigmas[operand].data) return NULL;
-    const hlo_view *from = &job->operand_sigmas[operand];
-    hlo_view dense = hlo_view_scratch(cpu->scratch, HLO_TYPE_F32, from);
-    hlo_view_copy(&cpu->env, from, &dense);
-    return dense.data;
 }
 
 /* -------------------------------------------------------------------------------------- product */
@@ -194,23 +504,23 @@ static hlo_status multiply(const cpu_device *cpu, const hlo_job *job, product *o
     }
     scales->a_mode = m->a_mode;
     scales->b_mode = m->b_mode;
-    if (!cpu_scales_scalar(scales)) {
+    if (!are_scalar(scales)) {
         scales->a = widen(cpu, job, p->a_scale);
         scales->b = widen(cpu, job, p->b_scale);
         if (job->bounded) scales->a_sigma = dense_sigma(cpu, job, p->a_scale);
         if (job->bounded) scales->b_sigma = dense_sigma(cpu, job, p->b_scale);
     }
-    bool inside = cpu_scales_inside(scales);
+    bool inside = vary_inside(scales);
     double *variance = NULL;
     if (inside && job->bounded) variance = hlo_arena_array(cpu->scratch, count, sizeof *variance);
     hlo_status status = HLO_OK;
     if (inside)
-        status = cpu_scales_multiply(cpu, scales, dims, a, a_sigma, b, b_sigma, &values, variance,
-                                     &options, why);
+        status = multiply_ranges(cpu, scales, dims, a, a_sigma, b, b_sigma, &values, variance,
+                                 &options, why);
     else if (job->accumulate == HLO_ACCUMULATE_HOPPER && hlo_type_is_fp8(a->type) &&
              hlo_type_is_fp8(b->type))
-        cpu_accumulate_narrow(cpu, dims, scales->size, a, b, hlo_matmul_accumulates_fast(m),
-                              values.data);
+        accumulate_narrow(cpu, dims, scales->size, a, b, hlo_matmul_accumulates_fast(m),
+                          values.data);
     else
         status = hlo_eval_dot_views(&cpu->env, dims, a, b, &values, cpu->scratch, why);
     if (status != HLO_OK || !job->bounded) return status;
@@ -267,7 +577,7 @@ static void bound_element(bounds *b, int64_t i) {
     double scale = factor(e, i), scale_sigma = b->product_scale_sigma;
     if (e->scales)
         scale_sigma =
-            hypot((double)e->product_scale * cpu_scale_at(e->scales, i, 0).sigma, 2 * unit * scale);
+            hypot((double)e->product_scale * scale_at(e->scales, i, 0).sigma, 2 * unit * scale);
     double x = scale * b->product[i];
     double variance = squared(scale * (double)b->product_sigma[i]) +
                       squared(scale_sigma * b->product[i]) + squared(unit * x);
@@ -308,14 +618,6 @@ static double scale_sigma(const hlo_job *job, int operand) {
     return *(const float *)job->operand_sigmas[operand].data;
 }
 
-/* Returns the sigma of the product of both scales, from their sigmas and its own rounding. */
-static double product_scale_sigma(const hlo_job *job, const parts *p) {
-    double a = scale(job, p->a_scale), b = scale(job, p->b_scale), alpha = p->matmul.alpha;
-    if (!multiplies(&p->matmul)) return 0;
-    return fabs(alpha) * sqrt(squared(scale_sigma(job, p->a_scale) * b) +
-                              squared(scale_sigma(job, p->b_scale) * a) + squared(0x1p-23 * a * b));
-}
-
 static hlo_status bound_all(const cpu_device *cpu, const hlo_job *job, const epilogue *e,
                             const product *made) {
     const parts *p = job->state;
@@ -323,14 +625,21 @@ static hlo_status bound_all(const cpu_device *cpu, const hlo_job *job, const epi
     const hlo_view *d = &job->results[0];
     size_t count = (size_t)hlo_view_count(d);
     const hlo_error_options options = cpu_error_options(job);
-    bool scalar = cpu_scales_scalar(&made->scales);
+    double product_scale_sigma = multiplies(m) ? 0x1p-24 * fabs(m->alpha) : 0;
+    if (are_scalar(&made->scales) && multiplies(m)) {
+        /* from the sigmas of both scales, and the rounding of their product */
+        const double x = scalar_of(job, p->a_scale), y = scalar_of(job, p->b_scale);
+        product_scale_sigma = fabs(m->alpha) * sqrt(squared(scale_sigma(job, p->a_scale) * y) +
+                                                    squared(scale_sigma(job, p->b_scale) * x) +
+                                                    squared(0x1p-23 * x * y));
+    }
     bounds b = {
         .e = e,
         .product = made->copy,
         .product_sigma = made->sigma,
         .c_sigma = dense_sigma(cpu, job, p->c),
         .bias_sigma = dense_sigma(cpu, job, p->bias),
-        .product_scale_sigma = scalar ? product_scale_sigma(job, p) : 0x1p-24 * fabs(m->alpha),
+        .product_scale_sigma = product_scale_sigma,
         .c_scale_sigma = fabs(m->beta) * scale_sigma(job, p->c_scale),
         .d_scale_sigma = scale_sigma(job, p->d_scale),
         .type = d->type,
@@ -362,22 +671,22 @@ hlo_status cpu_matmul_execute(const cpu_device *cpu, const hlo_job *job, const c
     product made;
     hlo_status status = multiply(cpu, job, &made, why);
     if (status != HLO_OK) return status;
-    bool scalar = cpu_scales_scalar(&made.scales);
+    bool scalar = are_scalar(&made.scales);
     epilogue e = {
         .d = job->scratch,
         .c = widen(cpu, job, p->c),
         .bias = widen(cpu, job, p->bias),
         .n = p->n,
-        .scales = scalar || cpu_scales_inside(&made.scales) ? NULL : &made.scales,
+        .scales = scalar || vary_inside(&made.scales) ? NULL : &made.scales,
         .product_scale = (float)m->alpha,
-        .c_scale = (float)m->beta * scale(job, p->c_scale),
-        .d_scale = scale(job, p->d_scale),
+        .c_scale = (float)m->beta * scalar_of(job, p->c_scale),
+        .d_scale = scalar_of(job, p->d_scale),
         .limit = hlo_type_is_fp8(d->type) ? (float)hlo_float_max(d->type) : INFINITY,
         .activation = &cpu_activations[hlo_epilogues[m->epilogue].activation],
         .amax_wanted = p->amax >= 0,
     };
     if (scalar && multiplies(m))
-        e.product_scale = e.product_scale * scale(job, p->a_scale) * scale(job, p->b_scale);
+        e.product_scale = e.product_scale * scalar_of(job, p->a_scale) * scalar_of(job, p->b_scale);
     int64_t count = hlo_view_count(d);
     if (p->aux >= 0) e.aux = hlo_arena_array(cpu->scratch, (size_t)count, sizeof(float));
     cpu->env.parallel(cpu->env.user, count, finish_range, &e);

@@ -33,18 +33,14 @@ static int64_t smaller(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-/* True until the loop's watch stops it. Only the thread that opened the loop, `seat` 0, calls the
- * watch. */
-static bool goes_on(cpu_loop *loop, int64_t seat) {
-    if (!loop->watch) return true;
-    if (!seat && !loop->watch->goes_on(loop->watch->user)) atomic_store(&loop->stopped, true);
-    return !atomic_load(&loop->stopped);
-}
-
 static void take_all(cpu_loop *loop, int64_t seat) {
     for (int64_t i = 0; i < loop->share_count; i++) {
         cpu_share *share = &loop->shares[(seat + i) % loop->share_count];
-        while (atomic_load(&share->next) < share->end && goes_on(loop, seat)) {
+        while (atomic_load(&share->next) < share->end) {
+            /* Only the thread that opened the loop, `seat` 0, calls the watch. */
+            if (loop->watch && !seat && !loop->watch->goes_on(loop->watch->user))
+                atomic_store(&loop->stopped, true);
+            if (loop->watch && atomic_load(&loop->stopped)) break;
             const int64_t begin = atomic_fetch_add(&share->next, share->chunk);
             if (begin >= share->end) break;
             loop->body(loop->arg, begin, smaller(begin + share->chunk, share->end));

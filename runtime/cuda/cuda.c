@@ -2,16 +2,79 @@
 /* The CUDA backend's table: dispatches each job to the part that runs it. */
 #include "runtime/cuda/driver/cuda.h"
 
-#include <stdlib.h>
-
+#include "ir/kernel/kernel.h"
 #include "runtime/cpu/cpu.h"
 #include "runtime/cuda/codegen/kernel.h"
+
+/* ----------------------------------------------------------------------------- jobs of the host */
+
+/* Jobs of --fallback=cpu: the cpu backend runs an instruction that no other part supports on copies
+ * of its operands. */
+static bool host_supports(const cuda_device *device, const hlo_instr *instr, hlo_arena *arena,
+                          const char **why) {
+    *why = NULL;
+    return device->host_fallback && cpu_backend.supports(device->host, instr, arena, why);
+}
+
+static void *aligned(hlo_arena *arena, size_t size) {
+    const size_t align = cpu_backend.alignment;
+    uintptr_t memory = (uintptr_t)hlo_arena_alloc(arena, size + align);
+    return (void *)((memory + align - 1) / align * align);
+}
+
+static hlo_view *on_host(const hlo_view *views, uint32_t count, hlo_arena *arena) {
+    hlo_view *copies = hlo_arena_copy(arena, views, count * sizeof *views);
+    for (uint32_t i = 0; i < count; i++) copies[i].data = aligned(arena, hlo_view_bytes(&views[i]));
+    return copies;
+}
+
+/* Creates the job's state: a job of the host, whose arrays are in the plan's memory. */
+static hlo_status host_prepare(cuda_device *device, hlo_job *job, hlo_arena *arena,
+                               const char **why) {
+    hlo_job *host = hlo_arena_copy(arena, job, sizeof *job);
+    hlo_status status = cpu_backend.prepare(device->host, host, arena, why);
+    job->state = host;
+    if (!device->lib) return status;
+    host->operands = on_host(job->operands, job->operand_count, arena);
+    host->results = on_host(job->results, job->result_count, arena);
+    host->scratch = aligned(arena, host->scratch_size);
+    return status;
+}
+
+static hlo_status host_execute(cuda_device *device, const hlo_job *job, const char **why) {
+    const hlo_job *host = job->state;
+    for (uint32_t i = 0; i < job->operand_count; i++)
+        cuda_copy_out(device, host->operands[i].data, job->operands[i].data,
+                      hlo_view_bytes(&job->operands[i]));
+    if (device->failed) return cuda_fails(device, "read its operands", device->failed, why);
+    hlo_status status = cpu_backend.execute(device->host, host, why);
+    for (uint32_t i = 0; i < job->result_count && status == HLO_OK; i++)
+        if (job->results[i].data)
+            cuda_copy_in(device, job->results[i].data, host->results[i].data,
+                         hlo_view_bytes(&job->results[i]));
+    return status;
+}
+
+static void host_print(const cuda_device *device, const hlo_job *job, FILE *out) {
+    (void)device;
+    fprintf(out, "    on the CPU: it %s\n", job->host);
+}
+
+static const cuda_part host_part = {
+    .name = "host",
+    .supports = host_supports,
+    .prepare = host_prepare,
+    .execute = host_execute,
+    .print = host_print,
+};
+
+/* ------------------------------------------------------------------------------------ the table */
 
 /* Alignment that cuBLASLt requires for its workspace. */
 enum { ALIGN = 256 };
 
 /* Parts, in the order in which they are tried. */
-static const cuda_part *const parts[] = {&cuda_matmul_part, &cuda_kernel_part, &cuda_host_part};
+static const cuda_part *const parts[] = {&cuda_matmul_part, &cuda_kernel_part, &host_part};
 enum { PARTS = sizeof parts / sizeof *parts };
 
 static void release_program(cuda_device *device, void *program) {
@@ -74,11 +137,11 @@ static hlo_status cuda_prepare(void *device, hlo_job *job, hlo_arena *arena, con
     const char *reason = NULL, *ignored;
     hlo_status status = HLO_INVALID_INPUT;
     if (alone) part = find_part(device, job->instr, arena, &reason);
-    if (part != &cuda_host_part) status = part->prepare(device, job, arena, &reason);
+    if (part != &host_part) status = part->prepare(device, job, arena, &reason);
     /* Some reasons are only found during code generation. */
     if (status == HLO_INVALID_INPUT && alone &&
-        cuda_host_part.supports(device, job->instr, arena, &ignored)) {
-        part = &cuda_host_part;
+        host_part.supports(device, job->instr, arena, &ignored)) {
+        part = &host_part;
         job->host = reason;
         status = part->prepare(device, job, arena, &reason);
     }

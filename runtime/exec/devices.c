@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Public functions of plans: for one device, or for several simulated devices. */
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +7,11 @@
 #include "ir/text/diag.h"
 #include "ir/text/options.h"
 #include "ir/verify/verify.h"
+#include "runtime/cpu/cpu.h"
+#include "runtime/cuda/driver/cuda.h"
 #include "runtime/exec/run.h"
+
+const hlo_backend *const hlo_backends[] = {&cpu_backend, &cuda_backend, NULL};
 
 static const hlo_plan_options default_options = {.struct_size = sizeof default_options,
                                                  .backend = "cpu",
@@ -100,24 +103,17 @@ void hlo_plan_free(hlo_plan *plan) {
     if (!plan) return;
     hlo_world *world = plan->seat.world;
     for (uint32_t d = 1; d < plan->device_count; d++) plan_free(plan->devices[d]);
+    if (world) free(plan->devices);
     plan_free(plan);
     hlo_world_free(world);
 }
 
 /* -------------------------------------------------------------------------------------- running */
 
-static uint32_t device_count(const hlo_plan *plan) {
-    return plan->devices ? plan->device_count : 1;
-}
-
-static hlo_plan *plan_of(hlo_plan *plan, uint32_t device) {
-    return plan->devices ? plan->devices[device] : plan;
-}
-
 /* Returns a device's inputs from those of all devices; inputs for one device are shared by all. */
 static hlo_arrays inputs_of(const hlo_plan *plan, const hlo_arrays *inputs, uint32_t device) {
     const size_t count = plan->inputs.count;
-    if (inputs->count != count * device_count(plan)) return *inputs;
+    if (inputs->count != count * plan->device_count) return *inputs;
     return (hlo_arrays){.items = inputs->items + device * count, .count = count};
 }
 
@@ -125,7 +121,7 @@ hlo_status hlo_plan_check(const hlo_plan *plan, const hlo_arrays *inputs,
                           const hlo_diag_sink *sink) {
     HLO_IN_C_LOCALE;
     hlo_status status = HLO_OK;
-    for (uint32_t d = 0; d < device_count(plan) && status == HLO_OK; d++) {
+    for (uint32_t d = 0; d < plan->device_count && status == HLO_OK; d++) {
         const hlo_arrays own = inputs_of(plan, inputs, d);
         status = hlo_leaves_check(&plan->inputs, plan->module, &own, sink);
     }
@@ -140,7 +136,7 @@ typedef struct side_by_side {
 
 static void run_device(void *arg, uint32_t device) {
     const side_by_side *all = arg;
-    all->statuses[device] = plan_execute(plan_of(all->plan, device), all->count, NULL);
+    all->statuses[device] = plan_execute(all->plan->devices[device], all->count, NULL);
 }
 
 /* Calls options.progress of the plan of device 0, on the thread that called the run. */
@@ -152,7 +148,7 @@ static bool watch_devices(void *arg) {
 
 /* Runs the plans of all devices `count` times. */
 static hlo_status execute(hlo_plan *plan, size_t count, const hlo_diag_sink *sink) {
-    if (!plan->devices) return plan_execute(plan, count, sink);
+    if (!plan->seat.world) return plan_execute(plan, count, sink);
     side_by_side all = {plan, count, calloc(plan->device_count, sizeof *all.statuses)};
     if (!all.statuses) return HLO_OUT_OF_MEMORY;
     hlo_status status = hlo_world_run(plan->seat.world, run_device,
@@ -188,9 +184,9 @@ static hlo_status seconds_of(hlo_plan *plan, uint32_t n, const hlo_diag_sink *si
                              double *out_seconds) {
     hlo_status status = HLO_OK;
     *out_seconds = 0;
-    for (uint32_t d = 0; d < device_count(plan) && status == HLO_OK; d++) {
+    for (uint32_t d = 0; d < plan->device_count && status == HLO_OK; d++) {
         double seconds = 0;
-        status = plan_seconds(plan_of(plan, d), n, sink, &seconds);
+        status = plan_seconds(plan->devices[d], n, sink, &seconds);
         if (seconds > *out_seconds) *out_seconds = seconds;
     }
     return status;
@@ -205,18 +201,18 @@ hlo_status hlo_plan_run(hlo_plan *plan, const hlo_arrays *inputs, const hlo_diag
     if (status != HLO_OK) return status;
     void *staging = malloc(plan_staging_size(plan));
     if (!staging) return HLO_OUT_OF_MEMORY;
-    for (uint32_t d = 0; d < device_count(plan); d++) {
+    for (uint32_t d = 0; d < plan->device_count; d++) {
         const hlo_arrays own = inputs_of(plan, inputs, d);
         for (size_t i = 0; i < own.count; i++)
-            plan_put_input(plan_of(plan, d), i, &own.items[i], staging);
+            plan_put_input(plan->devices[d], i, &own.items[i], staging);
     }
     if (plan->look) plan_look_start(plan);
     status = execute(plan, 1, sink);
     if (status == HLO_OK) status = seconds_of(plan, 0, sink, &plan->seconds);
     if (status == HLO_OK && plan->look) status = plan_look_end(plan, sink);
     if (status == HLO_OK) status = hlo_arrays_new(out);
-    for (uint32_t d = 0; d < device_count(plan) && status == HLO_OK; d++)
-        status = plan_fetch_outputs(plan_of(plan, d), sink, *out, staging);
+    for (uint32_t d = 0; d < plan->device_count && status == HLO_OK; d++)
+        status = plan_fetch_outputs(plan->devices[d], sink, *out, staging);
     free(staging);
     if (status == HLO_OK) return HLO_OK;
     hlo_arrays_free(*out);

@@ -1,11 +1,60 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Execution of a plan's steps. */
+/* Executes a plan's steps, or records them and replays the recording.
+ *
+ * All addresses are known once a plan has its memory, so a run is recorded once. Straight-line
+ * steps form a graph of the backend (a CUDA graph). A loop that is not unrolled and a conditional
+ * are branches of the graph, if the backend supports them. Otherwise they, like jobs on the host,
+ * come between graphs: the host reads the predicate and replays the selected graph. */
 #include <math.h>
 #include <string.h>
 
-#include "ir/module/trip_count.h"
+#include "ir/module/known.h"
 #include "ir/text/diag.h"
 #include "runtime/exec/run.h"
+
+/* Action on each job. */
+typedef enum plan_mode {
+    PLAN_EXECUTE,
+    PLAN_BIND,  /* binds all jobs once, in every branch */
+    PLAN_RECORD /* records to the buffer, which branches where control depends on data */
+} plan_mode;
+
+typedef struct plan_run {
+    hlo_plan *plan;
+    const hlo_diag_sink *sink;
+    plan_mode mode;
+    bool branches;               /* for PLAN_RECORD: graphs have branches */
+    plan_command_buffer *buffer; /* for PLAN_RECORD */
+    uint64_t *stream;            /* stream of the next job */
+} plan_run;
+
+typedef enum node_kind { NODE_GRAPH, NODE_JOB, NODE_WHILE, NODE_CONDITIONAL } node_kind;
+
+typedef struct node {
+    node_kind kind;
+    const plan_step *step; /* NULL: NODE_GRAPH */
+    const void *graph;
+    hlo_job job;               /* NODE_JOB: a copy with the views of this run */
+    const plan_slot *selector; /* NODE_CONDITIONAL: type and size of the index */
+    const void *choice;        /* NODE_WHILE, NODE_CONDITIONAL: address of the predicate or index */
+    plan_command_buffer *conditions, *bodies; /* NODE_WHILE: two of each, for the state in either of
+                                               * its slots */
+    plan_command_buffer
+        *back; /* NODE_WHILE: copies the state from the spare slots to its own slots */
+    plan_command_buffer *branches; /* NODE_CONDITIONAL: step->called_count */
+} node;
+
+struct plan_command_buffer {
+    node *nodes;
+    uint32_t count, capacity;
+    bool noted; /* the graph being recorded is not empty */
+};
+
+/* Runs the computation on `arguments`, with results in `results`. */
+static hlo_status run_comp(const plan_run *r, plan_comp *comp, char *frame,
+                           const plan_place *arguments, const plan_place *results);
+
+/* ---------------------------------------------------------------------------------------- steps */
 
 /* Sets the memory of every slot for this run. */
 static void bind(const hlo_plan *plan, plan_comp *comp, char *frame, const plan_place *arguments,
@@ -26,8 +75,9 @@ static void bind(const hlo_plan *plan, plan_comp *comp, char *frame, const plan_
     }
 }
 
-hlo_status plan_failed(const plan_run *r, const plan_step *step, hlo_status status,
-                       const char *why) {
+/* Reports that the step failed, or the whole run if `step` is NULL. Returns `status`. */
+static hlo_status report_failure(const plan_run *r, const plan_step *step, hlo_status status,
+                                 const char *why) {
     const hlo_module *module = r->plan->module;
     if (status != HLO_INVALID_INPUT) return status;
     if (!r->plan->failure) {
@@ -47,10 +97,11 @@ hlo_status plan_failed(const plan_run *r, const plan_step *step, hlo_status stat
 static hlo_status failed(hlo_plan *plan, const hlo_diag_sink *sink, hlo_status status,
                          const char *why) {
     const plan_run r = {.plan = plan, .sink = sink};
-    return plan_failed(&r, NULL, status, why);
+    return report_failure(&r, NULL, status, why);
 }
 
-void plan_copy_leaf(const hlo_plan *plan, plan_place to, plan_place from, const plan_slot *like) {
+/* Copies a leaf of the type and size of slot `like`. */
+static void copy_leaf(const hlo_plan *plan, plan_place to, plan_place from, const plan_slot *like) {
     plan->backend->copy(plan->device, to.data, from.data, like->size);
     if (to.bound && from.bound)
         plan->backend->copy(plan->device, to.bound, from.bound, like->bound_size);
@@ -61,8 +112,8 @@ void plan_copy_leaf(const hlo_plan *plan, plan_place to, plan_place from, const 
 /* Copies a leaf. Does nothing while jobs are bound, because no job reads its operands then. */
 static void copy(const plan_run *r, plan_place to, plan_place from, const plan_slot *like) {
     if (r->mode == PLAN_BIND) return;
-    if (r->mode == PLAN_RECORD) plan_command_buffer_note(r);
-    plan_copy_leaf(r->plan, to, from, like);
+    if (r->mode == PLAN_RECORD) r->buffer->noted = true;
+    copy_leaf(r->plan, to, from, like);
 }
 
 bool plan_goes_on(void *user) {
@@ -116,7 +167,7 @@ static hlo_status begin_span(const plan_run *r, plan_step *step, bool on_host,
                              plan_span *out_span) {
     const char *why = "failed";
     const hlo_status status = plan_span_begin(r->plan, step, on_host, out_span, &why);
-    return plan_failed(r, NULL, status, why);
+    return report_failure(r, NULL, status, why);
 }
 
 /* Begins a decision of the host about a loop or conditional, after its input is available. */
@@ -130,29 +181,9 @@ static hlo_status end_decision(const plan_run *r, const plan_span *span) {
     return timed ? plan_span_end(r->plan, span) : HLO_OK;
 }
 
-/* Decides whether the loop runs another iteration. */
-static hlo_status ask(const plan_run *r, const plan_comp *comp, plan_step *step, uint64_t rounds,
-                      bool *out_more, bool *uncertain) {
-    const hlo_plan *plan = r->plan;
-    plan_place test = comp->slots[step->predicate].place;
-    *out_more = rounds < (r->mode == PLAN_BIND ? 1 : step->trip_count);
-    if (step->trip_count != HLO_TRIP_COUNT_UNKNOWN && r->mode != PLAN_BIND) return HLO_OK;
-    if (r->mode == PLAN_BIND && !*out_more) return HLO_OK;
-    hlo_status status = plan_run_comp(r, step->called[0], comp->slots[step->work].place.data,
-                                      step->arguments, &test);
-    if (status != HLO_OK || r->mode == PLAN_BIND) return status;
-    plan_span span;
-    unsigned char more = 0;
-    status = begin_decision(r, step, &span);
-    if (status != HLO_OK) return status;
-    plan->backend->copy_out(plan->device, &more, test.data, sizeof more);
-    *uncertain |= is_uncertain(plan, test);
-    *out_more = more != 0;
-    return end_decision(r, &span);
-}
-
-uint32_t plan_chosen(const hlo_plan *plan, const plan_slot *selector, const void *from,
-                     uint32_t count) {
+/* Returns the index of the branch that the value at `from` selects. */
+static uint32_t chosen_branch(const hlo_plan *plan, const plan_slot *selector, const void *from,
+                              uint32_t count) {
     union {
         unsigned char pred;
         int32_t index;
@@ -164,14 +195,237 @@ uint32_t plan_chosen(const hlo_plan *plan, const plan_slot *selector, const void
 
 static hlo_status run_branch(const plan_run *r, const plan_comp *comp, const plan_step *step,
                              uint32_t branch) {
-    return plan_run_comp(r, step->called[branch], comp->slots[step->work].place.data,
-                         step->arguments + step->branch_operands[branch], step->lent);
+    return run_comp(r, step->called[branch], comp->slots[step->work].place.data,
+                    step->arguments + step->branch_operands[branch], step->lent);
+}
+
+/* ------------------------------------------------------------------------------------ recording */
+
+static node *add_node(const plan_run *r, node_kind kind, const plan_step *step) {
+    plan_command_buffer *buffer = r->buffer;
+    hlo_arena_grow(r->plan->arena, &buffer->nodes, buffer->count, &buffer->capacity,
+                   sizeof *buffer->nodes);
+    node *n = &buffer->nodes[buffer->count++];
+    *n = (node){.kind = kind, .step = step};
+    return n;
+}
+
+static hlo_status begin_graph(const plan_run *r) {
+    r->buffer->noted = false;
+    if (r->plan->backend->record(r->plan->device)) return HLO_OK;
+    return report_failure(r, NULL, HLO_INVALID_INPUT, "cannot continue recording");
+}
+
+/* Ends the recorded graph, and adds it unless it is empty. */
+static hlo_status cut_graph(const plan_run *r) {
+    const char *why = "cannot record";
+    const void *graph;
+    hlo_status status = r->plan->backend->recorded(r->plan->device, &graph, &why);
+    if (status != HLO_OK) return report_failure(r, NULL, status, why);
+    if (r->buffer->noted) add_node(r, NODE_GRAPH, NULL)->graph = graph;
+    return HLO_OK;
+}
+
+/* Ends the recorded graph. Drops it unless its recording has the status HLO_OK. */
+static hlo_status end_graph(const plan_run *r, hlo_status status) {
+    const char *why;
+    const void *graph;
+    if (status == HLO_OK) return cut_graph(r);
+    r->plan->backend->recorded(r->plan->device, &graph, &why); /* a failure may have ended the
+                                                                * recording */
+    return status;
+}
+
+/* Records a run of the computation, in a separate buffer. */
+static hlo_status record_comp(const plan_run *r, plan_comp *comp, char *frame,
+                              const plan_place *arguments, const plan_place *results,
+                              plan_command_buffer *out) {
+    plan_run own = *r;
+    own.buffer = out;
+    hlo_status status = begin_graph(&own);
+    if (status != HLO_OK) return status;
+    return end_graph(&own, run_comp(&own, comp, frame, arguments, results));
+}
+
+/* Returns the slot of a loop's state in step->results or step->spare. A state that is written in
+ * place has one slot for both. */
+static const plan_slot *state_slot(const plan_comp *comp, const plan_step *step,
+                                   const uint32_t *slots, uint32_t i) {
+    return &comp->slots[slots[i] == PLAN_NONE ? step->results[i] : slots[i]];
+}
+
+/* Copies a loop's state to other slots: step->results or step->spare. */
+static void move_state(const plan_run *r, const plan_comp *comp, const plan_step *step,
+                       const uint32_t *slots) {
+    for (uint32_t i = 0; i < step->result_count; i++) {
+        if (step->results[i] == PLAN_NONE) continue;
+        const plan_slot *to = state_slot(comp, step, slots, i);
+        if (to->place.data == step->arguments[i].data) continue;
+        copy_leaf(r->plan, to->place, step->arguments[i], to);
+        r->buffer->noted = true;
+        step->arguments[i] = to->place;
+    }
+}
+
+static void lend_state(const plan_comp *comp, const plan_step *step, plan_place *places,
+                       const uint32_t *slots) {
+    for (uint32_t i = 0; i < step->result_count; i++)
+        if (step->results[i] != PLAN_NONE) places[i] = state_slot(comp, step, slots, i)->place;
+}
+
+/* True if a step with these callees can be a branch of the graph; `own`: the number of nested
+ * branches of the step itself. */
+static bool is_branch(const plan_run *r, const plan_step *step, uint32_t own) {
+    for (uint32_t i = 0; i < step->called_count; i++)
+        if (step->called[i]->hosted || step->called[i]->depth + own > HLO_MOST_BRANCHES)
+            return false;
+    return r->branches;
+}
+
+static hlo_status begin_branch(const plan_run *r, const plan_step *step, hlo_choice choice,
+                               bool loop) {
+    const char *why = "cannot be recorded";
+    r->buffer->noted = true;
+    const hlo_status status = r->plan->backend->branch_begin(r->plan->device, &choice, loop, &why);
+    return report_failure(r, step, status, why);
+}
+
+/* Ends a branch whose recording has `status`. */
+static hlo_status end_branch(const plan_run *r, const plan_step *step, hlo_status status) {
+    const char *why = "cannot be recorded";
+    if (status != HLO_OK) return status;
+    status = r->plan->backend->branch_end(r->plan->device, &why);
+    return report_failure(r, step, status, why);
+}
+
+/* Records the condition on the state in the slots `from`. */
+static hlo_status record_test(const plan_run *r, const plan_comp *comp, const plan_step *step,
+                              const uint32_t *from, plan_place test) {
+    lend_state(comp, step, step->arguments, from);
+    return run_comp(r, step->called[0], comp->slots[step->work].place.data, step->arguments, &test);
+}
+
+/* Records the body, from the state in the slots `from` to the state in `to`, and the condition. */
+static hlo_status record_round(const plan_run *r, const plan_comp *comp, const plan_step *step,
+                               const uint32_t *from, const uint32_t *to, plan_place test) {
+    lend_state(comp, step, step->arguments, from);
+    lend_state(comp, step, step->lent, to);
+    hlo_status status = run_comp(r, step->called[1], comp->slots[step->work].place.data,
+                                 step->arguments, step->lent);
+    return status == HLO_OK ? record_test(r, comp, step, to, test) : status;
+}
+
+/* Records a loop of unknown length; step->arguments and step->lent must be set. */
+static hlo_status record_while(const plan_run *r, const plan_comp *comp, const plan_step *step) {
+    if (is_branch(r, step, 2)) {
+        /* Each iteration goes to the spare slots and back to the loop's own slots. If the loop ends
+         * in the spare slots, the state is copied back. */
+        const plan_place test = comp->slots[step->predicate].place;
+        const hlo_choice more = {test.data, 1, 0}, over = {test.data, 0, 0};
+        move_state(r, comp, step, step->results);
+        hlo_status status = record_test(r, comp, step, step->results, test);
+        if (status == HLO_OK) status = begin_branch(r, step, more, true);
+        if (status == HLO_OK)
+            status = record_round(r, comp, step, step->results, step->spare, test);
+        if (status == HLO_OK) status = begin_branch(r, step, over, false);
+        if (status == HLO_OK) move_state(r, comp, step, step->results);
+        status = end_branch(r, step, status);
+        if (status == HLO_OK) status = begin_branch(r, step, more, false);
+        if (status == HLO_OK)
+            status = record_round(r, comp, step, step->spare, step->results, test);
+        status = end_branch(r, step, status);
+        status = end_branch(r, step, status);
+        lend_state(comp, step, step->arguments, step->results);
+        return status;
+    }
+    hlo_arena *arena = r->plan->arena;
+    char *frame = comp->slots[step->work].place.data;
+    plan_place test = comp->slots[step->predicate].place;
+    move_state(r, comp, step, step->results);
+    hlo_status status = cut_graph(r);
+    plan_command_buffer *buffers = hlo_arena_zero(arena, 5 * sizeof *buffers);
+    for (int i = 0; i < 2 && status == HLO_OK; i++) {
+        lend_state(comp, step, step->arguments, i ? step->spare : step->results);
+        lend_state(comp, step, step->lent, i ? step->results : step->spare);
+        status = record_comp(r, step->called[0], frame, step->arguments, &test, &buffers[i]);
+        if (status == HLO_OK)
+            status = record_comp(r, step->called[1], frame, step->arguments, step->lent,
+                                 &buffers[2 + i]);
+    }
+    if (status != HLO_OK) return status;
+    plan_run back = *r; /* from the spare slots to the loop's own */
+    back.buffer = &buffers[4];
+    status = begin_graph(&back);
+    if (status != HLO_OK) return status;
+    lend_state(comp, step, step->arguments, step->spare);
+    move_state(&back, comp, step, step->results);
+    status = cut_graph(&back);
+    if (status != HLO_OK) return status;
+    node *n = add_node(r, NODE_WHILE, step);
+    n->choice = test.data;
+    n->conditions = buffers;
+    n->bodies = buffers + 2;
+    n->back = buffers + 4;
+    return begin_graph(r);
+}
+
+/* Records a conditional; step->arguments and step->lent must be set. */
+static hlo_status record_conditional(const plan_run *r, const plan_comp *comp,
+                                     const plan_step *step) {
+    const plan_slot *selector = &comp->slots[step->operands[0]];
+    hlo_status status = HLO_OK;
+    if (is_branch(r, step, 1)) {
+        const bool is_pred = selector->type == HLO_TYPE_PRED;
+        for (uint32_t i = 0; i < step->called_count && status == HLO_OK; i++) {
+            const hlo_choice choice = {selector->place.data, is_pred ? !i : i,
+                                       is_pred ? 0 : step->called_count};
+            status = begin_branch(r, step, choice, false);
+            if (status == HLO_OK) status = run_branch(r, comp, step, i);
+            status = end_branch(r, step, status);
+        }
+        return status;
+    }
+    status = cut_graph(r);
+    plan_command_buffer *buffers =
+        hlo_arena_zero(r->plan->arena, step->called_count * sizeof *buffers);
+    for (uint32_t i = 0; i < step->called_count && status == HLO_OK; i++)
+        status = record_comp(r, step->called[i], comp->slots[step->work].place.data,
+                             step->arguments + step->branch_operands[i], step->lent, &buffers[i]);
+    if (status != HLO_OK) return status;
+    node *n = add_node(r, NODE_CONDITIONAL, step);
+    n->selector = selector;
+    n->choice = selector->place.data;
+    n->branches = buffers;
+    return begin_graph(r);
+}
+
+/* --------------------------------------------------------------------------------- control flow */
+
+/* Decides whether the loop runs another iteration. */
+static hlo_status ask(const plan_run *r, const plan_comp *comp, plan_step *step, uint64_t rounds,
+                      bool *out_more, bool *uncertain) {
+    const hlo_plan *plan = r->plan;
+    plan_place test = comp->slots[step->predicate].place;
+    *out_more = rounds < (r->mode == PLAN_BIND ? 1 : step->trip_count);
+    if (step->trip_count != HLO_TRIP_COUNT_UNKNOWN && r->mode != PLAN_BIND) return HLO_OK;
+    if (r->mode == PLAN_BIND && !*out_more) return HLO_OK;
+    hlo_status status =
+        run_comp(r, step->called[0], comp->slots[step->work].place.data, step->arguments, &test);
+    if (status != HLO_OK || r->mode == PLAN_BIND) return status;
+    plan_span span;
+    unsigned char more = 0;
+    status = begin_decision(r, step, &span);
+    if (status != HLO_OK) return status;
+    plan->backend->copy_out(plan->device, &more, test.data, sizeof more);
+    *uncertain |= is_uncertain(plan, test);
+    *out_more = more != 0;
+    return end_decision(r, &span);
 }
 
 static hlo_status run_conditional(const plan_run *r, const plan_comp *comp, plan_step *step) {
     const plan_slot *selector = &comp->slots[step->operands[0]];
     lend(comp, step);
-    if (r->mode == PLAN_RECORD) return plan_command_buffer_conditional(r, comp, step);
+    if (r->mode == PLAN_RECORD) return record_conditional(r, comp, step);
     hlo_status status = HLO_OK;
     if (r->mode == PLAN_BIND) {
         for (uint32_t i = 0; i < step->called_count && status == HLO_OK; i++)
@@ -181,7 +435,7 @@ static hlo_status run_conditional(const plan_run *r, const plan_comp *comp, plan
     plan_span span;
     status = begin_decision(r, step, &span);
     if (status != HLO_OK) return status;
-    uint32_t branch = plan_chosen(r->plan, selector, selector->place.data, step->called_count);
+    uint32_t branch = chosen_branch(r->plan, selector, selector->place.data, step->called_count);
     status = end_decision(r, &span);
     if (status == HLO_OK) status = run_branch(r, comp, step, branch);
     if (status == HLO_OK && is_uncertain(r->plan, selector->place)) forget(r->plan, comp, step);
@@ -194,7 +448,7 @@ static hlo_status run_while(const plan_run *r, const plan_comp *comp, plan_step 
     char *frame = comp->slots[step->work].place.data;
     bool uncertain = false, more;
     lend(comp, step);
-    if (r->mode == PLAN_RECORD && !step->unrolls) return plan_command_buffer_while(r, comp, step);
+    if (r->mode == PLAN_RECORD && !step->unrolls) return record_while(r, comp, step);
     for (uint64_t rounds = 0;; rounds++) {
         hlo_status status = check_progress(r, step);
         if (status == HLO_OK) status = ask(r, comp, step, rounds, &more, &uncertain);
@@ -206,7 +460,7 @@ static hlo_status run_while(const plan_run *r, const plan_comp *comp, plan_step 
             bool taken = step->spare[i] != PLAN_NONE && step->arguments[i].data == own.data;
             step->lent[i] = taken ? comp->slots[step->spare[i]].place : own;
         }
-        status = plan_run_comp(r, step->called[1], frame, step->arguments, step->lent);
+        status = run_comp(r, step->called[1], frame, step->arguments, step->lent);
         if (status != HLO_OK) return status;
         for (uint32_t i = 0; i < step->result_count; i++)
             if (step->results[i] != PLAN_NONE) step->arguments[i] = step->lent[i];
@@ -241,17 +495,27 @@ static hlo_status visit_step(const plan_run *r, const plan_comp *comp, plan_step
         job->scratch = step->work == PLAN_NONE ? NULL : comp->slots[step->work].place.data;
         if (r->mode == PLAN_BIND) {
             if (backend->bind) status = backend->bind(r->plan->device, job, &why);
-            return plan_failed(r, step, status, why);
+            return report_failure(r, step, status, why);
         }
-        if (r->mode == PLAN_RECORD && job->host) return plan_command_buffer_job(r, step);
-        if (r->mode == PLAN_RECORD) plan_command_buffer_note(r);
+        if (r->mode == PLAN_RECORD && job->host) { /* executed between graphs */
+            status = cut_graph(r);
+            if (status != HLO_OK) return status;
+            node *n = add_node(r, NODE_JOB, step);
+            n->job = *job;
+            n->job.operands = hlo_arena_copy(r->plan->arena, job->operands,
+                                             job->operand_count * sizeof *job->operands);
+            n->job.results = hlo_arena_copy(r->plan->arena, job->results,
+                                            job->result_count * sizeof *job->results);
+            return begin_graph(r);
+        }
+        if (r->mode == PLAN_RECORD) r->buffer->noted = true;
         status = check_progress(r, step);
         if (status != HLO_OK) return status;
         job->stream = *r->stream;
         *r->stream += job->result_count;
         status = backend->execute(r->plan->device, job, &why);
         r->plan->progress.done += 1;
-        return r->plan->progress.stopped ? HLO_STOPPED : plan_failed(r, step, status, why);
+        return r->plan->progress.stopped ? HLO_STOPPED : report_failure(r, step, status, why);
     }
     case STEP_WHILE: return run_while(r, comp, step);
     case STEP_CONDITIONAL: return run_conditional(r, comp, step);
@@ -260,38 +524,18 @@ static hlo_status visit_step(const plan_run *r, const plan_comp *comp, plan_step
         copy(r, to->place, comp->slots[step->operands[0]].place, to);
         return HLO_OK;
     }
-    case STEP_LOOK: return r->mode == PLAN_EXECUTE ? plan_look_at(r, comp, step) : HLO_OK;
+    case STEP_LOOK: return r->mode == PLAN_EXECUTE ? plan_look_at(r->plan, comp, step) : HLO_OK;
     case STEP_CALL: break;
     }
     lend(comp, step);
-    return plan_run_comp(r, step->called[0], comp->slots[step->work].place.data, step->arguments,
-                         step->lent);
+    return run_comp(r, step->called[0], comp->slots[step->work].place.data, step->arguments,
+                    step->lent);
 }
 
-/* Executes a step in a profiler's range named by the op_name. */
-static hlo_status run_step(const plan_run *r, const plan_comp *comp, plan_step *step) {
-    const hlo_backend *backend = r->plan->backend;
-    if (r->mode != PLAN_EXECUTE || !backend->range_push) return visit_step(r, comp, step);
-    const char *op_name = hlo_instr_op_name(step->instr);
-    backend->range_push(r->plan->device, op_name ? op_name : step->instr->name);
-    const hlo_status status = visit_step(r, comp, step);
-    backend->range_pop(r->plan->device);
-    return status;
-}
-
-/* Executes a step and times it; a job on the host is timed by the host's clock. */
-static hlo_status run_timed(const plan_run *r, const plan_comp *comp, plan_step *step) {
-    plan_span span;
-    hlo_status status = begin_span(r, step, step->job && step->job->host, &span);
-    if (status != HLO_OK) return status;
-    status = run_step(r, comp, step);
-    return status == HLO_OK ? plan_span_end(r->plan, &span) : status;
-}
-
-hlo_status plan_run_comp(const plan_run *r, plan_comp *comp, char *frame,
-                         const plan_place *arguments, const plan_place *results) {
-    if (r->mode ==
-        PLAN_BIND) { /* once: 40 functions that each call the next one twice are 2^40 runs */
+static hlo_status run_comp(const plan_run *r, plan_comp *comp, char *frame,
+                           const plan_place *arguments, const plan_place *results) {
+    if (r->mode == PLAN_BIND) {
+        /* Once: 40 functions that each call the next one twice are 2^40 runs. */
         if (comp->is_bound) return HLO_OK;
         comp->is_bound = true;
     }
@@ -299,8 +543,17 @@ hlo_status plan_run_comp(const plan_run *r, plan_comp *comp, char *frame,
     const bool timed = r->mode == PLAN_EXECUTE && r->plan->trace;
     for (uint32_t i = 0; i < comp->step_count; i++) {
         plan_step *step = &comp->steps[i];
-        const hlo_status status =
-            (timed && step->kind != STEP_LOOK ? run_timed : run_step)(r, comp, step);
+        const bool spans = timed && step->kind != STEP_LOOK;
+        plan_span span; /* a job on the host is timed by the host's clock */
+        hlo_status status =
+            spans ? begin_span(r, step, step->job && step->job->host, &span) : HLO_OK;
+        const hlo_backend *backend = r->plan->backend;
+        const bool ranges = r->mode == PLAN_EXECUTE && backend->range_push && status == HLO_OK;
+        const char *op_name = hlo_instr_op_name(step->instr); /* shown by a profiler */
+        if (ranges) backend->range_push(r->plan->device, op_name ? op_name : step->instr->name);
+        if (status == HLO_OK) status = visit_step(r, comp, step);
+        if (ranges) backend->range_pop(r->plan->device);
+        if (status == HLO_OK && spans) status = plan_span_end(r->plan, &span);
         if (status != HLO_OK) return status;
     }
     for (uint32_t i = 0; i < comp->result_count; i++)
@@ -317,10 +570,72 @@ hlo_status plan_run_comp(const plan_run *r, plan_comp *comp, char *frame,
 
 hlo_status plan_bind(hlo_plan *plan, const hlo_diag_sink *sink) {
     plan_run r = {.plan = plan, .sink = sink, .mode = PLAN_BIND};
-    hlo_status status =
-        plan_run_comp(&r, plan->entry, plan->memory, plan->arguments, plan->results);
+    hlo_status status = run_comp(&r, plan->entry, plan->memory, plan->arguments, plan->results);
     hlo_status finished = plan_finish(plan, sink);
     return status == HLO_OK ? finished : status;
+}
+
+/* -------------------------------------------------------------------------------------- playing */
+
+/* Executes a recorded run. */
+static hlo_status play(const plan_run *r, const plan_command_buffer *buffer) {
+    const hlo_plan *plan = r->plan;
+    hlo_status status = HLO_OK;
+    for (uint32_t i = 0; i < buffer->count && status == HLO_OK; i++) {
+        const node *n = &buffer->nodes[i];
+        const char *why = "failed";
+        switch (n->kind) {
+        case NODE_GRAPH: status = plan->backend->replay(plan->device, n->graph, &why); break;
+        case NODE_JOB: status = plan->backend->execute(plan->device, &n->job, &why); break;
+        case NODE_WHILE: {
+            uint64_t trip_count = n->step->trip_count, round = 0;
+            for (;; round++) {
+                unsigned char more = round < trip_count;
+                if (trip_count == HLO_TRIP_COUNT_UNKNOWN) {
+                    status = play(r, &n->conditions[round % 2]);
+                    more = 0;
+                    plan->backend->copy_out(plan->device, &more, n->choice, sizeof more);
+                }
+                if (status == HLO_OK && !more) break;
+                if (status == HLO_OK) status = play(r, &n->bodies[round % 2]);
+                if (status != HLO_OK) return status;
+            }
+            if (round % 2) status = play(r, n->back);
+            continue;
+        }
+        case NODE_CONDITIONAL: {
+            const uint32_t chosen =
+                chosen_branch(plan, n->selector, n->choice, n->step->called_count);
+            status = play(r, &n->branches[chosen]);
+            continue;
+        }
+        }
+        status = report_failure(r, n->step, status, why);
+    }
+    return status;
+}
+
+/* ----------------------------------------------------------------------------------------- runs */
+
+hlo_status plan_record(hlo_plan *plan, const hlo_diag_sink *sink) {
+    const bool observed = plan_looks(plan) || plan->options.profile || plan->options.progress;
+    const hlo_backend *backend = plan->backend;
+    if (observed || !plan->options.graph || !backend->record) return HLO_OK;
+    const bool branches =
+        plan->entry->depth && backend->branches && backend->branches(plan->device);
+    if (!backend->record(plan->device)) return HLO_OK;
+    uint64_t stream = 0;
+    plan_command_buffer *buffer = hlo_arena_zero(plan->arena, sizeof *buffer);
+    plan_run r = {.plan = plan,
+                  .sink = sink,
+                  .mode = PLAN_RECORD,
+                  .branches = branches,
+                  .buffer = buffer,
+                  .stream = &stream};
+    const hlo_status status =
+        end_graph(&r, run_comp(&r, plan->entry, plan->memory, plan->arguments, plan->results));
+    if (status == HLO_OK) plan->buffer = buffer;
+    return status;
 }
 
 static hlo_status queue(hlo_plan *plan, const hlo_diag_sink *sink) {
@@ -335,9 +650,8 @@ static hlo_status queue(hlo_plan *plan, const hlo_diag_sink *sink) {
     hlo_status status = plan->trace ? begin_span(&r, NULL, false, &span) : HLO_OK;
     if (status != HLO_OK) return status;
     if (backend->range_push) backend->range_push(plan->device, plan->module->name);
-    status = plan->buffer
-                 ? plan_command_buffer_play(&r, plan->buffer)
-                 : plan_run_comp(&r, plan->entry, plan->memory, plan->arguments, plan->results);
+    status = plan->buffer ? play(&r, plan->buffer)
+                          : run_comp(&r, plan->entry, plan->memory, plan->arguments, plan->results);
     if (backend->range_pop) backend->range_pop(plan->device);
     return status == HLO_OK && plan->trace ? plan_span_end(plan, &span) : status;
 }

@@ -48,15 +48,9 @@ void plan_look_free(plan_look *look) {
     free(look);
 }
 
-/* Returns device `d` of the plan, or NULL. */
-static hlo_plan *device_of(const hlo_plan *plan, uint32_t d) {
-    if (plan->devices) return d < plan->device_count ? plan->devices[d] : NULL;
-    return d ? NULL : (hlo_plan *)(uintptr_t)plan;
-}
-
 void plan_look_start(hlo_plan *plan) {
-    hlo_plan *own;
-    for (uint32_t d = 0; (own = device_of(plan, d)); d++) {
+    for (uint32_t d = 0; d < plan->device_count; d++) {
+        hlo_plan *own = plan->devices[d];
         drop_warnings(own->look);
         hlo_arrays_clear(&own->look->values);
         memset(own->look->places, 0, own->module->next_id * sizeof *own->look->places);
@@ -72,28 +66,6 @@ static bool reserve(plan_look *look, size_t size) {
         look->staging[i] = memory;
     }
     look->staged = size;
-    return true;
-}
-
-/* ----------------------------------------------------------------------------------------- kept */
-
-/* Adds arrays for the value of an instruction that had no value in this run. */
-static bool add_arrays(const hlo_plan *plan, const plan_step *step) {
-    enum { MOST_DIGITS = 12 };
-    plan_look *look = plan->look;
-    look->places[step->instr->id] = (uint32_t)look->values.count + 1;
-    for (uint32_t i = 0; i < step->own; i++) {
-        const hlo_shape *shape = step->shapes[i];
-        hlo_array *array =
-            hlo_arrays_add(&look->values, shape->type, shape->rank, shape->dims, false);
-        const int length = hlo_leaf_name(step->instr, i, NULL, 0);
-        char *name = array ? malloc((size_t)length + MOST_DIGITS) : NULL;
-        if (!name) return false;
-        hlo_leaf_name(step->instr, i, name, (size_t)length + 1);
-        if (plan->seat.world)
-            snprintf(name + length, MOST_DIGITS, "@%u", hlo_seat_number(&plan->seat));
-        array->name = name;
-    }
     return true;
 }
 
@@ -133,19 +105,19 @@ static nonfinite find(const hlo_shape *shape, const char *data) {
 }
 
 /* Returns leaf `leaf` of an inspected value in row-major order, in the staging memory. */
-static const char *stage(const plan_run *r, const plan_comp *comp, const plan_step *step,
+static const char *stage(hlo_plan *plan, const plan_comp *comp, const plan_step *step,
                          uint32_t leaf) {
-    plan_look *look = r->plan->look;
+    plan_look *look = plan->look;
     const hlo_shape *shape = step->shapes[leaf];
     const size_t size = (size_t)hlo_shape_bytes(shape);
     if (!reserve(look, size)) return NULL;
-    plan_fetch(r->plan, shape, hlo_types[shape->type].bytes, look->staging[0],
+    plan_fetch(plan, shape, hlo_types[shape->type].bytes, look->staging[0],
                comp->slots[step->operands[leaf]].place.data, size, look->staging[1]);
     return look->staging[0];
 }
 
 /* Writes the operands, with their values at the same element if they have one. */
-static hlo_status put_operands(const plan_run *r, const plan_comp *comp, const plan_step *step,
+static hlo_status put_operands(hlo_plan *plan, const plan_comp *comp, const plan_step *step,
                                const hlo_shape *result, int64_t element, FILE *out) {
     enum { MOST = 4 };
     const hlo_instr *instr = step->instr;
@@ -160,7 +132,7 @@ static hlo_status put_operands(const plan_run *r, const plan_comp *comp, const p
         const uint32_t place = leaf;
         leaf += hlo_shape_leaf_count(shape);
         if (!scalar && !alike) continue;
-        const char *data = stage(r, comp, step, place);
+        const char *data = stage(plan, comp, step, place);
         if (!data) return HLO_OUT_OF_MEMORY;
         const size_t at = scalar ? 0 : (size_t)element * hlo_types[shape->type].bytes;
         fputs(" = ", out);
@@ -170,7 +142,7 @@ static hlo_status put_operands(const plan_run *r, const plan_comp *comp, const p
     return HLO_OK;
 }
 
-static hlo_status report(const plan_run *r, const plan_comp *comp, const plan_step *step,
+static hlo_status report(hlo_plan *plan, const plan_comp *comp, const plan_step *step,
                          uint32_t leaf, int kind, int64_t element) {
     static const char *const made[] = {"a NaN", "an infinity"};
     const hlo_instr *instr = step->instr;
@@ -189,23 +161,23 @@ static hlo_status report(const plan_run *r, const plan_comp *comp, const plan_st
         fprintf(out, "%s%lld", d ? "," : " at [", (long long)(element / below % shape->dims[d]));
     }
     if (shape->rank) fputs("]", out);
-    hlo_status status = put_operands(r, comp, step, shape, element, out);
+    hlo_status status = put_operands(plan, comp, step, shape, element, out);
     if (op_name) fprintf(out, " (%s)", op_name);
-    if (r->plan->seat.world) fprintf(out, ", on device %u", hlo_seat_number(&r->plan->seat));
+    if (plan->seat.world) fprintf(out, ", on device %u", hlo_seat_number(&plan->seat));
     if (fclose(out) != 0) status = HLO_OUT_OF_MEMORY;
-    plan_look *look = r->plan->look;
+    plan_look *look = plan->look;
     look->reported[kind] = true;
     look->warnings[look->warning_count++] = (warning){instr, text};
     return status;
 }
 
-hlo_status plan_look_at(const plan_run *r, const plan_comp *comp, const plan_step *step) {
+hlo_status plan_look_at(hlo_plan *plan, const plan_comp *comp, const plan_step *step) {
     /* Report a NaN in the value that is in no operand, and an infinity if all operands are
      * finite. */
-    const bool *reported = r->plan->look->reported;
+    const bool *reported = plan->look->reported;
     for (uint32_t leaf = 0; step->checks && leaf < step->own; leaf++) {
         if (step->operands[leaf] == PLAN_NONE) continue;
-        const char *data = stage(r, comp, step, leaf);
+        const char *data = stage(plan, comp, step, leaf);
         if (!data) return HLO_OUT_OF_MEMORY;
         const nonfinite found = find(step->shapes[leaf], data);
         const bool input = step->instr->op == HLO_OP_PARAMETER;
@@ -214,7 +186,7 @@ hlo_status plan_look_at(const plan_run *r, const plan_comp *comp, const plan_ste
             news |= found.first[kind] >= 0 && !reported[kind];
         if (!news) continue;
         for (uint32_t i = step->own; i < step->operand_count; i++) {
-            data = stage(r, comp, step, i);
+            data = stage(plan, comp, step, i);
             if (!data) return HLO_OUT_OF_MEMORY;
             const nonfinite there = find(step->shapes[i], data);
             for (int kind = 0; kind < FOUND_KINDS; kind++) has[kind] |= there.first[kind] >= 0;
@@ -222,28 +194,42 @@ hlo_status plan_look_at(const plan_run *r, const plan_comp *comp, const plan_ste
         has[FOUND_INFINITY] |= has[FOUND_NAN];
         for (int kind = 0; kind < FOUND_KINDS; kind++) {
             if (found.first[kind] < 0 || reported[kind] || has[kind]) continue;
-            hlo_status status = report(r, comp, step, leaf, kind, found.first[kind]);
+            hlo_status status = report(plan, comp, step, leaf, kind, found.first[kind]);
             if (status != HLO_OK) return status;
         }
     }
     if (!step->keeps) return HLO_OK;
-    plan_look *look = r->plan->look;
+    plan_look *look = plan->look;
     uint32_t *place = &look->places[step->instr->id];
-    if (!*place && !add_arrays(r->plan, step)) return HLO_OUT_OF_MEMORY;
+    const bool first = !*place; /* the instruction had no value in this run */
+    if (first) *place = (uint32_t)look->values.count + 1;
+    for (uint32_t i = 0; i < step->own && first; i++) {
+        enum { MOST_DIGITS = 12 };
+        const hlo_shape *shape = step->shapes[i];
+        hlo_array *array =
+            hlo_arrays_add(&look->values, shape->type, shape->rank, shape->dims, false);
+        const int length = hlo_leaf_name(step->instr, i, NULL, 0);
+        char *name = array ? malloc((size_t)length + MOST_DIGITS) : NULL;
+        if (!name) return HLO_OUT_OF_MEMORY;
+        hlo_leaf_name(step->instr, i, name, (size_t)length + 1);
+        if (plan->seat.world)
+            snprintf(name + length, MOST_DIGITS, "@%u", hlo_seat_number(&plan->seat));
+        array->name = name;
+    }
     for (uint32_t i = 0; i < step->own; i++) {
         hlo_array *array = &look->values.items[*place - 1 + i];
         const hlo_shape *shape = step->shapes[i];
         if (!reserve(look, array->size)) return HLO_OUT_OF_MEMORY;
-        plan_fetch(r->plan, shape, hlo_types[shape->type].bytes, array->data,
+        plan_fetch(plan, shape, hlo_types[shape->type].bytes, array->data,
                    comp->slots[step->operands[i]].place.data, array->size, look->staging[1]);
     }
     return HLO_OK;
 }
 
 hlo_status plan_look_end(hlo_plan *plan, const hlo_diag_sink *sink) {
-    const hlo_plan *own;
     size_t count = 0;
-    for (uint32_t d = 0; (own = device_of(plan, d)); d++) {
+    for (uint32_t d = 0; d < plan->device_count; d++) {
+        const hlo_plan *own = plan->devices[d];
         for (uint32_t i = 0; i < own->look->warning_count; i++) {
             const warning *w = &own->look->warnings[i];
             hlo_diag_emit(own->module, sink, HLO_WARNING, w->instr->offset, strlen(w->instr->name),
@@ -259,8 +245,8 @@ hlo_status plan_look_end(hlo_plan *plan, const hlo_diag_sink *sink) {
     hlo_array *items = realloc(plan->values.items, (count + 1) * sizeof *items);
     if (!items) return HLO_OUT_OF_MEMORY;
     plan->values = (hlo_arrays){.items = items};
-    for (uint32_t d = 0; (own = device_of(plan, d)); d++) {
-        const hlo_arrays *values = &own->look->values;
+    for (uint32_t d = 0; d < plan->device_count; d++) {
+        const hlo_arrays *values = &plan->devices[d]->look->values;
         if (values->count)
             memcpy(items + plan->values.count, values->items, values->count * sizeof *items);
         plan->values.count += values->count;
@@ -273,9 +259,8 @@ const hlo_arrays *hlo_plan_values(const hlo_plan *plan) {
 }
 
 unsigned hlo_plan_nonfinite(const hlo_plan *plan) {
-    const hlo_plan *own;
     unsigned count = 0;
-    for (uint32_t d = 0; plan->look && (own = device_of(plan, d)); d++)
-        count += own->look->warning_count;
+    for (uint32_t d = 0; plan->look && d < plan->device_count; d++)
+        count += plan->devices[d]->look->warning_count;
     return count;
 }

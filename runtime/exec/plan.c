@@ -2,12 +2,11 @@
 /* Plans: creating, running, printing, freeing. */
 #include "ir/expand/expand.h"
 #include "ir/float/c_locale.h"
-#include "ir/module/trip_count.h"
+#include "ir/module/known.h"
 #include "ir/text/diag.h"
 #include "ir/text/options.h"
 #include "ir/verify/verify.h"
 #include "matmul/block_scaled.h"
-#include "runtime/exec/memory.h"
 #include "runtime/exec/run.h"
 
 #include <setjmp.h>
@@ -73,25 +72,22 @@ static bool build_all(hlo_plan *plan, const hlo_diag_sink *sink) {
     return good;
 }
 
-/* Places a leaf and its sigmas at `*at` bytes after `base`; advances `*at`. */
-static plan_place place_leaf(const hlo_plan *plan, const hlo_shape *shape, bool bounded, char *base,
-                             size_t *at) {
-    size_t size = (size_t)hlo_shape_bytes(shape);
-    plan_place place = {base + *at, NULL};
-    *at += plan_align(plan, size);
-    if (bounded && plan->options.bounds) {
-        place.bound = (float *)(void *)(base + *at);
-        *at += plan_align(plan, size / hlo_types[shape->type].bytes * sizeof(float));
-    }
-    return place;
-}
-
 /* Returns the bytes of a leaf and its sigmas. */
 static size_t leaf_size(const hlo_plan *plan, const hlo_shape *shape, bool bounded) {
     size_t size = (size_t)hlo_shape_bytes(shape), all = plan_align(plan, size);
     if (bounded && plan->options.bounds)
         all += plan_align(plan, size / hlo_types[shape->type].bytes * sizeof(float));
     return all;
+}
+
+/* Places a leaf and its sigmas at `*at` bytes after `base`; advances `*at`. */
+static plan_place place_leaf(const hlo_plan *plan, const hlo_shape *shape, bool bounded, char *base,
+                             size_t *at) {
+    plan_place place = {base + *at, NULL};
+    if (bounded && plan->options.bounds)
+        place.bound = (float *)(void *)(base + *at + leaf_size(plan, shape, false));
+    *at += leaf_size(plan, shape, bounded);
+    return place;
 }
 
 /* True if an output is in the entry's frame. */
@@ -166,28 +162,6 @@ static hlo_status refuse_memory(const hlo_plan *plan, const hlo_diag_sink *sink)
     return HLO_OUT_OF_MEMORY;
 }
 
-static hlo_status allocate(hlo_plan *plan, const hlo_diag_sink *sink) {
-    size_t size = plan->memory_size;
-    plan->memory = plan->backend->allocate(plan->device, size ? size : 1);
-    if (!plan->memory) return refuse_memory(plan, sink);
-    plan->arguments = hlo_arena_zero(plan->arena, (plan->inputs.count + 1) * sizeof(plan_place));
-    plan->results = hlo_arena_zero(plan->arena, (plan->outputs.count + 1) * sizeof(plan_place));
-    if (plan->options.resident) return plan_resident_new(plan);
-    size_t at = plan->entry->frame_size;
-    for (size_t i = 0; i < plan->inputs.count; i++)
-        plan->arguments[i] = place_leaf(plan, plan->inputs.shapes[i], false, plan->memory, &at);
-    for (size_t i = 0; i < plan->outputs.count; i++) {
-        size_t own = plan->entry->slots[plan->entry->results[i]].offset;
-        if (plan_is_over_input(plan, i)) {
-            plan->results[i] = plan->arguments[plan->taken[i]];
-            continue;
-        }
-        plan->results[i] = place_leaf(plan, plan->outputs.shapes[i], true, plan->memory,
-                                      is_in_frame(plan, i) ? &own : &at);
-    }
-    return HLO_OK;
-}
-
 /* Replaces the module by a copy without block-scaled notation, scans, batch normalization, dynamic
  * shapes and calls, if it has any of these. Calls are not inlined if bounds and noise are derived
  * per computation, values are inspected by their place in the text, or simulated devices must meet
@@ -234,10 +208,23 @@ static hlo_status make(hlo_plan *plan, jmp_buf *recover, const hlo_diag_sink *si
         if (!is_in_frame(plan, i) && !plan_is_over_input(plan, i))
             plan->memory_size += leaf_size(plan, plan->outputs.shapes[i], true);
     if (plan->options.target) return HLO_OK;
-    status = allocate(plan, sink);
-    if (status == HLO_OK && plan_looks(plan)) status = plan_look_new(plan);
+    plan->memory = plan->backend->allocate(plan->device, plan->memory_size ? plan->memory_size : 1);
+    if (!plan->memory) return refuse_memory(plan, sink);
+    plan->arguments = hlo_arena_zero(plan->arena, (plan->inputs.count + 1) * sizeof(plan_place));
+    plan->results = hlo_arena_zero(plan->arena, (plan->outputs.count + 1) * sizeof(plan_place));
+    size_t at = plan->entry->frame_size;
+    for (size_t i = 0; i < plan->inputs.count && !plan->options.resident; i++)
+        plan->arguments[i] = place_leaf(plan, plan->inputs.shapes[i], false, plan->memory, &at);
+    for (size_t i = 0; i < plan->outputs.count && !plan->options.resident; i++) {
+        size_t own = plan->entry->slots[plan->entry->results[i]].offset;
+        plan->results[i] = plan_is_over_input(plan, i)
+                               ? plan->arguments[plan->taken[i]]
+                               : place_leaf(plan, plan->outputs.shapes[i], true, plan->memory,
+                                            is_in_frame(plan, i) ? &own : &at);
+    }
+    if (plan_looks(plan)) status = plan_look_new(plan);
     if (status == HLO_OK && plan->options.profile) status = plan_trace_new(plan);
-    if (status == HLO_OK && plan->resident) return plan_resident_bind(plan, sink);
+    if (status == HLO_OK && plan->options.resident) return plan_resident_bind(plan, sink);
     if (status == HLO_OK) status = plan_bind(plan, sink);
     return status == HLO_OK ? plan_record(plan, sink) : status;
 }
@@ -255,6 +242,9 @@ hlo_status plan_new(const hlo_module *module, const hlo_backend *backend,
     plan->backend = backend;
     plan->options = *options;
     plan->seat = *seat;
+    plan->self = plan;
+    plan->devices = &plan->self;
+    plan->device_count = 1;
     plan->watch =
         seat->world ? (hlo_watch){hlo_world_goes_on, seat->world} : (hlo_watch){plan_goes_on, plan};
     /* Decoding calls caches their configs in the module, which may run out of memory. */
@@ -282,7 +272,6 @@ void plan_free(hlo_plan *plan) {
     hlo_leaves_free(&plan->outputs);
     hlo_module_free(plan->expanded);
     hlo_arena_free(plan->arena);
-    free(plan->devices);
     free(plan);
 }
 

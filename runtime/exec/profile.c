@@ -7,6 +7,7 @@
 #include "ir/float/c_locale.h"
 #include "ir/text/plain.h"
 #include "runtime/exec/run.h"
+#include "runtime/grow.h"
 
 /* A step that was executed. */
 typedef struct event {
@@ -79,44 +80,35 @@ static hlo_status find_start(const hlo_plan *plan, plan_span *span, const char *
     return status;
 }
 
-/* Reads the marks of a span that has ended, and adds an event, up to a limit. */
-static hlo_status read_span(const hlo_plan *plan, pending *p, const char **why) {
-    plan_trace *trace = plan->trace;
-    const bool old = p->span.known && !p->span.on_host; /* its start was read before */
-    double end = p->end, seconds = 0;
-    hlo_status status = find_start(plan, &p->span, why);
-    if (status == HLO_OK && !p->span.on_host)
-        status = plan->backend->seconds_between(plan->device, old ? trace->base : p->span.mark,
-                                                p->mark, &seconds, why);
-    if (status != HLO_OK) return status;
-    if (old) end = trace->moment + seconds;
-    if (old || p->span.on_host) seconds = end - p->span.start;
-    const event e = {p->span.step, p->span.on_host, p->span.start, seconds};
-    if (!e.step && !trace->runs++) trace->first = e.start;
-    if (!e.step) trace->seconds += e.seconds;
-    if (is_own(e.step, e.on_host)) {
-        e.step->runs++;
-        e.step->seconds += e.seconds;
-    }
-    if (trace->count == trace->capacity) {
-        const size_t capacity = trace->capacity ? 2 * trace->capacity : 1024;
-        if (trace->capacity >= MOST_EVENTS) return HLO_OK;
-        event *events = realloc(trace->events, capacity * sizeof *events);
-        if (!events) return HLO_OUT_OF_MEMORY;
-        trace->events = events;
-        trace->capacity = capacity;
-    }
-    if (trace->count < MOST_EVENTS) trace->events[trace->count++] = e;
-    return HLO_OK;
-}
-
 hlo_status plan_trace_read(const hlo_plan *plan, const char **why) {
     plan_trace *trace = plan->trace;
     hlo_status status = plan->backend->finish(plan->device, why);
     for (plan_span *s = trace->open; s && status == HLO_OK; s = s->outer)
         status = find_start(plan, s, why);
-    for (size_t i = 0; i < trace->pending_count && status == HLO_OK; i++)
-        status = read_span(plan, &trace->pending[i], why);
+    for (size_t i = 0; i < trace->pending_count && status == HLO_OK; i++) {
+        pending *p = &trace->pending[i];
+        const bool old = p->span.known && !p->span.on_host; /* its start was read before */
+        double end = p->end, seconds = 0;
+        status = find_start(plan, &p->span, why);
+        if (status == HLO_OK && !p->span.on_host)
+            status = plan->backend->seconds_between(plan->device, old ? trace->base : p->span.mark,
+                                                    p->mark, &seconds, why);
+        if (status != HLO_OK) break;
+        if (old) end = trace->moment + seconds;
+        if (old || p->span.on_host) seconds = end - p->span.start;
+        const event e = {p->span.step, p->span.on_host, p->span.start, seconds};
+        if (!e.step && !trace->runs++) trace->first = e.start;
+        if (!e.step) trace->seconds += e.seconds;
+        if (is_own(e.step, e.on_host)) {
+            e.step->runs++;
+            e.step->seconds += e.seconds;
+        }
+        if (trace->count == MOST_EVENTS) continue;
+        if (hlo_heap_grow(&trace->events, trace->count + 1, &trace->capacity, sizeof e))
+            trace->events[trace->count++] = e;
+        else
+            status = HLO_OUT_OF_MEMORY;
+    }
     trace->pending_count = 0;
     return status;
 }
@@ -174,13 +166,9 @@ hlo_status plan_span_end(const hlo_plan *plan, const plan_span *span) {
     plan_trace *trace = plan->trace;
     trace->open = span->outer;
     trace->depth--;
-    if (trace->pending_count == trace->pending_capacity) {
-        const size_t capacity = trace->pending_capacity ? 2 * trace->pending_capacity : 1024;
-        pending *more = realloc(trace->pending, capacity * sizeof *more);
-        if (!more) return HLO_OUT_OF_MEMORY;
-        trace->pending = more;
-        trace->pending_capacity = capacity;
-    }
+    if (!hlo_heap_grow(&trace->pending, trace->pending_count + 1, &trace->pending_capacity,
+                       sizeof *trace->pending))
+        return HLO_OUT_OF_MEMORY;
     pending *p = &trace->pending[trace->pending_count++];
     *p = (pending){.span = *span};
     if (span->on_host)

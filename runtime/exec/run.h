@@ -1,39 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Visits the steps of a plan, to bind, execute or record them: execute.c and command_buffer.c. */
+/* Internals of making and running plans. */
 #ifndef HLO_RUNTIME_EXEC_RUN_H
 #define HLO_RUNTIME_EXEC_RUN_H
 
 #include "runtime/plan/plan.h"
 
-/* Action on each job. */
-typedef enum plan_mode {
-    PLAN_EXECUTE,
-    PLAN_BIND,  /* binds all jobs once, in every branch */
-    PLAN_RECORD /* records to the buffer, which branches where control depends on data */
-} plan_mode;
-
-typedef struct plan_run {
-    hlo_plan *plan;
-    const hlo_diag_sink *sink;
-    plan_mode mode;
-    bool branches;               /* for PLAN_RECORD: graphs have branches */
-    plan_command_buffer *buffer; /* for PLAN_RECORD */
-    uint64_t *stream;            /* stream of the next job */
-} plan_run;
-
-/* Runs the computation on `arguments`, with results in `results`. */
-hlo_status plan_run_comp(const plan_run *r, plan_comp *comp, char *frame,
-                         const plan_place *arguments, const plan_place *results);
-/* Calls options.progress if it is due. False stops the run. `plan` is an hlo_plan. */
+/* execute.c: calls options.progress if it is due. False stops the run. `plan` is an hlo_plan. */
 bool plan_goes_on(void *plan);
-/* Copies a leaf of the type and size of slot `like`. */
-void plan_copy_leaf(const hlo_plan *plan, plan_place to, plan_place from, const plan_slot *like);
-/* Returns the index of the branch that the value at `from` selects. */
-uint32_t plan_chosen(const hlo_plan *plan, const plan_slot *selector, const void *from,
-                     uint32_t count);
-/* Reports that the step failed, or the whole run if `step` is NULL. Returns `status`. */
-hlo_status plan_failed(const plan_run *r, const plan_step *step, hlo_status status,
-                       const char *why);
 
 /* look.c: sets plan->look; HLO_OUT_OF_MEMORY. */
 hlo_status plan_look_new(hlo_plan *plan);
@@ -41,7 +14,7 @@ void plan_look_free(plan_look *look); /* NULL is allowed */
 /* Clears the values of the last run, on all devices. */
 void plan_look_start(hlo_plan *plan);
 /* Saves or checks the values of a STEP_LOOK. HLO_OUT_OF_MEMORY. */
-hlo_status plan_look_at(const plan_run *r, const plan_comp *comp, const plan_step *step);
+hlo_status plan_look_at(hlo_plan *plan, const plan_comp *comp, const plan_step *step);
 /* Emits the warnings of all devices, and lists the values that they saved. HLO_OUT_OF_MEMORY. */
 hlo_status plan_look_end(hlo_plan *plan, const hlo_diag_sink *sink);
 
@@ -85,24 +58,14 @@ void plan_put_input(hlo_plan *plan, size_t i, const hlo_array *array, void *stag
 hlo_status plan_fetch_outputs(hlo_plan *plan, const hlo_diag_sink *sink, hlo_arrays *out,
                               void *staging);
 
-/* resident.c: sets plan->resident; HLO_OUT_OF_MEMORY. */
-hlo_status plan_resident_new(hlo_plan *plan);
+/* buffer.c: creates a shared handle of an open device, which is closed on failure; NULL if memory
+ * runs out. */
+plan_device *plan_device_new(const hlo_backend *backend, void *device);
+/* Drops the plan's reference. */
+void plan_device_retire(plan_device *device);
 /* Waits for the last run. NULL is allowed. */
 void plan_resident_free(plan_resident *resident);
-/* Binds every job to its memory, with temporary inputs and outputs. */
+/* Sets plan->resident, and binds every job to its memory, with temporary inputs and outputs. */
 hlo_status plan_resident_bind(hlo_plan *plan, const hlo_diag_sink *sink);
-
-/* command_buffer.c: records a job that is executed between graphs. */
-hlo_status plan_command_buffer_job(const plan_run *r, const plan_step *step);
-/* Records a loop of unknown length; step->arguments and step->lent must be set. */
-hlo_status plan_command_buffer_while(const plan_run *r, const plan_comp *comp,
-                                     const plan_step *step);
-/* Records a conditional; step->arguments and step->lent must be set. */
-hlo_status plan_command_buffer_conditional(const plan_run *r, const plan_comp *comp,
-                                           const plan_step *step);
-/* Marks the graph being recorded as not empty. */
-void plan_command_buffer_note(const plan_run *r);
-/* Executes a recorded run. */
-hlo_status plan_command_buffer_play(const plan_run *r, const plan_command_buffer *buffer);
 
 #endif

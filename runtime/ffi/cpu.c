@@ -34,23 +34,17 @@ static bool good(const ffi_frame *frame, ffi_error *error) {
     return !error;
 }
 
-/* Returns the number of XLA's threads; 0 if it provides none. */
-static int64_t count_threads(const ffi_frame *frame) {
-    const ffi_api *api = frame->api;
-    int64_t count = 0;
-    if (!FFI_HAS(api, ffi_api, thread_count) || !api->thread_count || !api->thread_schedule ||
-        !api->error_free)
-        return 0;
-    ffi_thread_count arguments = {
-        .size = FFI_SIZE(ffi_thread_count, count), .context = frame->context, .count = &count};
-    return good(frame, api->thread_count(&arguments)) && count > 0 ? count : 0;
-}
-
 /* Implements hlo_eval_env.parallel; `user` is the call's frame. */
 static void share(void *user, int64_t count, void (*body)(void *arg, int64_t begin, int64_t end),
                   void *arg) {
     const ffi_frame *frame = user;
-    const int64_t threads = count < 2 ? 0 : count_threads(frame);
+    const ffi_api *api = frame->api;
+    int64_t threads = 0; /* of XLA; 0: it provides none */
+    ffi_thread_count query = {
+        .size = FFI_SIZE(ffi_thread_count, count), .context = frame->context, .count = &threads};
+    if (count > 1 && FFI_HAS(api, ffi_api, thread_count) && api->thread_count &&
+        api->thread_schedule && api->error_free && !good(frame, api->thread_count(&query)))
+        threads = 0;
     shared *s = threads > 1 ? aligned_alloc(_Alignof(shared), sizeof *s) : NULL;
     if (!s) {
         if (count > 0) body(arg, 0, count);

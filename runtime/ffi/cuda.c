@@ -88,56 +88,12 @@ static void append_span(plan_key *key, const ffi_span *span) {
     key_append(key, span->bytes, span->size);
 }
 
-/* Appends types, dimensions and attributes of a checked frame, and the alignments of its memory. */
-static void key_append_frame(plan_key *key, const ffi_frame *frame) {
-    append_list(key, &frame->operands);
-    append_list(key, &frame->results);
-    for (int64_t i = 0; i < frame->attrs.count; i++) {
-        append_span(key, frame->attrs.names[i]);
-        /* In the form that frame.c reads: calls with other values have no plan. */
-        append_number(key, frame->attrs.kinds[i]);
-        if (frame->attrs.kinds[i] == FFI_ATTR_STRING) append_span(key, frame->attrs.values[i]);
-        if (frame->attrs.kinds[i] == FFI_ATTR_SCALAR) {
-            const ffi_scalar *scalar = frame->attrs.values[i];
-            append_number(key, scalar->type);
-            key_append(key, scalar->value, ffi_type_bytes(scalar->type));
-        }
-        if (frame->attrs.kinds[i] == FFI_ATTR_ARRAY) {
-            const ffi_array *array = frame->attrs.values[i];
-            append_number(key, array->type);
-            append_number(key, (int64_t)array->count);
-            key_append(key, array->values, array->count * ffi_type_bytes(array->type));
-        }
-    }
-}
-
 /* ---------------------------------------------------------------------------------------- sites */
 
 /* A sink that keeps the first error as the reason. */
 static void keep_error(void *user, const hlo_diag *diag) {
     store *s = user;
     if (!*s->why) snprintf(s->why, sizeof s->why, "cannot be run: %s", diag->message);
-}
-
-/* Finds or creates the site of the context, which must be current. */
-static hlo_status find_site(store *s, cuda_context *context, site **out_site) {
-    const hlo_diag_sink sink = {keep_error, s};
-    for (site *at = s->sites; at; at = at->next)
-        if (at->context == context) {
-            *out_site = at;
-            return HLO_OK;
-        }
-    site *made = calloc(1, sizeof *made);
-    if (!made) return HLO_OUT_OF_MEMORY;
-    const hlo_status status = cuda_device_borrow(&s->lib, &sink, &made->device);
-    if (status != HLO_OK) {
-        free(made);
-        return status;
-    }
-    made->context = context;
-    made->next = s->sites;
-    *out_site = s->sites = made;
-    return HLO_OK;
 }
 
 /* ---------------------------------------------------------------------------------------- plans */
@@ -216,39 +172,31 @@ static hlo_status build(store *s, plan *p, const ffi_frame *frame, jmp_buf *reco
     return cuda_call_heuristic(p->call, 1, &p->chosen, &found, s->why, sizeof s->why);
 }
 
-static hlo_status make(store *s, const site *at, const ffi_frame *frame, const plan_key *key,
-                       plan **out_plan) {
-    jmp_buf recover;
-    plan *const p = calloc(1, sizeof *p + key->size);
-    if (!p) return HLO_OUT_OF_MEMORY;
-    p->device = at->device;
-    p->key_size = key->size;
-    memcpy(p->key, key->bytes, key->size);
-    const hlo_status status = setjmp(recover) ? HLO_OUT_OF_MEMORY : build(s, p, frame, &recover);
-    if (status == HLO_OK) {
-        *out_plan = p;
-        return HLO_OK;
-    }
-    cuda_call_free(p->call);
-    hlo_module_free(p->module);
-    free(p);
-    return status;
-}
-
 static hlo_status find_plan(store *s, const site *at, const ffi_frame *frame, const plan_key *key,
                             plan **out_plan) {
     uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
     for (size_t i = 0; i < key->size; i++) hash = (hash ^ key->bytes[i]) * UINT64_C(1099511628211);
-    plan **bucket = &s->plans[hash % BUCKETS];
+    plan **const bucket = &s->plans[hash % BUCKETS];
     for (plan *p = *bucket; p; p = p->next)
         if (p->key_size == key->size && memcmp(p->key, key->bytes, key->size) == 0) {
             *out_plan = p;
             return HLO_OK;
         }
-    const hlo_status status = make(s, at, frame, key, out_plan);
-    if (status != HLO_OK) return status;
-    (*out_plan)->next = *bucket;
-    *bucket = *out_plan;
+    jmp_buf recover;
+    plan *const new = calloc(1, sizeof *new + key->size);
+    if (!new) return HLO_OUT_OF_MEMORY;
+    new->device = at->device;
+    new->key_size = key->size;
+    memcpy(new->key, key->bytes, key->size);
+    const hlo_status status = setjmp(recover) ? HLO_OUT_OF_MEMORY : build(s, new, frame, &recover);
+    if (status != HLO_OK) {
+        cuda_call_free(new->call);
+        hlo_module_free(new->module);
+        free(new);
+        return status;
+    }
+    new->next = *bucket;
+    *bucket = *out_plan = new;
     return HLO_OK;
 }
 
@@ -271,9 +219,20 @@ static hlo_status enqueue(store *s, void *stream, const ffi_frame *frame, plan_k
         return HLO_INVALID_INPUT;
     }
     memcpy(key->bytes, &context, sizeof context);
-    site *at = NULL;
+    /* Find or create the site of the context. */
     plan *p = NULL;
-    status = find_site(s, context, &at);
+    site *at = s->sites;
+    while (at && at->context != context) at = at->next;
+    if (!at) {
+        site *made = calloc(1, sizeof *made);
+        status = made ? cuda_device_borrow(&s->lib, &sink, &made->device) : HLO_OUT_OF_MEMORY;
+        if (status == HLO_OK) {
+            made->context = context;
+            made->next = s->sites;
+            at = s->sites = made;
+        } else
+            free(made);
+    }
     if (status == HLO_OK) status = find_plan(s, at, frame, key, &p);
     if (status == HLO_OK) {
         void *addresses[LT_PART_COUNT];
@@ -307,7 +266,25 @@ static hlo_status execute(ffi_call *call, const char **why) {
     const size_t size = find_workspace(frame).size;
     key_append(&key, &none, sizeof none);
     key_append(&key, &size, sizeof size);
-    key_append_frame(&key, frame);
+    append_list(&key, &frame->operands);
+    append_list(&key, &frame->results);
+    for (int64_t i = 0; i < frame->attrs.count; i++) {
+        append_span(&key, frame->attrs.names[i]);
+        /* In the form that call.c reads: calls with other values have no plan. */
+        append_number(&key, frame->attrs.kinds[i]);
+        if (frame->attrs.kinds[i] == FFI_ATTR_STRING) append_span(&key, frame->attrs.values[i]);
+        if (frame->attrs.kinds[i] == FFI_ATTR_SCALAR) {
+            const ffi_scalar *scalar = frame->attrs.values[i];
+            append_number(&key, scalar->type);
+            key_append(&key, scalar->value, ffi_type_bytes(scalar->type));
+        }
+        if (frame->attrs.kinds[i] == FFI_ATTR_ARRAY) {
+            const ffi_array *array = frame->attrs.values[i];
+            append_number(&key, array->type);
+            append_number(&key, (int64_t)array->count);
+            key_append(&key, array->values, array->count * ffi_type_bytes(array->type));
+        }
+    }
     pthread_mutex_lock(&s->lock);
     const hlo_status status = enqueue(s, get.stream, frame, &key);
     memcpy(said, s->why, sizeof said);

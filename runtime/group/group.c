@@ -371,24 +371,16 @@ typedef struct recomputing {
     bool possible;
 } recomputing;
 
-static bool is_simple(const hlo_instr *instr) {
-    switch (instr->op) {
-    case HLO_OP_CONSTANT:
-    case HLO_OP_IOTA:
-    case HLO_OP_BROADCAST:
-    case HLO_OP_RESHAPE:
-    case HLO_OP_BITCAST: return true;
-    default: return group_is_elementwise(instr);
-    }
-}
-
 /* Counts the operations of an instruction and of those inlined in it, and lists them and their
  * leaves. */
 static void trace(recomputing *r, uint32_t member) {
     const hlo_instr *instr = r->g->instrs[member];
     r->work +=
         hlo_op_is(instr->op, HLO_TRANSCENDENTAL) ? TRANSCENDENTAL : group_is_elementwise(instr);
-    r->possible = r->possible && is_simple(instr) && r->work <= WORK && r->member_count < MEMBERS;
+    const bool simple = group_is_elementwise(instr) || instr->op == HLO_OP_CONSTANT ||
+                        instr->op == HLO_OP_IOTA || instr->op == HLO_OP_BROADCAST ||
+                        instr->op == HLO_OP_RESHAPE || instr->op == HLO_OP_BITCAST;
+    r->possible = r->possible && simple && r->work <= WORK && r->member_count < MEMBERS;
     if (!r->possible) return;
     r->members[r->member_count++] = member;
     for (uint32_t o = 0; o < instr->operand_count && r->possible; o++) {

@@ -37,7 +37,7 @@ typedef struct group_rules {
     /* True if an element takes longer to compute than to load: it is not recomputed for each
      * element that it is broadcast to (GROUP_TIMES, GROUP_SLOW). NULL: never. */
     bool (*is_slow)(const hlo_instr *instr);
-    /* Values are recomputed if that moves fewer bytes (recompute.c). */
+    /* Values are recomputed if that moves fewer bytes. */
     bool recomputes;
 } group_rules;
 

@@ -9,6 +9,7 @@
 #include "ir/float/float.h"
 #include "ir/kernel/kernel.h"
 #include "ir/text/diag.h"
+#include "runtime/grow.h"
 
 hlo_status hlo_arrays_new(hlo_arrays **out) {
     *out = calloc(1, sizeof **out);
@@ -46,13 +47,8 @@ hlo_array *hlo_arrays_add(hlo_arrays *arrays, hlo_type type, uint32_t rank, cons
     hlo_shape shape = {.type = type, .rank = rank, .dims = dims};
     int64_t bytes = hlo_shape_bytes(&shape);
     if (bytes < 0) return NULL;
-    if (arrays->count == arrays->capacity) {
-        size_t capacity = arrays->capacity ? arrays->capacity * 2 : 8;
-        hlo_array *items = realloc(arrays->items, capacity * sizeof *items);
-        if (!items) return NULL;
-        arrays->items = items;
-        arrays->capacity = capacity;
-    }
+    if (!hlo_heap_grow(&arrays->items, arrays->count + 1, &arrays->capacity, sizeof *arrays->items))
+        return NULL;
     hlo_array array = {
         .type = hlo_types[type].name, .rank = rank, .size = (size_t)bytes, .noise = {-1, -1}};
     int64_t *copy = calloc(rank ? rank : 1, sizeof *copy);

@@ -8,7 +8,6 @@
 #include <zip.h>
 
 #include "ir/text/file.h"
-#include "ir/text/print.h"
 #include "runtime/io/arrays.h"
 
 enum { MAX_HEADER = 1 << 20, MAX_RANK = 64, HEADER_ALIGN = 64, MAX_NAME = 1024 };
@@ -352,24 +351,6 @@ static char *make_npy(const hlo_array *array, size_t *out_size) {
 
 enum { DOS_1980 = 1 << 5 | 1 }; /* the first day that a zip archive can represent */
 
-/* Adds `file`, a complete .npy file, which the caller frees when the archive is closed. */
-static bool add_member(zip_t *archive, const char *file, size_t size, const hlo_array *array,
-                       size_t index) {
-    char name[MAX_NAME + 8];
-    if (array->name)
-        snprintf(name, sizeof name, "%.*s.npy", MAX_NAME, array->name);
-    else
-        snprintf(name, sizeof name, "%zu.npy", index);
-    zip_source_t *source = zip_source_buffer(archive, file, size, 0);
-    zip_int64_t place = source ? zip_file_add(archive, name, source, 0) : -1;
-    if (place < 0) {
-        zip_source_free(source);
-        return false;
-    }
-    return zip_set_file_compression(archive, (zip_uint64_t)place, ZIP_CM_STORE, 0) == 0 &&
-           zip_file_set_dostime(archive, (zip_uint64_t)place, 0, DOS_1980, 0) == 0;
-}
-
 hlo_status hlo_arrays_write(const hlo_arrays *arrays, FILE *out) {
     if (!arrays->count) {
         /* libzip does not write an empty archive, which is only an end record. */
@@ -383,9 +364,20 @@ hlo_status hlo_arrays_write(const hlo_arrays *arrays, FILE *out) {
     if (source && !archive) zip_source_free(source);
     bool added = archive != NULL;
     for (size_t i = 0; i < arrays->count && added; i++) {
+        const hlo_array *array = &arrays->items[i];
+        char name[MAX_NAME + 8];
+        if (array->name)
+            snprintf(name, sizeof name, "%.*s.npy", MAX_NAME, array->name);
+        else
+            snprintf(name, sizeof name, "%zu.npy", i);
         size_t size;
-        files[i] = make_npy(&arrays->items[i], &size);
-        added = files[i] && add_member(archive, files[i], size, &arrays->items[i], i);
+        files[i] = make_npy(array, &size); /* freed when the archive is closed */
+        zip_source_t *from = files[i] ? zip_source_buffer(archive, files[i], size, 0) : NULL;
+        zip_int64_t place = from ? zip_file_add(archive, name, from, 0) : -1;
+        if (place < 0) zip_source_free(from);
+        added = place >= 0 &&
+                zip_set_file_compression(archive, (zip_uint64_t)place, ZIP_CM_STORE, 0) == 0 &&
+                zip_file_set_dostime(archive, (zip_uint64_t)place, 0, DOS_1980, 0) == 0;
     }
     hlo_status status = HLO_OUT_OF_MEMORY;
     if (added && zip_close(archive) == 0) {

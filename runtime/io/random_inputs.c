@@ -2,15 +2,291 @@
 /* Inputs from a seed. */
 #include <ctype.h>
 #include <math.h>
-#include <stdlib.h>
+#include <stddef.h>
 #include <string.h>
+#include <strings.h>
 
 #include "ir/devices/boundary.h"
 #include "ir/float/float.h"
 #include "ir/text/diag.h"
 #include "runtime/io/arrays.h"
-#include "runtime/io/draw.h"
-#include "runtime/io/random.h"
+
+__extension__ typedef unsigned __int128 u128;
+
+/* ------------------------------------------------------------------------------- random numbers */
+
+/* The generator of numpy.random.default_rng(seed), bit for bit. */
+
+enum { LAYERS = 256 };
+
+/* PCG64 (XSL-RR output of a 128-bit congruential state; M. O'Neill, "PCG", HMC-CS-2014-0905),
+ * seeded through numpy's SeedSequence. */
+typedef struct generator {
+    u128 state, increment;
+    bool has_half; /* a 32-bit draw uses half of a 64-bit one, low half first */
+    uint32_t half;
+    /* The ziggurat of the normal distribution (J. Doornik, "An improved ziggurat method", 2005,
+     * after G. Marsaglia and W. Tsang): layer 0 is the base with the tail, layer 255 the widest
+     * above it, layer 1 the top. */
+    uint64_t accept[LAYERS]; /* a 52-bit draw below this is inside the layer */
+    double width[LAYERS];    /* width of the layer, over 2^52 */
+    double height[LAYERS];   /* density at the layer's right edge */
+} generator;
+
+/* --------------------------------------------------------------------------------- SeedSequence */
+
+/* Entropy is spread over a pool of four words by a hash whose multiplier changes at every use
+ * (numpy.random.SeedSequence, after M. O'Neill's randutils::seed_seq_fe). */
+enum { POOL = 4, HASH_SHIFT = 16 };
+
+typedef struct hash {
+    uint32_t constant, multiplier;
+} hash;
+
+static uint32_t hash_word(hash *h, uint32_t word) {
+    word ^= h->constant;
+    h->constant *= h->multiplier;
+    word *= h->constant;
+    return word ^ (word >> HASH_SHIFT);
+}
+
+/* ---------------------------------------------------------------------------------------- PCG64 */
+
+static void step(generator *r) {
+    const u128 multiplier = (u128)2549297995355413924u << 64 | 4865540595714422341u;
+    r->state = r->state * multiplier + r->increment;
+}
+
+static uint64_t next64(generator *r) {
+    step(r);
+    uint64_t folded = (uint64_t)(r->state >> 64) ^ (uint64_t)r->state;
+    unsigned turn = (unsigned)(r->state >> 122);
+    return folded >> turn | folded << (-turn & 63);
+}
+
+static uint32_t next32(generator *r) {
+    if (r->has_half) {
+        r->has_half = false;
+        return r->half;
+    }
+    uint64_t both = next64(r);
+    r->has_half = true;
+    r->half = (uint32_t)(both >> 32);
+    return (uint32_t)both;
+}
+
+static double next_double(generator *r) {
+    return (double)(next64(r) >> 11) * 0x1p-53;
+}
+
+/* ------------------------------------------------------------------------------------- ziggurat */
+
+/* Right edge of the base layer, and the area of each layer, including the tail. The area is 4
+ * ulp below the exact one: numpy's tables were computed in doubles, and these must have the same
+ * bits. */
+static const double edge = 3.6541528853610088;
+static const double area = 0.0049286732339746519;
+
+/* Returns the density at x, each double operation of the recursion correctly rounded, independently
+ * of libm, except for one value within 0.0003 ulp of a tie, where numpy's table has the other
+ * neighbor. */
+static double density(int layer, double x) {
+    double f = (double)expl(-0.5 * x * x);
+    return layer == 38 ? nextafter(f, 1) : f;
+}
+
+/* Draws like Generator.standard_normal(). */
+static double random_normal(generator *r) {
+    for (;;) {
+        uint64_t bits = next64(r);
+        unsigned layer = bits & 0xff;
+        bool negative = bits >> 8 & 1;
+        uint64_t magnitude = bits >> 9 & 0xfffffffffffff;
+        double x = (double)magnitude * r->width[layer];
+        if (negative) x = -x;
+        if (magnitude < r->accept[layer]) return x;
+        if (layer == 0) {
+            /* Draw from the tail, by Marsaglia's method of two exponentials. */
+            for (;;) {
+                x = -(1 / edge) * log1p(-next_double(r));
+                double y = -log1p(-next_double(r));
+                if (y + y > x * x) return (magnitude >> 8 & 1) ? -(edge + x) : edge + x;
+            }
+        }
+        double low = r->height[layer], high = r->height[layer - 1];
+        if ((high - low) * next_double(r) + low < exp(-0.5 * x * x)) return x;
+    }
+}
+
+static void random_seed(generator *r, uint64_t seed) {
+    uint32_t words[8];
+    hash in = {0x43b0d7e5u, 0x931e8875u};
+    uint32_t pool[POOL];
+    for (int i = 0; i < POOL; i++) pool[i] = hash_word(&in, i < 2 ? (uint32_t)(seed >> 32 * i) : 0);
+    for (int from = 0; from < POOL; from++)
+        for (int to = 0; to < POOL; to++)
+            if (from != to) {
+                const uint32_t mixed =
+                    0xca01f9ddu * pool[to] - 0x4973f715u * hash_word(&in, pool[from]);
+                pool[to] = mixed ^ (mixed >> HASH_SHIFT);
+            }
+    hash next = {0x8b51f9ddu, 0x58f38dedu};
+    for (int i = 0; i < 8; i++) words[i] = hash_word(&next, pool[i % POOL]);
+    u128 wide[2] = {0}; /* of 64-bit halves, the high one first */
+    for (int i = 0; i < 4; i++)
+        wide[i / 2] = wide[i / 2] << 64 | (uint64_t)words[2 * i + 1] << 32 | words[2 * i];
+    r->increment = wide[1] << 1 | 1;
+    r->state = 0;
+    step(r);
+    r->state += wide[0];
+    step(r);
+    r->has_half = false;
+    r->half = 0;
+    const double scale = 0x1p52;
+    int last = LAYERS - 1;
+    double x = edge, f = density(last, x);
+    r->accept[0] = (uint64_t)(x * f / area * scale);
+    r->width[0] = area / f / scale;
+    r->height[0] = 1;
+    r->width[last] = x / scale;
+    r->height[last] = f;
+    for (int i = last - 1; i >= 1; i--) {
+        double wider = x;
+        x = sqrt(-2 * (double)logl(area / x + f));
+        f = density(i, x);
+        r->accept[i + 1] = (uint64_t)rint(x / wider * scale);
+        r->width[i] = x / scale;
+        r->height[i] = f;
+    }
+    r->accept[1] = 0;
+}
+
+/* ---------------------------------------------------------------------------- realistic numbers */
+
+/* Numbers that resemble those of a trained model: weights as layers initialize them, scales that
+ * fit the quantized values, data around 0 of size 1. */
+
+/* Floats: normal numbers, or their absolute values. */
+typedef struct draw_role {
+    double mean, deviation;
+    bool positive;
+} draw_role;
+
+/* A value derived from a parameter: an element of a tuple, or an array. */
+typedef struct visit {
+    const hlo_instr *instr;
+    int64_t element; /* element index; -1: an array */
+} visit;
+
+enum { VISITS_MOST = 512 };
+
+typedef struct search {
+    visit visits[VISITS_MOST];
+    uint32_t count;
+    const hlo_instr *dot; /* the first dot in the text */
+    double contracted;    /* number of terms of its sums */
+} search;
+
+static void add(search *s, const hlo_instr *instr, int64_t element) {
+    for (uint32_t i = 0; i < s->count; i++)
+        if (s->visits[i].instr == instr && s->visits[i].element == element) return;
+    if (s->count < VISITS_MOST) s->visits[s->count++] = (visit){instr, element};
+}
+
+static void follow_call(search *s, const hlo_computation *called, uint32_t operand) {
+    if (called && operand < called->parameter_count &&
+        hlo_shape_is_array(called->parameters[operand]->shape))
+        add(s, called->parameters[operand], -1);
+}
+
+/* Follows a value to one of its users. */
+static void follow(search *s, visit from, const hlo_instr *user, uint32_t operand) {
+    switch (user->op) {
+    case HLO_OP_DOT: {
+        if (s->dot && s->dot->offset <= user->offset) return;
+        const hlo_ints *dims = hlo_instr_ints(user, operand ? HLO_ATTR_RHS_CONTRACTING_DIMS
+                                                            : HLO_ATTR_LHS_CONTRACTING_DIMS);
+        const hlo_shape *shape = hlo_instr_operand(user, operand)->shape;
+        s->dot = user;
+        s->contracted = 1;
+        for (uint32_t i = 0; i < dims->count; i++) s->contracted *= (double)shape->dims[dims->v[i]];
+        return;
+    }
+    case HLO_OP_TUPLE:
+        if (from.element < 0) add(s, user, operand);
+        return;
+    case HLO_OP_GET_TUPLE_ELEMENT:
+        if (from.element == hlo_instr_int(user, HLO_ATTR_INDEX, 0)) add(s, user, -1);
+        return;
+    case HLO_OP_WHILE:
+        add(s, hlo_instr_comp(user, HLO_ATTR_BODY)->parameters[0], from.element);
+        return;
+    case HLO_OP_OPT_BARRIER: add(s, user, from.element); return;
+    case HLO_OP_CALL: follow_call(s, hlo_instr_comp(user, HLO_ATTR_TO_APPLY), operand); return;
+    case HLO_OP_FUSION: follow_call(s, hlo_instr_comp(user, HLO_ATTR_CALLS), operand); return;
+    default: break;
+    }
+    const bool moves = hlo_op_is(user->op, HLO_MOVEMENT) || user->op == HLO_OP_DYNAMIC_SLICE;
+    const bool scales = user->op == HLO_OP_MULTIPLY || user->op == HLO_OP_DIVIDE ||
+                        user->op == HLO_OP_CONVERT || user->op == HLO_OP_CLAMP ||
+                        user->op == HLO_OP_MAXIMUM || user->op == HLO_OP_MINIMUM;
+    if (from.element < 0 && ((moves && operand == 0) || scales)) add(s, user, -1);
+}
+
+/* Returns the number of terms of the sums in which a weight is a factor; 0 if no dot uses it. */
+static double terms_of(const hlo_instr *parameter) {
+    search s = {.count = 0};
+    if (!hlo_shape_is_array(parameter->shape)) return 0;
+    add(&s, parameter, -1);
+    for (uint32_t at = 0; at < s.count; at++) {
+        const visit from = s.visits[at];
+        for (const hlo_use *use = from.instr->uses; use; use = use->next)
+            follow(&s, from, use->user, (uint32_t)(use - use->user->operands));
+        if (from.instr == from.instr->parent->root && from.element < 0) {
+            /* Continue with the callers of the computation that returns a value. */
+            const hlo_module *module = from.instr->parent->module;
+            for (const hlo_computation *c = module->first; c; c = c->next)
+                for (const hlo_instr *i = c->first; i; i = hlo_instr_next(i))
+                    if (i->op == HLO_OP_CALL &&
+                        hlo_instr_comp(i, HLO_ATTR_TO_APPLY) == from.instr->parent)
+                        add(&s, i, -1);
+        }
+    }
+    return s.dot ? s.contracted : 0;
+}
+
+static bool has(const char *name, const char *word) {
+    return strcasestr(name, word) != NULL;
+}
+
+/* Returns the expected largest absolute value for a scale or an amax: that of data of size 1, or
+ * of weights of 64 terms. Gradients are at most that large, and f8e5m2 represents much smaller
+ * values. */
+static double amax_of(const char *name) {
+    return has(name, "kernel") || has(name, "weight") || has(name, "rhs") ? 0.5 : 4;
+}
+
+/* Returns the role of a parameter, or of an array in it with that shape, in a trained model, from
+ * its name and from the dots that use it. */
+static draw_role realistic_role(const hlo_instr *parameter, const hlo_shape *shape) {
+    const char *op_name = hlo_instr_op_name(parameter);
+    const char *name = op_name ? op_name : parameter->name;
+    if (has(name, "amax")) return (draw_role){amax_of(name), 0, true};
+    if (has(name, "['scale") || has(name, "____scale__")) return (draw_role){1, 0.1, true};
+    if (has(name, "_scale"))
+        return (draw_role){amax_of(name) / (has(name, "grad") ? 57344 : 448), 0, true};
+    if (has(name, ".nu")) return (draw_role){0x1p-12, 0x1p-14, true};
+    if (has(name, ".mu")) return (draw_role){0, 0x1p-7, false};
+    if (has(name, "bias")) return (draw_role){0, 0.1, false};
+    if (hlo_type_is_fp8(shape->type)) return (draw_role){0, 64, false};
+    if (has(name, "embedding"))
+        return (draw_role){0, 1 / sqrt((double)shape->dims[shape->rank - 1]), false};
+    const double terms = shape->rank > 1 ? terms_of(parameter) : 0;
+    const bool weight = has(name, "kernel") || has(name, "weight") || has(name, "param");
+    return (draw_role){0, weight && terms > 0 ? 1 / sqrt(terms) : 1, false};
+}
+
+/* --------------------------------------------------------------------------------------- inputs */
 
 /* True if values of a parameter with this name are never negative: scales, maxima of absolute
  * values, second moments. */
@@ -25,8 +301,8 @@ static bool is_positive(const char *op_name) {
 
 static hlo_status draw_all(const hlo_module *module, const hlo_leaves *leaves, uint64_t seed,
                            hlo_draw kind, const hlo_diag_sink *sink, hlo_arrays *out) {
-    hlo_random random;
-    hlo_random_seed(&random, seed);
+    generator random;
+    random_seed(&random, seed);
     for (size_t i = 0; i < leaves->count; i++) {
         const hlo_shape *shape = leaves->shapes[i];
         const hlo_instr *parameter = module->entry->parameters[leaves->owners[i]];
@@ -39,9 +315,9 @@ static hlo_status draw_all(const hlo_module *module, const hlo_leaves *leaves, u
         }
         hlo_array *array = hlo_arrays_add(out, shape->type, shape->rank, shape->dims, false);
         if (!array) return HLO_OUT_OF_MEMORY;
-        hlo_draw_role role = kind == HLO_DRAW_REALISTIC
-                                 ? hlo_draw_realistic(parameter, shape)
-                                 : (hlo_draw_role){0, 1, is_positive(hlo_instr_op_name(parameter))};
+        draw_role role = kind == HLO_DRAW_REALISTIC
+                             ? realistic_role(parameter, shape)
+                             : (draw_role){0, 1, is_positive(hlo_instr_op_name(parameter))};
         size_t width = hlo_types[shape->type].bytes;
         char *at = array->data;
         role.positive |= shape->type == HLO_TYPE_F8E8M0FNU; /* the type has no negative numbers */
@@ -49,11 +325,11 @@ static hlo_status draw_all(const hlo_module *module, const hlo_leaves *leaves, u
         bool integer = shape->type == HLO_TYPE_PRED ||
                        (hlo_type_is_integer(shape->type) && hlo_types[shape->type].bits >= 8);
         for (size_t done = 0; done < array->size; done += width, at += width) {
-            if (integer) {
-                hlo_number_store(shape->type, at,
-                                 hlo_random_below(&random, shape->type == HLO_TYPE_PRED ? 2 : 8));
+            if (integer) { /* like Generator.integers(0, bound), for a power of two */
+                const uint64_t bound = shape->type == HLO_TYPE_PRED ? 2 : 8;
+                hlo_number_store(shape->type, at, (double)(next32(&random) * bound >> 32));
             } else {
-                float value = (float)(role.mean + role.deviation * hlo_random_normal(&random));
+                float value = (float)(role.mean + role.deviation * random_normal(&random));
                 hlo_number_store(shape->type, at, role.positive ? fabsf(value) : value);
             }
         }

@@ -1,23 +1,203 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compiles and executes modules with a plugin. */
+/* Loads a plugin, and compiles and executes modules with it. */
 #include "hlo/pjrt.h"
 
 #include <ctype.h>
+#include <dlfcn.h>
 #include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "hlo/diag.h"
 #include "hlo/ffi.h"
 #include "hlo/proto.h"
 #include "ir/arena.h"
+#include "ir/devices/device_groups.h"
 #include "ir/float/c_locale.h"
 #include "ir/text/diag.h"
 #include "ir/text/file.h"
 #include "ir/text/options.h"
 #include "ir/verify/verify.h"
+#include "runtime/io/arrays.h"
+#include "runtime/pjrt/abi.h"
 #include "runtime/pjrt/compile_options.h"
-#include "runtime/pjrt/transfer.h"
+
+/* -------------------------------------------------------------------------------------- plugins */
+
+/* A loaded plugin. It stays loaded until the process ends, because plugins keep threads. */
+typedef struct pjrt_plugin {
+    const char *path; /* borrowed */
+    const pjrt_api *api;
+} pjrt_plugin;
+
+static pjrt_call *find(const pjrt_plugin *plugin, pjrt_function function) {
+    const size_t end = offsetof(pjrt_api, functions) + ((size_t)function + 1) * sizeof(pjrt_call *);
+    return plugin->api->size < end ? NULL : plugin->api->functions[function];
+}
+
+/* Reports an error of the plugin, and destroys it. */
+static hlo_status report_error(const pjrt_plugin *plugin, pjrt_error *error, const char *doing,
+                               const hlo_diag_sink *sink) {
+    pjrt_error_args args = {.size = sizeof args, .error = error};
+    pjrt_call *message = find(plugin, PJRT_ERROR_MESSAGE), *destroy;
+    if (message) message(&args);
+    char said[900]; /* in one line */
+    snprintf(said, sizeof said, "%.*s",
+             (int)(args.message_size < sizeof said ? args.message_size : sizeof said),
+             args.message ? args.message : "");
+    for (char *at = said; *at; at++)
+        if (*at == '\n') *at = ' ';
+    hlo_diag_refuse(sink, plugin->path, 0, 0, "cannot %s: %s", doing, said);
+    args = (pjrt_error_args){.size = sizeof args, .error = error};
+    destroy = find(plugin, PJRT_ERROR_DESTROY);
+    if (destroy) destroy(&args);
+    return HLO_INVALID_INPUT;
+}
+
+/* Calls a function. Returns HLO_INVALID_INPUT, with an error "PATH: error: cannot `doing`: ..." in
+ * `sink`, if the function fails or the plugin lacks it. */
+static hlo_status call_plugin(const pjrt_plugin *plugin, pjrt_function function, void *arguments,
+                              const char *doing, const hlo_diag_sink *sink) {
+    pjrt_call *call = find(plugin, function);
+    if (!call) {
+        return hlo_diag_refuse(
+            sink, plugin->path, 0, 0,
+            "cannot %s: version 0.%d of the plugin's interface lacks function %d", doing,
+            plugin->api->version.minor, function);
+    }
+    pjrt_error *error = call(arguments);
+    return error ? report_error(plugin, error, doing, sink) : HLO_OK;
+}
+
+/* Calls a function whose only argument is an object; NULL objects are skipped. */
+static hlo_status call_on(const pjrt_plugin *plugin, pjrt_function function, void *object,
+                          const char *doing, const hlo_diag_sink *sink) {
+    if (!object) return HLO_OK;
+    pjrt_object_args args = {.size = sizeof args, .object = object};
+    return call_plugin(plugin, function, &args, doing, sink);
+}
+
+/* Waits for an event, and destroys it; NULL is allowed. */
+static hlo_status await_event(const pjrt_plugin *plugin, pjrt_event *event, const char *doing,
+                              const hlo_diag_sink *sink) {
+    hlo_status status = call_on(plugin, PJRT_EVENT_AWAIT, event, doing, sink);
+    hlo_status freed = call_on(plugin, PJRT_EVENT_DESTROY, event, "free an event", sink);
+    return status == HLO_OK ? freed : status;
+}
+
+/* ------------------------------------------------------------------------------------ transfers */
+
+/* An input or output of a compiled module. */
+typedef struct pjrt_leaf {
+    const hlo_shape *shape;        /* shape of the whole array */
+    const int64_t *minor_to_major; /* on the device; NULL: row-major */
+    const int64_t *dims;           /* dimensions of a device's part */
+    hlo_tiling tiling;
+} pjrt_leaf;
+
+/* Numbers of element types in the PJRT C API; 0: not supported. */
+static const int types[HLO_TYPE_COUNT] = {
+#define PJRT_TYPE(type, number) [HLO_TYPE_##type] = number,
+#include "runtime/pjrt/type.def"
+#undef PJRT_TYPE
+};
+
+static size_t part_size(const pjrt_leaf *leaf) {
+    size_t size = hlo_types[leaf->shape->type].bytes;
+    for (uint32_t i = 0; i < leaf->shape->rank; i++) size *= (size_t)leaf->dims[i];
+    return size;
+}
+
+/* Copies rows between a part and its position in the whole array, both row-major. */
+static void copy_part(const pjrt_leaf *leaf, size_t device, char *whole, char *part, bool out) {
+    const hlo_shape *shape = leaf->shape;
+    const uint32_t rank = shape->rank;
+    const size_t width = hlo_types[shape->type].bytes, size = part_size(leaf);
+    if (!size) return;
+    const size_t row = rank ? (size_t)leaf->dims[rank - 1] * width : width;
+    for (size_t done = 0; done < size; done += row) {
+        size_t rest = done / row, at = 0, step = rank ? (size_t)shape->dims[rank - 1] : 1;
+        for (uint32_t i = rank; i-- > 0;) {
+            const size_t length = (size_t)leaf->dims[i];
+            size_t index =
+                leaf->tiling.devices ? (size_t)leaf->tiling.places[device * rank + i] * length : 0;
+            if (i == rank - 1) {
+                at += index;
+                continue;
+            }
+            index += rest % length;
+            rest /= length;
+            at += index * step;
+            step *= (size_t)shape->dims[i];
+        }
+        memcpy(out ? part + done : whole + at * width, out ? whole + at * width : part + done, row);
+    }
+}
+
+static pjrt_layout layout_of(const pjrt_leaf *leaf, int64_t *row_major, bool host) {
+    const uint32_t rank = leaf->shape->rank;
+    for (uint32_t i = 0; i < rank; i++) row_major[i] = rank - 1 - i;
+    pjrt_layout layout = {.size = sizeof layout};
+    layout.tiled.size = sizeof layout.tiled;
+    layout.tiled.minor_to_major = host || !leaf->minor_to_major ? row_major : leaf->minor_to_major;
+    layout.tiled.minor_to_major_size = rank;
+    return layout;
+}
+
+/* Copies a device's part of `array` to a buffer on `device`, whose number is `number`. */
+static hlo_status send_part(const pjrt_plugin *plugin, pjrt_client *client, const pjrt_leaf *leaf,
+                            const hlo_array *array, pjrt_device *device, size_t number,
+                            const hlo_diag_sink *sink, pjrt_buffer **out) {
+    int64_t row_major[HLO_LARGEST_RANK];
+    const pjrt_layout layout = layout_of(leaf, row_major, false);
+    char *part = malloc(part_size(leaf) + 1);
+    if (!part) return HLO_OUT_OF_MEMORY;
+    copy_part(leaf, number, array->data, part, true);
+    pjrt_buffer_from_host_args args = {.size = sizeof args,
+                                       .client = client,
+                                       .data = part,
+                                       .type = types[leaf->shape->type],
+                                       .dims = leaf->dims,
+                                       .dim_count = leaf->shape->rank,
+                                       .semantics = 1,
+                                       .device = device,
+                                       .layout = leaf->minor_to_major ? &layout : NULL};
+    hlo_status status =
+        call_plugin(plugin, PJRT_CLIENT_BUFFER_FROM_HOST, &args, "copy an input", sink);
+    *out = args.buffer;
+    if (status == HLO_OK) status = await_event(plugin, args.done, "copy an input", sink);
+    free(part);
+    return status;
+}
+
+/* Copies a buffer of device `number` to its part of `array`. */
+static hlo_status receive_part(const pjrt_plugin *plugin, pjrt_buffer *buffer,
+                               const pjrt_leaf *leaf, hlo_array *array, size_t number,
+                               const hlo_diag_sink *sink) {
+    int64_t row_major[HLO_LARGEST_RANK];
+    const pjrt_layout layout = layout_of(leaf, row_major, true);
+    const size_t size = part_size(leaf);
+    pjrt_buffer_to_host_args args = {.size = sizeof args, .buffer = buffer, .layout = &layout};
+    hlo_status status = call_plugin(plugin, PJRT_BUFFER_TO_HOST, &args, "copy an output", sink);
+    if (status != HLO_OK) return status;
+    if (args.data_size != size)
+        return hlo_diag_refuse(sink, plugin->path, 0, 0,
+                               "an output has %zu bytes on device %zu, expected %zu",
+                               args.data_size, number, size);
+    char *part = malloc(size + 1);
+    if (!part) return HLO_OUT_OF_MEMORY;
+    args = (pjrt_buffer_to_host_args){
+        .size = sizeof args, .buffer = buffer, .layout = &layout, .data = part, .data_size = size};
+    status = call_plugin(plugin, PJRT_BUFFER_TO_HOST, &args, "copy an output", sink);
+    if (status == HLO_OK) status = await_event(plugin, args.done, "copy an output", sink);
+    if (status == HLO_OK) copy_part(leaf, number, array->data, part, false);
+    hlo_array_extend(array);
+    free(part);
+    return status;
+}
+
+/* -------------------------------------------------------------------------------------- modules */
 
 struct hlo_pjrt {
     pjrt_plugin plugin;
@@ -127,7 +307,7 @@ static hlo_status describe_leaves(hlo_pjrt *pjrt, hlo_role role, const hlo_diag_
         const hlo_shape *with_layout =
             find_leaf(layout ? layout->v[position] : value->shape, &(size_t){i - first});
         *leaf = (pjrt_leaf){.shape = shape};
-        if (!pjrt_type(shape->type))
+        if (!types[shape->type])
             return refuse(module, value, sink, "the element type is not supported with a plugin");
         for (uint32_t d = 0; shape->dynamic && d < shape->rank; d++)
             if (shape->dynamic[d])
@@ -143,8 +323,15 @@ static hlo_status describe_leaves(hlo_pjrt *pjrt, hlo_role role, const hlo_diag_
             return refuse(module, value, sink, "the sharding is not supported with a plugin");
         if (leaf->tiling.devices && leaf->tiling.devices != pjrt->device_count)
             return refuse(module, value, sink, "the sharding has a different number of devices");
-        if (!pjrt_leaf_divide(pjrt->arena, leaf))
-            return refuse(module, value, sink, "the sharding does not divide this array evenly");
+        int64_t *dims = hlo_arena_array(pjrt->arena, shape->rank, sizeof *dims);
+        leaf->dims = dims;
+        for (uint32_t d = 0; d < shape->rank; d++) {
+            const int64_t parts = leaf->tiling.devices ? leaf->tiling.counts[d] : 1;
+            if (shape->dims[d] % parts)
+                return refuse(module, value, sink,
+                              "the sharding does not divide this array evenly");
+            dims[d] = shape->dims[d] / parts;
+        }
     }
     return HLO_OK;
 }
@@ -163,18 +350,17 @@ static hlo_status make_client(hlo_pjrt *pjrt, const hlo_diag_sink *sink) {
     pjrt_client_create_args args = {.size = sizeof args, .options = &option};
     /* Plugins of other platforms reject this option, and use the existing devices. */
     args.option_count = pjrt->device_count > 1;
-    hlo_status status = pjrt_plugin_call(&pjrt->plugin, PJRT_CLIENT_CREATE, &args,
-                                         "create a client", args.option_count ? NULL : sink);
+    hlo_status status = call_plugin(&pjrt->plugin, PJRT_CLIENT_CREATE, &args, "create a client",
+                                    args.option_count ? NULL : sink);
     if (status != HLO_OK && args.option_count) {
         args = (pjrt_client_create_args){.size = sizeof args};
-        status =
-            pjrt_plugin_call(&pjrt->plugin, PJRT_CLIENT_CREATE, &args, "create a client", sink);
+        status = call_plugin(&pjrt->plugin, PJRT_CLIENT_CREATE, &args, "create a client", sink);
     }
     if (status != HLO_OK) return status;
     pjrt->client = args.client;
     pjrt_devices_args devices = {.size = sizeof devices, .client = args.client};
-    status = pjrt_plugin_call(&pjrt->plugin, PJRT_CLIENT_ADDRESSABLE_DEVICES, &devices,
-                              "list the devices", sink);
+    status = call_plugin(&pjrt->plugin, PJRT_CLIENT_ADDRESSABLE_DEVICES, &devices,
+                         "list the devices", sink);
     if (status == HLO_OK && devices.count < pjrt->device_count) {
         status = hlo_diag_refuse(sink, pjrt->plugin.path, 0, 0,
                                  "the plugin has %zu devices, but %u are requested", devices.count,
@@ -243,7 +429,7 @@ static hlo_status make_topology(hlo_pjrt *pjrt, const char *target, const hlo_di
                                       .name_size = 3,
                                       .options = options,
                                       .option_count = sizeof options / sizeof *options};
-    status = pjrt_plugin_call(&pjrt->plugin, PJRT_TOPOLOGY_CREATE, &args, "read the target", sink);
+    status = call_plugin(&pjrt->plugin, PJRT_TOPOLOGY_CREATE, &args, "read the target", sink);
     free(text.bytes);
     pjrt->topology = args.topology;
     return status;
@@ -256,13 +442,24 @@ static hlo_status register_calls(hlo_pjrt *pjrt, const hlo_diag_sink *sink) {
     pjrt_platform_name_args name = {.size = sizeof name, .client = pjrt->client};
     hlo_status status = HLO_OK;
     if (pjrt->client)
-        status = pjrt_plugin_call(&pjrt->plugin, PJRT_CLIENT_PLATFORM_NAME, &name,
-                                  "name the platform", sink);
+        status =
+            call_plugin(&pjrt->plugin, PJRT_CLIENT_PLATFORM_NAME, &name, "name the platform", sink);
     if (status != HLO_OK) return status;
     const bool cpu = name.name && name.name_size == 3 && memcmp(name.name, "cpu", 3) == 0;
-    return pjrt_plugin_register(
-        &pjrt->plugin, HLO_FFI_TARGET, cpu ? "HOST" : "CUDA",
-        cpu ? (pjrt_handler *)hlofp8_ffi_matmul_cpu : (pjrt_handler *)hlofp8_ffi_matmul_cuda, sink);
+    const pjrt_extension *at = pjrt->plugin.api->extensions;
+    while (at && (at->type != PJRT_EXTENSION_FFI || at->size < sizeof(pjrt_ffi_extension)))
+        at = at->next;
+    if (!at) return HLO_OK;
+    const pjrt_ffi_extension *extension = (const pjrt_ffi_extension *)at;
+    pjrt_ffi_register_args args = {.size = sizeof args,
+                                   .target = HLO_FFI_TARGET,
+                                   .target_size = strlen(HLO_FFI_TARGET),
+                                   .handler = cpu ? (void (*)(void))hlofp8_ffi_matmul_cpu
+                                                  : (void (*)(void))hlofp8_ffi_matmul_cuda,
+                                   .platform = cpu ? "HOST" : "CUDA",
+                                   .platform_size = strlen("HOST")};
+    pjrt_error *error = extension->functions[PJRT_FFI_REGISTER](&args);
+    return error ? report_error(&pjrt->plugin, error, "register a custom call", sink) : HLO_OK;
 }
 
 static hlo_status compile_program(hlo_pjrt *pjrt, const pjrt_program *program, pjrt_bytes options,
@@ -274,7 +471,7 @@ static hlo_status compile_program(hlo_pjrt *pjrt, const pjrt_program *program, p
                                   .options = options.data,
                                   .options_size = options.size};
         hlo_status status =
-            pjrt_plugin_call(&pjrt->plugin, PJRT_COMPILE, &args, "compile the module", sink);
+            call_plugin(&pjrt->plugin, PJRT_COMPILE, &args, "compile the module", sink);
         pjrt->executable = args.executable;
         return status;
     }
@@ -284,31 +481,13 @@ static hlo_status compile_program(hlo_pjrt *pjrt, const pjrt_program *program, p
                                      .options = options.data,
                                      .options_size = options.size};
     hlo_status status =
-        pjrt_plugin_call(&pjrt->plugin, PJRT_CLIENT_COMPILE, &args, "compile the module", sink);
+        call_plugin(&pjrt->plugin, PJRT_CLIENT_COMPILE, &args, "compile the module", sink);
     if (status != HLO_OK) return status;
     pjrt->loaded = args.loaded;
     pjrt_get_executable_args get = {.size = sizeof get, .loaded = args.loaded};
-    status = pjrt_plugin_call(&pjrt->plugin, PJRT_LOADED_GET_EXECUTABLE, &get, "compile the module",
-                              sink);
+    status =
+        call_plugin(&pjrt->plugin, PJRT_LOADED_GET_EXECUTABLE, &get, "compile the module", sink);
     pjrt->executable = get.executable;
-    return status;
-}
-
-/* Writes the module for the plugin. Its number of partitions is omitted if the options have it. */
-static hlo_status write_module(const hlo_pjrt *pjrt, const hlo_diag_sink *sink, FILE *out) {
-    hlo_module *told;
-    const hlo_module *module = pjrt->module;
-    if (hlo_module_int(module, HLO_ATTR_NUM_PARTITIONS, 0) != pjrt->device_count)
-        return hlo_module_print_proto(module, HLO_PROTO_BINARY, sink, out);
-    hlo_status status = hlo_module_clone(module, &told);
-    if (status != HLO_OK) return status;
-    hlo_attr *attrs = (hlo_attr *)(uintptr_t)told->attrs; /* owned by the copy */
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < told->attr_count; i++)
-        if (attrs[i].id != HLO_ATTR_NUM_PARTITIONS) attrs[kept++] = attrs[i];
-    told->attr_count = kept;
-    status = hlo_module_print_proto(told, HLO_PROTO_BINARY, sink, out);
-    hlo_module_free(told);
     return status;
 }
 
@@ -317,7 +496,21 @@ static hlo_status compile(hlo_pjrt *pjrt, const hlo_pjrt_options *options,
     pjrt_bytes module = {0}, message = {0};
     FILE *file = open_memstream(&module.data, &module.size);
     if (!file) return HLO_OUT_OF_MEMORY;
-    hlo_status status = write_module(pjrt, sink, file);
+    /* The number of partitions is omitted if the options have it. */
+    hlo_module *copy = NULL;
+    hlo_status status = HLO_OK;
+    if (hlo_module_int(pjrt->module, HLO_ATTR_NUM_PARTITIONS, 0) == pjrt->device_count)
+        status = hlo_module_clone(pjrt->module, &copy);
+    if (copy) {
+        hlo_attr *attrs = (hlo_attr *)(uintptr_t)copy->attrs; /* owned by the copy */
+        uint32_t kept = 0;
+        for (uint32_t i = 0; i < copy->attr_count; i++)
+            if (attrs[i].id != HLO_ATTR_NUM_PARTITIONS) attrs[kept++] = attrs[i];
+        copy->attr_count = kept;
+    }
+    if (status == HLO_OK)
+        status = hlo_module_print_proto(copy ? copy : pjrt->module, HLO_PROTO_BINARY, sink, file);
+    hlo_module_free(copy);
     if ((fclose(file) != 0 || !module.data) && status == HLO_OK) status = HLO_OUT_OF_MEMORY;
     const hlo_computation *entry = pjrt->module->entry;
     pjrt_module_kind kind = {.tupled = entry->parameter_count == 1 &&
@@ -343,9 +536,30 @@ static hlo_status make(hlo_pjrt *pjrt, const hlo_pjrt_options *options, const hl
     hlo_status status = check_module(pjrt->module, options, sink);
     if (status == HLO_OK) status = describe_leaves(pjrt, HLO_INPUTS, sink);
     if (status == HLO_OK) status = describe_leaves(pjrt, HLO_OUTPUTS, sink);
-    if (status == HLO_OK) status = pjrt_plugin_load(options->plugin, sink, &pjrt->plugin);
     if (status != HLO_OK) return status;
-    pjrt->plugin.path = hlo_arena_format(pjrt->arena, "%s", options->plugin);
+    /* Load and initialize the plugin. A path without a slash names a file here, not a system
+     * library. */
+    const char *path = hlo_arena_format(pjrt->arena, "%s", options->plugin);
+    const char *local = hlo_arena_format(pjrt->arena, "%s%s", strchr(path, '/') ? "" : "./", path);
+    status = hlo_file_check(local, sink);
+    if (status != HLO_OK) return status;
+    void *library = dlopen(local, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (!library) return hlo_diag_refuse(sink, path, 0, 0, "cannot load the plugin: %s", dlerror());
+    void *address = dlsym(library, "GetPjrtApi");
+    const pjrt_api *(*get)(void);
+    memcpy(&get, &address, sizeof get);
+    const pjrt_api *api = get ? get() : NULL;
+    if (!api || api->size < sizeof *api)
+        return hlo_diag_refuse(sink, path, 0, 0, "the library is not a PJRT plugin");
+    if (api->version.major != 0)
+        return hlo_diag_refuse(sink, path, 0, 0,
+                               "unsupported plugin interface version %d.%d: expected 0.*",
+                               api->version.major, api->version.minor);
+    pjrt->plugin = (pjrt_plugin){.path = path, .api = api};
+    pjrt_object_args args = {.size = sizeof args};
+    status =
+        call_plugin(&pjrt->plugin, PJRT_PLUGIN_INITIALIZE, &args, "initialize the plugin", sink);
+    if (status != HLO_OK) return status;
     status = options->target ? make_topology(pjrt, options->target, sink) : make_client(pjrt, sink);
     if (status == HLO_OK) status = register_calls(pjrt, sink);
     return status == HLO_OK ? compile(pjrt, options, sink) : status;
@@ -387,10 +601,10 @@ hlo_status hlo_pjrt_new(const hlo_module *module, const hlo_pjrt_options *option
 void hlo_pjrt_free(hlo_pjrt *pjrt) {
     if (!pjrt) return;
     const pjrt_plugin *plugin = &pjrt->plugin;
-    pjrt_plugin_call_on(plugin, PJRT_EXECUTABLE_DESTROY, pjrt->executable, "free", NULL);
-    pjrt_plugin_call_on(plugin, PJRT_LOADED_DESTROY, pjrt->loaded, "free", NULL);
-    pjrt_plugin_call_on(plugin, PJRT_TOPOLOGY_DESTROY, pjrt->topology, "free", NULL);
-    pjrt_plugin_call_on(plugin, PJRT_CLIENT_DESTROY, pjrt->client, "free", NULL);
+    call_on(plugin, PJRT_EXECUTABLE_DESTROY, pjrt->executable, "free", NULL);
+    call_on(plugin, PJRT_LOADED_DESTROY, pjrt->loaded, "free", NULL);
+    call_on(plugin, PJRT_TOPOLOGY_DESTROY, pjrt->topology, "free", NULL);
+    call_on(plugin, PJRT_CLIENT_DESTROY, pjrt->client, "free", NULL);
     hlo_leaves_free(&pjrt->input_shapes);
     hlo_leaves_free(&pjrt->output_shapes);
     hlo_arena_free(pjrt->arena);
@@ -415,7 +629,7 @@ static bool buffers_new(buffers *b, size_t devices, size_t count) {
 
 static void buffers_free(const pjrt_plugin *plugin, buffers *b, size_t devices) {
     for (size_t i = 0; b->all && i < devices * b->count; i++)
-        pjrt_plugin_call_on(plugin, PJRT_BUFFER_DESTROY, b->all[i], "free a buffer", NULL);
+        call_on(plugin, PJRT_BUFFER_DESTROY, b->all[i], "free a buffer", NULL);
     free(b->all);
     free(b->rows);
 }
@@ -434,8 +648,8 @@ hlo_status hlo_pjrt_run(hlo_pjrt *pjrt, const hlo_arrays *inputs, const hlo_diag
     hlo_status status = hlo_leaves_check(&pjrt->input_shapes, pjrt->module, inputs, sink);
     if (status != HLO_OK) return status;
     pjrt_num_outputs_args args = {.size = sizeof args, .executable = pjrt->executable};
-    status = pjrt_plugin_call(&pjrt->plugin, PJRT_EXECUTABLE_NUM_OUTPUTS, &args,
-                              "count the outputs", sink);
+    status =
+        call_plugin(&pjrt->plugin, PJRT_EXECUTABLE_NUM_OUTPUTS, &args, "count the outputs", sink);
     if (status == HLO_OK && args.count != pjrt->output_shapes.count) {
         status = hlo_diag_refuse(sink, pjrt->plugin.path, 0, 0,
                                  "the compiled module has %zu outputs, expected %zu", args.count,
@@ -451,7 +665,7 @@ hlo_status hlo_pjrt_run(hlo_pjrt *pjrt, const hlo_arrays *inputs, const hlo_diag
     status = made && done ? HLO_OK : HLO_OUT_OF_MEMORY;
     for (size_t d = 0; d < devices; d++)
         for (size_t i = 0; i < inputs->count && status == HLO_OK; i++)
-            status = pjrt_send(&pjrt->plugin, pjrt->client, &pjrt->inputs[i], &inputs->items[i],
+            status = send_part(&pjrt->plugin, pjrt->client, &pjrt->inputs[i], &inputs->items[i],
                                pjrt->devices[d], d, sink, &arguments.rows[d][i]);
     if (status == HLO_OK) {
         pjrt_execute_options options = {.size = sizeof options};
@@ -464,10 +678,10 @@ hlo_status hlo_pjrt_run(hlo_pjrt *pjrt, const hlo_arrays *inputs, const hlo_diag
                                        .outputs = results.rows,
                                        .done = done};
         const double start = now();
-        status = pjrt_plugin_call(&pjrt->plugin, PJRT_LOADED_EXECUTE, &execution,
-                                  "execute the module", sink);
+        status =
+            call_plugin(&pjrt->plugin, PJRT_LOADED_EXECUTE, &execution, "execute the module", sink);
         for (size_t d = 0; d < devices; d++) {
-            hlo_status each = pjrt_plugin_await(&pjrt->plugin, done[d], "execute the module", sink);
+            hlo_status each = await_event(&pjrt->plugin, done[d], "execute the module", sink);
             if (status == HLO_OK) status = each;
         }
         pjrt->seconds = now() - start;
@@ -483,7 +697,7 @@ hlo_status hlo_pjrt_run(hlo_pjrt *pjrt, const hlo_arrays *inputs, const hlo_diag
     }
     for (size_t d = 0; d < devices; d++)
         for (size_t i = 0; i < count && status == HLO_OK; i++)
-            status = pjrt_receive(&pjrt->plugin, results.rows[d][i], &pjrt->outputs[i],
+            status = receive_part(&pjrt->plugin, results.rows[d][i], &pjrt->outputs[i],
                                   &(*out)->items[pjrt->partitioned ? d * count + i : i], d, sink);
     buffers_free(&pjrt->plugin, &arguments, devices);
     buffers_free(&pjrt->plugin, &results, devices);
@@ -506,11 +720,11 @@ hlo_status hlo_pjrt_optimized(const hlo_pjrt *pjrt, const hlo_diag_sink *sink,
         .size = sizeof args, .executable = pjrt->executable, .program = &program};
     static const char doing[] = "return the optimized module";
     hlo_status status =
-        pjrt_plugin_call(&pjrt->plugin, PJRT_EXECUTABLE_OPTIMIZED_PROGRAM, &args, doing, sink);
+        call_plugin(&pjrt->plugin, PJRT_EXECUTABLE_OPTIMIZED_PROGRAM, &args, doing, sink);
     if (status != HLO_OK) return status;
     program.code = malloc(program.code_size + 1);
     if (!program.code) return HLO_OUT_OF_MEMORY;
-    status = pjrt_plugin_call(&pjrt->plugin, PJRT_EXECUTABLE_OPTIMIZED_PROGRAM, &args, doing, sink);
+    status = call_plugin(&pjrt->plugin, PJRT_EXECUTABLE_OPTIMIZED_PROGRAM, &args, doing, sink);
     pjrt_bytes module = {0};
     if (status == HLO_OK) {
         const pjrt_bytes bytes = {program.code, program.code_size};

@@ -114,22 +114,6 @@ static int compare_sizes(const void *a, const void *b) {
     return x->slot < y->slot ? -1 : 1;
 }
 
-/* Returns the offset of the smallest gap for `r` between those of the first `count` ranges, in
- * offset order, that are in use at the same time. */
-static size_t fit(const range *placed, uint32_t count, const range *r) {
-    size_t end = 0, best = SIZE_MAX, least = SIZE_MAX;
-    for (uint32_t i = 0; i < count; i++) {
-        const range *p = &placed[i];
-        if (p->last < r->first || r->last < p->first) continue;
-        if (p->offset >= end + r->size && p->offset - end < least) {
-            best = end;
-            least = p->offset - end;
-        }
-        if (p->offset + p->size > end) end = p->offset + p->size;
-    }
-    return best == SIZE_MAX ? end : best;
-}
-
 /* Places the largest ranges first, and uses these offsets if the frame is then smaller. */
 static void place_by_size(frame *f, plan_comp *comp, const uint32_t *shares, const bool *done) {
     hlo_arena *arena = f->plan->arena;
@@ -156,7 +140,20 @@ static void place_by_size(frame *f, plan_comp *comp, const uint32_t *shares, con
     qsort(ranges, count, sizeof *ranges, compare_sizes);
     for (uint32_t i = 0; i < count; i++) {
         range *r = &ranges[i];
-        r->offset = fit(placed, i, r);
+        /* Place it in the smallest gap between the ranges, in offset order, that are in use at the
+         * same time, or after all of them. */
+        size_t used = 0, least = SIZE_MAX;
+        r->offset = SIZE_MAX;
+        for (uint32_t k = 0; k < i; k++) {
+            const range *p = &placed[k];
+            if (p->last < r->first || r->last < p->first) continue;
+            if (p->offset >= used + r->size && p->offset - used < least) {
+                r->offset = used;
+                least = p->offset - used;
+            }
+            if (p->offset + p->size > used) used = p->offset + p->size;
+        }
+        if (r->offset == SIZE_MAX) r->offset = used;
         if (r->offset + r->size > end) end = r->offset + r->size;
         uint32_t at = i;
         for (; at > 0 && placed[at - 1].offset > r->offset; at--) placed[at] = placed[at - 1];

@@ -18,25 +18,21 @@ static bool find_leaf(const hlo_shape *shape, const hlo_ints *path, size_t *inde
 
 /* ------------------------------------------------------------------------------------- in place */
 
-/* True if the step may write `result` over `argument`, which it reads. */
-static bool overwrites(const plan_comp *comp, const plan_step *step, uint32_t result,
-                       uint32_t argument) {
-    const hlo_overwrites *o = step->job ? &step->job->overwrites : NULL;
-    bool found = false;
-    for (uint32_t i = 0; o && i < o->count; i++)
-        found |=
-            step->results[o->v[i].result] == result && step->operands[o->v[i].operand] == argument;
-    uint32_t uses = 0;
-    for (uint32_t i = 0; i < step->operand_count; i++) uses += step->operands[i] == argument;
-    return found && uses == 1 && comp->slots[argument].size == comp->slots[result].size;
-}
-
 /* True if, once the result is begun, nothing reads the argument except the step that overwrites
  * it. */
 static bool dies_before(const plan_comp *comp, uint32_t argument, uint32_t result) {
     const plan_slot *from = &comp->slots[argument], *to = &comp->slots[result];
     if (from->first == PLAN_NONE || to->first == PLAN_NONE || from->last < to->first) return true;
-    return from->last == to->first && overwrites(comp, &comp->steps[to->first], result, argument);
+    if (from->last != to->first || from->size != to->size) return false;
+    const plan_step *step = &comp->steps[to->first];
+    const hlo_overwrites *o = step->job ? &step->job->overwrites : NULL;
+    bool overwrites = false;
+    for (uint32_t i = 0; o && i < o->count; i++)
+        overwrites |=
+            step->results[o->v[i].result] == result && step->operands[o->v[i].operand] == argument;
+    uint32_t uses = 0;
+    for (uint32_t i = 0; i < step->operand_count; i++) uses += step->operands[i] == argument;
+    return overwrites && uses == 1;
 }
 
 bool plan_is_in_place(const plan_comp *comp, uint32_t output, uint32_t input) {

@@ -159,17 +159,16 @@ struct hlo_plan {
     /* The first failure of the last run; `failed_at` NULL: the whole run failed. */
     const hlo_instr *failed_at;
     const char *failure;
-    /* For the plan of device 0: the plans of all devices, including itself; NULL: there is only
-     * one. */
-    hlo_plan **devices;
+    /* For the plan of device 0: the plans of all devices, including itself. */
+    hlo_plan *self, **devices;
     uint32_t device_count;
 };
 
-/* steps.c, calls.c: creates the steps and slots of one computation, whose callees are planned,
+/* steps.c: creates the steps and slots of one computation, whose callees are planned,
  * and their live ranges. Returns false, after an error in `sink`, if an instruction is not
  * supported. */
 bool plan_build(hlo_plan *plan, plan_comp *comp, const hlo_diag_sink *sink);
-/* look.c: finds the instructions that options.values names, among those of the computations that
+/* steps.c: finds the instructions that options.values names, among those of the computations that
  * are executed directly (`runs`, by computation id). Returns false, with an error in `sink`, if a
  * name matches nothing. */
 bool plan_find_kept(hlo_plan *plan, const bool *runs, const hlo_diag_sink *sink);
@@ -203,10 +202,10 @@ hlo_status plan_finish(hlo_plan *plan, const hlo_diag_sink *sink);
 hlo_status plan_seconds(hlo_plan *plan, uint32_t n, const hlo_diag_sink *sink, double *out_seconds);
 /* execute.c: binds every job to its memory. */
 hlo_status plan_bind(hlo_plan *plan, const hlo_diag_sink *sink);
-/* runtime/exec/command_buffer.c: records a run, if the backend records. */
+/* execute.c: records a run, if the backend records. */
 hlo_status plan_record(hlo_plan *plan, const hlo_diag_sink *sink);
 
-/* calls.c: returns the number of branches of a conditional. */
+/* steps.c: returns the number of branches of a conditional. */
 uint32_t plan_branch_count(const hlo_instr *conditional);
 /* Returns the computation of a branch. */
 hlo_computation *plan_branch(const hlo_instr *conditional, uint32_t index);
@@ -228,11 +227,11 @@ bool plan_makes_result(const plan_comp *comp, uint32_t index);
 /* Rounds a size up to the alignment of slots. */
 size_t plan_align(const hlo_plan *plan, size_t size);
 
-/* relayout.c: copies elements of `width` bytes from row-major to the shape's layout. */
+/* build.c: copies elements of `width` bytes from row-major to the shape's layout. */
 void plan_to_physical(const hlo_shape *shape, size_t width, void *to, const void *row_major);
-/* relayout.c: copies elements of `width` bytes from the shape's layout to row-major. */
+/* build.c: copies elements of `width` bytes from the shape's layout to row-major. */
 void plan_to_row_major(const hlo_shape *shape, size_t width, void *row_major, const void *from);
-/* relayout.c: copies an array of `size` bytes with elements of `width` bytes from the device, in
+/* build.c: copies an array of `size` bytes with elements of `width` bytes from the device, in
  * the shape's layout, to row-major order at `out`, through `staging` of the same size. */
 void plan_fetch(const hlo_plan *plan, const hlo_shape *shape, size_t width, void *out,
                 const void *from, size_t size, void *staging);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The units of a computation to run, and their order. */
-#include <string.h>
 
 #include "runtime/plan/build.h"
 

@@ -1,37 +1,457 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Creates the steps and slots of a computation, and the live ranges of the slots. */
+#include <fnmatch.h>
 #include <math.h>
 #include <string.h>
 
+#include "hlo/argument.h"
+#include "hlo/suggest.h"
 #include "ir/device_list.h"
+#include "ir/eval/apply.h"
 #include "ir/kernel/kernel.h"
 #include "ir/module/index_map.h"
-#include "ir/module/trip_count.h"
+#include "ir/module/known.h"
+#include "ir/text/diag.h"
 #include "runtime/plan/build.h"
 
-/* -------------------------------------------------------------------------------------- layouts */
+/* ----------------------------------------------------------------------------- values and slots */
+
+/* Returns the instruction's value; it must have been built. */
+static build_value *value_of(const build *b, const hlo_instr *instr) {
+    return &b->values[b->place[instr->id - b->first_id]];
+}
+
+/* Writes the leaves' shapes to *out and moves it past them. */
+static void add_leaf_shapes(const hlo_shape *shape, const hlo_shape ***out) {
+    if (shape->type == HLO_TYPE_TUPLE) {
+        for (uint32_t i = 0; i < shape->rank; i++) add_leaf_shapes(shape->elements[i], out);
+    } else if (hlo_types[shape->type].bytes) {
+        *(*out)++ = shape;
+    }
+}
+
+/* Returns the leaves' shapes, in the plan's arena. */
+static const hlo_shape **leaf_shapes(const build *b, const hlo_shape *shape) {
+    const hlo_shape **shapes =
+        hlo_arena_array(b->plan->arena, hlo_shape_leaf_count(shape) + 1, sizeof *shapes);
+    const hlo_shape **end = shapes;
+    add_leaf_shapes(shape, &end);
+    return shapes;
+}
+
+/* Creates a slot; `shape` may be NULL. */
+static uint32_t new_slot(build *b, plan_slot_kind kind, const hlo_shape *shape) {
+    plan_comp *comp = b->comp;
+    hlo_arena_grow(b->plan->arena, &comp->slots, comp->slot_count, &comp->slot_capacity,
+                   sizeof *comp->slots);
+    plan_slot *slot = &comp->slots[comp->slot_count];
+    *slot = (plan_slot){.kind = kind, .type = HLO_TYPE_INVALID};
+    if (shape) {
+        slot->type = shape->type;
+        slot->size = (size_t)hlo_shape_bytes(shape);
+        if (b->plan->options.bounds)
+            slot->bound_size = slot->size / hlo_types[shape->type].bytes * sizeof(float);
+    }
+    return comp->slot_count++;
+}
+
+/* Creates a slot for working memory. */
+static uint32_t new_work(build *b, size_t size) {
+    uint32_t slot = new_slot(b, SLOT_BUFFER, NULL);
+    b->comp->slots[slot].size = size;
+    return slot;
+}
+
+static build_value new_value(const build *b, uint32_t count) {
+    return (build_value){hlo_arena_array(b->plan->arena, count, sizeof(uint32_t)), count};
+}
+
+/* Creates a slot for every leaf of the shape. */
+static build_value new_slots(build *b, plan_slot_kind kind, const hlo_shape *shape) {
+    const hlo_shape **shapes = leaf_shapes(b, shape);
+    build_value v = new_value(b, hlo_shape_leaf_count(shape));
+    for (uint32_t i = 0; i < v.count; i++) v.slots[i] = new_slot(b, kind, shapes[i]);
+    return v;
+}
+
+static uint32_t leaf_count(const hlo_instr *const *instrs, uint32_t count) {
+    uint32_t leaves = 0;
+    for (uint32_t i = 0; i < count; i++) leaves += hlo_shape_leaf_count(instrs[i]->shape);
+    return leaves;
+}
+
+/* Returns the shapes of the leaves of several instructions, in order. */
+static const hlo_shape **shapes_of_all(const build *b, const hlo_instr *const *instrs,
+                                       uint32_t count) {
+    const hlo_shape **shapes =
+        hlo_arena_array(b->plan->arena, leaf_count(instrs, count) + 1, sizeof *shapes);
+    const hlo_shape **end = shapes;
+    for (uint32_t i = 0; i < count; i++) add_leaf_shapes(instrs[i]->shape, &end);
+    return shapes;
+}
+
+/* Returns the slots of the leaves of several instructions, in order. */
+static build_value slots_of_all(const build *b, const hlo_instr *const *instrs, uint32_t count) {
+    build_value v = new_value(b, leaf_count(instrs, count));
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const build_value *value = value_of(b, instrs[i]);
+        memcpy(v.slots + at, value->slots, value->count * sizeof *v.slots);
+        at += value->count;
+    }
+    return v;
+}
+
+/* Lists the instruction's operands. */
+static const hlo_instr **list_operands(const build *b, const hlo_instr *instr) {
+    const hlo_instr **list =
+        hlo_arena_array(b->plan->arena, instr->operand_count + 1, sizeof *list);
+    for (uint32_t i = 0; i < instr->operand_count; i++) list[i] = hlo_instr_operand(instr, i);
+    return list;
+}
+
+/* Returns the leaves of the instruction's operands. */
+static build_value operands_of(const build *b, const hlo_instr *instr) {
+    return slots_of_all(b, list_operands(b, instr), instr->operand_count);
+}
+
+static plan_step *new_step(build *b, plan_step_kind kind, const hlo_instr *instr,
+                           build_value operands, build_value results) {
+    plan_comp *comp = b->comp;
+    hlo_arena_grow(b->plan->arena, &comp->steps, comp->step_count, &comp->step_capacity,
+                   sizeof *comp->steps);
+    plan_step *step = &comp->steps[comp->step_count++];
+    *step = (plan_step){.kind = kind,
+                        .instr = instr,
+                        .operand_count = operands.count,
+                        .result_count = results.count,
+                        .operands = operands.slots,
+                        .results = results.slots,
+                        .work = PLAN_NONE,
+                        .predicate = PLAN_NONE};
+    return step;
+}
+
+/* ----------------------------------------------------------------------------------------- jobs */
+
+static hlo_view *views_of(const build *b, const hlo_shape *const *shapes, uint32_t count) {
+    hlo_view *views = hlo_arena_array(b->plan->arena, count, sizeof *views);
+    for (uint32_t i = 0; i < count; i++) views[i] = hlo_view_in_layout(b->plan->arena, shapes[i]);
+    return views;
+}
+
+static hlo_view *sigmas_of(const build *b, const hlo_view *views, uint32_t count) {
+    hlo_view *sigmas = hlo_arena_copy(b->plan->arena, views, count * sizeof *views);
+    for (uint32_t i = 0; i < count; i++) sigmas[i].type = HLO_TYPE_F32;
+    return sigmas;
+}
+
+/* Adds a step for a job whose views are set. */
+static void add_job_step(build *b, hlo_job *job, build_value operands, build_value results) {
+    const hlo_plan *plan = b->plan;
+    const char *name = hlo_ops[job->instr->op].name, *why = "cannot be run";
+    job->bounded = plan->options.bounds;
+    job->perturbed = plan->options.perturbed && !job->bounded;
+    job->roundings_may_be_dropped = plan->options.roundings_may_be_dropped;
+    job->accumulate = plan->options.accumulate;
+    job->watch = plan->options.progress ? &plan->watch : NULL;
+    job->operand_sigmas = sigmas_of(b, job->operands, job->operand_count);
+    job->result_sigmas = sigmas_of(b, job->results, job->result_count);
+    job->untouched = -1;
+    plan_step *step = new_step(b, STEP_JOB, job->instr, operands, results);
+    step->job = job;
+    const hlo_status status = plan->backend->prepare(plan->device, job, plan->arena, &why);
+    if (status == HLO_OUT_OF_MEMORY) hlo_arena_exhausted(plan->arena);
+    if (status != HLO_OK) build_refuse(b, job->instr, "`%s` %s", name, why);
+    if (job->host)
+        hlo_diag_emit(plan->module, b->sink, HLO_WARNING, job->instr->offset,
+                      strlen(job->instr->name), "`%s` runs on the CPU: it %s", name, job->host);
+    if (job->scratch_size) step->work = new_work(b, job->scratch_size);
+}
+
+/* Adds a step for a group whose results have slots. `shape` is the shape of the results if it
+ * differs from that of the group, otherwise NULL. */
+static void add_job(build *b, const hlo_instr *instr, hlo_group group, const hlo_shape *shape,
+                    build_value results) {
+    hlo_job *job = hlo_arena_zero(b->plan->arena, sizeof *job);
+    build_value operands = slots_of_all(b, group.inputs, group.input_count);
+    job->instr = instr;
+    job->group = group;
+    job->operand_count = operands.count;
+    job->result_count = results.count;
+    job->operands = views_of(b, shapes_of_all(b, group.inputs, group.input_count), operands.count);
+    job->results = views_of(
+        b, shape ? leaf_shapes(b, shape) : shapes_of_all(b, group.results, group.result_count),
+        results.count);
+    add_job_step(b, job, operands, results);
+}
+
+/* Creates the job of an instruction that the backend runs separately, whose results have the
+ * given shape. */
+static build_value separate_job(build *b, const hlo_instr *instr, const hlo_shape *shape) {
+    const char *why;
+    build_value v = new_slots(b, SLOT_BUFFER, shape);
+    if (!b->plan->backend->supports(b->plan->device, instr, b->plan->arena, &why)) {
+        build_refuse(b, instr, "`%s` %s", hlo_ops[instr->op].name, why);
+        const hlo_instr *blocker = hlo_region_blocker(instr);
+        if (blocker)
+            hlo_diag_emit(b->plan->module, b->sink, HLO_NOTE, blocker->offset,
+                          strlen(blocker->name), "this `%s` in computation %s is the cause",
+                          hlo_ops[blocker->op].name, blocker->parent->name);
+        return v;
+    }
+    hlo_group group = {.instr_count = 1, .result_count = 1, .input_count = instr->operand_count};
+    group.instrs = group.results = hlo_arena_copy(b->plan->arena, &instr, sizeof(hlo_instr *));
+    group.inputs = list_operands(b, instr);
+    add_job(b, instr, group, shape, v);
+    return v;
+}
+
+/* Converts `value`, `count` leaves, from the layouts of `from` to the layouts of `to`, with copies
+ * where they differ. */
+static build_value adapt(build *b, const hlo_instr *instr, build_value value,
+                         const hlo_shape *const *from, const hlo_shape *const *to) {
+    build_value adapted = value;
+    for (uint32_t i = 0; i < value.count; i++) {
+        if (from[i] == to[i] || hlo_shape_same_memory(from[i], to[i])) continue;
+        if (adapted.slots == value.slots) {
+            adapted = new_value(b, value.count);
+            memcpy(adapted.slots, value.slots, value.count * sizeof *value.slots);
+        }
+        build_value operand = new_value(b, 1), result = new_value(b, 1);
+        operand.slots[0] = value.slots[i];
+        adapted.slots[i] = result.slots[0] = new_slot(b, SLOT_BUFFER, to[i]);
+        hlo_job *job = hlo_arena_zero(b->plan->arena, sizeof *job);
+        job->instr = instr;
+        job->operand_count = job->result_count = 1;
+        job->operands = views_of(b, &from[i], 1);
+        job->results = views_of(b, &to[i], 1);
+        add_job_step(b, job, operand, result);
+    }
+    return adapted;
+}
+
+/* ---------------------------------------------------------------------------------------- calls */
+
+/* Maximum number of jobs that an unrolled loop records. */
+enum { UNROLLED = 1 << 14 };
+
+/* Maximum nesting of computations: a run visits them recursively, on threads with small stacks. */
+enum { MOST_NESTED = 100 };
+
+uint32_t plan_branch_count(const hlo_instr *conditional) {
+    const hlo_attr *branches = hlo_instr_attr(conditional, HLO_ATTR_BRANCH_COMPUTATIONS);
+    return branches ? branches->u.comps->count : 2;
+}
+
+hlo_computation *plan_branch(const hlo_instr *conditional, uint32_t index) {
+    const hlo_attr *branches = hlo_instr_attr(conditional, HLO_ATTR_BRANCH_COMPUTATIONS);
+    if (branches) return branches->u.comps->v[index];
+    return hlo_instr_comp(conditional,
+                          index ? HLO_ATTR_FALSE_COMPUTATION : HLO_ATTR_TRUE_COMPUTATION);
+}
+
+/* Reserves working memory for the slots of the callees and for the largest frame among them. */
+static void finish_call(build *b, plan_step *step, uint32_t count, plan_comp **called) {
+    hlo_arena *arena = b->plan->arena;
+    size_t frame = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (called[i]->frame_size > frame) frame = called[i]->frame_size;
+        if (called[i]->nesting >= b->comp->nesting) b->comp->nesting = called[i]->nesting + 1;
+    }
+    if (b->comp->nesting > MOST_NESTED)
+        build_refuse(b, step->instr, "`%s` nests computations %u levels deep, but the limit is %d",
+                     hlo_ops[step->instr->op].name, b->comp->nesting, MOST_NESTED);
+    step->called = called;
+    step->called_count = count;
+    step->arguments = hlo_arena_zero(arena, (step->operand_count + 1) * sizeof *step->arguments);
+    step->lent = hlo_arena_zero(arena, (step->result_count + 1) * sizeof *step->lent);
+    step->work = new_work(b, frame);
+}
+
+static plan_comp **callees(const build *b, uint32_t count) {
+    return hlo_arena_array(b->plan->arena, count, sizeof(plan_comp *));
+}
+
+/* Returns the leaves of all operands, converted to the layouts of `to`. */
+static build_value adapted_operands(build *b, const hlo_instr *instr, const hlo_shape *const *to) {
+    const hlo_shape **from = shapes_of_all(b, list_operands(b, instr), instr->operand_count);
+    return adapt(b, instr, operands_of(b, instr), from, to);
+}
+
+/* Creates slots for a callee's results. */
+static build_value result_slots(build *b, const plan_comp *callee) {
+    build_value v = new_value(b, callee->result_count);
+    for (uint32_t i = 0; i < v.count; i++)
+        v.slots[i] = new_slots(b, SLOT_BUFFER, callee->result_shapes[i]).slots[0];
+    return v;
+}
+
+/* Creates a call's results with a shape; leaves that the callee only forwards keep their slots. */
+static build_value call_value(build *b, const hlo_instr *instr, hlo_computation *called,
+                              const hlo_shape *shape) {
+    plan_comp **callee = callees(b, 1);
+    callee[0] = b->plan->comps[called->id];
+    build_value operands = adapted_operands(b, instr, callee[0]->argument_shapes);
+    build_value v = result_slots(b, callee[0]);
+    build_value own = new_value(b, v.count);
+    for (uint32_t i = 0; i < v.count; i++) {
+        own.slots[i] = PLAN_NONE;
+        const plan_slot *slot = &callee[0]->slots[callee[0]->results[i]];
+        if (plan_makes_result(callee[0], i))
+            own.slots[i] = v.slots[i];
+        else if (slot->kind == SLOT_ARGUMENT)
+            v.slots[i] = operands.slots[slot->index];
+        else if (slot->kind == SLOT_RESULT)
+            v.slots[i] = v.slots[slot->index];
+        else
+            b->comp->slots[v.slots[i]] = *slot;
+    }
+    finish_call(b, new_step(b, STEP_CALL, instr, operands, own), 1, callee);
+    return adapt(b, instr, v, callee[0]->result_shapes, leaf_shapes(b, shape));
+}
+
+/* Creates a loop's state. Leaves that the body only forwards, or can write in place, have one slot;
+ * other leaves have two, because the body reads one while it writes the other. */
+static build_value while_value(build *b, const hlo_instr *instr) {
+    plan_comp **callee = callees(b, 2);
+    callee[0] = b->plan->comps[hlo_instr_comp(instr, HLO_ATTR_CONDITION)->id];
+    callee[1] = b->plan->comps[hlo_instr_comp(instr, HLO_ATTR_BODY)->id];
+    const plan_comp *body = callee[1];
+    build_value operands = adapted_operands(b, instr, body->argument_shapes);
+    build_value v = result_slots(b, body), spare = result_slots(b, body);
+    build_value own = new_value(b, v.count);
+    for (uint32_t i = 0; i < v.count; i++) {
+        const plan_slot *slot = &body->slots[body->results[i]];
+        bool constant = slot->kind == SLOT_ARGUMENT && slot->index == i;
+        own.slots[i] = constant ? PLAN_NONE : v.slots[i];
+        if (constant || plan_is_in_place(body, i, i)) spare.slots[i] = PLAN_NONE;
+        if (constant) v.slots[i] = operands.slots[i];
+    }
+    plan_step *step = new_step(b, STEP_WHILE, instr, operands, own);
+    step->spare = spare.slots;
+    finish_call(b, step, 2, callee);
+    step->predicate = result_slots(b, callee[0]).slots[0];
+    /* With a known trip count, the condition is not run; but it may have a value to save. */
+    step->trip_count = b->plan->kept ? HLO_TRIP_COUNT_UNKNOWN : hlo_while_trip_count(instr);
+    step->unrolls = step->trip_count != HLO_TRIP_COUNT_UNKNOWN &&
+                    step->trip_count * (body->weight + 1) <= UNROLLED;
+    return adapt(b, instr, v, body->result_shapes, leaf_shapes(b, instr->shape));
+}
+
+static build_value conditional_value(build *b, const hlo_instr *instr) {
+    uint32_t count = plan_branch_count(instr), at = 1;
+    plan_comp **callee = callees(b, count);
+    uint32_t *starts = hlo_arena_array(b->plan->arena, count, sizeof *starts);
+    const hlo_shape *const *wanted = leaf_shapes(b, instr->shape);
+    build_value operands = operands_of(b, instr);
+    for (uint32_t i = 0; i < count; i++) {
+        callee[i] = b->plan->comps[plan_branch(instr, i)->id];
+        bool clashes = false;
+        for (uint32_t r = 0; r < callee[i]->result_count; r++)
+            clashes |= callee[i]->result_shapes[r] != wanted[r];
+        if (clashes)
+            build_refuse(b, instr,
+                         "`conditional` shares a branch with another conditional that requires a "
+                         "different result layout");
+        const hlo_shape *shape = hlo_instr_operand(instr, i + 1)->shape;
+        build_value part = {operands.slots + at, hlo_shape_leaf_count(shape)};
+        part = adapt(b, instr, part, leaf_shapes(b, shape), callee[i]->argument_shapes);
+        memmove(operands.slots + at, part.slots, part.count * sizeof *part.slots);
+        starts[i] = at;
+        at += part.count;
+    }
+    build_value v = new_slots(b, SLOT_BUFFER, instr->shape);
+    plan_step *step = new_step(b, STEP_CONDITIONAL, instr, operands, v);
+    step->branch_operands = starts;
+    finish_call(b, step, count, callee);
+    return v;
+}
+
+/* ----------------------------------------------------------------------------- inspected values */
+
+bool plan_find_kept(hlo_plan *plan, const bool *runs, const hlo_diag_sink *sink) {
+    const char *at = plan->options.values, *word;
+    const hlo_module *module = plan->module;
+    bool good = true;
+    size_t length;
+    if (at) plan->kept = hlo_arena_zero(plan->arena, module->next_id * sizeof *plan->kept);
+    while ((word = hlo_next_word(&at, &length))) {
+        const char *name = hlo_arena_format(plan->arena, "%.*s", (int)length, word);
+        if (*name == '%') name++;
+        uint32_t found = 0;
+        hlo_suggestion near = hlo_suggest(name);
+        /* Mark the matching instructions in computations that are executed directly. `elsewhere` is
+         * one in another computation, or one whose value has no array, or NULL. */
+        const hlo_instr *elsewhere = NULL;
+        const bool glob = strpbrk(name, "*?[") != NULL;
+        for (const hlo_computation *c = plan->module->first; c; c = c->next)
+            for (const hlo_instr *i = c->first; i; i = hlo_instr_next(i)) {
+                if (glob ? fnmatch(name, i->name, 0) != 0 : strcmp(name, i->name) != 0) {
+                    if (runs[c->id]) hlo_suggest_offer(&near, i->name);
+                    continue;
+                }
+                if (runs[c->id] && build_is_static(i->shape) && hlo_shape_leaf_count(i->shape)) {
+                    plan->kept[i->id] = true;
+                    ++found;
+                } else {
+                    elsewhere = i;
+                }
+            }
+        if (found) continue;
+        good = false;
+        if (elsewhere && !glob)
+            hlo_diag_emit(module, sink, HLO_ERROR, elsewhere->offset, strlen(name),
+                          runs[elsewhere->parent->id]
+                              ? "`%s` has no array value to save"
+                              : "`%s` has no value to save: its computation runs per element, is "
+                                "fused into an instruction, or never runs",
+                          name);
+        else
+            hlo_diag_refuse(sink, module->file, 0, 0, "no executed instruction is named `%s`%s",
+                            name, hlo_suggest_meant(&near));
+    }
+    return good;
+}
+
+/* Adds the step that inspects the value of an instruction, if requested. */
+static void add_look(build *b, const hlo_instr *instr) {
+    const hlo_plan *plan = b->plan;
+    const plan_comp *comp = b->comp;
+    const plan_step *last = comp->step_count ? &comp->steps[comp->step_count - 1] : NULL;
+    const bool keeps = plan_keeps(plan, instr);
+    const bool computed = last && last->kind == STEP_JOB && last->job->instr == instr &&
+                          last->job->group.instr_count == 1;
+    const bool input =
+        instr->op == HLO_OP_PARAMETER && instr->parent == instr->parent->module->entry;
+    const bool checks = plan->options.check_finite && (computed || input);
+    if (b->failed || (!keeps && !checks)) return;
+    const build_value own = *value_of(b, instr);
+    const build_value others = checks ? operands_of(b, instr) : new_value(b, 0);
+    const int untouched = computed ? last->job->untouched : -1;
+    build_value all = new_value(b, own.count + others.count);
+    memcpy(all.slots, own.slots, own.count * sizeof *all.slots);
+    memcpy(all.slots + own.count, others.slots, others.count * sizeof *all.slots);
+    if (untouched >= 0 && !keeps) all.slots[untouched] = PLAN_NONE;
+    plan_step *step = new_step(b, STEP_LOOK, instr, all, new_value(b, 0));
+    const hlo_shape **end = step->shapes =
+        hlo_arena_array(plan->arena, all.count + 1, sizeof *step->shapes);
+    add_leaf_shapes(instr->shape, &end);
+    for (uint32_t i = 0; checks && i < instr->operand_count; i++)
+        add_leaf_shapes(hlo_instr_operand(instr, i)->shape, &end);
+    step->own = own.count;
+    step->keeps = keeps;
+    step->checks = checks;
+}
 
 /* Returns a value in the layouts of another shape: text may specify two layouts for one value. */
 static build_value relaid(build *b, const hlo_instr *instr, build_value value,
                           const hlo_shape *from, const hlo_shape *to) {
     if (from == to) return value;
-    return build_adapt(b, instr, value, build_leaves(b, from), build_leaves(b, to));
+    return adapt(b, instr, value, leaf_shapes(b, from), leaf_shapes(b, to));
 }
 
 /* ------------------------------------------------------------------------------------- plumbing */
-
-/* True if a collective sends nothing: neither the header nor its groups have a second device. */
-static bool is_single_device(const hlo_instr *collective) {
-    const hlo_module *module = collective->parent->module;
-    for (uint32_t i = 0; i < module->attr_count; i++) {
-        const hlo_attr *attr = &module->attrs[i];
-        if ((attr->id == HLO_ATTR_NUM_PARTITIONS || attr->id == HLO_ATTR_REPLICA_COUNT) &&
-            attr->u.i > 1)
-            return false;
-    }
-    const hlo_groups *groups = hlo_instr_groups(collective, HLO_ATTR_REPLICA_GROUPS);
-    return !groups || groups->devices == 0 || groups->devices == 1;
-}
 
 /* True if the instruction's value is its first operand, unchanged in memory or in another
  * layout. */
@@ -49,9 +469,16 @@ static bool is_alias(const build *b, const hlo_instr *instr) {
     case HLO_OP_ALL_REDUCE_START:
     case HLO_OP_REDUCE_SCATTER:
     case HLO_OP_ALL_TO_ALL:
-    case HLO_OP_COLLECTIVE_BROADCAST:
-        if (b->plan->seat.world || !is_single_device(instr)) return false;
+    case HLO_OP_COLLECTIVE_BROADCAST: {
+        /* A collective sends nothing if neither the header nor its groups have a second device. */
+        const hlo_module *module = b->plan->module;
+        const hlo_groups *groups = hlo_instr_groups(instr, HLO_ATTR_REPLICA_GROUPS);
+        if (b->plan->seat.world || hlo_module_int(module, HLO_ATTR_NUM_PARTITIONS, 1) > 1 ||
+            hlo_module_int(module, HLO_ATTR_REPLICA_COUNT, 1) > 1 ||
+            (groups && groups->devices != 0 && groups->devices != 1))
+            return false;
         break;
+    }
     case HLO_OP_CUSTOM_CALL: {
         /* Only a call that specifies to a partitioner how its operand is divided is an alias. */
         const char *target = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
@@ -99,14 +526,14 @@ static build_value element_of(build *b, const hlo_instr *instr, uint32_t index) 
         }
         *starts = made;
     }
-    build_value v = {build_value_of(b, tuple)->slots + (*starts)[index],
+    build_value v = {value_of(b, tuple)->slots + (*starts)[index],
                      hlo_shape_leaf_count(instr->shape)};
     return relaid(b, instr, v, tuple->shape->elements[index], instr->shape);
 }
 
 /* Forwards the elements, each in the layout that the tuple has for it. */
 static build_value tuple_value(build *b, const hlo_instr *instr) {
-    build_value v = build_operands(b, instr);
+    build_value v = operands_of(b, instr);
     uint32_t at = 0;
     for (uint32_t i = 0; i < instr->operand_count; i++) {
         const hlo_instr *operand = hlo_instr_operand(instr, i);
@@ -130,7 +557,7 @@ static void set_constant(build *b, const hlo_instr *instr, uint32_t index, const
 static build_value constant_value(build *b, const hlo_instr *instr, const hlo_shape *shape,
                                   const hlo_literal *literal) {
     if (shape->type == HLO_TYPE_TUPLE) {
-        build_value v = build_new_value(b, hlo_shape_leaf_count(shape));
+        build_value v = new_value(b, hlo_shape_leaf_count(shape));
         uint32_t at = 0;
         for (uint32_t i = 0; i < shape->rank; i++) {
             build_value part = constant_value(b, instr, shape->elements[i], literal->elements[i]);
@@ -139,7 +566,7 @@ static build_value constant_value(build *b, const hlo_instr *instr, const hlo_sh
         }
         return v;
     }
-    build_value v = build_new_slots(b, SLOT_CONSTANT, shape);
+    build_value v = new_slots(b, SLOT_CONSTANT, shape);
     if (!v.count) return v;
     if (literal->elided) {
         build_refuse(b, instr,
@@ -170,20 +597,15 @@ static void check_called(void *user, hlo_computation *called) {
 static build_value start_value(build *b, const hlo_instr *instr) {
     const bool copies = instr->op == HLO_OP_COPY_START;
     const hlo_shape *shape = instr->shape, *from = shape->elements[copies];
-    build_value v = build_new_slots(b, SLOT_NOWHERE, shape), result;
-    build_value operands = build_operands(b, instr);
-    const hlo_shape **given = hlo_arena_array(b->plan->arena, operands.count + 1, sizeof *given);
-    const hlo_shape **end = given;
-    for (uint32_t i = 0; i < instr->operand_count; i++)
-        build_leaf_shapes(hlo_instr_operand(instr, i)->shape, &end);
-    const hlo_shape *const *kept = build_leaves(b, from);
-    operands = build_adapt(b, instr, operands, given, kept);
+    build_value v = new_slots(b, SLOT_NOWHERE, shape), result;
+    const hlo_shape *const *kept = leaf_shapes(b, from);
+    build_value operands = adapted_operands(b, instr, kept);
     if (copies)
-        result = build_adapt(b, instr, operands, kept, build_leaves(b, shape->elements[0]));
+        result = adapt(b, instr, operands, kept, leaf_shapes(b, shape->elements[0]));
     else if (instr->op == HLO_OP_ASYNC_START)
-        result = build_call(b, instr, hlo_instr_comp(instr, HLO_ATTR_CALLS), shape->elements[1]);
+        result = call_value(b, instr, hlo_instr_comp(instr, HLO_ATTR_CALLS), shape->elements[1]);
     else
-        result = build_job(b, instr, shape->elements[1]);
+        result = separate_job(b, instr, shape->elements[1]);
     const build_value *parts[] = {copies ? &result : &operands, copies ? &operands : &result};
     uint32_t at = 0;
     for (int i = 0; i < 2; i++) {
@@ -197,7 +619,7 @@ static build_value value_for(build *b, const hlo_instr *instr) {
     if (!build_is_static(instr->shape)) {
         build_refuse(b, instr, "`%s` has a shape that plans do not support",
                      hlo_ops[instr->op].name);
-        return build_new_slots(b, SLOT_BUFFER, instr->shape);
+        return new_slots(b, SLOT_BUFFER, instr->shape);
     }
     /* The errors of a callee that cannot be executed were already reported. */
     const bool before = b->failed;
@@ -205,22 +627,21 @@ static build_value value_for(build *b, const hlo_instr *instr) {
     hlo_instr_visit_called(instr, check_called, b);
     const bool callee_failed = b->failed;
     b->failed |= before;
-    if (callee_failed) return build_new_slots(b, SLOT_BUFFER, instr->shape);
+    if (callee_failed) return new_slots(b, SLOT_BUFFER, instr->shape);
     switch (instr->op) {
     case HLO_OP_PARAMETER: {
         const uint32_t index = b->arguments[instr->u.parameter];
-        build_value v = build_new_value(b, hlo_shape_leaf_count(instr->shape));
+        build_value v = new_value(b, hlo_shape_leaf_count(instr->shape));
         for (uint32_t i = 0; i < v.count; i++) {
-            v.slots[i] = build_slot(b, SLOT_ARGUMENT, b->comp->argument_shapes[index + i]);
+            v.slots[i] = new_slot(b, SLOT_ARGUMENT, b->comp->argument_shapes[index + i]);
             b->comp->slots[v.slots[i]].index = index + i;
             b->comp->arguments[index + i] = v.slots[i];
         }
-        return build_adapt(b, instr, v, b->comp->argument_shapes + index,
-                           build_leaves(b, instr->shape));
+        return adapt(b, instr, v, b->comp->argument_shapes + index, leaf_shapes(b, instr->shape));
     }
     case HLO_OP_CONSTANT: return constant_value(b, instr, instr->shape, instr->u.literal);
     case HLO_OP_TUPLE: return tuple_value(b, instr);
-    case HLO_OP_AFTER_ALL: return build_new_value(b, 0);
+    case HLO_OP_AFTER_ALL: return new_value(b, 0);
     case HLO_OP_GET_TUPLE_ELEMENT:
         return element_of(b, instr, (uint32_t)hlo_instr_int(instr, HLO_ATTR_INDEX, 0));
     case HLO_OP_ALL_GATHER_DONE:
@@ -232,33 +653,33 @@ static build_value value_for(build *b, const hlo_instr *instr) {
     case HLO_OP_ASYNC_START:
     case HLO_OP_COPY_START: return start_value(b, instr);
     case HLO_OP_CALL:
-        return build_call(b, instr, hlo_instr_comp(instr, HLO_ATTR_TO_APPLY), instr->shape);
+        return call_value(b, instr, hlo_instr_comp(instr, HLO_ATTR_TO_APPLY), instr->shape);
     case HLO_OP_FUSION:
-        return build_call(b, instr, hlo_instr_comp(instr, HLO_ATTR_CALLS), instr->shape);
-    case HLO_OP_WHILE: return build_while(b, instr);
-    case HLO_OP_CONDITIONAL: return build_conditional(b, instr);
+        return call_value(b, instr, hlo_instr_comp(instr, HLO_ATTR_CALLS), instr->shape);
+    case HLO_OP_WHILE: return while_value(b, instr);
+    case HLO_OP_CONDITIONAL: return conditional_value(b, instr);
     case HLO_OP_BITCAST: {
         /* Sigmas belong to elements of one type, so with sigmas a change of type is a copy. */
         const hlo_shape *from = hlo_instr_operand(instr, 0)->shape;
         if (from->type == instr->shape->type || !b->plan->options.bounds)
-            return *build_value_of(b, hlo_instr_operand(instr, 0));
-        build_value v = build_new_slots(b, SLOT_BUFFER, instr->shape);
-        build_step(b, STEP_COPY, instr, build_operands(b, instr), v);
+            return *value_of(b, hlo_instr_operand(instr, 0));
+        build_value v = new_slots(b, SLOT_BUFFER, instr->shape);
+        new_step(b, STEP_COPY, instr, operands_of(b, instr), v);
         return v;
     }
     case HLO_OP_GET_DIMENSION_SIZE: {
         const int64_t dim = hlo_instr_ints(instr, HLO_ATTR_DIMENSIONS)->v[0];
         const int32_t size = (int32_t)hlo_instr_operand(instr, 0)->shape->dims[dim];
-        build_value v = build_new_slots(b, SLOT_CONSTANT, instr->shape);
+        build_value v = new_slots(b, SLOT_CONSTANT, instr->shape);
         const void *bytes = hlo_arena_copy(b->plan->arena, &size, sizeof size);
         set_constant(b, instr, v.slots[0], bytes);
         return v;
     }
     default: break;
     }
-    if (!is_alias(b, instr)) return build_job(b, instr, instr->shape);
+    if (!is_alias(b, instr)) return separate_job(b, instr, instr->shape);
     const hlo_instr *operand = hlo_instr_operand(instr, 0);
-    build_value v = *build_value_of(b, operand);
+    build_value v = *value_of(b, operand);
     if (hlo_op_is(instr->op, HLO_MOVES_DIMENSIONS)) return v;
     return relaid(b, instr, v, operand->shape, instr->shape);
 }
@@ -319,8 +740,8 @@ static void find_signature(build *b) {
     for (uint32_t i = 0; i < comp->argument_count; i++) comp->arguments[i] = PLAN_NONE;
     const hlo_shape **end = comp->argument_shapes;
     for (uint32_t i = 0; i < c->parameter_count; i++)
-        build_leaf_shapes(arguments ? arguments : c->parameters[i]->shape, &end);
-    comp->result_shapes = build_leaves(b, result ? result : c->root->shape);
+        add_leaf_shapes(arguments ? arguments : c->parameters[i]->shape, &end);
+    comp->result_shapes = leaf_shapes(b, result ? result : c->root->shape);
 }
 
 bool plan_build(hlo_plan *plan, plan_comp *comp, const hlo_diag_sink *sink) {
@@ -342,16 +763,21 @@ bool plan_build(hlo_plan *plan, plan_comp *comp, const hlo_diag_sink *sink) {
         b.place[i->id - b.first_id] = count++;
     find_signature(&b);
     const build_unit *units = build_order(&b, &count);
-    for (uint32_t i = 0; i < count; i++)
-        if (units[i].group)
-            build_group(&b, &units[i]);
-        else {
-            *build_value_of(&b, units[i].instr) = value_for(&b, units[i].instr);
-            build_look(&b, units[i].instr);
+    for (uint32_t i = 0; i < count; i++) {
+        const hlo_group *group = units[i].group;
+        for (uint32_t r = 0; group && r < group->result_count; r++)
+            *value_of(&b, group->results[r]) = new_slots(&b, SLOT_BUFFER, group->results[r]->shape);
+        if (group) {
+            add_job(&b, units[i].instr, *group, NULL,
+                    slots_of_all(&b, group->results, group->result_count));
+        } else {
+            *value_of(&b, units[i].instr) = value_for(&b, units[i].instr);
+            add_look(&b, units[i].instr);
         }
+    }
     if (b.failed) return false;
-    build_value results = build_adapt(&b, root, *build_value_of(&b, root),
-                                      build_leaves(&b, root->shape), comp->result_shapes);
+    build_value results =
+        adapt(&b, root, *value_of(&b, root), leaf_shapes(&b, root->shape), comp->result_shapes);
     comp->results = results.slots;
     comp->result_count = results.count;
     /* Place the root's leaves that a step computes in memory that the caller provides. */

@@ -155,10 +155,80 @@ def shared(n):
     yield f'  ROOT r = f32[16,16] convert(q_{n // 3})\n}}\n'
 
 
+def dead(n):
+    """A chain that a rule for the maximum of two values may leave without users."""
+    yield 'HloModule m\n\nENTRY e {\n  x_0 = f32[4] parameter(0)\n'
+    for i in range(1, n):
+        yield f'  x_{i} = f32[4] negate(x_{i - 1})\n'
+    yield f'  m = f32[4] maximum(x_0, x_{n - 1})\n  ROOT r = f32[4] abs(m)\n}}\n'
+
+
+def doubled(n):
+    """Computations that each call the previous one twice, around a dot."""
+    yield 'HloModule m\n\nc_0 {\n  a_0 = f32[4] parameter(0)\n  ROOT b_0 = f32[4] negate(a_0)\n}\n\n'
+    for i in range(1, n):
+        yield (f'c_{i} {{\n  a_{i} = f32[4] parameter(0)\n  b_{i} = f32[4] call(a_{i}), to_apply=c_{i - 1}\n'
+               f'  ROOT d_{i} = f32[4] call(b_{i}), to_apply=c_{i - 1}\n}}\n\n')
+    yield ('ENTRY e {\n  x = f32[4] parameter(0)\n  y = f32[4,4] parameter(1)\n'
+           '  dot = f32[4] dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0}\n'
+           f'  ROOT r = f32[4] call(dot), to_apply=c_{n - 1}\n}}\n')
+
+
+def prime(n):
+    """Dots whose contracting dimension is a large prime number, of scaled values."""
+    size = 2**59 - 55
+    yield (f'HloModule m\n\nENTRY e {{\n  q = f8e4m3fn[4,{size}] parameter(0)\n  s = bf16[4] parameter(1)\n'
+           f'  c = bf16[4,{size}] convert(q)\n  w = bf16[4,{size}] broadcast(s), dimensions={{0}}\n'
+           f'  x = bf16[4,{size}] multiply(c, w)\n')
+    for i in range(n):
+        yield (f'  d_{i} = bf16[4,4] dot(x, x), lhs_contracting_dims={{1}}, rhs_contracting_dims={{1}}, '
+               f'frontend_attributes={{n="{i}"}}\n')
+    yield f'  ROOT t = ({", ".join(["bf16[4,4]"] * n)}) tuple({", ".join(f"d_{i}" for i in range(n))})\n}}\n'
+
+
+def reverses(n):
+    """A dot with scales per block, of which those of one operand are reversed many times."""
+    yield ('HloModule m\n\nENTRY e {\n  a = f8e4m3fn[32,64] parameter(0)\n  b = f8e4m3fn[32,64] parameter(1)\n'
+           '  x = f8e8m0fnu[32,2] parameter(2)\n  y = f8e8m0fnu[32,2] parameter(3)\n'
+           '  a_0 = bf16[32,2] convert(x)\n  b_0 = bf16[32,2] convert(y)\n')
+    for i in range(1, n):
+        yield f'  a_{i} = bf16[32,2] reverse(a_{i - 1}), dimensions={{{i % 2}}}\n'
+    for v, last in (('a', f'a_{n - 1}'), ('b', 'b_0')):
+        yield (f'  {v}b = bf16[32,2,32] broadcast({last}), dimensions={{0,1}}\n  {v}r = bf16[32,64] reshape({v}b)\n'
+               f'  {v}c = bf16[32,64] convert({v})\n  {v}m = bf16[32,64] multiply({v}c, {v}r)\n')
+    yield '  ROOT d = bf16[32,32] dot(am, bm), lhs_contracting_dims={1}, rhs_contracting_dims={1}\n}\n'
+
+
+def held(n):
+    """Constants, those of odd numbers elided, at the start of control dependencies."""
+    yield ('HloModule m\n\nENTRY e {\n  a = f8e4m3fn[32,64] parameter(0)\n  b = f8e4m3fn[32,64] parameter(1)\n'
+           '  c = bf16[32,64] convert(a)\n  d = bf16[32,64] convert(b)\n'
+           '  x = bf16[32,32] dot(c, d), lhs_contracting_dims={1}, rhs_contracting_dims={1}\n')
+    for i in range(n):
+        yield f'  k_{i} = f32[2] constant({{{i}, 0}})\n' if i % 2 == 0 else f'  k_{i} = f32[2] constant({{...}})\n'
+    names, shapes = ', '.join(f'k_{i}' for i in range(n)), ', '.join(['f32[2]'] * n)
+    yield f'  y = bf16[32,32] negate(x), control-predecessors={{{names}}}\n'
+    yield f'  ROOT r = (bf16[32,32], {shapes}) tuple(y, {names})\n}}\n'
+
+
+def reshaped(n):
+    """A value that is reshaped many times, and then read by as many kernels."""
+    yield 'HloModule m\n\nENTRY e {\n  x_0 = f32[4,4] parameter(0)\n'
+    for i in range(n // 2):
+        yield f'  x_{i + 1} = f32[4,4] reshape(x_{i})\n'
+    for i in range(n // 2):
+        yield f'  y_{i} = f32[4,4] negate(x_{n // 2})\n'
+    names, shapes = ', '.join(f'y_{i}' for i in range(n // 2)), ', '.join(['f32[4,4]'] * (n // 2))
+    yield '  d = f32[4,4] dot(x_0, x_0), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n'
+    yield f'  ROOT r = (f32[4,4], {shapes}) tuple(d, {names})\n}}\n'
+
+
 FORMS = {'chain': chain, 'tuple': wide_tuple, 'users': users, 'computations': computations,
          'calls': call_depth, 'branches': branches, 'constant': constant,
          'attributes': attributes, 'dots': dots, 'updates': updates, 'frames': frames,
-         'control': control, 'pads': pads, 'shared': shared}
+         'control': control, 'pads': pads, 'shared': shared,
+         'dead': dead, 'doubled': doubled, 'prime': prime, 'reverses': reverses, 'held': held,
+         'reshaped': reshaped}
 
 
 def main():

@@ -260,7 +260,7 @@ typedef struct choosing {
     uint32_t wanted, count;
 } choosing;
 
-/* Equivalent to the kernel of runtime/cuda/driver/branch.c. */
+/* Equivalent to the kernel of runtime/cuda/driver/graph.c. */
 static void run_choose(void *argument) {
     const choosing *c = argument;
     uint32_t chosen;

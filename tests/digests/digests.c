@@ -22,8 +22,8 @@
 #include "hlo/text.h"
 #include "ir/float/float.h"
 #include "ir/ir.h"
-#include "ir/module/trip_count.h"
-#include "matmul/cost/run_count.h"
+#include "ir/module/known.h"
+#include "matmul/cost/flops.h"
 #include "perturb.h"
 #include "variants.h"
 
@@ -33,7 +33,7 @@ enum {
     MOST_EXTRACTED = 4,
     MOST_SYNTAX = 10000,
     MOST_VARIED = 100,
-    VARIANT_SHARE = 2
+    LARGE_SHARE = 16
 };
 
 static void no_memory(void) {
@@ -160,12 +160,6 @@ static void optimized(const hlo_module *module, FILE *out) {
     hlo_pass_options options;
     hlo_pass_options_init(&options);
     hlo_module_free(print_optimized(module, &options, out));
-}
-
-/* Prints the outcome of a fraction of the variants of the modules of passes. */
-static void variants(const hlo_module *module, FILE *out) {
-    if (strstr(module->file, "/passes/") && module->instr_count < MOST_VARIED)
-        variants_of_module(module, VARIANT_SHARE, optimized, out);
 }
 
 static void sm100(const hlo_module *module, FILE *out) {
@@ -368,6 +362,33 @@ static void runs(const hlo_module *module, FILE *out) {
     if (hlo_module_optimize(copy, NULL, NULL) == HLO_OK && is_run(copy))
         print_run(copy, true, HLO_ACCUMULATE_HOPPER, out);
     hlo_module_free(copy);
+}
+
+/* Prints the plans for both backends and the results. */
+static void planned_and_run(const hlo_module *module, FILE *out) {
+    hlo_plan_options options;
+    hlo_plan_options_init(&options);
+    print_plan(module, &options, out);
+    options.backend = "cuda";
+    options.target = 90;
+    options.host_fallback = true;
+    print_plan(module, &options, out);
+    if (is_run(module)) print_run(module, false, HLO_ACCUMULATE_F32, out);
+}
+
+static void optimized_and_merged(const hlo_module *module, FILE *out) {
+    optimized(module, out);
+    merged(module, out);
+}
+
+/* Prints the outcome of the variants of the modules of passes and of those that are run, and of a
+ * fraction of the variants of large ones. */
+static void variants(const hlo_module *module, FILE *out) {
+    const bool large = module->instr_count >= MOST_VARIED;
+    if (strstr(module->file, "/passes/") && !large)
+        variants_of_module(module, 1, optimized_and_merged, out);
+    if (strstr(module->file, "/run/"))
+        variants_of_module(module, large ? LARGE_SHARE : 1, planned_and_run, out);
 }
 
 /* ---------------------------------------------------------------------------------------- rules */

@@ -121,14 +121,21 @@ static void change_everywhere(variants *v) {
     static const char *const types[][2] = {
         {"f32", "bf16"},        {"bf16", "f32"},        {"bf16", "f16"},
         {"f16", "bf16"},        {"f32", "f64"},         {"f8e4m3fn", "f8e5m2"},
-        {"f8e5m2", "f8e4m3fn"}, {"f8e4m3fn", "f8e4m3"}, {"f8e4m3fn", "f8e4m3fnuz"}};
-    static const char *const sizes[][2] = {{"16", "15"}, {"16", "1"},  {"32", "31"},
-                                           {"32", "1"},  {"48", "50"}, {"64", "128"},
-                                           {"8", "1"},   {"4", "3"},   {"2", "1"}};
+        {"f8e5m2", "f8e4m3fn"}, {"f8e4m3fn", "f8e4m3"}, {"f8e4m3fn", "f8e4m3fnuz"},
+        {"s32", "s64"},         {"s32", "u8"},          {"f32", "c64"}};
+    static const char *const layouts[][2] = {{"{1,0}", "{0,1}"},
+                                             {"{2,1,0}", "{0,1,2}"},
+                                             {"{2,1,0}", "{1,2,0}"},
+                                             {"{3,2,1,0}", "{2,0,3,1}"}};
+    static const char *const sizes[][2] = {{"16", "15"}, {"16", "1"},   {"32", "31"}, {"32", "1"},
+                                           {"48", "50"}, {"64", "128"}, {"8", "1"},   {"4", "3"},
+                                           {"2", "1"},   {"3", "2"},    {"5", "1"}};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         replace_all(v, types[i][0], types[i][1], false);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         replace_all(v, sizes[i][0], sizes[i][1], true);
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
+        replace_all(v, layouts[i][0], layouts[i][1], false);
 }
 
 /* Adds each array of the entry to the result. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A mutated source includes this header: HLO_MUTANT(n) is true if the environment has HLO_MUTANT=n.
- * With HLO_MUTANT_LOG=FILE, the number of each mutant that a process reaches is appended to FILE
- * immediately, so that it is there even if the process aborts. Only the system call is used,
- * because a test may replace malloc or functions that write files. The definitions are weak and
- * hidden: each program and each shared library has one copy. */
+/* A mutated source includes this header: HLO_MUTANT(n) is true if HLO_MUTANT in the environment is
+ * n, or a list that has n, as 3,17. With HLO_MUTANT_LOG=FILE, the number of each mutant that a
+ * process reaches is appended to FILE immediately, so that it is there even if the process aborts.
+ * Only the system call is used, because a test may replace malloc or functions that write files.
+ * The definitions are weak and hidden: each program and each shared library has one copy. */
 #ifndef HLO_MUTANT
 #include <asm/unistd.h>
 
@@ -19,9 +19,13 @@ __attribute__((weak, visibility("hidden"))) unsigned char hlo_mutant_state[HLO_M
 __attribute__((weak, visibility("hidden"), noinline)) int hlo_mutant_ask(int wanted) {
     int saved = *__errno_location();
     const char *chosen = getenv("HLO_MUTANT"), *log = getenv("HLO_MUTANT_LOG");
-    int number = chosen ? 0 : -1;
-    for (; chosen && *chosen; chosen++) number = number * 10 + (*chosen - '0');
-    int on = number == wanted;
+    int on = 0;
+    while (chosen && *chosen) {
+        int number = 0;
+        for (; *chosen && *chosen != ','; chosen++) number = number * 10 + (*chosen - '0');
+        on |= number == wanted;
+        chosen += *chosen == ',';
+    }
     __atomic_store_n(&hlo_mutant_state[wanted], on ? HLO_MUTANT_ON : HLO_MUTANT_OFF,
                      __ATOMIC_RELAXED);
     if (log) {

@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mutation test: inserts mutations into the code at random places and lists those that no test detects.
 
-usage: tools/dev mutate [--places=N] [--seed=S] [--jobs=N] [--slow=SECONDS] [--patience=SECONDS] [--list]
+usage: tools/dev mutate [--places=N] [--seed=S] [--minutes=M] [--jobs=N] [--patience=SECONDS] [--list]
 
-All mutants are compiled into one build, of a copy of the tree in build/mutate; HLO_MUTANT=n in the environment selects
-one. Each test runs once without a mutant and logs the mutants that it reaches; then each mutant runs the tests that
-reach it, quickest first, up to the first that fails or does not end. Mutants that no test detects are printed: the
-change, and the tests that reach it. An interrupted run resumes. If only tests change, surviving mutants run the new
-tests.
+All mutants are compiled into one build, of a copy of the tree in build/mutate; HLO_MUTANT=n,m in the environment selects
+mutants. Each golden and unit test runs once without a mutant and logs the mutants that it reaches; then each mutant runs
+the first tests that reach it, quickest first. The mutants that remain run the other tests together: a test that passes
+with all of them detects none of them. Then they run in a sanitized build, then the slow tests. Mutants that no test
+detects are printed: the change, and the tests that reach it. An interrupted run resumes. If only tests change, surviving
+mutants run the new tests.
 """
 import argparse
 import hashlib
@@ -20,6 +21,8 @@ import shlex
 import shutil
 import subprocess
 import sys
+import threading
+import time
 
 from mutant import Mutant, mutated
 
@@ -28,7 +31,14 @@ ROOT = next((pathlib.Path(word[7:]).resolve() for word in sys.argv if word.start
 MADE = ROOT / "build" / "mutate"
 COPY = MADE / "src"
 BUILD = COPY / "build" / "dev"
+SANITIZED = COPY / "build" / "asan-ubsan"
 ROOMS = ("ir/", "grammar/", "matmul/", "passes/", "report/", "runtime/", "api/", "tools/")
+STRICT = "sanitized/"  # how ctest names the tests of that build
+QUICK = "lit/", "unit/"
+FIRST = 10  # so many tests run on each mutant alone,
+LONG = 5  # if they take fewer seconds
+SLOW = 20  # tests of more seconds run last
+CHOSEN = 40  # at least so many tests of the sanitized build run on a mutant, if they reach it
 HEADER = b'#include "%s"\n'
 
 
@@ -58,7 +68,7 @@ def lay(files, mutants):
             wanted[name + ".mutated"] = text
             wanted[name] = b'#include "%s"\n' % os.fsencode(pathlib.Path(name).name + ".mutated")
     for path in COPY.rglob("*"):
-        if path.is_file() and BUILD not in path.parents and str(path.relative_to(COPY)) not in wanted:
+        if path.is_file() and COPY / "build" not in path.parents and str(path.relative_to(COPY)) not in wanted:
             path.unlink()
     for name, data in wanted.items():
         path = COPY / name
@@ -75,13 +85,13 @@ def command(*words, **options):
             sys.exit(f"mutate: {shlex.join(words)} failed: see {MADE / 'build.log'}")
 
 
-def configure(python):
+def configure(python, preset="dev"):
     (MADE / "build.log").write_bytes(b"")
-    command("cmake", "--preset", "dev", f"-DHLO_PYTHON={python}", "-DHLO_WERROR=OFF", cwd=COPY)
+    command("cmake", "--preset", preset, f"-DHLO_PYTHON={python}", "-DHLO_WERROR=OFF", cwd=COPY)
 
 
-def build(jobs):
-    command("cmake", "--build", str(BUILD), "-j", str(jobs))
+def build(jobs, folder):
+    command("cmake", "--build", str(folder), "-j", str(jobs))
 
 
 def arguments(rows, name):
@@ -147,62 +157,122 @@ def begin(tests):
     FOLDER.mkdir(parents=True, exist_ok=True)
 
 
-def reach(key):
-    """Runs a test without a mutant: its status, its time, and the mutants that it reaches."""
+def execute(key, numbers, limit):
+    """Runs a test with these mutants: its status, its duration, and all mutants that it reaches."""
     import suite
     log = FOLDER / "reached"
     log.write_bytes(b"")
-    status, seconds = suite.run(TESTS[key], FOLDER, {"HLO_MUTANT_LOG": str(log)}, 3000, FOLDER / "output")
-    return {"key": key, "status": status, "seconds": round(seconds, 2), "reached": sorted({int(n) for n in log.read_bytes().split()}),
-            "output": (FOLDER / "output").read_text(errors="replace")[-2000:] if status not in (0, suite.SKIPPED) else ""}
+    environment = {"HLO_MUTANT_LOG": str(log), "HLO_MUTANT": ",".join(map(str, numbers))}
+    status, seconds = suite.run(TESTS[key], FOLDER, environment, limit, FOLDER / "output")
+    return status, round(seconds, 2), sorted({int(n) for n in log.read_bytes().split()})
+
+
+def reach(key):
+    """Runs a test without a mutant."""
+    status, seconds, reached = execute(key, (), 3000)
+    return {"key": key, "status": status, "seconds": seconds, "reached": reached}
 
 
 def attempt(job):
     """Runs tests on a mutant up to the first that detects it."""
-    import suite
     number, keys, patience = job
     passed = []
     for key, seconds in keys:
-        status, _ = suite.run(TESTS[key], FOLDER, {"HLO_MUTANT": str(number)}, patience + 10 * seconds, FOLDER / "output")
+        status, _, _ = execute(key, (number,), patience + 5 * seconds)
         if status != 0:
             return {"number": number, "passed": passed, "killed": TESTS[key].name, "status": status}
         passed.append(key)
     return {"number": number, "passed": passed, "killed": None}
 
 
-def same_code(files, row):
-    """Returns whether the compiler output is the same with and without the mutation."""
-    mutant = row["mutant"]
-    if not mutant.file.endswith(".c"):
-        return False
-    entry = next(entry for entry in json.loads((BUILD / "compile_commands.json").read_text()) if entry["file"] == str(COPY / mutant.file))
-    words = shlex.split(entry["command"])
-    words = [word for word in words[:words.index("-o")] if word not in ("-g", "-Werror")]
-    words += ["-w", "-g0", "-iquote", str((COPY / mutant.file).parent), "-S", "-o", "-", "-x", "c", "-"]
-    data = files[mutant.file]
-    made = [subprocess.run(words, input=text, cwd=entry["directory"], capture_output=True, check=False)
-            for text in (data, mutant.changed(data))]
-    return made[0].returncode == 0 and made[0].stdout == made[1].stdout
+def divide(key, numbers, limit, status):
+    """Returns the status of a test with each mutant; `status` is that with all of them."""
+    if status == 0 or len(numbers) == 1:
+        return dict.fromkeys(numbers, status)
+    half, found = len(numbers) // 2, {}
+    for part in (numbers[:half], numbers[half:]):
+        found.update(divide(key, part, limit, execute(key, part, limit)[0]))
+    return found
+
+
+def together(job):
+    """Runs a test on many mutants. `row` is its result without a mutant; if that is unknown, it also runs so after a failure."""
+    import suite
+    key, numbers, row, patience = job
+    status, seconds, reached = execute(key, numbers, patience + 5 * row["seconds"] if row else TESTS[key].limit)
+    if not row and status in (0, suite.SKIPPED):
+        return {"key": key, "status": status, "seconds": seconds, "reached": reached}, dict.fromkeys(set(numbers) & set(reached), 0)
+    row = row or reach(key)
+    numbers = [number for number in numbers if number in row["reached"]]
+    if row["status"] != 0 or not numbers:
+        return row, {}
+    return row, divide(key, numbers, patience + 5 * row["seconds"], status)
+
+
+def lazily(pool, function, jobs, most):
+    """Yields the results of jobs; takes a job only when a process is ready for it, so that it depends on earlier results."""
+    free, over = threading.Semaphore(most), []
+
+    def fed():
+        free.acquire()
+        for job in jobs:
+            if over:
+                return
+            yield job
+            free.acquire()
+    try:
+        for result in pool.imap_unordered(function, fed()):
+            free.release()
+            yield result
+    finally:
+        over.append(True)
+        free.release()
+
+
+def same_code(job):
+    """Returns whether the compiler output is the same with and without a mutation of a source."""
+    number, words, folder, texts = job
+    made = [subprocess.run(words, input=text, cwd=folder, capture_output=True, check=False) for text in texts]
+    return number, made[0].returncode == 0 and made[0].stdout == made[1].stdout
+
+
+def comparisons(files, rows):
+    """Yields the jobs of same_code for mutants."""
+    entries = {entry["file"]: entry for entry in json.loads((BUILD / "compile_commands.json").read_text())}
+    for row in rows:
+        mutant = row["mutant"]
+        entry = entries.get(str(COPY / mutant.file))
+        if entry:  # not a header
+            words = shlex.split(entry["command"])
+            words = [word for word in words[:words.index("-o")] if word not in ("-g", "-Werror")]
+            words += ["-w", "-g0", "-iquote", str((COPY / mutant.file).parent), "-S", "-o", "-", "-x", "c", "-"]
+            data = files[mutant.file]
+            yield row["number"], words, entry["directory"], (data, mutant.changed(data))
 
 
 class Run:
     """The mutants of a plan, and the results so far."""
 
-    def __init__(self, plan, rows, tests, patience):
-        self.patience = patience
+    def __init__(self, plan, rows, tests, end, options):
+        self.patience, self.workers, self.end = options.patience, options.jobs, end
         self.reaches, self.results = plan.with_suffix(".reached"), plan.with_suffix(".results")
-        self.rows, self.tests = rows, tests
-        keys = {test.key for test in tests}
-        self.map = {row["key"]: row for row in appended(self.reaches) if row["key"] in keys}
-        self.killed, self.passed, self.same = {}, {row["number"]: set() for row in rows}, set()
+        self.rows, self.map = rows, {}
+        self.know(tests)
+        self.killed, self.passed, self.same, self.compared = {}, {row["number"]: set() for row in rows}, set(), set()
         for row in appended(self.results):
             self.take(row)
+
+    def know(self, tests):
+        keys = {test.key for test in tests}
+        self.map.update({row["key"]: row for row in appended(self.reaches) if row["key"] in keys})
 
     def take(self, row):
         number = row["number"]
         self.passed[number].update(row.get("passed", ()))
         if row.get("killed"):
             self.killed[number] = row
+        if "same" in row:
+            self.compared.add(number)
         if row.get("same"):
             self.same.add(number)
 
@@ -211,7 +281,7 @@ class Run:
             to.write(json.dumps(row) + "\n")
 
     def reached_by(self, number):
-        found = [row for row in self.map.values() if row["status"] == 0 and number in row["reached"]]
+        found = [row for row in self.map.values() if row["status"] == 0 and number in row["reached"] and not row["key"].startswith(STRICT)]
         return sorted(found, key=lambda row: row["seconds"])
 
     def look(self, pool, tests):
@@ -219,31 +289,87 @@ class Run:
         if missing:
             say(f"{len(missing)} tests run with a log of what they reach")
         for row in pool.imap_unordered(reach, missing):
-            self.map[row["key"]] = row
-            self.record(self.reaches, row)
+            self.learn(row)
+
+    def learn(self, row):
         import suite
-        for row in (self.map[test.key] for test in tests):
-            if row["status"] not in (0, suite.SKIPPED):
-                say(f"left out, fails without a mutant: {row['key'].split()[0]} ({row['status']})")
+        self.map[row["key"]] = row
+        self.record(self.reaches, row)
+        if row["status"] not in (0, suite.SKIPPED):
+            say(f"left out, fails without a mutant: {row['key'].split()[0]} ({row['status']})")
 
-    def jobs(self, most):
+    def left(self):
+        return sum(self.open(row["number"]) for row in self.rows)
+
+    def open(self, number):
+        return number not in self.killed and number not in self.same
+
+    def first(self, pool):
+        """Runs the first tests that reach each mutant."""
+        jobs = []
         for row in self.rows:
-            number = row["number"]
-            left = [(test["key"], test["seconds"]) for test in self.reached_by(number)
-                    if test["seconds"] < most and test["key"] not in self.passed[number]]
-            if left and number not in self.killed and number not in self.same:
-                yield number, left, self.patience
+            left = [(test["key"], test["seconds"]) for test in self.reached_by(row["number"])
+                    if test["key"] not in self.passed[row["number"]] and test["seconds"] < LONG]
+            if left and self.open(row["number"]) and len(self.passed[row["number"]]) < FIRST:
+                jobs.append((row["number"], left[:FIRST], self.patience))
+        for row in lazily(pool, attempt, self.timely(jobs), self.workers):
+            self.settle(row)
 
-    def hunt(self, pool, files, most):
-        jobs = list(self.jobs(most))
-        for count, row in enumerate(pool.imap_unordered(attempt, jobs), 1):
+    def compare(self, pool, files):
+        """Finds mutants whose code is that of the original."""
+        asked = [row for row in self.rows if self.open(row["number"]) and row["number"] not in self.compared]
+        for number, same in lazily(pool, same_code, self.timely(comparisons(files, asked)), self.workers):
+            self.settle({"number": number, "same": same})
+
+    def settle(self, row):
+        self.take(row)
+        self.record(self.results, row)
+        told = f"killed by {row['killed']}" if row.get("killed") else "the same code" if row.get("same") else None
+        if told:
             place = self.rows[row["number"]]
-            if not row["killed"] and not self.passed[row["number"]] and same_code(files, place):
-                row["same"] = True
-            self.take(row)
-            self.record(self.results, row)
-            told = f"killed by {row['killed']}" if row["killed"] else "the same code" if row.get("same") else "survived"
-            say(f"[{count}/{len(jobs)}] {row['number']} {place['file']}:{place['line']} {place['kind']}: {told}")
+            say(f"[{len(self.killed) + len(self.same)}/{len(self.rows)}] {row['number']} {place['file']}:{place['line']} {place['kind']}: {told}")
+
+    def late(self):
+        return time.monotonic() > self.end
+
+    def timely(self, jobs):
+        """Yields jobs until the time is over."""
+        for job in jobs:
+            if self.late():
+                return
+            yield job
+
+    def rest(self, pool, tests, every, wanted=lambda test, number: True):
+        """Runs each test on all mutants that remain and that it is wanted for, together."""
+        def jobs():
+            for at, test in enumerate(tests, 1):
+                row = self.map.get(test.key)
+                numbers = [one["number"] for one in self.rows if self.open(one["number"]) and test.key not in self.passed[one["number"]]
+                           and (not row or one["number"] in row["reached"]) and wanted(test, one["number"])]
+                if numbers and (not row or row["status"] == 0):
+                    if at % every == 0:
+                        say(f"[{at}/{len(tests)}] {test.name}, on {len(numbers)} mutants")
+                    yield test.key, numbers, row, self.patience
+        for row, found in lazily(pool, together, self.timely(jobs()), self.workers):
+            if row["key"] not in self.map:
+                self.learn(row)
+            for number, status in sorted(found.items()):
+                if self.open(number):
+                    name = row["key"].split()[0]
+                    self.settle({"number": number, "killed": name, "status": status} if status else {"number": number, "passed": [row["key"]]})
+
+    def sanitized(self, pool, tests):
+        """Runs tests of the sanitized build, those first that reach most mutants, until CHOSEN reach each mutant."""
+        open_now = {row["number"] for row in self.rows if self.open(row["number"])}
+        reached = {STRICT + row["key"]: open_now & set(row["reached"]) for row in self.map.values()
+                   if row["key"].startswith(QUICK) and row["status"] == 0 and row["seconds"] < LONG}
+        count, chosen = dict.fromkeys(open_now, 0), []
+        for test in sorted(tests, key=lambda test: -len(reached.get(test.key, ()))):
+            numbers = reached.get(test.key, ())
+            if any(count[number] < CHOSEN for number in numbers):
+                chosen.append(test)
+                count.update({number: count[number] + 1 for number in numbers})
+        self.rest(pool, chosen, 20, lambda test, number: number in reached[test.key])
 
     def survivors(self):
         return [row for row in self.rows if row["number"] not in self.killed and row["number"] not in self.same
@@ -266,20 +392,27 @@ class Run:
             f" ({100 * len(self.killed) // max(changing, 1)} %)")
 
 
+def slow_last(tests):
+    """Sorts tests by their duration in earlier runs, then those without one by their limit."""
+    seconds = {row["key"].split()[0]: row["seconds"] for path in MADE.glob("*.reached") for row in appended(path)}
+    return sorted(tests, key=lambda test: (test.name not in seconds, seconds.get(test.name, test.limit)))
+
+
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--places", type=int, default=100, help="how many mutants")
     options.add_argument("--seed", type=int, default=1, help="which are drawn")
+    options.add_argument("--minutes", type=float, default=float("inf"), help="no test begins after so many minutes")
     options.add_argument("--jobs", type=int, default=2, help="tests at a time")
-    options.add_argument("--slow", type=float, default=5, help="tests of so many seconds run after all quicker ones")
     options.add_argument("--list", action="store_true", help="run nothing: what is known of the last run so far")
-    options.add_argument("--patience", type=float, default=30, help="a test has not ended after so many seconds and ten times its own")
+    options.add_argument("--patience", type=float, default=20, help="a test has not ended after so many seconds and five times its own")
     options.add_argument("--plan", type=pathlib.Path, help="mutants that were written down, instead of drawn ones")
     options.add_argument("--root", help="another tree")
     options.add_argument("--python", default=sys.executable, help=argparse.SUPPRESS)
     options = options.parse_args()
     if options.places > 4096:
         sys.exit("mutate: at most 4096 places")
+    began = time.monotonic()
     MADE.mkdir(parents=True, exist_ok=True)
     sys.path.insert(0, str(HERE.parents[1] / "build" / "mutate" / "python"))
     files, sources = tree()
@@ -288,17 +421,42 @@ def main():
         say(f"building {len(rows)} mutants")
         lay(files, rows)
         configure(options.python)
-        build(options.jobs)
+        build(options.jobs, BUILD)
     import suite
     tests = suite.all_tests(BUILD)
-    run = Run(plan, rows, tests, options.patience)
+    run = Run(plan, rows, tests, began + 60 * options.minutes, options)
     if not options.list:
-        with multiprocessing.get_context("fork").Pool(options.jobs, begin, (tests,)) as pool:
-            quick = [test for test in tests if test.name.startswith(("lit/", "unit/"))]
-            for part, most in ((quick, options.slow), (tests, float("inf"))):
-                run.look(pool, part)
-                run.hunt(pool, files, most)
+        quick = [test for test in tests if test.name.startswith(QUICK)]
+        stages(run, files, quick, [test for test in tests if test not in quick], options)
     run.tell(files)
+
+
+def stages(run, files, quick, slow, options):
+    import suite
+
+    def pool(tests):
+        return multiprocessing.get_context("fork").Pool(options.jobs, begin, (tests,))
+    with pool(quick) as two:
+        run.look(two, quick)
+        slow += [test for test in quick if run.map[test.key]["seconds"] > SLOW]
+        quick = [test for test in quick if test not in slow]
+        say("the first tests of each mutant")
+        run.first(two)
+        say(f"{run.left()} mutants remain: compare the code")
+        run.compare(two, files)
+        say(f"{run.left()} mutants remain: the other tests, on all of them")
+        run.rest(two, sorted(quick, key=lambda test: run.map[test.key]["seconds"]), 100)
+    if run.left() and not run.late() and b"asan-ubsan" in files["CMakePresets.json"]:
+        say(f"{run.left()} mutants remain: build sanitized code")
+        configure(options.python, "asan-ubsan")
+        build(options.jobs, SANITIZED)
+        tests = suite.all_tests(SANITIZED, STRICT)
+        run.know(tests)
+        with pool(tests) as two:
+            run.sanitized(two, tests)
+    say(f"{run.left()} mutants remain: the slow tests, on all of them")
+    with pool(slow) as two:
+        run.rest(two, slow_last(slow), 1)
 
 
 if __name__ == "__main__":

@@ -18,18 +18,18 @@ SKIPPED = 77
 
 
 class Test:
-    """A test: its name, and a key that changes with its source."""
+    """A test: its name, a key that changes with its source, and how many seconds it may take."""
 
-    def __init__(self, name, source):
-        self.name = name
+    def __init__(self, name, source, limit):
+        self.name, self.limit = name, limit
         self.key = name + " " + hashlib.sha256(source).hexdigest()[:12]
 
 
 class Golden(Test):
     """A golden test, run by lit's internal shell in this process."""
 
-    def __init__(self, test, config):
-        super().__init__("lit/" + "/".join(test.path_in_suite), pathlib.Path(test.getSourcePath()).read_bytes())
+    def __init__(self, test, config, prefix):
+        super().__init__(prefix + "lit/" + "/".join(test.path_in_suite), pathlib.Path(test.getSourcePath()).read_bytes(), 300)
         self.test, self.lit = test, config
 
     def run(self, folder):
@@ -51,7 +51,9 @@ class Command(Test):
         self.command = told["command"]
         files = [pathlib.Path(word) for word in self.command if word.endswith((".py", ".sh")) and os.path.exists(word)]
         programs = [pathlib.Path(word) for word in self.command[:1] if "/bin/test_" in word]
-        super().__init__(name, b"".join(path.read_bytes() for path in files + [source_of(path) for path in programs]))
+        super().__init__(name, b"".join(path.read_bytes() for path in files + [source_of(path) for path in programs]),
+                         properties.get("TIMEOUT", 600))
+        self.unit = bool(programs)
         self.environment = dict(row.split("=", 1) for row in properties.get("ENVIRONMENT", []))
         self.folder = properties.get("WORKING_DIRECTORY")
         self.skip = properties.get("SKIP_RETURN_CODE", SKIPPED)
@@ -62,11 +64,11 @@ class Command(Test):
         work.mkdir(parents=True, exist_ok=True)
         if "--work" in command:
             command[command.index("--work") + 1] = str(work)
-        elif not self.name.startswith("unit/"):  # it writes to the same place as a run by another worker
+        elif not self.unit:  # it writes to the same place as a run by another worker
             lock = open(folder.parent / (self.name.replace("/", "_") + ".lock"), "w")
             fcntl.flock(lock, fcntl.LOCK_EX)
         os.environ.update(self.environment)
-        status = subprocess.run(command, cwd=work if self.name.startswith("unit/") else self.folder, check=False,
+        status = subprocess.run(command, cwd=work if self.unit else self.folder, check=False,
                                 stdin=subprocess.DEVNULL).returncode
         return SKIPPED if status == self.skip else status
 
@@ -76,19 +78,20 @@ def source_of(program):
     return found[0] if found else program
 
 
-def goldens(folders):
+def goldens(folders, prefix):
     import lit.LitConfig
     import lit.discovery
     config = lit.LitConfig.LitConfig("lit", [], "error", False, False, [], False, False, False, None, {})
-    return [Golden(test, config) for test in lit.discovery.find_tests_for_inputs(config, folders)]
+    return [Golden(test, config, prefix) for test in lit.discovery.find_tests_for_inputs(config, folders)]
 
 
-def all_tests(build):
+def all_tests(build, prefix=""):
+    """Returns the tests of a build, whose names in ctest have this prefix."""
     told = subprocess.run(["ctest", "--test-dir", str(build), "--show-only=json-v1"], check=True, capture_output=True, text=True)
-    rows = [row for row in json.loads(told.stdout)["tests"] if "command" in row]
-    folders = [str(build / "testdata" / row["name"][4:]) for row in rows if row["name"].startswith("lit/")]
-    return [*(Command(row["name"], row) for row in rows if not row["name"].startswith(LEFT_OUT) or row["name"] in KEPT),
-            *goldens(folders)]
+    rows = {row["name"].removeprefix(prefix): row for row in json.loads(told.stdout)["tests"] if "command" in row}
+    folders = [str(build / "testdata" / name[4:]) for name in rows if name.startswith("lit/")]
+    return [*(Command(prefix + name, row) for name, row in rows.items() if not name.startswith(LEFT_OUT) or name in KEPT),
+            *goldens(folders, prefix)]
 
 
 def run(test, folder, environment, limit, output):

@@ -20,6 +20,13 @@ int sum(const int *of, int count)
         all += of[i];
     return all;
 }
+int largest(const int *of, int count)
+{
+    int most = 0;
+    for (int j = 0; j < count; j++)
+        most = of[j] > most ? of[j] : most;
+    return most;
+}
 int same(int a) { return a * 2; }
 int nobody(int a) { return a + 1; }
 void stop(int a)
@@ -31,8 +38,8 @@ void drop(void *all)
     free(all);
 }
 """
-TEST = """#include <stdio.h>
-int at_most(int, int), sum(const int *, int), same(int);
+TEST = """#include <stdlib.h>
+int at_most(int, int), sum(const int *, int), largest(const int *, int), same(int);
 void stop(int);
 int main(int argc, char **argv)
 {
@@ -40,6 +47,10 @@ int main(int argc, char **argv)
     int of[] = {1, 2, 3};
     if (argc > 1) return !(same(2) == 4);
     stop(1);
+    int *few = calloc(2, sizeof *few);
+    few[1] = 5;
+    if (largest(few, 2) != 5) return 1;
+    free(few);
     return !(at_most(1, 2) == 1 && at_most(2, 1) == 1 && at_most(3, 3) == 3 && sum(of, 3) == 6);
 }
 """
@@ -49,9 +60,13 @@ enable_testing()
 add_library(small SHARED ir/small.c)
 add_executable(test_small tests/test_small.c)
 target_link_libraries(test_small PRIVATE small)
-add_test(NAME unit/small COMMAND test_small)
+set(HLO_SANITIZE "" CACHE STRING "")
+if(HLO_SANITIZE)
+  set(prefix sanitized/)
+endif()
+add_test(NAME ${prefix}unit/small COMMAND test_small)
 add_test(NAME other COMMAND test_small 1)
-add_test(NAME lit/some COMMAND ${CMAKE_COMMAND} -E true)
+add_test(NAME ${prefix}lit/some COMMAND ${CMAKE_COMMAND} -E true)
 add_test(NAME fails COMMAND ${CMAKE_COMMAND} -E false)
 file(WRITE ${CMAKE_BINARY_DIR}/testdata/lit.cfg.py
 "import lit.formats
@@ -65,7 +80,9 @@ config.substitutions.append(('%small', '${CMAKE_BINARY_DIR}/test_small'))
 """
 PRESETS = {"version": 6, "configurePresets": [{
     "name": "dev", "generator": "Ninja", "binaryDir": "${sourceDir}/build/dev",
-    "cacheVariables": {"CMAKE_BUILD_TYPE": "Release", "CMAKE_EXPORT_COMPILE_COMMANDS": "ON"}}]}
+    "cacheVariables": {"CMAKE_BUILD_TYPE": "Release", "CMAKE_EXPORT_COMPILE_COMMANDS": "ON"}}, {
+    "name": "asan-ubsan", "inherits": "dev", "binaryDir": "${sourceDir}/build/asan-ubsan",
+    "cacheVariables": {"HLO_SANITIZE": "address", "CMAKE_C_FLAGS": "-fsanitize=address"}}]}
 FILES = {"CMakeLists.txt": CMAKE, "CMakePresets.json": json.dumps(PRESETS), "ir/small.c": SOURCE.decode(), "tests/test_small.c": TEST,
          "testdata/some/some.test": "// RUN: %small && touch %t\n", ".gitignore": "/build/\n"}
 
@@ -78,6 +95,7 @@ PLANTED = [
     (b"a * 2", b"a + a", "expression", "the same code"),
     (b"a + 1", b"a - 1", "expression", "not reached"),
     (b"a < 0", b"a >= 0", "expression", "killed by"),  # aborts, in the shared library
+    (b"j < count", b"j <= count", "expression", "killed by sanitized/"),  # reads an element too far
 ]
 
 
@@ -119,10 +137,10 @@ def main():
 
     told = mutate(tree, f"--plan={plan}")
     for number, (_, _, _, what) in enumerate(PLANTED):
-        if what != "not reached":
+        if what not in ("not reached", "survived"):
             row = next(line for line in told.split("\n") if f"] {number} ir/small.c:" in line)
             expect(row, what)
-    expect(told, "left out, fails without a mutant: fails (1)", "7 mutants: 4 killed, 1 survived, 1 not reached, 1 the same code",
+    expect(told, "left out, fails without a mutant: fails (1)", "8 mutants: 5 killed, 1 survived, 1 not reached, 1 the same code",
            "-int at_most(int a, int b) { return a < b ? a : b; }\n+int at_most(int a, int b) { return (a <= b) ? a : b; }",
            "Reached by 2 tests: ", "+int nobody(int a) { return (a - 1); }\n```\nNo test reaches it.")
 
@@ -130,11 +148,11 @@ def main():
     golden = tree / "testdata" / "some" / "other.test"
     golden.write_text('// RUN: %small && bash -c "test \\"$HLO_MUTANT\\" != 0"\n')
     told = mutate(tree, f"--plan={plan}")
-    expect(told, "1 tests run with a log", "[1/1] 0 ir/small.c:2 expression: killed by lit/some/other.test", "5 killed, 0 survived")
+    expect(told, "1 tests run with a log", "[7/8] 0 ir/small.c:2 expression: killed by lit/some/other.test", "6 killed, 0 survived")
 
     if (HERE.parents[1] / "build" / "mutate" / "python").exists():
         told = mutate(tree, "--places=99", "--seed=3", f"--python={sys.executable}")
-        expect(told, "7 mutants: ")  # one per line, except the one that only frees memory
+        expect(told, "10 mutants: ")  # one per line, except the one that only frees memory
     else:
         print("places are not drawn: libclang is not there until `tools/dev mutate` ran")
 

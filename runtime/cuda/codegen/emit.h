@@ -128,7 +128,7 @@ typedef struct emit {
     int repeat_count;
     uint32_t repeat_from;
 
-    /* In a tile (tile.c) with `height` rows, starting at `row_base` in the variable `row` (NULL: no
+    /* In a tile (loop.c) with `height` rows, starting at `row_base` in the variable `row` (NULL: no
      * tile). `turned`, by result leaf: the packs that collect its cells across the thread's rows,
      * or NULL. `across`: loads of packs across the rows, before the loop over them. */
     const char *row, *row_base;
@@ -161,23 +161,9 @@ const char *emit_name(emit *e, const char *prefix);
 /* Opens a block with that line, which ends in `{`. Variables set in the block are forgotten at its
  * end. */
 void emit_open(emit *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Opens an unrolled loop in which `name` counts to `count`. */
+void emit_open_unrolled(emit *e, const char *name, int count);
 void emit_close(emit *e);
-/* True if the index is the same for all elements of a thread. `given`: it is one of `outer`, or a
- * number. */
-bool emit_is_outer(const emit *e, const char *name, bool given);
-/* True if the current code runs for each of several elements of a thread. */
-bool emit_in_elements(const emit *e);
-/* Records that the name is an index that is the same for all elements of a thread. */
-void emit_add_derived(emit *e, const char *name);
-/* Appends a line to `lines`. */
-void emit_add(emit *e, emit_lines *lines, const char *target, const char *text);
-/* Returns the number of the emit_name() at `text`, or UINT32_MAX. */
-uint32_t emit_name_at(const char *text, size_t length);
-/* Returns the first word at or after `text`: letters, digits and `_`; *out_length is 0 if not
- * found. */
-const char *emit_word(const char *text, size_t *out_length);
-/* Sets the entries of the names in the text; `set` has `count` entries, by the number of a name. */
-void emit_mark_names(const char *text, bool *set, uint32_t count);
 /* Closes a block with that line, which begins with `}`. */
 void emit_close_as(emit *e, const char *line);
 /* Returns the text of the lines that are not dropped as a kernel body, which begins with a wait for
@@ -192,19 +178,17 @@ void emit_remember(emit *e, const hlo_instr *instr, const emit_index *index, boo
 
 /* Returns the index plus `count` elements. */
 const char *emit_behind(emit *e, const char *at, int64_t count);
-/* Returns the first index of the thread's elements if `at` is that of each element and the first is
- * a multiple of the width; otherwise NULL. */
-const char *emit_first(const emit *e, const char *at);
 /* Creates an index variable for the text; numbers and names are returned unchanged. */
 const char *emit_offset(emit *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 const emit_index *emit_index_new(emit *e, uint32_t rank, const int64_t *dims, const char *const *at,
                                  const char *linear, const int64_t *linear_strides);
+/* Returns the index `at` in an array of the shape. */
+const emit_index *emit_index_in(emit *e, const hlo_shape *shape, const char *const *at);
 /* Returns the index with the same row-major number in an array of `dims`. */
 const emit_index *emit_reshape(emit *e, const emit_index *from, uint32_t rank, const int64_t *dims);
 /* Writes the sum over at[d] * strides[d]. */
 const char *emit_dot(emit *e, const emit_index *index, const int64_t *strides);
-/* Splits a linear index over the dimensions in `chosen` (NULL: all); the last of `order` (minor to
- * major) varies slowest. */
+/* Splits a linear index over the dimensions in `order`, the last of which varies slowest. */
 void emit_split(emit *e, const char *linear, const int64_t *dims, const uint32_t *order,
                 uint32_t count, const char **out_at);
 
@@ -251,15 +235,8 @@ void emit_region(emit *e, const hlo_computation *region, const char *const *in, 
 /* True if a computation selects, orders or forwards its arguments: it needs cells, in which a NaN
  * keeps its sign. */
 bool emit_region_moves(const hlo_computation *region);
-/* True if an elementwise instruction operates on its operands' cells, not on their values. */
-bool emit_takes_codes(const hlo_instr *instr);
 /* Returns the expression of an elementwise instruction, before rounding to its type. */
 const char *emit_operation(emit *e, const hlo_instr *instr, const char *const *in);
-/* True if an elementwise instruction computes the form in memory first, and derives its value from
- * that. */
-bool emit_makes_cell(const hlo_instr *instr);
-/* Returns a variable with the rounded result of an elementwise instruction: a value or a cell. */
-const char *emit_elementwise(emit *e, const hlo_instr *instr, const char *const *in, bool cell);
 /* Converts `in`, computed as `from`, like HLO's convert. `within`: it cannot exceed the other
  * type's range. */
 const char *emit_cast(emit *e, hlo_type from, hlo_type to, bool within, const char *in, bool cell);
@@ -270,11 +247,6 @@ const char *emit_cell(emit *e, hlo_type type, const char *value);
 const char *emit_decoded(emit *e, hlo_type type, const char *cell);
 /* Converts a cell or a value to the requested form. */
 const char *emit_as(emit *e, hlo_type type, const char *it, bool is_cell, bool cell);
-/* Return the bits of an element in memory, and the element in memory with such bits. */
-const char *emit_code(emit *e, hlo_type type, const char *cell);
-const char *emit_coded(emit *e, hlo_type type, const char *code);
-/* Returns a constant's first element, or its cell. */
-const char *emit_literal(emit *e, const hlo_literal *literal, bool cell);
 
 /* Returns why a computation cannot be a region, or NULL. */
 const char *cuda_region_refusal(const hlo_computation *region);
@@ -282,7 +254,6 @@ const char *cuda_reduce_refusal(const hlo_instr *instr);
 /* True if the reduced dimensions have one element, so that each result is computed from one
  * element, like that of any other instruction. */
 bool cuda_reduce_is_single(const hlo_instr *instr);
-const char *cuda_elementwise_refusal(const hlo_instr *instr);
 /* Returns why the instruction cannot be pulled, for cuda_part's `why`, or NULL. */
 const char *cuda_pull_refusal(const hlo_instr *instr);
 /* ---------------------------------------------------------------------------------------- forms */
@@ -360,6 +331,12 @@ bool emit_update(emit *e, cuda_code *code);
  * kernel can handle all operands. */
 bool emit_parts(emit *e, cuda_code *code);
 void emit_reduce(emit *e, cuda_code *code);
+void emit_ragged(emit *e, cuda_code *code);
+void emit_sort(emit *e, cuda_code *code);
+void emit_scatter(emit *e, cuda_code *code);
+/* Return why kernels do not support a ragged-dot; a scatter or a sort; or NULL. */
+const char *cuda_ragged_refusal(const hlo_instr *instr);
+const char *cuda_applied_refusal(const hlo_instr *instr);
 /* True if rows are so few and long that several blocks share each row. */
 bool cuda_reduce_is_chunked(const hlo_instr *reduce);
 

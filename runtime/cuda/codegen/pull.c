@@ -1,19 +1,351 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pulling: from an instruction at an index to its operands at their indices. */
+/* The value of an instruction at an index: from an instruction to its operands at their indices,
+ * elementwise opcodes, literals, rounding, regions. */
+#include <math.h>
 #include <string.h>
 
+#include "ir/eval/apply.h"
+#include "ir/eval/range.h"
+#include "ir/float/float.h"
 #include "ir/kernel/kernel.h"
+#include "ir/module/known.h"
 #include "runtime/cuda/codegen/emit.h"
 
-/* Calls of emit_pull() are nested up to GROUP_MEMBERS deep. These functions have arrays of indices,
- * which must not be part of every call's frame. */
+/* Calls of emit_pull() are nested up to GROUP_MEMBERS deep. Functions with arrays must
+ * not be part of every call's frame. */
 #define DEEP __attribute__((noinline))
 
-const char *emit_pull_scalar(emit *e, const hlo_instr *instr, bool cell) {
+/* A value of a region or a constant. `cell`: its form in memory; NULL: derived from `name`. */
+typedef struct region_value {
+    const char *name, *cell;
+} region_value;
+
+static const char *cell_of(emit *e, hlo_type type, region_value value) {
+    return value.cell ? value.cell : emit_cell(e, type, value.name);
+}
+
+/* ------------------------------------------------------------------------------------- rounding */
+
+const char *emit_cell(emit *e, hlo_type type, const char *value) {
+    if (emit_is_wide(type)) return value;
+    return emit_value(e, "c", cuda_types[type].cell, "to_%s(%s)", hlo_types[type].name, value);
+}
+
+const char *emit_decoded(emit *e, hlo_type type, const char *cell) {
+    if (emit_is_wide(type)) return cell;
+    return emit_value(e, "v", cuda_types[type].compute, "from_%s(%s)", hlo_types[type].name, cell);
+}
+
+const char *emit_as(emit *e, hlo_type type, const char *it, bool is_cell, bool cell) {
+    if (is_cell == cell) return it;
+    return cell ? emit_cell(e, type, it) : emit_decoded(e, type, it);
+}
+
+const char *emit_round(emit *e, hlo_type type, const char *expression, bool cell) {
+    if (emit_is_wide(type)) return emit_value(e, "v", cuda_types[type].compute, "%s", expression);
+    if (type == HLO_TYPE_PRED && !cell) return emit_value(e, "v", "bool", "%s", expression);
+    const char *name = emit_cell(e, type, expression);
+    return cell ? name : emit_decoded(e, type, name);
+}
+
+/* Returns the bits of an element in memory. */
+static const char *code_of(emit *e, hlo_type type, const char *cell) {
+    if (type == HLO_TYPE_F32) return emit_value(e, "k", "uint64", "bits_as<uint>(%s)", cell);
+    if (type == HLO_TYPE_F64) return emit_value(e, "k", "uint64", "bits_as<uint64>(%s)", cell);
+    return emit_value(e, "k", "uint64", "(uint64)%s & 0x%llxull", cell,
+                      (unsigned long long)(UINT64_MAX >> (64 - hlo_types[type].bits)));
+}
+
+/* Returns the element in memory with these bits. */
+static const char *from_code(emit *e, hlo_type type, const char *code) {
+    const char *cell = cuda_types[type].cell;
+    if (type == HLO_TYPE_F32) return emit_value(e, "c", cell, "bits_as<float>((uint)(%s))", code);
+    if (type == HLO_TYPE_F64) return emit_value(e, "c", cell, "bits_as<double>(%s)", code);
+    if (hlo_types[type].class == HLO_CLASS_SIGNED && hlo_types[type].bits < 8)
+        return emit_value(e, "c", cell, "to_%s((int)(%s))", hlo_types[type].name, code);
+    return emit_value(e, "c", cell, "(%s)(%s)", cell, code);
+}
+
+/* ------------------------------------------------------------------------------------- literals */
+
+static const char *float_text(emit *e, double value, bool wide) {
+    if (isinf(value))
+        return hlo_arena_format(e->arena, "(%s%sfloat_inf())", wide ? "(double)" : "",
+                                value < 0 ? "-" : "");
+    const char *suffix = wide ? "" : "f";
+    if (value == trunc(value) && fabs(value) < 1e6)
+        return hlo_arena_format(e->arena, signbit(value) ? "(%.1f%s)" : "%.1f%s", value, suffix);
+    return hlo_arena_format(e->arena, signbit(value) ? "(%a%s)" : "%a%s", value, suffix);
+}
+
+/* Returns the element as a value. A NaN keeps its bits, because they include its sign. */
+static region_value literal(emit *e, const hlo_literal *literal) {
+    hlo_type type = literal->shape->type;
+    if (!literal->data)
+        return (region_value){emit_refuse(e, "requires a constant whose values are elided"), NULL};
+    hlo_chunk lane;
+    hlo_lane_load(type, literal->data, 0, 1, &lane);
+    if ((hlo_lane_of(type) == HLO_LANE_F32 && isnan(lane.f32[0])) ||
+        (hlo_lane_of(type) == HLO_LANE_F64 && isnan(lane.f64[0]))) {
+        unsigned long long code = 0;
+        memcpy(&code, literal->data, hlo_types[type].bytes);
+        const char *cell = from_code(e, type, hlo_arena_format(e->arena, "0x%llxull", code));
+        return (region_value){emit_decoded(e, type, cell), cell};
+    }
+    const char *suffix = hlo_types[type].bits == 64 ? "ll" : "";
+    const long long number = (long long)lane.s64[0];
+    switch (hlo_lane_of(type)) {
+    case HLO_LANE_F32: return (region_value){float_text(e, (double)lane.f32[0], false), NULL};
+    case HLO_LANE_F64: return (region_value){float_text(e, lane.f64[0], true), NULL};
+    case HLO_LANE_S64: /* the smallest number has no literal */
+        return (region_value){number >= 0
+                                  ? hlo_arena_format(e->arena, "%lld%s", number, suffix)
+                                  : hlo_arena_format(e->arena, "(%lld%s - 1)", number + 1, suffix),
+                              NULL};
+    case HLO_LANE_U64:
+        if (type == HLO_TYPE_PRED) return (region_value){number ? "true" : "false", NULL};
+        return (region_value){
+            hlo_arena_format(e->arena, "%lluu%s", (unsigned long long)lane.u64[0], suffix), NULL};
+    default:
+        return (region_value){
+            emit_refuse(e, "has no CUDA kernel for elements of type %s", hlo_types[type].name),
+            NULL};
+    }
+}
+
+/* ---------------------------------------------------------------------------------- elementwise */
+
+static const char *type_refusal(const hlo_shape *shape) {
+    return cuda_types[shape->type].cell ? NULL : "has no CUDA kernel for its element type";
+}
+
+static const char *elementwise_refusal(const hlo_instr *instr) {
+    const char *why = type_refusal(instr->shape);
+    for (uint32_t i = 0; i < instr->operand_count && !why; i++)
+        why = type_refusal(hlo_instr_operand(instr, i)->shape);
+    if (why || instr->op == HLO_OP_CONVERT) return why;
+    const hlo_elementwise *op = hlo_kernel_elementwise(instr);
+    const hlo_instr *last = hlo_instr_operand(instr, instr->operand_count - 1);
+    if (!op || !hlo_elementwise_loop(op, last->shape->type))
+        return "is not defined for this element type";
+    return NULL;
+}
+
+/* True if an elementwise instruction operates on its operands' cells, not on their values. */
+static bool takes_codes(const hlo_instr *instr) {
+    const char *order = hlo_instr_str(instr, HLO_ATTR_TYPE);
+    return instr->op == HLO_OP_COMPARE && order && strcmp(order, "TOTALORDER") == 0 &&
+           hlo_type_is_float(hlo_instr_operand(instr, 0)->shape->type);
+}
+
+const char *emit_operation(emit *e, const hlo_instr *instr, const char *const *in) {
+    hlo_type type = hlo_instr_operand(instr, 0)->shape->type;
+    if (instr->op == HLO_OP_SELECT)
+        return hlo_arena_format(e->arena, "%s ? %s : %s", in[0], in[1], in[2]);
+    if (takes_codes(instr)) {
+        /* Compares codes in the total order. */
+        const char *bits = type == HLO_TYPE_F32   ? "bits_as<uint>"
+                           : type == HLO_TYPE_F64 ? "bits_as<uint64>"
+                                                  : "";
+        uint64_t sign = hlo_float_sign(type);
+        return hlo_arena_format(e->arena, "compare_%s_total(%s(%s), %s(%s), %lluull, %s)",
+                                hlo_instr_str(instr, HLO_ATTR_DIRECTION), bits, in[0], bits, in[1],
+                                (unsigned long long)sign,
+                                sign && isnan(hlo_float_decode(type, sign)) ? "false" : "true");
+    }
+    if (instr->op == HLO_OP_DIVIDE && type == HLO_TYPE_BF16)
+        return hlo_arena_format(e->arena, "op_divide_bf16(%s, %s)", in[0],
+                                emit_value(e, "d", "divisor_bf16", "divide_by(%s)", in[1]));
+    char *name =
+        instr->op == HLO_OP_COMPARE
+            ? hlo_arena_format(e->arena, "compare_%s", hlo_instr_str(instr, HLO_ATTR_DIRECTION))
+            : hlo_arena_format(e->arena, "op_%s", hlo_ops[instr->op].name);
+    for (char *at = name; *at; at++)
+        if (*at == '-') *at = '_';
+    const char *text = hlo_arena_format(e->arena, "%s(%s", name, in[0]);
+    for (uint32_t i = 1; i < instr->operand_count; i++)
+        text = hlo_arena_format(e->arena, "%s, %s", text, in[i]);
+    switch (instr->op) {
+    case HLO_OP_NOT:
+    case HLO_OP_POPCNT:
+    case HLO_OP_CLZ:
+    case HLO_OP_SHIFT_LEFT:
+    case HLO_OP_SHIFT_RIGHT_ARITHMETIC:
+    case HLO_OP_SHIFT_RIGHT_LOGICAL:
+    case HLO_OP_MULHI: /* needs the number of bits of an element */
+        return hlo_arena_format(e->arena, "%s, %d)", text, hlo_types[type].bits);
+    case HLO_OP_REDUCE_PRECISION: {
+        hlo_type reduced = hlo_reduced_type(type);
+        int digits = hlo_float_precision(reduced);
+        return hlo_arena_format(e->arena, "%s, %d, %d, %d, %d)", text,
+                                hlo_types[reduced].bits - digits, digits,
+                                (int)hlo_instr_int(instr, HLO_ATTR_EXPONENT_BITS, 8),
+                                (int)hlo_instr_int(instr, HLO_ATTR_MANTISSA_BITS, 23));
+    }
+    default: return hlo_arena_format(e->arena, "%s)", text);
+    }
+}
+
+/* True if a conversion rounds from one float to another one in memory. */
+static bool is_rounding(hlo_type from, hlo_type to) {
+    return from != to && hlo_lane_of(from) == HLO_LANE_F32 && hlo_lane_of(to) == HLO_LANE_F32 &&
+           !emit_is_wide(to);
+}
+
+/* True if the result is always a value of the type. */
+static bool needs_no_rounding(const hlo_instr *instr) {
+    switch (instr->op) {
+    case HLO_OP_MAXIMUM:
+    case HLO_OP_MINIMUM:
+    case HLO_OP_CLAMP:
+    case HLO_OP_SELECT: return true;
+    case HLO_OP_ABS:
+    case HLO_OP_NEGATE:
+        return instr->shape->type == HLO_TYPE_BF16 || instr->shape->type == HLO_TYPE_F16;
+    default: return instr->shape->type == HLO_TYPE_PRED;
+    }
+}
+
+const char *emit_cast(emit *e, hlo_type from, hlo_type to, bool within, const char *in, bool cell) {
+    const char *name = hlo_types[to].name;
+    if (from == to) return cell ? emit_cell(e, to, in) : in;
+    if (is_rounding(from, to)) {
+        const char *bits = within
+                               ? emit_value(e, "c", cuda_types[to].cell, "clamped_%s(%s)", name, in)
+                               : emit_cell(e, to, in);
+        return cell ? bits : emit_decoded(e, to, bits);
+    }
+    const char *value = emit_value(e, "v", cuda_types[to].compute, "convert_%s(%s)", name, in);
+    return cell ? emit_cell(e, to, value) : value;
+}
+
+/* Returns a variable with the rounded result of an elementwise instruction: a value or a cell. */
+static const char *apply_elementwise(emit *e, const hlo_instr *instr, const char *const *in,
+                                     bool cell) {
+    if (instr->op == HLO_OP_CONVERT) {
+        hlo_type from = hlo_instr_operand(instr, 0)->shape->type, to = instr->shape->type;
+        /* If the operand cannot exceed the type's range, the hardware instruction needs no
+         * comparison. */
+        bool within = false;
+        if (from != to && (to == HLO_TYPE_F8E4M3FN || to == HLO_TYPE_F8E5M2)) {
+            const hlo_range range = hlo_range_of(hlo_instr_operand(instr, 0));
+            const double most = hlo_float_max(to);
+            within = range.low >= -most && range.high <= most;
+        }
+        return emit_cast(e, from, to, within, in[0], cell);
+    }
+    const char *expression = emit_operation(e, instr, in);
+    hlo_type type = instr->shape->type;
+    if (!needs_no_rounding(instr)) return emit_round(e, type, expression, cell);
+    const char *value = emit_value(e, "v", cuda_types[type].compute, "%s", expression);
+    return cell ? emit_cell(e, type, value) : value;
+}
+
+/* -------------------------------------------------------------------------------------- regions */
+
+const char *cuda_region_refusal(const hlo_computation *region) {
+    const char *why = hlo_region_refusal(region);
+    if (why) return "applies a computation that is not supported on CUDA";
+    for (const hlo_instr *i = region->first; i && !why; i = hlo_instr_next(i)) {
+        if (hlo_region_called(i))
+            why = cuda_region_refusal(hlo_region_called(i));
+        else if (i->op != HLO_OP_TUPLE && i->op != HLO_OP_PARAMETER && i->op != HLO_OP_CONSTANT &&
+                 !hlo_region_passes_on(i))
+            why = elementwise_refusal(i);
+        else if (i->op != HLO_OP_TUPLE)
+            why = type_refusal(i->shape);
+    }
+    return why;
+}
+
+bool emit_region_moves(const hlo_computation *region) {
+    const hlo_instr *root = region->root;
+    bool any = false;
+    for (const hlo_instr *i = region->first; i && !any; i = hlo_instr_next(i)) {
+        if (hlo_region_called(i)) {
+            any = emit_region_moves(hlo_region_called(i));
+            continue;
+        }
+        const bool orders = takes_codes(i);
+        const hlo_type type = (orders ? hlo_instr_operand(i, 0) : i)->shape->type;
+        bool result = i == root;
+        for (uint32_t o = 0; root->op == HLO_OP_TUPLE && o < root->operand_count; o++)
+            result |= hlo_instr_operand(root, o) == i;
+        any = hlo_type_is_float(type) && !emit_is_wide(type) &&
+              (orders || i->op == HLO_OP_SELECT || hlo_region_passes_on(i) ||
+               (result && i->op == HLO_OP_PARAMETER));
+    }
+    return any;
+}
+
+static void write_region(emit *e, const hlo_computation *region, const region_value *in,
+                         region_value *out) {
+    uint32_t first = UINT32_MAX, last = 0;
+    for (const hlo_instr *i = region->first; i; i = hlo_instr_next(i)) {
+        if (i->id < first) first = i->id;
+        if (i->id > last) last = i->id;
+    }
+    region_value *values = hlo_arena_zero(e->arena, (last - first + 1) * sizeof *values);
+    for (const hlo_instr *i = region->first; i; i = hlo_instr_next(i)) {
+        region_value *own = &values[i->id - first];
+        region_value *operands = hlo_arena_array(e->arena, i->operand_count + 1, sizeof *operands);
+        for (uint32_t o = 0; o < i->operand_count; o++)
+            operands[o] = values[hlo_instr_operand(i, o)->id - first];
+        if (i->op == HLO_OP_PARAMETER)
+            *own = in[i->u.parameter];
+        else if (i->op == HLO_OP_CONSTANT)
+            *own = literal(e, i->u.literal);
+        else if (i->op == HLO_OP_TUPLE)
+            memcpy(out, operands, i->operand_count * sizeof *operands);
+        else if (hlo_region_passes_on(i))
+            *own = operands[0];
+        else if (hlo_region_called(i))
+            write_region(e, hlo_region_called(i), operands, own);
+        else {
+            /* A select of narrow floats also selects their cells, so that a NaN keeps its bits. */
+            const char **texts = hlo_arena_array(e->arena, i->operand_count + 1, sizeof *texts);
+            for (uint32_t o = 0; o < i->operand_count; o++) {
+                const hlo_type type = hlo_instr_operand(i, o)->shape->type;
+                texts[o] = takes_codes(i) ? cell_of(e, type, operands[o]) : operands[o].name;
+            }
+            region_value made = {apply_elementwise(e, i, texts, false), NULL};
+            const hlo_type type = i->shape->type;
+            if (i->op == HLO_OP_SELECT && (operands[1].cell || operands[2].cell) &&
+                !emit_is_wide(type))
+                made.cell =
+                    emit_value(e, "c", cuda_types[type].cell, "%s ? %s : %s", texts[0],
+                               cell_of(e, type, operands[1]), cell_of(e, type, operands[2]));
+            *own = made;
+        }
+    }
+    if (region->root->op != HLO_OP_TUPLE) out[0] = values[region->root->id - first];
+}
+
+void emit_region(emit *e, const hlo_computation *region, const char *const *in, bool in_cells,
+                 const char **out, bool out_cells) {
+    const hlo_instr *root = region->root;
+    const bool tuple = root->op == HLO_OP_TUPLE;
+    const uint32_t outputs = tuple ? root->operand_count : 1;
+    region_value *given = hlo_arena_zero(e->arena, (region->parameter_count + 1) * sizeof *given);
+    region_value *made = hlo_arena_zero(e->arena, (outputs + 1) * sizeof *made);
+    for (const hlo_instr *i = region->first; i; i = hlo_instr_next(i)) {
+        if (i->op != HLO_OP_PARAMETER) continue;
+        const char *it = in[i->u.parameter];
+        given[i->u.parameter] = (region_value){it, NULL};
+        if (in_cells)
+            given[i->u.parameter] = (region_value){emit_decoded(e, i->shape->type, it), it};
+    }
+    write_region(e, region, given, made);
+    for (uint32_t o = 0; o < outputs; o++) {
+        const hlo_instr *leaf = tuple ? hlo_instr_operand(root, o) : root;
+        out[o] = out_cells ? cell_of(e, leaf->shape->type, made[o]) : made[o].name;
+    }
+}
+
+DEEP const char *emit_pull_scalar(emit *e, const hlo_instr *instr, bool cell) {
     const char *at[HLO_EVAL_MAX_RANK];
     for (uint32_t d = 0; d < instr->shape->rank; d++) at[d] = "0";
-    return emit_pull(
-        e, instr, emit_index_new(e, instr->shape->rank, instr->shape->dims, at, NULL, NULL), cell);
+    return emit_pull(e, instr, emit_index_in(e, instr->shape, at), cell);
 }
 
 /* ------------------------------------------------------------------------------- index to index */
@@ -49,18 +381,16 @@ DEEP static const emit_index *bitcast_index(emit *e, const hlo_instr *instr,
     return permuted(e, emit_reshape(e, bytes, from->rank, dims), order, from->dims);
 }
 
-const char *emit_index_element(emit *e, const hlo_instr *indices, int64_t vector, int64_t k,
-                               const char *const *place) {
+DEEP const char *emit_index_element(emit *e, const hlo_instr *indices, int64_t vector, int64_t k,
+                                    const char *const *place) {
     const char *at[HLO_EVAL_MAX_RANK];
     for (uint32_t d = 0, next = 0; d < indices->shape->rank; d++)
         at[d] = d == vector ? hlo_arena_format(e->arena, "%lld", (long long)k) : place[next++];
-    return emit_pull(e, indices,
-                     emit_index_new(e, indices->shape->rank, indices->shape->dims, at, NULL, NULL),
-                     false);
+    return emit_pull(e, indices, emit_index_in(e, indices->shape, at), false);
 }
 
-const char *emit_start(emit *e, const hlo_index_map *map, const hlo_index *x,
-                       const emit_index *index) {
+DEEP const char *emit_start(emit *e, const hlo_index_map *map, const hlo_index *x,
+                            const emit_index *index) {
     const hlo_ints *window = hlo_instr_ints(map->instr, HLO_ATTR_OFFSET_DIMS);
     const char *place[HLO_EVAL_MAX_RANK];
     uint32_t places = 0;
@@ -157,8 +487,8 @@ static const char *joined(emit *e, const hlo_instr *operand, const emit_index *i
     memcpy(at, index->at, index->rank * sizeof *at);
     for (int64_t i = 0; i < parts->dims[index->rank]; i++) {
         at[index->rank] = hlo_arena_format(e->arena, "%lld", (long long)i);
-        const emit_index *part = emit_index_new(e, parts->rank, parts->dims, at, NULL, NULL);
-        const char *code = emit_code(e, parts->type, emit_pull(e, operand, part, true));
+        const emit_index *part = emit_index_in(e, parts, at);
+        const char *code = code_of(e, parts->type, emit_pull(e, operand, part, true));
         all = i ? emit_value(e, "k", "uint64", "%s | %s << %d", all, code,
                              (int)i * hlo_types[parts->type].bits)
                 : code;
@@ -173,18 +503,18 @@ DEEP static const char *pull_bits(emit *e, const hlo_instr *instr, const emit_in
     const char *name, *type = cuda_types[shape->type].cell;
     const int bits = hlo_types[shape->type].bits;
     if (instr->op == HLO_OP_BITCAST_CONVERT && from->rank > shape->rank)
-        name = emit_coded(e, shape->type, joined(e, operand, index));
+        name = from_code(e, shape->type, joined(e, operand, index));
     else if (instr->op == HLO_OP_BITCAST_CONVERT && from->rank < shape->rank) {
         const hlo_shape *wide = operand->shape;
-        const emit_index *whole = emit_index_new(e, wide->rank, wide->dims, index->at, NULL, NULL);
-        const char *all = emit_code(e, wide->type, emit_pull(e, operand, whole, true));
-        name = emit_coded(e, shape->type,
-                          emit_value(e, "k", "uint64", "%s >> (%s * %d) & 0x%llxull", all,
-                                     index->at[wide->rank], bits,
-                                     (unsigned long long)(UINT64_MAX >> (64 - bits))));
+        const emit_index *whole = emit_index_in(e, wide, index->at);
+        const char *all = code_of(e, wide->type, emit_pull(e, operand, whole, true));
+        name = from_code(e, shape->type,
+                         emit_value(e, "k", "uint64", "%s >> (%s * %d) & 0x%llxull", all,
+                                    index->at[wide->rank], bits,
+                                    (unsigned long long)(UINT64_MAX >> (64 - bits))));
     } else if (bits < 8)
-        name = emit_coded(e, shape->type,
-                          emit_code(e, from->type, emit_pull(e, operand, index, true)));
+        name =
+            from_code(e, shape->type, code_of(e, from->type, emit_pull(e, operand, index, true)));
     else
         name =
             emit_value(e, "c", type, "bits_as<%s>(%s)", type, emit_pull(e, operand, index, true));
@@ -196,15 +526,6 @@ static const char *apply(emit *e, const hlo_instr *instr, const char *const *in,
     const char *out;
     emit_region(e, hlo_instr_comp(instr, HLO_ATTR_TO_APPLY), in, in_cells, &out, cell);
     return out;
-}
-
-DEEP static const char *pull_map(emit *e, const hlo_instr *instr, const emit_index *index,
-                                 bool cell) {
-    const char **in = hlo_arena_array(e->arena, instr->operand_count + 1, sizeof *in);
-    const bool cells = emit_region_moves(hlo_instr_comp(instr, HLO_ATTR_TO_APPLY));
-    for (uint32_t i = 0; i < instr->operand_count; i++)
-        in[i] = emit_pull(e, hlo_instr_operand(instr, i), index, cells);
-    return apply(e, instr, in, cells, cell);
 }
 
 DEEP static const char *pull_window(emit *e, const hlo_instr *instr, const emit_index *index,
@@ -237,10 +558,7 @@ DEEP static const char *pull_window(emit *e, const hlo_instr *instr, const emit_
         at[d] = w.base > 1 ? emit_offset(e, "%s / %lld", place, (long long)w.base) : place;
     }
     emit_open(e, "if (%s) {", inside);
-    const char *in[] = {
-        acc,
-        emit_pull(e, operand, emit_index_new(e, index->rank, operand->shape->dims, at, NULL, NULL),
-                  cells)};
+    const char *in[] = {acc, emit_pull(e, operand, emit_index_in(e, operand->shape, at), cells)};
     emit_text(e, "%s = %s;", acc, apply(e, instr, in, cells, cells));
     for (loops++; loops > 0; loops--) emit_close(e);
     return emit_as(e, type, acc, cells, cell);
@@ -251,23 +569,12 @@ bool cuda_reduce_is_single(const hlo_instr *instr) {
     return instr->operand_count == 2 && hlo_shape_count(shape) == hlo_shape_count(instr->shape);
 }
 
-DEEP static const char *pull_single(emit *e, const hlo_instr *instr, const emit_index *index,
-                                    bool cell) {
-    const hlo_instr *operand = hlo_instr_operand(instr, 0);
-    const hlo_shape *shape = operand->shape;
-    const bool cells = emit_region_moves(hlo_instr_comp(instr, HLO_ATTR_TO_APPLY));
-    const char *in[] = {
-        emit_pull_scalar(e, hlo_instr_operand(instr, 1), cells),
-        emit_pull(e, operand, emit_reshape(e, index, shape->rank, shape->dims), cells)};
-    return apply(e, instr, in, cells, cell);
-}
-
 /* ----------------------------------------------------------------------------------- the switch */
 
-const char *cuda_pull_refusal(const hlo_instr *instr) {
+DEEP const char *cuda_pull_refusal(const hlo_instr *instr) {
     hlo_index_map map;
     if (!cuda_types[instr->shape->type].cell) return "has no CUDA kernel for its element type";
-    if (hlo_op_is(instr->op, HLO_ELEMENTWISE)) return cuda_elementwise_refusal(instr);
+    if (hlo_op_is(instr->op, HLO_ELEMENTWISE)) return elementwise_refusal(instr);
     switch (instr->op) {
     case HLO_OP_CONSTANT: return NULL;
     case HLO_OP_DOT:
@@ -353,14 +660,17 @@ static const char *pull_member(emit *e, const hlo_instr *instr, const emit_index
             const emit_index *at = from->shape->rank == index->rank
                                        ? index
                                        : emit_index_new(e, 0, NULL, NULL, NULL, NULL);
-            in[i] = emit_pull(e, from, at, chooses ? i > 0 : emit_takes_codes(instr));
+            in[i] = emit_pull(e, from, at, chooses ? i > 0 : takes_codes(instr));
         }
         return chooses
                    ? emit_value(e, "c", cuda_types[type].cell, "%s", emit_operation(e, instr, in))
-                   : emit_elementwise(e, instr, in, cell);
+                   : apply_elementwise(e, instr, in, cell);
     }
     switch (instr->op) {
-    case HLO_OP_CONSTANT: return emit_literal(e, instr->u.literal, cell);
+    case HLO_OP_CONSTANT: {
+        const region_value value = literal(e, instr->u.literal);
+        return cell ? cell_of(e, instr->shape->type, value) : value.name;
+    }
     case HLO_OP_DOT: return cell ? emit_cell(e, instr->shape->type, "0") : "0";
     case HLO_OP_IOTA: {
         hlo_type type = instr->shape->type;
@@ -369,9 +679,23 @@ static const char *pull_member(emit *e, const hlo_instr *instr, const emit_index
                        e->offset, index->at[hlo_instr_int(instr, HLO_ATTR_IOTA_DIMENSION, 0)]);
         return cell ? emit_cell(e, type, value) : value;
     }
-    case HLO_OP_MAP: return pull_map(e, instr, index, cell);
+    case HLO_OP_MAP: {
+        const char **in = hlo_arena_array(e->arena, instr->operand_count + 1, sizeof *in);
+        const bool cells = emit_region_moves(hlo_instr_comp(instr, HLO_ATTR_TO_APPLY));
+        for (uint32_t i = 0; i < instr->operand_count; i++)
+            in[i] = emit_pull(e, hlo_instr_operand(instr, i), index, cells);
+        return apply(e, instr, in, cells, cell);
+    }
     case HLO_OP_BITCAST_CONVERT: return pull_bits(e, instr, index, cell);
-    case HLO_OP_REDUCE: return pull_single(e, instr, index, cell);
+    case HLO_OP_REDUCE: { /* of one element: cuda_reduce_is_single() */
+        const hlo_instr *operand = hlo_instr_operand(instr, 0);
+        const hlo_shape *shape = operand->shape;
+        const bool cells = emit_region_moves(hlo_instr_comp(instr, HLO_ATTR_TO_APPLY));
+        const char *in[] = {
+            emit_pull_scalar(e, hlo_instr_operand(instr, 1), cells),
+            emit_pull(e, operand, emit_reshape(e, index, shape->rank, shape->dims), cells)};
+        return apply(e, instr, in, cells, cell);
+    }
     case HLO_OP_REDUCE_WINDOW: return pull_window(e, instr, index, cell);
     default: return pull_moved(e, instr, index, cell);
     }
@@ -387,7 +711,13 @@ const char *emit_pull(emit *e, const hlo_instr *instr, const emit_index *index, 
         if (e->known[i].instr == instr)
             name = emit_as(e, type, e->known[i].name, e->known[i].cell, cell);
     const bool member = emit_is_member(e, instr);
-    if (!name && !cell && !emit_is_wide(type) && (!member || emit_makes_cell(instr)))
+    /* Some elementwise instructions compute the form in memory first, and their value from that. */
+    const bool from_cell =
+        !member ||
+        (hlo_op_is(instr->op, HLO_ELEMENTWISE) &&
+         (instr->op == HLO_OP_CONVERT ? is_rounding(hlo_instr_operand(instr, 0)->shape->type, type)
+                                      : !needs_no_rounding(instr)));
+    if (!name && !cell && !emit_is_wide(type) && from_cell)
         name = emit_decoded(e, type, emit_pull(e, instr, index, true));
     if (!name)
         name =

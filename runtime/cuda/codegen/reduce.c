@@ -7,9 +7,235 @@
  * Results as large as the space are written in the first phase in which their inputs are known,
  * results as large as the rows at the end. If rows are few and long, several blocks share a row
  * ("chunks"): each writes its accumulators to scratch memory, and a second launch combines them. */
+#include <math.h>
 #include <string.h>
 
-#include "runtime/cuda/codegen/reduce.h"
+#include "ir/eval/apply.h"
+#include "ir/kernel/kernel.h"
+#include "ir/module/known.h"
+#include "runtime/cuda/codegen/emit.h"
+
+typedef struct reducing {
+    const hlo_instr *instr;
+    const hlo_computation *region;
+    hlo_op simple;          /* set if the reduce is one operation with an identity, otherwise
+                             * INVALID */
+    bool cells;             /* accumulators are cells, not values */
+    uint32_t arrays, phase; /* phase: the first is 0 */
+    const char **acc;       /* a thread's accumulators, or those of all lanes once gathered */
+    const char **shared;    /* arrays in shared memory for the accumulators of warps */
+    const char **total;     /* the values, once the row is reduced */
+} reducing;
+
+typedef struct reduction {
+    emit *e;
+    cuda_code *code;
+    reducing *reduces;
+    uint32_t count, phases;
+    uint32_t *levels; /* by member: length of the longest chain of reduces that it depends on */
+    const hlo_shape *shape; /* of the space */
+    bool row;
+    uint32_t kept_order[HLO_EVAL_MAX_RANK], kept_count, order[HLO_EVAL_MAX_RANK], order_count;
+    int64_t kept_dims[HLO_EVAL_MAX_RANK]; /* sizes of only the kept dimensions */
+    int64_t kept, reduced, chunk;
+    int64_t chunks;
+    emit_space space;
+    emit_tile tile;  /* width 0: elements are visited in order */
+    int lanes, rows; /* of a block; lanes * rows = CUDA_BLOCK */
+    int paired;      /* steps of a thread that are processed together */
+    int each;        /* contiguous columns of a thread, which has accumulators for each, [u] */
+    const char *at[HLO_EVAL_MAX_RANK];
+    const char *lane, *mine, *k, *live, *begin, *end, *part;
+} reduction;
+
+/* Returns the type of an accumulator of array `array` of the reduce. */
+static const char *compute_type(const reducing *r, uint32_t array) {
+    const cuda_type *type = &cuda_types[hlo_instr_operand(r->instr, array)->shape->type];
+    return r->cells ? type->cell : type->compute;
+}
+
+enum { WARP = 32 }; /* threads */
+
+/* Kinds of types by their identities, the columns of the table. */
+enum { PRED, F32, F64, S32, S64, U32, U64, KINDS };
+
+static const char *const identities[][KINDS] = {
+    [HLO_OP_ADD] = {"false", "(-0.0f)", "(-0.0)", "0", "0ll", "0u", "0ull"},
+    [HLO_OP_OR] = {"false", NULL, NULL, "0", "0ll", "0u", "0ull"},
+    [HLO_OP_XOR] = {"false", NULL, NULL, "0", "0ll", "0u", "0ull"},
+    [HLO_OP_AND] = {"true", NULL, NULL, "-1", "-1ll", "~0u", "~0ull"},
+    [HLO_OP_MULTIPLY] = {"true", "1.0f", "1.0", "1", "1ll", "1u", "1ull"},
+    [HLO_OP_MAXIMUM] = {"false", "(-float_inf())", "((double)-float_inf())", "(-0x7fffffff - 1)",
+                        "(-0x7fffffffffffffffll - 1)", "0u", "0ull"},
+    [HLO_OP_MINIMUM] = {"true", "(float_inf())", "((double)float_inf())", "0x7fffffff",
+                        "0x7fffffffffffffffll", "~0u", "~0ull"},
+};
+
+/* Returns the text of the identity of an operation on a type, or NULL. */
+static const char *identity(hlo_op op, hlo_type type) {
+    const bool wide = hlo_types[type].bits == 64;
+    const int kind = type == HLO_TYPE_PRED                       ? PRED
+                     : hlo_type_is_float(type)                   ? F32 + wide
+                     : hlo_types[type].class == HLO_CLASS_SIGNED ? S32 + wide
+                                                                 : U32 + wide;
+    return (size_t)op < sizeof identities / sizeof *identities ? identities[op][kind] : NULL;
+}
+
+/* Returns the text of the initial value of a simple reduce's accumulators: the identity. For a sum
+ * it is -0, but 0 if the initial value is 0, because a sum may include its initial value any number
+ * of times. */
+static const char *start_of(const reducing *r) {
+    const hlo_type type = hlo_instr_operand(r->instr, 0)->shape->type;
+    double number;
+    if (r->simple == HLO_OP_ADD && hlo_type_is_float(type) &&
+        hlo_known_number(hlo_instr_operand(r->instr, 1), &number) && number == 0 &&
+        !signbit(number))
+        return hlo_types[type].bits == 64 ? "0.0" : "0.0f";
+    return identity(r->simple, type);
+}
+
+/* Writes the reduce's region of a[i] and b[i] to out[i]; a sum is not rounded. */
+static void combine(emit *e, const reducing *r, const char *const *a, const char *const *b,
+                    const char **out) {
+    if (r->simple != HLO_OP_INVALID) {
+        const char *in[] = {a[0], b[0]};
+        out[0] =
+            emit_value(e, "v", compute_type(r, 0), "%s", emit_operation(e, r->region->root, in));
+        return;
+    }
+    const char **in = hlo_arena_array(e->arena, 2 * r->arrays, sizeof *in);
+    memcpy(in, a, r->arrays * sizeof *in);
+    memcpy(in + r->arrays, b, r->arrays * sizeof *in);
+    emit_region(e, r->region, in, r->cells, out, r->cells);
+}
+
+/* Opens a loop over a thread's columns, u, if it has several. */
+static void open_columns(reduction *s) {
+    if (s->each == 1) return;
+    emit_open_unrolled(s->e, "u", s->each);
+}
+
+static void close_columns(reduction *s) {
+    if (s->each > 1) emit_close(s->e);
+}
+
+/* Declares a variable for each column of a thread, and returns its text. */
+static const char *declare_each(reduction *s, const char *storage, const char *type,
+                                const char *prefix, const char *dims) {
+    emit *e = s->e;
+    const char *name = emit_name(e, prefix);
+    if (s->each == 1) {
+        emit_text(e, "%s%s %s%s;", storage, type, name, dims);
+        return name;
+    }
+    emit_text(e, "%s%s %s[%d]%s;", storage, type, name, s->each, dims);
+    return hlo_arena_format(e->arena, "%s[u]", name);
+}
+
+/* Declares a thread's accumulators. They start with the identity, if there is one, otherwise with
+ * the initial value, which HLO allows to be combined any number of times. */
+static void declare(reduction *s, reducing *r) {
+    emit *e = s->e;
+    r->acc = hlo_arena_array(e->arena, r->arrays, sizeof *r->acc);
+    r->shared = hlo_arena_array(e->arena, r->arrays, sizeof *r->shared);
+    for (uint32_t i = 0; i < r->arrays; i++) {
+        const char *start =
+            r->simple != HLO_OP_INVALID
+                ? start_of(r)
+                : emit_pull_scalar(e, hlo_instr_operand(r->instr, r->arrays + i), r->cells);
+        r->acc[i] = declare_each(s, "", compute_type(r, i), "a", "");
+        open_columns(s);
+        emit_text(e, "%s = %s;", r->acc[i], start);
+        close_columns(s);
+    }
+    r->total = hlo_arena_copy(e->arena, r->acc, r->arrays * sizeof *r->acc);
+}
+
+/* Combines the accumulators of a thread with an element of each array. */
+static void accumulate(reduction *s, const reducing *r, const char *const *x) {
+    const char **sum = hlo_arena_array(s->e->arena, r->arrays, sizeof *sum);
+    combine(s->e, r, r->acc, x, sum);
+    for (uint32_t i = 0; i < r->arrays; i++) emit_text(s->e, "%s = %s;", r->acc[i], sum[i]);
+}
+
+/* Accumulators of other threads: `format` converts the name of an accumulator of this thread, or of
+ * its shared array, and `which`. */
+typedef struct other {
+    const char *format, *which;
+    bool shared;
+} other;
+
+/* Sets the accumulators of a phase to those of another thread, or combines them with these. */
+static void take(reduction *s, uint32_t phase, other from, bool combines) {
+    emit *e = s->e;
+    open_columns(s);
+    for (uint32_t i = 0; i < s->count; i++) {
+        const reducing *r = &s->reduces[i];
+        if (r->phase != phase) continue;
+        const char **x = hlo_arena_array(e->arena, r->arrays, sizeof *x);
+        for (uint32_t a = 0; a < r->arrays; a++) {
+            const char *of = from.shared ? r->shared[a] : r->acc[a];
+            const char *text = hlo_arena_format(e->arena, from.format, of, from.which);
+            x[a] = emit_value(e, "v", compute_type(r, a), "%s", text);
+        }
+        for (uint32_t a = 0; a < r->arrays && !combines; a++)
+            emit_text(e, "%s = %s;", r->acc[a], x[a]);
+        if (combines) accumulate(s, r, x);
+    }
+    close_columns(s);
+}
+
+/* Combines the accumulators of a row's lanes: in each warp, the upper half into the lower half
+ * until one is left, then those of the warps. The first lane has the result, or all lanes if there
+ * is another phase. */
+static void gather_lanes(reduction *s, uint32_t phase) {
+    emit *e = s->e;
+    bool any = false;
+    for (uint32_t i = 0; i < s->count; i++) any |= s->reduces[i].phase == phase;
+    if (!any || s->lanes == 1) return;
+    const int apart = s->row ? 1 : s->rows; /* distance in threads from one lane to the next */
+    const int most = apart < WARP ? WARP / apart : 1, lanes = s->lanes < most ? s->lanes : most;
+    if (lanes > 1) {
+        const char *step = emit_name(e, "i");
+        emit_text(e, "#pragma unroll");
+        emit_open(e, "for (int %s = %d; %s >= %d; %s /= 2) {", step, lanes / 2 * apart, step, apart,
+                  step);
+        take(s, phase, (other){"shuffled_down(%s, %s)", step, false}, true);
+        emit_close(e);
+    }
+    if (s->lanes > lanes) {
+        /* Combines the accumulators of a row's warps, in order, through shared memory: the first of
+         * `lanes` in each warp already has the combined accumulators of its warp. */
+        for (uint32_t i = 0; i < s->count; i++) {
+            reducing *r = &s->reduces[i];
+            for (uint32_t a = 0; a < r->arrays && r->phase == phase; a++)
+                r->shared[a] = declare_each(s, "__shared__ ", compute_type(r, a), "s",
+                                            hlo_arena_format(e->arena, "[%d]", CUDA_BLOCK / lanes));
+        }
+        const char *mine = emit_offset(e, "%s / %d * %d + %s", s->lane, lanes, s->rows, s->mine);
+        emit_open(e, "if (%s %% %d == 0) {", s->lane, lanes);
+        open_columns(s);
+        for (uint32_t i = 0; i < s->count; i++) {
+            const reducing *r = &s->reduces[i];
+            for (uint32_t a = 0; a < r->arrays && r->phase == phase; a++)
+                emit_text(e, "%s[%s] = %s;", r->shared[a], mine, r->acc[a]);
+        }
+        close_columns(s);
+        emit_close(e);
+        emit_text(e, "__syncthreads();");
+        take(s, phase, (other){"%s[%s]", s->mine, true}, false);
+        const char *warp = emit_name(e, "i");
+        emit_text(e, "#pragma unroll");
+        emit_open(e, "for (int %s = 1; %s < %d; %s++) {", warp, warp, s->lanes / lanes, warp);
+        const char *next = emit_offset(e, "%s * %d + %s", warp, s->rows, s->mine);
+        take(s, phase, (other){"%s[%s]", next, true}, true);
+        emit_close(e);
+    } else if (s->phases > 1)
+        take(s, phase,
+             (other){"shuffled_from(%s, %s)", emit_offset(e, "(int)threadIdx.x - %s", s->lane),
+                     false},
+             false);
+}
 
 enum {
     LONG = 1 << 14,        /* maximum elements of a row that one block reduces */
@@ -52,7 +278,7 @@ static const emit_index *columns_index(reduction *s, const char *step, emit_line
     e->outer_count = s->shape->rank;
     emit_elements_begin(e, inner);
     at[minor] = e->minor = emit_offset(e, "%s + u", e->minor_base);
-    return emit_index_new(e, s->shape->rank, s->shape->dims, at, NULL, NULL);
+    return emit_index_in(e, s->shape, at);
 }
 
 /* Returns the number of columns per thread: the sector of a column is not shared with
@@ -78,14 +304,6 @@ static int find_columns(reduction *s) {
     return tile.width;
 }
 
-/* Opens the loop over a thread's columns in which their results are written. */
-static void enter_column(reduction *s) {
-    const uint32_t d = column_dim(s);
-    reduce_open_columns(s);
-    s->k = emit_offset(s->e, "%s + u", s->k);
-    s->at[d] = emit_offset(s->e, "%s + u", s->at[d]);
-}
-
 /* -------------------------------------------------------------------------------------- results */
 
 /* Computes the value of each reduce of a phase, with its initial value, rounded. */
@@ -97,8 +315,7 @@ static void finish(reduction *s, uint32_t phase) {
         if (r->simple != HLO_OP_INVALID) {
             hlo_type type = hlo_instr_operand(r->instr, 0)->shape->type;
             const char *start = emit_pull_scalar(e, hlo_instr_operand(r->instr, 1), false);
-            if (strcmp(start, reduce_start(r)) != 0)
-                reduce_combine(e, r, &start, r->total, r->total);
+            if (strcmp(start, start_of(r)) != 0) combine(e, r, &start, r->total, r->total);
             r->total[0] = emit_round(e, type, r->total[0], false);
         }
         if (r->arrays == 1)
@@ -214,7 +431,7 @@ static void run_phase(reduction *s, uint32_t phase) {
     emit *e = s->e;
     const hlo_group *group = &e->job->group;
     for (uint32_t i = 0; i < s->count; i++)
-        if (s->reduces[i].phase == phase) reduce_declare(s, &s->reduces[i]);
+        if (s->reduces[i].phase == phase) declare(s, &s->reduces[i]);
     const int64_t stride = (int64_t)s->lanes * along(s);
     const char *step = emit_name(e, "i");
     emit_open(e, "for (%s %s = %s; %s < %s; %s += %lld) {", e->offset, step, s->part, step, s->end,
@@ -243,7 +460,7 @@ static void run_phase(reduction *s, uint32_t phase) {
                              emit_reshape(e, index, operand->shape->rank, operand->shape->dims),
                              r->cells);
         }
-        reduce_accumulate(s, r, x);
+        accumulate(s, r, x);
     }
     if (s->tile.width)
         emit_tile_end(e, &s->space, &s->tile);
@@ -324,7 +541,7 @@ static emit_scratch *write_partials(reduction *s, uint32_t *out_count) {
     for (uint32_t i = 0; i < s->count; i++)
         for (uint32_t a = 0; a < s->reduces[i].arrays; a++) {
             scratch[at++] =
-                (emit_scratch){reduce_compute(&s->reduces[i], a), s->code->scratch_size, false};
+                (emit_scratch){compute_type(&s->reduces[i], a), s->code->scratch_size, false};
             s->code->scratch_size += (size_t)(s->kept * s->chunks * 8 + 255) / 256 * 256;
         }
     uint32_t t = 0;
@@ -349,7 +566,7 @@ static void join_chunks(reduction *s, uint32_t scratch_count, const emit_scratch
     s->each = 1;
     divide(s, s->chunks, 1);
     begin_kernel(s, 1, s->chunks, s->chunks);
-    for (uint32_t i = 0; i < s->count; i++) reduce_declare(s, &s->reduces[i]);
+    for (uint32_t i = 0; i < s->count; i++) declare(s, &s->reduces[i]);
     const char *step = emit_name(e, "i");
     emit_open(e, "for (%s %s = %s; %s < %s; %s += %d) {", e->offset, step, s->part, step, s->end,
               step, s->lanes);
@@ -358,11 +575,11 @@ static void join_chunks(reduction *s, uint32_t scratch_count, const emit_scratch
         reducing *r = &s->reduces[i];
         const char **x = hlo_arena_array(e->arena, r->arrays, sizeof *x);
         for (uint32_t a = 0; a < r->arrays; a++)
-            x[a] = emit_value(e, "v", reduce_compute(r, a), "t%u[%s]", t++, place);
-        reduce_accumulate(s, r, x);
+            x[a] = emit_value(e, "v", compute_type(r, a), "t%u[%s]", t++, place);
+        accumulate(s, r, x);
     }
     emit_close(e);
-    reduce_gather_lanes(s, 0);
+    gather_lanes(s, 0);
     finish(s, 0);
     write_rows(s);
     emit_add_launch(e, s->code,
@@ -387,7 +604,12 @@ static void find_reduces(reduction *s) {
         const char *why = cuda_reduce_refusal(instr);
         if (why) emit_refuse(e, "%s", why);
         const hlo_computation *region = hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);
-        const hlo_op simple = reduce_simple(instr);
+        /* One array, whose operation has an identity. */
+        const hlo_type type = hlo_instr_operand(instr, 0)->shape->type;
+        hlo_op simple = hlo_region_simple(region);
+        if (instr->operand_count != 2 || instr->shape->type != type || simple >= HLO_OP_COUNT ||
+            !identity(simple, type))
+            simple = HLO_OP_INVALID;
         s->reduces[s->count++] =
             (reducing){.instr = instr,
                        .region = region,
@@ -501,8 +723,13 @@ void emit_reduce(emit *e, cuda_code *code) {
     begin_kernel(&s, s.chunks, s.chunk, count);
     for (uint32_t phase = 0; phase < s.phases; phase++) {
         run_phase(&s, phase);
-        reduce_gather_lanes(&s, phase);
-        if (s.each > 1) enter_column(&s);
+        gather_lanes(&s, phase);
+        if (s.each > 1) { /* the results of a thread's columns are written in a loop */
+            const uint32_t d = column_dim(&s);
+            open_columns(&s);
+            s.k = emit_offset(e, "%s + u", s.k);
+            s.at[d] = emit_offset(e, "%s + u", s.at[d]);
+        }
         if (s.chunks == 1) finish(&s, phase);
     }
     uint32_t scratch_count = 0;
@@ -513,7 +740,7 @@ void emit_reduce(emit *e, cuda_code *code) {
     } else {
         write_rows(&s);
     }
-    reduce_close_columns(&s);
+    close_columns(&s);
     const char *form = !s.row ? "column" : s.tile.width ? "tile" : "row";
     emit_add_launch(e, code, emit_launch(e, form, &lines, blocks, scratch_count, scratch));
     if (s.chunks > 1) join_chunks(&s, scratch_count, scratch);

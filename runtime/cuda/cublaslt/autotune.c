@@ -1,14 +1,143 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times cuBLASLt's algorithms. */
-#include "runtime/cuda/cublaslt/autotune.h"
-
+/* Finds the fastest of cuBLASLt's algorithms for a call by timing them on the device.
+ *
+ * During the search, the operands' memory is filled with numbers, and its contents are restored
+ * afterwards: they are meaningless when a plan is created, and NaNs would make every result equal.
+ * Each of the heuristic's first algorithms computes the call once. It is dropped, with a warning
+ * that names it, if it fails or if its result differs from the first one's by more than a rounding
+ * of the result's type and a fraction of its root mean square that no correct sum reaches. The
+ * others are timed: the median of several launches, each after clearing the L2 cache.
+ *
+ * Timings may be cached in a file: a JSON object that maps a device name, a cuBLASLt version and a
+ * problem to the algorithm, the number of algorithms tried and the time. The file is replaced
+ * atomically. A file that is not such an object is an error and is left unchanged. */
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "ir/float/float.h"
 #include "ir/kernel/kernel.h"
 #include "ir/text/diag.h"
+#include "ir/text/file.h"
+#include "matmul/json.h"
+#include "runtime/cuda/cublaslt/matmul.h"
+
+static const char version_key[] = "hlo-fp8 autotune cache", entries_key[] = "algorithms";
+enum { CACHE_VERSION = 1, ALGO_BYTES = sizeof(lt_algo), HEX = 2 * ALGO_BYTES };
+
+/* ------------------------------------------------------------------------------------- the file */
+
+static hlo_status no_cache(const cuda_device *device, const char *reason, char *why, size_t size) {
+    snprintf(why, size, "cannot be tuned: invalid autotune cache %s: %s", device->autotune_cache,
+             reason);
+    return HLO_INVALID_INPUT;
+}
+
+/* Reads the file; a missing file is an empty cache. */
+static hlo_status read_cache(const cuda_device *device, json_t **out_cache, char *why,
+                             size_t size) {
+    const char *path = device->autotune_cache;
+    if (!path || access(path, F_OK) != 0) {
+        *out_cache = json_pack("{s:i, s:{}}", version_key, CACHE_VERSION, entries_key);
+        return *out_cache ? HLO_OK : HLO_OUT_OF_MEMORY;
+    }
+    json_error_t error;
+    hlo_content text;
+    hlo_status status = hlo_file_read(path, NULL, &text);
+    if (status != HLO_OK) {
+        free(text.bytes);
+        if (status != HLO_INVALID_INPUT) return status;
+        return no_cache(device, "it is not a readable file", why, size);
+    }
+    bool starved;
+    json_t *cache = hlo_json_read(text.bytes, text.size, JSON_REJECT_DUPLICATES, &error, &starved);
+    free(text.bytes);
+    if (starved) return HLO_OUT_OF_MEMORY;
+    if (!cache) {
+        char reason[JSON_ERROR_TEXT_LENGTH + 32];
+        snprintf(reason, sizeof reason, "line %d: %s", error.line, error.text);
+        return no_cache(device, reason, why, size);
+    }
+    bool right = json_integer_value(json_object_get(cache, version_key)) == CACHE_VERSION &&
+                 json_is_object(json_object_get(cache, entries_key));
+    if (!right) {
+        json_decref(cache);
+        return no_cache(device, "unknown format version", why, size);
+    }
+    *out_cache = cache;
+    return HLO_OK;
+}
+
+/* -------------------------------------------------------------------------------------- entries */
+
+static void release_cache(cuda_device *device, void *object) {
+    device->tuned = NULL;
+    json_decref(object);
+}
+
+/* Finds a choice among at least `tried` algorithms; the first call reads the file.
+ * HLO_INVALID_INPUT: the file is not a cache. HLO_OUT_OF_MEMORY. */
+static hlo_status find_choice(cuda_device *device, const char *key, uint32_t tried, bool *out_known,
+                              lt_heuristic *out_chosen, char *why, size_t size) {
+    *out_known = false;
+    if (!device->tuned) {
+        json_t *cache = NULL;
+        hlo_status status = read_cache(device, &cache, why, size);
+        if (status != HLO_OK) return status;
+        device->tuned = cache;
+        if (!cuda_own(device, cache, release_cache)) return HLO_OUT_OF_MEMORY;
+    }
+    const json_t *entry = json_object_get(json_object_get(device->tuned, entries_key), key);
+    lt_heuristic chosen = {.workspace =
+                               (size_t)json_integer_value(json_object_get(entry, "workspace"))};
+    if (!entry || json_integer_value(json_object_get(entry, "tried")) < tried) return HLO_OK;
+    const char *hex = json_string_value(json_object_get(entry, "algorithm"));
+    if (!hex || strlen(hex) != HEX || strspn(hex, "0123456789abcdef") != HEX)
+        return no_cache(device, "invalid algorithm entry", why, size);
+    unsigned char *bytes = (unsigned char *)chosen.algo.data;
+    for (int i = 0; i < ALGO_BYTES; i++) {
+        char byte[] = {hex[2 * i], hex[2 * i + 1], '\0'};
+        bytes[i] = (unsigned char)strtoul(byte, NULL, 16);
+    }
+    *out_chosen = chosen;
+    *out_known = true;
+    return HLO_OK;
+}
+
+/* Stores a choice, and replaces the file. HLO_INVALID_INPUT: the file cannot be written. */
+static hlo_status add_choice(cuda_device *device, const char *key, uint32_t tried,
+                             double milliseconds, const lt_heuristic *chosen, char *why,
+                             size_t size) {
+    char hex[HEX + 1];
+    const unsigned char *bytes = (const unsigned char *)chosen->algo.data;
+    for (int i = 0; i < ALGO_BYTES; i++) snprintf(hex + 2 * i, 3, "%02x", bytes[i]);
+    json_t *entry =
+        json_pack("{s:o, s:I, s:i, s:f}", "algorithm", json_string(hex), "workspace",
+                  (json_int_t)chosen->workspace, "tried", (int)tried, "milliseconds", milliseconds);
+    json_t *entries = json_object_get(device->tuned, entries_key);
+    if (!entry || json_object_set_new(entries, key, entry) != 0) return HLO_OUT_OF_MEMORY;
+    const char *path = device->autotune_cache;
+    if (!path) return HLO_OK;
+    enum { ATTEMPTS = 100 };
+    char beside[4096];
+    int file = -1;
+    for (int i = 0; i < ATTEMPTS && file < 0; i++) {
+        snprintf(beside, sizeof beside, "%s.%ld.%d", path, (long)getpid(), i);
+        file = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (file < 0 && errno != EEXIST) break;
+    }
+    bool good = file >= 0 && json_dumpfd(device->tuned, file, JSON_INDENT(1) | JSON_SORT_KEYS) == 0;
+    if (file >= 0) good = close(file) == 0 && good;
+    good = good && rename(beside, path) == 0;
+    if (good) return HLO_OK;
+    snprintf(why, size, "cannot be tuned: %s: %s", path, strerror(errno));
+    if (file >= 0) unlink(beside);
+    return HLO_INVALID_INPUT;
+}
 
 enum {
     MOST = 128,        /* maximum number of algorithms */
@@ -44,10 +173,6 @@ typedef struct tuning {
     char *why;
     size_t size;
 } tuning;
-
-static cuda_address address_of(const void *memory) {
-    return (cuda_address)(uintptr_t)memory;
-}
 
 static hlo_status failed(tuning *t, int result) {
     char capacity[256];
@@ -93,41 +218,38 @@ static size_t bytes_of(hlo_type type, int64_t count) {
     return type == HLO_TYPE_F4E2M1FN ? (size_t)count / 2 : (size_t)count * hlo_types[type].bytes;
 }
 
-/* Draws approximately normal numbers with a model's distribution; the same numbers each time. */
-static void draw(hlo_type type, bool scale, size_t count, void *out) {
-    uint64_t state = 1;
-    for (size_t i = 0; i < count; i++) {
-        float sum = -2;
-        for (int j = 0; j < 4; j++) {
-            state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-            sum += (float)(state >> 40) * 0x1p-24f;
-        }
-        const double value = scale ? 1 : (double)sum * 1.7;
-        unsigned char *to = (unsigned char *)out + i * hlo_types[type].bytes, code = 0;
-        if (type != HLO_TYPE_F4E2M1FN) {
-            hlo_number_store(type, to, value);
-            continue;
-        }
-        hlo_number_store(type, &code, value);
-        to = (unsigned char *)out + i / 2; /* in the library's memory */
-        *to = (unsigned char)(i % 2 ? *to | code << 4 : code);
-    }
-}
-
+/* Fills a part with approximately normal numbers in a model's distribution, the same each time. */
 static int fill(tuning *t, lt_part part, char *memory) {
     hlo_type type;
     int64_t count;
     extent(t, part, &type, &count);
     int64_t drawn = count < PATTERN ? count : PATTERN;
     size_t size = bytes_of(type, count), first = bytes_of(type, drawn);
-    draw(type, part >= LT_PART_A_SCALE && part <= LT_PART_D_SCALE, (size_t)drawn, t->raw);
+    const bool scale = part >= LT_PART_A_SCALE && part <= LT_PART_D_SCALE;
+    uint64_t state = 1;
+    for (size_t i = 0; i < (size_t)drawn; i++) {
+        float sum = -2;
+        for (int j = 0; j < 4; j++) {
+            state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+            sum += (float)(state >> 40) * 0x1p-24f;
+        }
+        const double value = scale ? 1 : (double)sum * 1.7;
+        unsigned char *to = (unsigned char *)t->raw + i * hlo_types[type].bytes, code = 0;
+        if (type != HLO_TYPE_F4E2M1FN) {
+            hlo_number_store(type, to, value);
+            continue;
+        }
+        hlo_number_store(type, &code, value);
+        to = (unsigned char *)t->raw + i / 2; /* in the library's memory */
+        *to = (unsigned char)(i % 2 ? *to | code << 4 : code);
+    }
     cuda_stream *stream = t->device->stream;
-    int result = t->lib->cuMemcpyHtoDAsync(address_of(memory), t->raw, first, stream);
+    int result = t->lib->cuMemcpyHtoDAsync(cuda_address_of(memory), t->raw, first, stream);
     if (!result) result = t->lib->cuStreamSynchronize(stream); /* raw is reused */
     for (size_t done = first; done < size && !result; done += first) {
         size_t next = size - done < first ? size - done : first;
-        result =
-            t->lib->cuMemcpyDtoDAsync(address_of(memory + done), address_of(memory), next, stream);
+        result = t->lib->cuMemcpyDtoDAsync(cuda_address_of(memory + done), cuda_address_of(memory),
+                                           next, stream);
     }
     return result;
 }
@@ -137,47 +259,7 @@ static bool is_read(const tuning *t, int part) {
            part != LT_PART_AMAX && part != LT_PART_WORKSPACE;
 }
 
-static int save_operands(tuning *t) {
-    int result = 0;
-    for (int part = 0; part < LT_PART_COUNT && !result; part++) {
-        if (!is_read(t, part) || t->p->places[part].kind != CUDA_OPERAND) continue;
-        hlo_type type;
-        int64_t count;
-        extent(t, (lt_part)part, &type, &count);
-        saved *s = &t->saved[t->saved_count];
-        *s = (saved){t->addresses[part], bytes_of(type, count), 0};
-        result = t->lib->cuMemAlloc(&s->copy, s->size);
-        if (result) break;
-        t->saved_count++;
-        result =
-            t->lib->cuMemcpyDtoDAsync(s->copy, address_of(s->memory), s->size, t->device->stream);
-    }
-    if (!result) result = t->lib->cuStreamSynchronize(t->device->stream);
-    return result;
-}
-
 /* -------------------------------------------------------------------------------------- results */
-
-/* Copies evenly spread parts of D, as f32. */
-static bool take_sample(tuning *t, float *out) {
-    hlo_type type = lt_type_find(t->p->matrices[LT_PART_D].type)->type;
-    size_t bytes = hlo_types[type].bytes;
-    int64_t count = matrix_elements(t->p, LT_PART_D), step = PIECE, taken = 0;
-    if (count > SAMPLE) step = (count - PIECE) / (PIECES - 1);
-    const char *d = t->addresses[LT_PART_D];
-    for (int64_t first = 0; first < count && taken < SAMPLE; first += step) {
-        int64_t size = count - first < PIECE ? count - first : PIECE;
-        if (!done(t, t->lib->cuMemcpyDtoHAsync(t->raw, address_of(d + (size_t)first * bytes),
-                                               (size_t)size * bytes, t->device->stream)) ||
-            !done(t, t->lib->cuStreamSynchronize(t->device->stream)))
-            return false;
-        for (int64_t i = 0; i < size; i++)
-            out[taken + i] = (float)hlo_number_load(type, (char *)t->raw + (size_t)i * bytes);
-        taken += size;
-    }
-    t->sampled = taken;
-    return true;
-}
 
 /* True if both samples agree within one rounding of the result's type and a fraction of the root
  * mean square, which exceeds the error of reordered sums, also with the 14 bits of fast
@@ -238,14 +320,32 @@ static void name_algo(const tuning *t, const lt_algo *algo, char *out, size_t si
  * false if it fails. */
 static bool try_algo(tuning *t, const lt_heuristic *algorithm, float *sample) {
     hlo_type type = lt_type_find(t->p->matrices[LT_PART_D].type)->type;
-    size_t bytes = (size_t)matrix_elements(t->p, LT_PART_D) * hlo_types[type].bytes;
+    const size_t bytes = hlo_types[type].bytes;
+    const int64_t count = matrix_elements(t->p, LT_PART_D);
+    char *d = t->addresses[LT_PART_D];
     cuda_stream *stream = t->device->stream;
-    if (!done(t, t->lib->cuMemsetD8Async(address_of(t->addresses[LT_PART_D]), 0xff, bytes, stream)))
+    if (!done(t, t->lib->cuMemsetD8Async(cuda_address_of(d), 0xff, (size_t)count * bytes, stream)))
         return false;
-    bool over = t->addresses[LT_PART_C] == t->addresses[LT_PART_D] && is_read(t, LT_PART_C);
+    bool over = t->addresses[LT_PART_C] == d && is_read(t, LT_PART_C);
     if (over && !done(t, fill(t, LT_PART_C, t->addresses[LT_PART_C]))) return false;
-    return cuda_call_launch(t->call, algorithm, t->addresses, t->why, t->size) == HLO_OK &&
-           done(t, t->lib->cuStreamSynchronize(stream)) && take_sample(t, sample);
+    if (cuda_call_launch(t->call, algorithm, t->addresses, t->why, t->size) != HLO_OK ||
+        !done(t, t->lib->cuStreamSynchronize(stream)))
+        return false;
+    /* Copies evenly spread parts of D, as f32. */
+    const int64_t step = count > SAMPLE ? (count - PIECE) / (PIECES - 1) : PIECE;
+    t->sampled = 0;
+    for (int64_t first = 0; first < count && t->sampled < SAMPLE; first += step) {
+        int64_t size = count - first < PIECE ? count - first : PIECE;
+        if (!done(t, t->lib->cuMemcpyDtoHAsync(t->raw, cuda_address_of(d + (size_t)first * bytes),
+                                               (size_t)size * bytes, stream)) ||
+            !done(t, t->lib->cuStreamSynchronize(stream)))
+            return false;
+        for (int64_t i = 0; i < size; i++)
+            sample[t->sampled + i] =
+                (float)hlo_number_load(type, (char *)t->raw + (size_t)i * bytes);
+        t->sampled += size;
+    }
+    return true;
 }
 
 static void drop(const tuning *t, const lt_algo *algo, const char *why) {
@@ -255,7 +355,10 @@ static void drop(const tuning *t, const lt_algo *algo, const char *why) {
     say(t, HLO_WARNING, text);
 }
 
-static hlo_status take_samples(tuning *t, const lt_heuristic *found, uint32_t count) {
+/* Chooses the fastest algorithm whose result agrees with the reference. */
+static hlo_status choose(tuning *t, const lt_heuristic *found, uint32_t count,
+                         lt_heuristic *out_chosen, double *out_milliseconds) {
+    double best = -1, first = -1;
     for (uint32_t i = 0; i < count; i++) {
         float *sample = malloc(SAMPLE * sizeof *sample);
         if (!sample) return HLO_OUT_OF_MEMORY;
@@ -266,15 +369,6 @@ static hlo_status take_samples(tuning *t, const lt_heuristic *found, uint32_t co
         t->samples[i] = NULL;
         free(sample);
     }
-    return HLO_OK;
-}
-
-/* Chooses the fastest algorithm whose result agrees with the reference. */
-static hlo_status choose(tuning *t, const lt_heuristic *found, uint32_t count,
-                         lt_heuristic *out_chosen, double *out_milliseconds) {
-    double best = -1, first = -1;
-    hlo_status status = take_samples(t, found, count);
-    if (status != HLO_OK) return status;
     /* The reference is the sample that most algorithms agree with, the first one in a tie; NULL if
      * no algorithm works. */
     const float *reference = NULL;
@@ -316,6 +410,7 @@ static hlo_status choose(tuning *t, const lt_heuristic *found, uint32_t count,
 
 /* ---------------------------------------------------------------------------------------- whole */
 
+/* Saves the operands, and fills the parts that the call reads. */
 static int set_up(tuning *t) {
     t->raw = malloc(PATTERN * sizeof(double));
     if (!t->raw) return CUDA_OUT_OF_MEMORY;
@@ -323,7 +418,20 @@ static int set_up(tuning *t) {
     if (!result) result = t->lib->cuEventCreate(&t->ended, 0);
     t->flush_size = 2 * t->device->l2_size;
     if (!result && t->flush_size) result = t->lib->cuMemAlloc(&t->flush, t->flush_size);
-    if (!result) result = save_operands(t);
+    for (int part = 0; part < LT_PART_COUNT && !result; part++) {
+        if (!is_read(t, part) || t->p->places[part].kind != CUDA_OPERAND) continue;
+        hlo_type type;
+        int64_t count;
+        extent(t, (lt_part)part, &type, &count);
+        saved *s = &t->saved[t->saved_count];
+        *s = (saved){t->addresses[part], bytes_of(type, count), 0};
+        result = t->lib->cuMemAlloc(&s->copy, s->size);
+        if (result) break;
+        t->saved_count++;
+        result = t->lib->cuMemcpyDtoDAsync(s->copy, cuda_address_of(s->memory), s->size,
+                                           t->device->stream);
+    }
+    if (!result) result = t->lib->cuStreamSynchronize(t->device->stream);
     /* Parts that share memory have the numbers of the last one. */
     for (int part = 0; part < LT_PART_COUNT && !result; part++)
         if (is_read(t, part)) result = fill(t, (lt_part)part, t->addresses[part]);
@@ -335,8 +443,8 @@ static int tear_down(tuning *t) {
     int result = 0;
     for (uint32_t i = 0; i < t->saved_count; i++) {
         const saved *s = &t->saved[i];
-        int copied =
-            t->lib->cuMemcpyDtoDAsync(address_of(s->memory), s->copy, s->size, t->device->stream);
+        int copied = t->lib->cuMemcpyDtoDAsync(cuda_address_of(s->memory), s->copy, s->size,
+                                               t->device->stream);
         if (!result) result = copied;
     }
     int waited = t->lib->cuStreamSynchronize(t->device->stream);
@@ -347,18 +455,6 @@ static int tear_down(tuning *t) {
     for (int i = 0; i < MOST; i++) free(t->samples[i]);
     free(t->raw);
     return result ? result : waited;
-}
-
-static hlo_status tune(tuning *t, lt_heuristic *out_chosen, double *out_milliseconds,
-                       uint32_t wanted) {
-    lt_heuristic found[MOST];
-    uint32_t count;
-    hlo_status status = cuda_call_heuristic(t->call, wanted, found, &count, t->why, t->size);
-    if (status != HLO_OK) return status;
-    int result = set_up(t);
-    status = result ? failed(t, result) : choose(t, found, count, out_chosen, out_milliseconds);
-    result = tear_down(t);
-    return status == HLO_OK && result ? failed(t, result) : status;
 }
 
 hlo_status cuda_autotune(cuda_device *device, const hlo_job *job, const cuda_matmul *matmul,
@@ -379,15 +475,25 @@ hlo_status cuda_autotune(cuda_device *device, const hlo_job *job, const cuda_mat
         hlo_arena_free(arena);
         return HLO_OUT_OF_MEMORY;
     }
-    const char *key = cuda_tuned_key(device, matmul, arena);
+    const char *key = hlo_arena_format(arena, "%s, cuBLASLt %d: %s", device->name, device->cublaslt,
+                                       cuda_matmul_key(matmul, arena));
     bool known;
     double milliseconds = 0;
-    hlo_status status = cuda_tuned_find(device, key, wanted, &known, out_chosen, why, size);
+    hlo_status status = find_choice(device, key, wanted, &known, out_chosen, why, size);
     if (status == HLO_OK && known) known = cuda_call_accepts(call, out_chosen);
     if (status == HLO_OK && !known) {
-        status = tune(&t, out_chosen, &milliseconds, wanted);
+        lt_heuristic found[MOST];
+        uint32_t count;
+        status = cuda_call_heuristic(call, wanted, found, &count, why, size);
+        if (status == HLO_OK) {
+            int result = set_up(&t);
+            status =
+                result ? failed(&t, result) : choose(&t, found, count, out_chosen, &milliseconds);
+            result = tear_down(&t);
+            if (status == HLO_OK && result) status = failed(&t, result);
+        }
         if (status == HLO_OK)
-            status = cuda_tuned_add(device, key, wanted, milliseconds, out_chosen, why, size);
+            status = add_choice(device, key, wanted, milliseconds, out_chosen, why, size);
     }
     hlo_arena_free(arena);
     return status;

@@ -89,38 +89,25 @@ static hlo_status refuse(const cuda_library *lib, const char *function, int stat
 
 /* ---------------------------------------------------------------------------------- descriptors */
 
-/* A value with the attribute's number of bytes. */
-typedef union scalar {
-    unsigned char one;
-    int32_t four;
-    int64_t eight;
-} scalar;
-
-static scalar scalar_of(int64_t value, size_t bytes) {
-    scalar s = {.eight = value};
-    if (bytes == 1) s.one = (unsigned char)value;
-    if (bytes == 4) s.four = (int32_t)value;
-    return s;
-}
-
-static int set_desc(const cuda_call *call, int attribute, int64_t value) {
-    size_t bytes = lt_attribute_find(LT_DESC, attribute)->bytes;
-    scalar s = scalar_of(value, bytes);
-    return call->device->lib->cublasLtMatmulDescSetAttribute(call->desc, attribute, &s, bytes);
-}
-
-static int set_layout(const cuda_call *call, lt_part part, int attribute, int64_t value) {
-    size_t bytes = lt_attribute_find(LT_LAYOUT, attribute)->bytes;
-    scalar s = scalar_of(value, bytes);
-    return call->device->lib->cublasLtMatrixLayoutSetAttribute(call->layouts[part], attribute, &s,
-                                                               bytes);
-}
-
-static int set_preference(const cuda_call *call, int attribute, int64_t value) {
-    size_t bytes = lt_attribute_find(LT_PREFERENCE, attribute)->bytes;
-    scalar s = scalar_of(value, bytes);
-    return call->device->lib->cublasLtMatmulPreferenceSetAttribute(call->preference, attribute, &s,
-                                                                   bytes);
+/* Sets an attribute of the descriptor, of the layout of a part, or of the preference. */
+static int set(const cuda_call *call, lt_object object, int part, int attribute, int64_t value) {
+    const cuda_library *lib = call->device->lib;
+    const size_t bytes = lt_attribute_find(object, attribute)->bytes;
+    union {
+        unsigned char one;
+        int32_t four;
+        int64_t eight;
+    } scalar = {.eight = value};
+    if (bytes == 1) scalar.one = (unsigned char)value;
+    if (bytes == 4) scalar.four = (int32_t)value;
+    switch (object) {
+    case LT_DESC: return lib->cublasLtMatmulDescSetAttribute(call->desc, attribute, &scalar, bytes);
+    case LT_LAYOUT:
+        return lib->cublasLtMatrixLayoutSetAttribute(call->layouts[part], attribute, &scalar,
+                                                     bytes);
+    case LT_PREFERENCE: break;
+    }
+    return lib->cublasLtMatmulPreferenceSetAttribute(call->preference, attribute, &scalar, bytes);
 }
 
 /* Sets the pointers. On failure, the descriptor has only some of them, and is not valid for any
@@ -131,8 +118,8 @@ static int set_pointers(cuda_call *call, void *const *addresses) {
     for (uint32_t i = 0; i < p->setting_count && !status; i++) {
         const lt_setting *setting = &p->settings[i];
         if (lt_attribute_find(LT_DESC, setting->attribute)->kind == LT_POINTER)
-            status =
-                set_desc(call, setting->attribute, (int64_t)(uintptr_t)addresses[setting->value]);
+            status = set(call, LT_DESC, 0, setting->attribute,
+                         (int64_t)(uintptr_t)addresses[setting->value]);
     }
     if (status)
         memset(call->addresses, 0xff, sizeof call->addresses);
@@ -162,27 +149,28 @@ hlo_status cuda_call_new(const cuda_device *device, const cuda_matmul *matmul,
     for (uint32_t i = 0; i < matmul->setting_count && !status; i++) {
         const lt_setting *setting = &matmul->settings[i];
         if (lt_attribute_find(LT_DESC, setting->attribute)->kind != LT_POINTER)
-            status = set_desc(call, setting->attribute, setting->value);
+            status = set(call, LT_DESC, 0, setting->attribute, setting->value);
     }
     for (lt_part part = LT_PART_A; part <= LT_PART_D && !status; part++) {
         const lt_matrix *m = &matmul->matrices[part];
         status = lib->cublasLtMatrixLayoutCreate(&call->layouts[part], m->type, (uint64_t)m->rows,
                                                  (uint64_t)m->cols, m->ld);
         if (matmul->batch == 1) continue;
-        if (!status) status = set_layout(call, part, LT_LAYOUT_BATCH_COUNT, matmul->batch);
-        if (!status) status = set_layout(call, part, LT_LAYOUT_STRIDED_BATCH_OFFSET, m->stride);
+        if (!status) status = set(call, LT_LAYOUT, part, LT_LAYOUT_BATCH_COUNT, matmul->batch);
+        if (!status) status = set(call, LT_LAYOUT, part, LT_LAYOUT_STRIDED_BATCH_OFFSET, m->stride);
     }
     if (!status) status = set_pointers(call, addresses);
     if (!status) status = lib->cublasLtMatmulPreferenceCreate(&call->preference);
     if (!status)
-        status =
-            set_preference(call, LT_PREFERENCE_MAX_WORKSPACE_BYTES, (int64_t)matmul->workspace);
+        status = set(call, LT_PREFERENCE, 0, LT_PREFERENCE_MAX_WORKSPACE_BYTES,
+                     (int64_t)matmul->workspace);
     if (!status)
-        status = set_preference(call, LT_PREFERENCE_REDUCTION_SCHEME_MASK, matmul->reductions);
+        status =
+            set(call, LT_PREFERENCE, 0, LT_PREFERENCE_REDUCTION_SCHEME_MASK, matmul->reductions);
     for (int part = LT_PART_A; part <= LT_PART_D && !status; part++) {
         enum { MOST = 256 }; /* the largest alignment that cuBLASLt requires */
         uintptr_t bits = (uintptr_t)call->addresses[part] | MOST;
-        status = set_preference(call, alignments[part], (int64_t)(bits & (~bits + 1)));
+        status = set(call, LT_PREFERENCE, 0, alignments[part], (int64_t)(bits & (~bits + 1)));
     }
     if (status) {
         cuda_call_free(call);

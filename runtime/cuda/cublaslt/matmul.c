@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matmuls as jobs of the CUDA backend: copies of operands in layouts that cuBLASLt does not
  * read, the call, copies of results in layouts that it does not write. */
+#include "runtime/cuda/cublaslt/matmul.h"
 #include "ir/kernel/kernel.h"
-#include "runtime/cuda/cublaslt/autotune.h"
 
 /* Alignment of the plan's buffers, at which all algorithms of cuBLASLt are available. */
 enum { ALIGNMENT = 256 };
@@ -103,13 +103,13 @@ static hlo_status run_copies(cuda_device *device, const hlo_job *job, uint32_t b
 
 enum { MOST_RANGES = 64 };
 
-/* Enqueues the calls of a problem. */
-static hlo_status run_calls(cuda_device *device, const hlo_job *job, const char **why) {
+static hlo_status matmul_execute(cuda_device *device, const hlo_job *job, const char **why) {
     matmul_job *state = job->state;
     const cuda_matmul *p = &state->problem;
     void *addresses[LT_PART_COUNT];
     cuda_range ranges[MOST_RANGES];
-    hlo_status status = HLO_OK;
+    hlo_status status = run_copies(device, job, 0, p->copies_before, why);
+    if (status != HLO_OK) return status;
     find_addresses(job, addresses);
     /* The memory of a call: all operands and results, and all scratch memory except the part of the
      * workspace that the algorithm does not use. */
@@ -140,15 +140,7 @@ static hlo_status run_calls(cuda_device *device, const hlo_job *job, const char 
     }
     if (status != HLO_OK) return status;
     result = cuda_node_end(device, false);
-    return result ? cuda_fails(device, "be recorded", result, why) : HLO_OK;
-}
-
-static hlo_status matmul_execute(cuda_device *device, const hlo_job *job, const char **why) {
-    matmul_job *state = job->state;
-    const cuda_matmul *p = &state->problem;
-    hlo_status status = run_copies(device, job, 0, p->copies_before, why);
-    if (status == HLO_OK) status = run_calls(device, job, why);
-    if (status != HLO_OK) return status;
+    if (result) return cuda_fails(device, "be recorded", result, why);
     if (state->workspace >= 0 && job->results[state->workspace].data) {
         const hlo_view *unused = &job->results[state->workspace];
         cuda_fill(device, unused->data, 0, (size_t)unused->dims[0]);

@@ -191,4 +191,12 @@ bool cuda_call_accepts(const cuda_call *call, lt_heuristic *algorithm);
 hlo_status cuda_call_launch(cuda_call *call, const lt_heuristic *algorithm,
                             void *const addresses[LT_PART_COUNT], char *why, size_t size);
 
+/* autotune.c. Chooses an algorithm among at most device->autotune algorithms. The job and the
+ * addresses are those of the call; its copies are not run. Warnings and results are emitted to
+ * device->sink, at the instruction's location. HLO_INVALID_INPUT, with `why` of `size` bytes
+ * filled: no algorithm is left, the cache cannot be read or written, or the device failed. */
+hlo_status cuda_autotune(cuda_device *device, const hlo_job *job, const cuda_matmul *matmul,
+                         cuda_call *call, void *const addresses[LT_PART_COUNT],
+                         lt_heuristic *out_chosen, char *why, size_t size);
+
 #endif

@@ -28,7 +28,6 @@ typedef struct builder {
     const hlo_instr *instr;
     const hlo_matmul *m;
     const cuda_matmul_options *options;
-    const hlo_target *target;
     hlo_arena *arena;
     cuda_matmul *p;
     hlo_type operand_type, d_type; /* types that the library computes with; INVALID: the
@@ -166,8 +165,8 @@ static const char *copy_reason(const builder *b, const split *s, hlo_type type) 
     if (type != s->shape->type) return "unsupported type combination";
     if (!s->joined) return "dimensions cannot be merged";
     if (hlo_matmul_is_tiled(b->m)) return "block scales require TN layout";
-    if (b->p->fp8 && b->target->tn_only)
-        return hlo_arena_format(b->arena, "sm_%d requires TN layout", b->target->sm);
+    if (b->p->fp8 && b->options->target->tn_only)
+        return hlo_arena_format(b->arena, "sm_%d requires TN layout", b->options->target->sm);
     return "no matrix dimension is minor";
 }
 
@@ -183,7 +182,7 @@ static void place_operand(builder *b, lt_part part, const hlo_instr *operand, co
     hlo_type given = operand->shape->type;
     hlo_type type = b->operand_type == HLO_TYPE_INVALID ? given : b->operand_type;
     bool by_rows = lies(&s, CONTRACTING, FREE);
-    bool tn_only = b->p->fp8 && (b->target->tn_only || hlo_matmul_is_tiled(b->m));
+    bool tn_only = b->p->fp8 && (b->options->target->tn_only || hlo_matmul_is_tiled(b->m));
     bool by_columns = lies(&s, FREE, CONTRACTING) && !tn_only;
     if (type != given || type == HLO_TYPE_F4E2M1FN || (!by_rows && !by_columns)) {
         copy_part(b, part, operand_place(b, operand), type, &s, FREE, CONTRACTING,
@@ -200,19 +199,10 @@ static void place_operand(builder *b, lt_part part, const hlo_instr *operand, co
         transposed ? LT_OPERATION_T : LT_OPERATION_N);
 }
 
-/* Returns the kind of D's dimensions that are the library's rows. */
-static int minor_kind(const builder *b) {
-    return b->swapped ? COLS : ROWS;
-}
-
-static int major_kind(const builder *b) {
-    return b->swapped ? ROWS : COLS;
-}
-
 static void place_result(builder *b, lt_part part, const hlo_shape *shape, hlo_type type,
                          int index) {
     split s = split_result(b->m, shape, b->apart);
-    int minor = minor_kind(b), major = major_kind(b);
+    int minor = b->swapped ? COLS : ROWS, major = b->swapped ? ROWS : COLS;
     if (type != shape->type || !lies(&s, minor, major))
         copy_part(b, part, (cuda_pointer){CUDA_RESULT, (uint32_t)index, 0}, type, &s, major, minor,
                   type != shape->type ? "unsupported type combination" : "layout is not a matrix");
@@ -239,7 +229,7 @@ static void place_c(builder *b) {
         return;
     }
     split s = split_result(m, m->c->shape, b->apart);
-    int minor = minor_kind(b), major = major_kind(b);
+    int minor = b->swapped ? COLS : ROWS, major = b->swapped ? ROWS : COLS;
     hlo_type type = m->c->shape->type;
     if (!lies(&s, minor, major))
         copy_part(b, LT_PART_C, operand_place(b, m->c), type, &s, major, minor,
@@ -250,17 +240,6 @@ static void place_c(builder *b) {
 }
 
 /* ------------------------------------------------------------------------------------- settings */
-
-/* Returns the compute type: f32 is multiplied in f32, unless the dot's algorithm names a narrower
- * type. */
-static int compute_word(const hlo_matmul *m, hlo_type operands) {
-    if (operands == HLO_TYPE_F64) return LT_COMPUTE_64F;
-    if (operands != HLO_TYPE_F32 || !m->algorithm) return LT_COMPUTE_32F;
-    if (strcmp(m->algorithm, "dot_tf32_tf32_f32") == 0) return LT_COMPUTE_32F_FAST_TF32;
-    if (strcmp(m->algorithm, "dot_bf16_bf16_f32") == 0) return LT_COMPUTE_32F_FAST_16BF;
-    if (strcmp(m->algorithm, "dot_f16_f16_f32") == 0) return LT_COMPUTE_32F_FAST_16F;
-    return LT_COMPUTE_32F;
-}
 
 static void set_all(builder *b) {
     const hlo_matmul *m = b->m;
@@ -299,24 +278,6 @@ static void set_all(builder *b) {
     };
     for (size_t i = 0; i < sizeof pointers / sizeof *pointers; i++)
         if (b->p->present >> pointers[i].part & 1) set(b, pointers[i].attribute, pointers[i].part);
-}
-
-/* Returns the operand leaf of C if D may take its memory: to the library both are equal, and no
- * other operand reads it. */
-static int find_overwritten(const cuda_matmul *p) {
-    const cuda_pointer *c = &p->places[LT_PART_C];
-    const lt_matrix *from = &p->matrices[LT_PART_C], *to = &p->matrices[LT_PART_D];
-    if (!(p->present >> LT_PART_C & 1) || c->kind != CUDA_OPERAND ||
-        p->places[LT_PART_D].kind != CUDA_RESULT || from->type != to->type || from->ld != to->ld ||
-        from->stride != to->stride)
-        return -1;
-    for (int part = 0; part < LT_PART_COUNT; part++)
-        if (part != LT_PART_C && p->present >> part & 1 && p->places[part].kind == CUDA_OPERAND &&
-            p->places[part].index == c->index)
-            return -1;
-    for (uint32_t i = 0; i < p->copies_before; i++)
-        if (p->copies[i].from.index == c->index) return -1;
-    return (int)c->index;
 }
 
 /* --------------------------------------------------------------------------------------- limits */
@@ -363,10 +324,8 @@ const char *cuda_matmul_preflight(const cuda_matmul *matmul, const cuda_matmul_o
         .aux_ld = setting(p, LT_DESC_EPILOGUE_AUX_LD),
         .tiled = tile_k(p) != 0,
         .tile_k = p->batch > 1 ? tile_k(p) : 0,
+        .no_epilogue = setting(p, LT_DESC_EPILOGUE) == 0, /* not a row of epilogue.def */
     };
-    for (uint32_t i = 0; i < p->setting_count; i++)
-        if (p->settings[i].attribute == LT_DESC_EPILOGUE)
-            found.no_epilogue = p->settings[i].value == 0; /* not a row of epilogue.def */
     for (int part = LT_PART_A; part <= LT_PART_D; part++) {
         const lt_matrix *matrix = &p->matrices[part];
         int64_t bits = hlo_types[lt_type_find(matrix->type)->type].bits;
@@ -415,23 +374,6 @@ static bool sums_exactly(hlo_type a, hlo_type b, int64_t k, hlo_type d, hlo_type
     return bits <= hlo_float_precision(sum) && bits <= hlo_types[d].bits - 2 * is_signed;
 }
 
-/* Finds the types to compute a dot in: operand types that represent its own, and its
- * result type, or else a wider one of at least f32, to be converted. Integers are computed in
- * floats if these represent every sum. Static; NULL if not found. */
-static const hlo_wide_types *dot_types(const hlo_matmul *dot) {
-    const hlo_type a = dot->a->shape->type, b = dot->b->shape->type, d = dot->d->type;
-    const int64_t k = hlo_matmul_extents(dot).k;
-    const hlo_wide_types *row;
-    for (int exact = 1; exact >= 0; exact--)
-        for (uint32_t i = 0; (row = hlo_matmul_wide_types(i)); i++)
-            if (holds(a, row->operands) && holds(b, row->operands) &&
-                (exact ? row->d == d
-                       : hlo_types[row->d].bits >= 32 &&
-                             (hlo_type_is_float(d) || sums_exactly(a, b, k, d, row->d))))
-                return row;
-    return NULL;
-}
-
 /* ---------------------------------------------------------------------------------------- whole */
 
 /* Builds all parts. The copy of D comes last, because results follow operands. */
@@ -453,7 +395,16 @@ static const char *build(builder *b) {
     p->m = b->swapped ? size.n : size.m;
     p->n = b->swapped ? size.m : size.n;
     p->k = size.k;
-    p->compute = compute_word(m, operands);
+    /* f32 is multiplied in f32, unless the dot's algorithm names a narrower type. */
+    static const struct {
+        const char *algorithm;
+        int word;
+    } narrower[] = {{"dot_tf32_tf32_f32", LT_COMPUTE_32F_FAST_TF32},
+                    {"dot_bf16_bf16_f32", LT_COMPUTE_32F_FAST_16BF},
+                    {"dot_f16_f16_f32", LT_COMPUTE_32F_FAST_16F}};
+    p->compute = operands == HLO_TYPE_F64 ? LT_COMPUTE_64F : LT_COMPUTE_32F;
+    for (int i = 0; i < 3 && operands == HLO_TYPE_F32 && m->algorithm; i++)
+        if (strcmp(m->algorithm, narrower[i].algorithm) == 0) p->compute = narrower[i].word;
     p->scale_type = operands == HLO_TYPE_F64 ? LT_TYPE_64F : LT_TYPE_32F;
     p->alpha = m->alpha;
     p->beta = m->c ? m->beta : 0;
@@ -472,7 +423,20 @@ static const char *build(builder *b) {
     p->reductions = hlo_types[d_type].bits < 32 ? LT_REDUCTION_COMPUTE_TYPE : LT_REDUCTION_MASK;
     if (!m->c) place_c(b);
     set_all(b);
-    p->overwrites = find_overwritten(p);
+    /* D may take the memory of C if to the library both are equal, and no other operand reads it.
+     */
+    const cuda_pointer *c = &p->places[LT_PART_C];
+    const lt_matrix *from = &p->matrices[LT_PART_C], *to = &p->matrices[LT_PART_D];
+    const bool equal = p->present >> LT_PART_C & 1 && c->kind == CUDA_OPERAND &&
+                       p->places[LT_PART_D].kind == CUDA_RESULT && from->type == to->type &&
+                       from->ld == to->ld && from->stride == to->stride;
+    p->overwrites = equal ? (int)c->index : -1;
+    for (int part = 0; part < LT_PART_COUNT; part++)
+        if (part != LT_PART_C && p->present >> part & 1 && p->places[part].kind == CUDA_OPERAND &&
+            p->places[part].index == c->index)
+            p->overwrites = -1;
+    for (uint32_t i = 0; i < p->copies_before; i++)
+        if (p->copies[i].from.index == c->index) p->overwrites = -1;
     const char *broken = cuda_matmul_preflight(p, b->options, b->arena);
     return broken ? hlo_arena_format(b->arena, "is not supported by cuBLASLt: %s", broken) : NULL;
 }
@@ -516,20 +480,21 @@ static const char *plan_dot(builder *b) {
         !hlo_matmul_check(m, b->options->target, b->options->cuda, HLO_SCALES_ALL) &&
         !attempt(b, true, HLO_TYPE_INVALID, HLO_TYPE_INVALID))
         return NULL;
-    const hlo_wide_types *types = dot_types(m);
-    if (types) return attempt(b, false, types->operands, types->d);
+    /* The first operand types that represent its own, with its result type or else a wider one of
+     * at least f32, to be converted. Integers are computed in floats if these represent every sum.
+     */
+    const int64_t k = hlo_matmul_extents(m).k;
+    const hlo_wide_types *row;
+    for (int exact = 1; exact >= 0; exact--)
+        for (uint32_t i = 0; (row = hlo_matmul_wide_types(i)); i++)
+            if (holds(ta, row->operands) && holds(tb, row->operands) &&
+                (exact ? row->d == td
+                       : hlo_types[row->d].bits >= 32 &&
+                             (hlo_type_is_float(td) || sums_exactly(ta, tb, k, td, row->d))))
+                return attempt(b, false, row->operands, row->d);
     return hlo_arena_format(b->arena,
                             "is not supported by cuBLASLt: no matmul of %s and %s with result %s",
                             hlo_types[ta].name, hlo_types[tb].name, hlo_types[td].name);
-}
-
-static const char *plan_call(builder *b, hlo_matmul *m) {
-    const char *why;
-    if (hlo_matmul_decode(b->instr, m, &why) != HLO_OK)
-        return hlo_arena_format(b->arena, "is not a valid matmul call: %s", why);
-    why = hlo_matmul_check(m, b->options->target, b->options->cuda, HLO_SCALES_ALL);
-    if (why) return hlo_arena_format(b->arena, "is not supported by cuBLASLt: %s", why);
-    return attempt(b, !m->wide, HLO_TYPE_INVALID, HLO_TYPE_INVALID);
 }
 
 bool cuda_matmul_plan(const hlo_instr *instr, const cuda_matmul_options *options, hlo_arena *arena,
@@ -539,12 +504,17 @@ bool cuda_matmul_plan(const hlo_instr *instr, const cuda_matmul_options *options
         .instr = instr,
         .m = &m,
         .options = options,
-        .target = options->target,
         .arena = arena,
         .p = out_matmul,
     };
     if (hlo_matmul_is_call(instr) || hlo_matmul_is_wide_call(instr)) {
-        *why = plan_call(&b, &m);
+        if (hlo_matmul_decode(instr, &m, why) != HLO_OK) {
+            *why = hlo_arena_format(arena, "is not a valid matmul call: %s", *why);
+            return false;
+        }
+        const char *limit = hlo_matmul_check(&m, options->target, options->cuda, HLO_SCALES_ALL);
+        *why = limit ? hlo_arena_format(arena, "is not supported by cuBLASLt: %s", limit)
+                     : attempt(&b, !m.wide, HLO_TYPE_INVALID, HLO_TYPE_INVALID);
     } else if (instr->op == HLO_OP_DOT && instr->operand_count == 2) {
         hlo_matmul_from_dot(instr, &m);
         *why = plan_dot(&b);

@@ -2,7 +2,7 @@
 /* The CUDA backend: its device, and the parts that run jobs on it.
  *
  * A job is a matmul (matmul.h), a generated kernel (kernel.h), or with --fallback=cpu an opcode
- * that runs on the host (host.c). Each kind is a cuda_part; the first part that supports an
+ * that runs on the host (cuda.c). Each kind is a cuda_part; the first part that supports an
  * instruction runs it. This code includes no CUDA headers: libraries are loaded when a device is
  * opened (library.h), and a plan that is only printed needs no libraries. */
 #ifndef HLO_RUNTIME_CUDA_DRIVER_CUDA_H
@@ -42,7 +42,7 @@ typedef struct cuda_device {
     size_t workspace;           /* bytes of a matmul's workspace */
     int autotune;               /* number of algorithms to time; 0: use the heuristic's first */
     const char *autotune_cache; /* path; NULL: timings are not cached */
-    void *tuned;                /* cache of tuned choices in memory (autotune_cache.c) */
+    void *tuned;                /* cache of tuned choices in memory (autotune.c) */
     const hlo_diag_sink *sink;  /* of hlo_plan_new(): for warnings of prepare() and bind(), not used
                                  * later */
     struct cuda_owned *owned;   /* see cuda_own() */
@@ -54,13 +54,18 @@ typedef struct cuda_device {
     bool early;                /* and kernels start before the previous one has ended */
     void *nothing;             /* CUfunction of an empty kernel, or NULL */
     cuda_capture *capture;     /* the innermost capture; NULL: not recording */
-    cuda_branching *branching; /* branch.c; NULL: not needed yet */
+    cuda_branching *branching; /* NULL: not needed yet */
     struct cuda_event **marks; /* NULL: not created yet */
-    uint32_t mark_capacity;
+    size_t mark_capacity;
     int failed;        /* first nonzero CUresult since the last finish() */
     char message[256]; /* buffer for a `why` */
     void *host;        /* the cpu backend's device, with host_fallback */
 } cuda_device;
+
+/* Records the first failure of a call without a status, for finish(). */
+static inline void cuda_note(cuda_device *device, int result) {
+    if (!device->failed) device->failed = result;
+}
 
 /* Returns the version of cuBLASLt as hlo_cuda_is_version() describes it. */
 static inline int cuda_cublaslt_version(const cuda_device *device) {
@@ -91,18 +96,17 @@ typedef struct cuda_part {
 
 extern const cuda_part cuda_matmul_part; /* matmul.c: FP8 calls, wide calls, dots */
 extern const cuda_part cuda_kernel_part; /* kernel.c: groups of other instructions; copies */
-extern const cuda_part cuda_host_part;   /* host.c: everything that ir/eval supports */
 
-/* kernel/fusion.c: groups live instructions, for the backend's table (backend.h). An instruction in
+/* kernel/kernel.c: groups live instructions, for the backend's table (backend.h). An instruction in
  * no group runs separately, or only forwards values. */
 uint32_t cuda_kernel_group(void *device, const hlo_instr *const *live, uint32_t count,
                            hlo_arena *arena, hlo_group **out_groups);
 
-/* kernel.c: compiles and loads the device's program. `why` as in cuda_part. */
+/* nvrtc.c: compiles and loads the device's program. `why` as in cuda_part. */
 hlo_status cuda_program_compile(cuda_device *device, const char **why);
 
-/* device.c: memory and time, for the backend's table (backend.h). Here and in graph.c and stream.c,
- * functions that a thread may call first make the context current. */
+/* device.c: memory, time, streams of the caller and events, for the backend's table (backend.h).
+ * Here and in graph.c, functions that a thread may call first make the context current. */
 hlo_status cuda_device_open(const hlo_plan_options *options, const hlo_diag_sink *sink,
                             cuda_device **out_device);
 void cuda_device_close(void *device);
@@ -118,14 +122,19 @@ void cuda_identify(void *device, FILE *out);
 const void *cuda_import(void *device, const void *bytes, size_t size);
 void cuda_copy_in(void *device, void *to, const void *host, size_t size);
 void cuda_copy_out(void *device, void *host, const void *from, size_t size);
-void cuda_copy_within(void *device, void *to, const void *from, size_t size);
-void cuda_fill(void *device, void *memory, unsigned char byte, size_t size);
 void cuda_mark(void *device, uint32_t index);
 hlo_status cuda_finish(void *device, const char **why);
 hlo_status cuda_seconds_between(void *device, uint32_t from, uint32_t to, double *out_seconds,
                                 const char **why);
+hlo_status cuda_use_stream(void *device, void *stream, const char **why);
+hlo_status cuda_event_new(void *device, void **out_event, const char **why);
+void *cuda_event_behind(void *device, void *stream, void *after);
+void cuda_event_free(void *device, void *event);
+void cuda_event_queue(void *device, void *event);
+hlo_status cuda_event_wait(void *device, void *event, char *why, size_t size);
+bool cuda_event_done(void *device, void *event);
 
-/* capture.c: begins calls that access these ranges of memory. Other memory that they access must
+/* graph.c: begins calls that access these ranges of memory. Other memory that they access must
  * not be accessed by another call if one of the two writes. In a recorded graph, they wait for
  * other calls if their memory requires it. Returns 0, or a status. */
 int cuda_node_begin(cuda_device *device, const cuda_range *ranges, uint32_t count);
@@ -135,25 +144,19 @@ int cuda_node_end(cuda_device *device, bool kernel);
 /* Launches a kernel of codegen/ that accesses these ranges. Returns 0, or a status. */
 int cuda_launch_kernel(cuda_device *device, void *function, unsigned grid, unsigned block,
                        void **arguments, const cuda_range *ranges, uint32_t count);
-/* graph.c: recording for the backend's table. */
+/* graph.c: copies and fills, which can be recorded, for the backend's table. */
+void cuda_copy_within(void *device, void *to, const void *from, size_t size);
+void cuda_fill(void *device, void *memory, unsigned char byte, size_t size);
+/* graph.c: recording, and branches of what is recorded, for the backend's table. */
 bool cuda_record(void *device);
 hlo_status cuda_recorded(void *device, const void **out_graph, const char **why);
 hlo_status cuda_replay(void *device, const void *graph, const char **why);
-/* branch.c: branches of what is recorded, for the backend's table. */
 bool cuda_branches(void *device);
 hlo_status cuda_branch_begin(void *device, const hlo_choice *choice, bool loop, const char **why);
 hlo_status cuda_branch_end(void *device, const char **why);
 /* ranges.c: ranges of a profiler, for the backend's table. */
 void cuda_range_push(void *device, const char *name);
 void cuda_range_pop(void *device);
-/* stream.c: streams of the caller, and events, for the backend's table. */
-hlo_status cuda_use_stream(void *device, void *stream, const char **why);
-hlo_status cuda_event_new(void *device, void **out_event, const char **why);
-void *cuda_event_behind(void *device, void *stream, void *after);
-void cuda_event_free(void *device, void *event);
-void cuda_event_queue(void *device, void *event);
-hlo_status cuda_event_wait(void *device, void *event, char *why, size_t size);
-bool cuda_event_done(void *device, void *event);
 
 /* Writes to `why` that `what` ("launch the kernel") failed, and how. Returns HLO_INVALID_INPUT. */
 hlo_status cuda_fails(cuda_device *device, const char *what, int result, const char **why);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device: opening, memory, time. */
+/* The device: opening, memory, time, streams of the caller, events. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +7,7 @@
 #include "matmul/call.h"
 #include "runtime/cuda/driver/cuda.h"
 #include "runtime/cuda/driver/library.h"
+#include "runtime/grow.h"
 
 enum { FIRST_DRIVER = 11080 }; /* the first whose cuBLASLt has FP8 */
 
@@ -40,11 +41,6 @@ hlo_status cuda_fails(cuda_device *device, const char *what, int result, const c
     return HLO_INVALID_INPUT;
 }
 
-/* Records the first failure of a call without a status, for finish(). */
-static void note(cuda_device *device, int result) {
-    if (!device->failed) device->failed = result;
-}
-
 /* -------------------------------------------------------------------------------------- opening */
 
 static hlo_status refuse(const cuda_device *device, const hlo_diag_sink *sink, const char *what,
@@ -52,21 +48,6 @@ static hlo_status refuse(const cuda_device *device, const hlo_diag_sink *sink, c
     char capacity[160];
     return hlo_diag_refuse(sink, NULL, 0, 0, "%s: %s", what,
                            cuda_error_text(device->lib, result, capacity, sizeof capacity));
-}
-
-static hlo_status load_libraries(cuda_device *device, const hlo_diag_sink *sink) {
-    cuda_library *lib = calloc(1, sizeof *lib);
-    if (!lib) return HLO_OUT_OF_MEMORY;
-    device->lib = lib;
-    hlo_status status = cuda_library_load(lib, CUDA_DRIVER, sink);
-    int version = 0;
-    if (status == HLO_OK && !lib->cuDriverGetVersion(&version) && version < FIRST_DRIVER)
-        status = hlo_diag_refuse(
-            sink, NULL, 0, 0, "the CUDA driver supports CUDA %d.%d, but %d.%d or later is required",
-            version / 1000, version % 1000 / 10, FIRST_DRIVER / 1000, FIRST_DRIVER % 1000 / 10);
-    for (int id = 0; id < CUDA_LIBRARY_COUNT && status == HLO_OK; id++)
-        status = cuda_library_load(lib, (cuda_library_id)id, sink);
-    return status;
 }
 
 /* Queries the properties of device `ordinal`. `result` is the status of the call that found it. */
@@ -87,17 +68,6 @@ static hlo_status ask_device(cuda_device *device, int result, const hlo_diag_sin
     return HLO_OK;
 }
 
-static hlo_status find_device(cuda_device *device, const hlo_diag_sink *sink) {
-    const cuda_library *lib = device->lib;
-    int count = 0;
-    int result = lib->cuInit(0);
-    if (result) return refuse(device, sink, "failed to initialize the CUDA driver", result);
-    result = lib->cuDeviceGetCount(&count);
-    if (result) return refuse(device, sink, "failed to enumerate CUDA devices", result);
-    if (count == 0) return hlo_diag_refuse(sink, NULL, 0, 0, "no CUDA device found");
-    return ask_device(device, lib->cuDeviceGet(&device->ordinal, 0), sink);
-}
-
 static hlo_status start_cublaslt(cuda_device *device, const hlo_diag_sink *sink) {
     const cuda_library *lib = device->lib;
     lt_handle *lt = NULL;
@@ -111,24 +81,40 @@ static hlo_status start_cublaslt(cuda_device *device, const hlo_diag_sink *sink)
 
 /* Creates the event of a mark, unless it exists. */
 static int make_mark(cuda_device *d, uint32_t index) {
-    if (index >= d->mark_capacity) {
-        const uint32_t capacity = index < 8 ? 16 : 2 * index;
-        cuda_event **marks = realloc(d->marks, capacity * sizeof *marks);
-        if (!marks) return CUDA_OUT_OF_MEMORY;
-        memset(marks + d->mark_capacity, 0, (capacity - d->mark_capacity) * sizeof *marks);
-        d->marks = marks;
-        d->mark_capacity = capacity;
-    }
+    const size_t before = d->mark_capacity;
+    if (!hlo_heap_grow(&d->marks, (size_t)index + 1, &d->mark_capacity, sizeof *d->marks))
+        return CUDA_OUT_OF_MEMORY;
+    if (d->mark_capacity > before)
+        memset(d->marks + before, 0, (d->mark_capacity - before) * sizeof *d->marks);
     return d->marks[index] ? 0 : d->lib->cuEventCreate(&d->marks[index], 0);
 }
 
-static hlo_status make_context(cuda_device *device, const hlo_diag_sink *sink) {
-    const cuda_library *lib = device->lib;
+/* Loads the libraries, and opens the first device. */
+static hlo_status open_device(cuda_device *device, const hlo_diag_sink *sink) {
+    cuda_library *lib = calloc(1, sizeof *lib);
+    if (!lib) return HLO_OUT_OF_MEMORY;
+    device->lib = lib;
+    hlo_status status = cuda_library_load(lib, CUDA_DRIVER, sink);
+    int version = 0, count = 0;
+    if (status == HLO_OK && !lib->cuDriverGetVersion(&version) && version < FIRST_DRIVER)
+        status = hlo_diag_refuse(
+            sink, NULL, 0, 0, "the CUDA driver supports CUDA %d.%d, but %d.%d or later is required",
+            version / 1000, version % 1000 / 10, FIRST_DRIVER / 1000, FIRST_DRIVER % 1000 / 10);
+    for (int id = 0; id < CUDA_LIBRARY_COUNT && status == HLO_OK; id++)
+        status = cuda_library_load(lib, (cuda_library_id)id, sink);
+    if (status != HLO_OK) return status;
+    int result = lib->cuInit(0);
+    if (result) return refuse(device, sink, "failed to initialize the CUDA driver", result);
+    result = lib->cuDeviceGetCount(&count);
+    if (result) return refuse(device, sink, "failed to enumerate CUDA devices", result);
+    if (count == 0) return hlo_diag_refuse(sink, NULL, 0, 0, "no CUDA device found");
+    status = ask_device(device, lib->cuDeviceGet(&device->ordinal, 0), sink);
+    if (status != HLO_OK) return status;
     cuda_context *context = NULL;
-    int result = lib->cuDevicePrimaryCtxRetain(&context, device->ordinal);
+    cuda_stream *stream = NULL;
+    result = lib->cuDevicePrimaryCtxRetain(&context, device->ordinal);
     device->context = context;
     if (!result) result = lib->cuCtxSetCurrent(context);
-    cuda_stream *stream = NULL;
     if (!result) result = lib->cuStreamCreate(&stream, CUDA_STREAM_NON_BLOCKING);
     device->stream = device->own_stream = stream;
     for (uint32_t i = 0; i < 2 && !result; i++) result = make_mark(device, i);
@@ -153,20 +139,6 @@ hlo_status cuda_device_borrow(const cuda_library *lib, const hlo_diag_sink *sink
     return status == HLO_OK ? start_cublaslt(out_device, sink) : status;
 }
 
-/* Describes a device of options->target without opening it. */
-static hlo_status describe_device(cuda_device *device, const hlo_plan_options *options,
-                                  const hlo_diag_sink *sink) {
-    if (!hlo_cuda_is_version(options->cuda))
-        return hlo_diag_refuse(sink, NULL, 0, 0,
-                               "invalid CUDA version %d, expected major * 1000 + minor * 10",
-                               options->cuda);
-    device->sm = options->target;
-    device->processors = CUDA_PROCESSORS;
-    device->cublaslt = options->cuda * 10;
-    snprintf(device->name, sizeof device->name, "sm_%d", device->sm);
-    return HLO_OK;
-}
-
 hlo_status cuda_device_open(const hlo_plan_options *options, const hlo_diag_sink *sink,
                             cuda_device **out) {
     *out = NULL;
@@ -178,13 +150,18 @@ hlo_status cuda_device_open(const hlo_plan_options *options, const hlo_diag_sink
     device->autotune_cache = options->autotune_cache;
     device->kernel_cache = options->kernel_cache;
     device->sink = sink;
-    hlo_status status;
-    if (options->target) {
-        status = describe_device(device, options, sink);
+    hlo_status status = HLO_OK;
+    if (options->target && !hlo_cuda_is_version(options->cuda)) {
+        status = hlo_diag_refuse(sink, NULL, 0, 0,
+                                 "invalid CUDA version %d, expected major * 1000 + minor * 10",
+                                 options->cuda);
+    } else if (options->target) { /* describes a device without opening it */
+        device->sm = options->target;
+        device->processors = CUDA_PROCESSORS;
+        device->cublaslt = options->cuda * 10;
+        snprintf(device->name, sizeof device->name, "sm_%d", device->sm);
     } else {
-        status = load_libraries(device, sink);
-        if (status == HLO_OK) status = find_device(device, sink);
-        if (status == HLO_OK) status = make_context(device, sink);
+        status = open_device(device, sink);
     }
     if (status == HLO_OK) status = find_target(device, sink);
     if (status == HLO_OK)
@@ -209,7 +186,7 @@ void cuda_device_close(void *closed) {
         free(owned);
     }
     if (device->lt) lib->cublasLtDestroy(device->lt);
-    for (uint32_t i = 0; i < device->mark_capacity; i++)
+    for (size_t i = 0; i < device->mark_capacity; i++)
         if (device->marks[i]) lib->cuEventDestroy(device->marks[i]);
     free(device->marks);
     if (device->own_stream) lib->cuStreamDestroy(device->own_stream);
@@ -221,10 +198,6 @@ void cuda_device_close(void *closed) {
 
 /* --------------------------------------------------------------------------------------- memory */
 
-static cuda_address address(const void *memory) {
-    return (cuda_address)(uintptr_t)memory;
-}
-
 void *cuda_allocate(void *device, size_t size) {
     const cuda_device *d = device;
     cuda_address memory = 0;
@@ -235,7 +208,7 @@ void *cuda_allocate(void *device, size_t size) {
 void cuda_release(void *device, void *memory) {
     const cuda_device *d = device;
     d->lib->cuCtxSetCurrent(d->context);
-    d->lib->cuMemFree(address(memory));
+    d->lib->cuMemFree(cuda_address_of(memory));
 }
 
 bool cuda_available(void *device, size_t *out_bytes) {
@@ -275,44 +248,25 @@ const void *cuda_import(void *device, const void *bytes, size_t size) {
  * copy is still in progress when the driver's function returns. */
 void cuda_copy_in(void *device, void *to, const void *host, size_t size) {
     cuda_device *d = device;
-    note(d, d->lib->cuCtxSetCurrent(d->context));
-    if (size) note(d, d->lib->cuMemcpyHtoDAsync(address(to), host, size, d->stream));
-    note(d, d->lib->cuStreamSynchronize(d->stream));
+    cuda_note(d, d->lib->cuCtxSetCurrent(d->context));
+    if (size) cuda_note(d, d->lib->cuMemcpyHtoDAsync(cuda_address_of(to), host, size, d->stream));
+    cuda_note(d, d->lib->cuStreamSynchronize(d->stream));
 }
 
 void cuda_copy_out(void *device, void *host, const void *from, size_t size) {
     cuda_device *d = device;
-    note(d, d->lib->cuCtxSetCurrent(d->context));
-    if (size) note(d, d->lib->cuMemcpyDtoHAsync(host, address(from), size, d->stream));
-    note(d, d->lib->cuStreamSynchronize(d->stream));
-}
-
-void cuda_copy_within(void *device, void *to, const void *from, size_t size) {
-    cuda_device *d = device;
-    const cuda_range ranges[] = {{from, size, false}, {to, size, true}};
-    if (!size) return;
-    int result = cuda_node_begin(d, ranges, 2);
-    if (!result) result = d->lib->cuMemcpyDtoDAsync(address(to), address(from), size, d->stream);
-    note(d, result ? result : cuda_node_end(d, false));
-}
-
-void cuda_fill(void *device, void *memory, unsigned char byte, size_t size) {
-    cuda_device *d = device;
-    const cuda_range range = {memory, size, true};
-    note(d, d->lib->cuCtxSetCurrent(d->context));
-    if (!size) return;
-    int result = cuda_node_begin(d, &range, 1);
-    if (!result) result = d->lib->cuMemsetD8Async(address(memory), byte, size, d->stream);
-    note(d, result ? result : cuda_node_end(d, false));
+    cuda_note(d, d->lib->cuCtxSetCurrent(d->context));
+    if (size) cuda_note(d, d->lib->cuMemcpyDtoHAsync(host, cuda_address_of(from), size, d->stream));
+    cuda_note(d, d->lib->cuStreamSynchronize(d->stream));
 }
 
 /* ----------------------------------------------------------------------------------------- time */
 
 void cuda_mark(void *device, uint32_t index) {
     cuda_device *d = device;
-    note(d, d->lib->cuCtxSetCurrent(d->context));
+    cuda_note(d, d->lib->cuCtxSetCurrent(d->context));
     const int result = make_mark(d, index);
-    note(d, result ? result : d->lib->cuEventRecord(d->marks[index], d->stream));
+    cuda_note(d, result ? result : d->lib->cuEventRecord(d->marks[index], d->stream));
 }
 
 hlo_status cuda_seconds_between(void *device, uint32_t from, uint32_t to, double *out_seconds,
@@ -326,9 +280,84 @@ hlo_status cuda_seconds_between(void *device, uint32_t from, uint32_t to, double
 
 hlo_status cuda_finish(void *device, const char **why) {
     cuda_device *d = device;
-    note(d, d->lib->cuCtxSetCurrent(d->context));
-    note(d, d->lib->cuStreamSynchronize(d->stream));
+    cuda_note(d, d->lib->cuCtxSetCurrent(d->context));
+    cuda_note(d, d->lib->cuStreamSynchronize(d->stream));
     int failed = d->failed;
     d->failed = 0;
     return failed ? cuda_fails(d, "finish", failed, why) : HLO_OK;
+}
+
+/* ------------------------------------------------------------------------ streams of the caller */
+
+hlo_status cuda_use_stream(void *device, void *stream, const char **why) {
+    cuda_device *d = device;
+    cuda_context *context = NULL;
+    int result = d->lib->cuCtxSetCurrent(d->context);
+    d->stream = d->own_stream;
+    if (!stream) {
+        if (!result) result = d->failed;
+        d->failed = 0;
+        return result ? cuda_fails(d, "queue the work", result, why) : HLO_OK;
+    }
+    if (!result) result = d->lib->cuStreamGetCtx(stream, &context);
+    if (result) return cuda_fails(d, "use the stream", result, why);
+    if (context != d->context) {
+        *why =
+            "cannot use the stream: it does not belong to the primary context of the plan's device";
+        return HLO_INVALID_USAGE;
+    }
+    d->stream = stream;
+    return HLO_OK;
+}
+
+hlo_status cuda_event_new(void *device, void **out_event, const char **why) {
+    cuda_device *d = device;
+    cuda_event *event = NULL;
+    int result = d->failed;
+    d->failed = 0;
+    if (!result) result = d->lib->cuEventCreate(&event, CUDA_EVENT_DISABLE_TIMING);
+    if (!result) result = d->lib->cuEventRecord(event, d->stream);
+    if (result && event) d->lib->cuEventDestroy(event);
+    *out_event = result ? NULL : event;
+    return result ? cuda_fails(d, "queue the run", result, why) : HLO_OK;
+}
+
+void *cuda_event_behind(void *device, void *stream, void *after) {
+    const cuda_device *d = device;
+    cuda_event *event = NULL;
+    int result = d->lib->cuCtxSetCurrent(d->context);
+    if (!result && after) result = d->lib->cuStreamWaitEvent(stream, after, 0);
+    if (!result) result = d->lib->cuEventCreate(&event, CUDA_EVENT_DISABLE_TIMING);
+    if (!result) result = d->lib->cuEventRecord(event, stream);
+    if (!result) return event;
+    if (event) d->lib->cuEventDestroy(event);
+    d->lib->cuStreamSynchronize(stream);
+    return NULL;
+}
+
+void cuda_event_free(void *device, void *event) {
+    const cuda_device *d = device;
+    d->lib->cuCtxSetCurrent(d->context);
+    d->lib->cuEventDestroy(event);
+}
+
+void cuda_event_queue(void *device, void *event) {
+    cuda_device *d = device;
+    int result = d->lib->cuCtxSetCurrent(d->context);
+    cuda_note(d, result ? result : d->lib->cuStreamWaitEvent(d->stream, event, 0));
+}
+
+hlo_status cuda_event_wait(void *device, void *event, char *why, size_t size) {
+    const cuda_device *d = device;
+    char text[160];
+    int result = d->lib->cuCtxSetCurrent(d->context);
+    if (!result) result = d->lib->cuEventSynchronize(event);
+    if (!result) return HLO_OK;
+    snprintf(why, size, "cannot finish: %s", cuda_error_text(d->lib, result, text, sizeof text));
+    return HLO_INVALID_INPUT;
+}
+
+bool cuda_event_done(void *device, void *event) {
+    const cuda_device *d = device;
+    return d->lib->cuCtxSetCurrent(d->context) || d->lib->cuEventQuery(event) != CUDA_NOT_READY;
 }

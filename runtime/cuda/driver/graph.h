@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recording in CUDA graphs: structs of cuda.h (CUDA 12.4 to 13.0), and captures. */
+/* Recording in CUDA graphs: structs of cuda.h (CUDA 12.4 to 13.0). */
 #ifndef HLO_RUNTIME_CUDA_DRIVER_GRAPH_H
 #define HLO_RUNTIME_CUDA_DRIVER_GRAPH_H
 
@@ -43,22 +43,5 @@ typedef struct cuda_launch_config {
     cuda_launch_attribute *attributes;
     unsigned attribute_count;
 } cuda_launch_config;
-
-/* capture.c: begins to capture the device's stream. Returns 0, or a status. */
-int cuda_capture_begin(cuda_device *device);
-/* Begins to capture `stream`, which becomes the device's stream, into the graph of a node of the
- * current capture. Returns 0, or a status. */
-int cuda_capture_begin_within(cuda_device *device, cuda_stream *stream, cuda_graph *graph);
-/* Returns the number of captures that enclose the innermost one. */
-uint32_t cuda_capture_depth(const cuda_device *device);
-/* Ends the innermost capture, which must be nested. Returns 0, or a status. */
-int cuda_capture_end_within(cuda_device *device);
-/* Ends all captures and creates the graph. Returns 0, or a status. */
-int cuda_capture_end(cuda_device *device, cuda_graph_exec **out);
-
-/* graph.c: tries once which graph features work; sets the device's `parallel` and `early`. */
-void cuda_try_parallel(cuda_device *device);
-/* Launches empty kernels, one after another. Returns 0, or a status. */
-int cuda_try_kernels(cuda_device *device, void *memory);
 
 #endif

@@ -4,10 +4,8 @@
 #ifndef HLO_RUNTIME_CUDA_DRIVER_LIBRARY_H
 #define HLO_RUNTIME_CUDA_DRIVER_LIBRARY_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "hlo/diag.h"
 #include "hlo/status.h"
@@ -42,6 +40,10 @@ typedef struct lt_layout lt_layout;
 typedef struct lt_preference lt_preference;
 typedef struct nvrtc_program nvrtc_program;
 typedef unsigned long long cuda_address; /* CUdeviceptr */
+
+static inline cuda_address cuda_address_of(const void *memory) {
+    return (cuda_address)(uintptr_t)memory;
+}
 
 /* cublasLtMatmulAlgo_t. May be stored in a file and used with the same version of the library. */
 typedef struct lt_algo {

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/grow.h"
+
 /* In a `mark`, a node's number + 1, or 0. */
 typedef uint32_t mark;
 
@@ -22,7 +24,8 @@ typedef struct segment {
 
 struct cuda_order {
     node *nodes;
-    uint32_t count, capacity;
+    uint32_t count;
+    size_t capacity;
     segment *segments; /* by address; they do not overlap */
     size_t segment_count, segment_capacity;
     mark last[CUDA_LANES]; /* last node of each lane */
@@ -57,13 +60,8 @@ static size_t find(const cuda_order *o, uintptr_t address) {
 
 /* Makes room for `count` more segments. */
 static bool reserve(cuda_order *o, size_t count) {
-    if (o->segment_count + count <= o->segment_capacity) return true;
-    const size_t capacity = 2 * o->segment_capacity + count + 64;
-    segment *segments = realloc(o->segments, capacity * sizeof *segments);
-    if (!segments) return false;
-    o->segments = segments;
-    o->segment_capacity = capacity;
-    return true;
+    return hlo_heap_grow(&o->segments, o->segment_count + count, &o->segment_capacity,
+                         sizeof *o->segments);
 }
 
 /* Replaces the segments from `at` up to `end` by one. */
@@ -126,32 +124,8 @@ static void reduce(const cuda_order *o, mark needed[CUDA_LANES], mark seen[CUDA_
     }
 }
 
-/* Chooses the lane of a node: one that ends with the latest node that it waits for; otherwise one
- * whose end is before it anyway; otherwise the one with the oldest end, for which it then waits. */
-static uint32_t choose_lane(const cuda_order *o, const mark needed[CUDA_LANES],
-                            const mark seen[CUDA_LANES]) {
-    uint32_t best = CUDA_LANES;
-    for (uint32_t l = 0; l < CUDA_LANES; l++)
-        if (needed[l] && needed[l] == o->last[l] &&
-            (best == CUDA_LANES || needed[l] > needed[best]))
-            best = l;
-    for (uint32_t l = 0; l < CUDA_LANES && best == CUDA_LANES; l++)
-        if (o->last[l] <= seen[l]) best = l;
-    if (best < CUDA_LANES) return best;
-    best = 0;
-    for (uint32_t l = 1; l < CUDA_LANES; l++)
-        if (o->last[l] < o->last[best]) best = l;
-    return best;
-}
-
 static bool add_node(cuda_order *o, uint32_t lane, const mark seen[CUDA_LANES]) {
-    if (o->count == o->capacity) {
-        const uint32_t capacity = o->capacity ? 2 * o->capacity : 64;
-        node *nodes = realloc(o->nodes, capacity * sizeof *nodes);
-        if (!nodes) return false;
-        o->nodes = nodes;
-        o->capacity = capacity;
-    }
+    if (!hlo_heap_grow(&o->nodes, o->count + 1, &o->capacity, sizeof *o->nodes)) return false;
     node *n = &o->nodes[o->count++];
     n->lane = lane;
     memcpy(n->seen, seen, sizeof n->seen);
@@ -181,7 +155,20 @@ int cuda_order_add(cuda_order *o, const cuda_range *ranges, uint32_t count,
         }
     }
     reduce(o, needed, seen);
-    const uint32_t lane = choose_lane(o, needed, seen);
+    /* Choose a lane: one that ends with the latest node that the new one waits for; otherwise one
+     * whose end is before it anyway; otherwise the one with the oldest end, for which it waits. */
+    uint32_t lane = CUDA_LANES;
+    for (uint32_t l = 0; l < CUDA_LANES; l++)
+        if (needed[l] && needed[l] == o->last[l] &&
+            (lane == CUDA_LANES || needed[l] > needed[lane]))
+            lane = l;
+    for (uint32_t l = 0; l < CUDA_LANES && lane == CUDA_LANES; l++)
+        if (o->last[l] <= seen[l]) lane = l;
+    if (lane == CUDA_LANES) {
+        lane = 0;
+        for (uint32_t l = 1; l < CUDA_LANES; l++)
+            if (o->last[l] < o->last[lane]) lane = l;
+    }
     if (o->last[lane] > seen[lane]) {
         needed[lane] = o->last[lane];
         reduce(o, needed, seen);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Compilation of a device's program, and the cache of compiled programs. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,28 +18,24 @@ void cuda_image_free(cuda_image *image) {
     *image = (cuda_image){0};
 }
 
-/* Returns the latest architecture that NVRTC compiles for and whose code a device runs: its own, or
- * an earlier one of its generation. */
-static int find_arch(const cuda_library *lib, int sm) {
-    enum { MOST = 256 };
-    int archs[MOST], count = 0, found = 0;
-    if (lib->nvrtcGetNumSupportedArchs(&count) || count > MOST ||
-        lib->nvrtcGetSupportedArchs(archs))
-        return sm;
-    for (int i = 0; i < count; i++)
-        if (archs[i] <= sm && archs[i] / 10 == sm / 10 && archs[i] > found) found = archs[i];
-    return found ? found : sm;
-}
-
 hlo_status cuda_image_compile(const cuda_library *lib, const char *source, int sm,
                               cuda_image *out) {
     *out = (cuda_image){0};
     nvrtc_program *program = NULL;
     out->result = lib->nvrtcCreateProgram(&program, source, "hlo-fp8.cu", 0, NULL, NULL);
     if (out->result) return HLO_INVALID_INPUT;
+    /* The latest architecture that NVRTC compiles for and whose code the device runs: its own, or
+     * an earlier one of its generation. */
+    enum { MOST = 256 };
+    int archs[MOST], count = 0, arch = 0;
+    if (lib->nvrtcGetNumSupportedArchs(&count) || count > MOST ||
+        lib->nvrtcGetSupportedArchs(archs))
+        count = 0;
+    for (int i = 0; i < count; i++)
+        if (archs[i] <= sm && archs[i] / 10 == sm / 10 && archs[i] > arch) arch = archs[i];
     /* Without contraction: results must not depend on the compiler's choice. */
     char target[32];
-    snprintf(target, sizeof target, "-arch=sm_%d", find_arch(lib, sm));
+    snprintf(target, sizeof target, "-arch=sm_%d", arch ? arch : sm);
     const char *const options[] = {target, "-std=c++17", "-default-device", "-fmad=false", "-w"};
     int result = lib->nvrtcCompileProgram(program, sizeof options / sizeof *options, options);
     size_t size = 0;
@@ -59,42 +54,20 @@ hlo_status cuda_image_compile(const cuda_library *lib, const char *source, int s
 
 /* ------------------------------------------------------------------------------------ the cache */
 
-/* Returns the path of a program's file, named by a hash of its text, the target and the compiler's
- * version. A file that cannot be read counts as absent. Returns false if there is no cache. */
-static bool cache_path(const cuda_library *lib, const char *folder, const char *source, int sm,
-                       char *out, size_t size) {
-    int major = 0, minor = 0;
-    if (!folder || lib->nvrtcVersion(&major, &minor)) return false;
-    XXH128_hash_t hash = XXH3_128bits(source, strlen(source));
-    int length =
-        snprintf(out, size, "%s/%016llx%016llx-sm_%d-nvrtc-%d.%d.cubin", folder,
-                 (unsigned long long)hash.high64, (unsigned long long)hash.low64, sm, major, minor);
-    return length > 0 && (size_t)length < size;
-}
-
-/* Writes through a temporary file, so that readers never see partial contents. Returns false on
- * failure. */
-static bool write_image(const char *path, const cuda_image *image) {
-    char beside[4200];
-    snprintf(beside, sizeof beside, "%s.XXXXXX", path);
-    int file = mkstemp(beside);
-    if (file < 0) return false;
-    FILE *to = fdopen(file, "wb");
-    bool good = to && fwrite(image->bytes, 1, image->size, to) == image->size;
-    if (to)
-        good = fclose(to) == 0 && good;
-    else
-        close(file);
-    good = good && rename(beside, path) == 0;
-    if (!good) unlink(beside);
-    return good;
-}
-
 hlo_status cuda_image_find(const cuda_library *lib, const char *folder, const char *source, int sm,
                            cuda_image *out) {
-    char path[4096];
+    /* The file is named by a hash of the program's text, the target and the compiler's version. A
+     * file that cannot be read counts as absent. */
+    char path[4096], beside[4200];
+    int major = 0, minor = 0, length = 0;
     *out = (cuda_image){0};
-    bool keeps = cache_path(lib, folder, source, sm, path, sizeof path);
+    if (folder && !lib->nvrtcVersion(&major, &minor)) {
+        XXH128_hash_t hash = XXH3_128bits(source, strlen(source));
+        length = snprintf(path, sizeof path, "%s/%016llx%016llx-sm_%d-nvrtc-%d.%d.cubin", folder,
+                          (unsigned long long)hash.high64, (unsigned long long)hash.low64, sm,
+                          major, minor);
+    }
+    const bool keeps = length > 0 && (size_t)length < sizeof path;
     hlo_content content = {0};
     if (keeps && hlo_file_read(path, NULL, &content) == HLO_OK && content.size) {
         *out = (cuda_image){.bytes = content.bytes, .size = content.size};
@@ -102,8 +75,20 @@ hlo_status cuda_image_find(const cuda_library *lib, const char *folder, const ch
     }
     free(content.bytes);
     hlo_status status = cuda_image_compile(lib, source, sm, out);
-    if (status == HLO_OK && keeps) out->unkept = !write_image(path, out);
-    return status;
+    if (status != HLO_OK || !keeps) return status;
+    /* Writes through a temporary file, so that readers never see partial contents. */
+    snprintf(beside, sizeof beside, "%s.XXXXXX", path);
+    int file = mkstemp(beside);
+    FILE *to = file < 0 ? NULL : fdopen(file, "wb");
+    bool good = to && fwrite(out->bytes, 1, out->size, to) == out->size;
+    if (to)
+        good = fclose(to) == 0 && good;
+    else if (file >= 0)
+        close(file);
+    good = good && rename(beside, path) == 0;
+    if (!good && file >= 0) unlink(beside);
+    out->unkept = !good;
+    return HLO_OK;
 }
 
 /* ----------------------------------------------------------------------------------- a device's */

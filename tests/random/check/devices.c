@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "ir/device_list.h"
+#include "ir/devices/boundary.h"
 #include "ir/eval/apply.h"
 #include "passes/sharding/devices.h"
-#include "passes/sharding/manual.h"
 
 enum { DEVICES_MOST = 8, RESULTS_MOST = 512 };
 

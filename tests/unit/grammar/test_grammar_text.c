@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "hlo/text.h"
+#include "ir/device_list.h"
 #include "ir/intern.h"
 #include "ir/ir.h"
 #include "ir/text/diag.h"
@@ -213,6 +214,7 @@ static void long_texts_that_are_wrong_end(void **state) {
         {" a = f32[] parameter(x)", " a = f32[] negat(b)"},
         {"", "\" "},
         {"", "}"},
+        {"", "a (\n"},
     };
     for (size_t row = 0; row < sizeof rows / sizeof *rows; row++) {
         size_t length = strlen(rows[row][1]), used = 0;
@@ -226,6 +228,41 @@ static void long_texts_that_are_wrong_end(void **state) {
         assert_in_range(h.count, 1, 2 * 20 + 1);
         free(text);
     }
+}
+
+/* Reads a sharding with `ones` dimensions of one tile, and returns its canonical form. */
+static void sharding_is(const char *before, size_t ones, const char *after, const char *canonical) {
+    char *text = malloc(2 * ones + strlen(after) + 512), *at = text;
+    at += sprintf(at, "HloModule m\nENTRY e {\n a = f32[] parameter(0), sharding={devices=[%s",
+                  before);
+    for (size_t i = 0; i < ones; i++) at += sprintf(at, ",1");
+    sprintf(at, "%s}\n}\n", after);
+    hlo_module *m = read(text);
+    const hlo_sharding *s = hlo_instr_sharding(m->entry->root);
+    const size_t size = strlen(s->parsed.text), end = strlen(canonical);
+    assert_true(size >= end);
+    assert_string_equal(s->parsed.text + size - end, canonical);
+    hlo_module_free(m);
+    free(text);
+}
+
+/* If each dimension took time in proportion to the others, this would take an hour. */
+static void tiles_of_many_dimensions_are_read(void **state) {
+    (void)state;
+    enum { ONES = 500000 };
+    char *iota = malloc(10 * ONES), *at = iota;
+    at += sprintf(at, ",4]<=[4");
+    for (int i = 1; i < ONES; i++) at += sprintf(at, ",1");
+    at += sprintf(at, "]T(0");
+    for (int i = 1; i < ONES; i++) at += sprintf(at, ",%d", i);
+    sprintf(at, ")");
+    sharding_is("1", 0, iota, "{devices=[1,4]<=[4]}");
+    free(iota);
+    /* The tiles do not consist of whole parts of the iota, so devices are listed. */
+    sharding_is("1", ONES, ",200,200]<=[64,625]T(1,0) last_tile_dim_replicate",
+                ",39996,39997,39998,39999 last_tile_dim_replicate}");
+    sharding_is("2", 0, "]<=[4294967296,4294967296]T(0,1)",
+                "{devices=[2]<=[4294967296,4294967296]T(0,1)}");
 }
 
 static void places_are_found_in_any_order(void **state) {
@@ -413,6 +450,7 @@ int main(void) {
         cmocka_unit_test(a_text_too_large_is_not_read),
         cmocka_unit_test(only_so_many_errors_are_said),
         cmocka_unit_test(long_texts_that_are_wrong_end),
+        cmocka_unit_test(tiles_of_many_dimensions_are_read),
         cmocka_unit_test(places_are_found_in_any_order),
         cmocka_unit_test(places_are_found_in_long_texts),
         cmocka_unit_test(the_caret_stands_under_what_it_is_about),

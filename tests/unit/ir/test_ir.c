@@ -16,7 +16,6 @@
 #include "ir/module/clone.h"
 #include "ir/module/undo.h"
 #include "ir/text/plain.h"
-#include "ir/text/print.h"
 
 static const char *unique(hlo_module *m, const char *name) {
     return hlo_unique_name(m, HLO_NAME_INSTR, hlo_intern_string(m, name));

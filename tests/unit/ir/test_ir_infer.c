@@ -12,7 +12,6 @@
 #include "ir/infer/infer.h"
 #include "ir/intern.h"
 #include "ir/ir.h"
-#include "ir/text/print.h"
 
 typedef struct bench {
     jmp_buf recover;

@@ -11,7 +11,6 @@
 #include "ir/float/float.h"
 #include "ir/float/literal.h"
 #include "ir/ir.h"
-#include "ir/text/print.h"
 
 static jmp_buf recover;
 

@@ -12,7 +12,7 @@
 
 #include "hlo/text.h"
 #include "ir/ir.h"
-#include "ir/module/trip_count.h"
+#include "ir/module/known.h"
 
 typedef struct counter {
     const char *type;
@@ -141,11 +141,32 @@ static void what_is_not_counted_with_is_unknown(void **state) {
         assert_int_equal(shown(&loops[i]), HLO_TRIP_COUNT_UNKNOWN);
 }
 
+/* Visiting each operand of each addition would take 2^60 steps. */
+static void chains_of_sums_end(void **state) {
+    (void)state;
+    enum { SUMS = 60 };
+    char text[4096], *at = text;
+    at += sprintf(at, "HloModule m\nbody {\n  ROOT s = (s32[]) parameter(0)\n}\n"
+                      "condition {\n  s = (s32[]) parameter(0)\n"
+                      "  x0 = s32[] get-tuple-element(s), index=0\n");
+    for (int i = 0; i < SUMS; i++) at += sprintf(at, "  x%d = s32[] add(x%d, x%d)\n", i + 1, i, i);
+    sprintf(at,
+            "  k = s32[] constant(9)\n  ROOT m = pred[] compare(x%d, k), direction=LT\n}\n"
+            "ENTRY e {\n  a = s32[] constant(1)\n  t = (s32[]) tuple(a)\n"
+            "  ROOT w = (s32[]) while(t), condition=condition, body=body\n}\n",
+            SUMS);
+    hlo_module *module;
+    assert_int_equal(hlo_module_parse(text, strlen(text), "loop", NULL, &module), HLO_OK);
+    assert_int_equal(hlo_while_trip_count(module->entry->root), HLO_TRIP_COUNT_UNKNOWN);
+    hlo_module_free(module);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_are_those_of_the_loop),
         cmocka_unit_test(long_loops_have_no_count),
         cmocka_unit_test(what_is_not_counted_with_is_unknown),
+        cmocka_unit_test(chains_of_sums_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,10 +5,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "hlo/text.h"
 #include "ir/intern.h"
 #include "ir/ir.h"
 
@@ -195,6 +197,18 @@ static void two_of_one_name(void **state) {
     assert_int_equal(b->errors, 2); /* and the location of the other one */
 }
 
+static void two_computations_of_one_name(void **state) {
+    bench *b = *state;
+    for (int i = 0; i < 2; i++) {
+        hlo_computation *other = hlo_computation_new(b->m, "other");
+        hlo_computation_set_root(other, parameter(other, b->x->shape, "p"));
+    }
+    expect(b, NULL);
+    b->m->first->next->next->name = b->m->first->next->name;
+    expect(b, "two computations have the name %other");
+    assert_int_equal(b->errors, 1);
+}
+
 static void a_value_of_another_shape(void **state) {
     bench *b = *state;
     hlo_instr *one = hlo_constant_scalar(b->c, NULL, HLO_TYPE_F32, 1);
@@ -254,10 +268,44 @@ static void no_more_than_twenty_errors(void **state) {
     assert_int_equal(b->errors, 21); /* the last one has the number of further errors */
 }
 
+static hlo_status verified(const char *text) {
+    hlo_module *m;
+    assert_int_equal(hlo_module_parse(text, strlen(text), "long", NULL, &m), HLO_OK);
+    const hlo_status status = hlo_module_verify(m, NULL, NULL);
+    hlo_module_free(m);
+    return status;
+}
+
+/* To search the header for each alias, or the line for each error, would take a minute. */
+static void headers_and_lines_are_not_searched_again(void **state) {
+    (void)state;
+    enum { MANY = 60000 };
+    char *text = malloc(256 * MANY), *at = text;
+    at += sprintf(at, "HloModule m, input_output_alias={ ");
+    for (int i = 0; i < MANY; i++) at += sprintf(at, "%s{%d}: (%d, {})", i ? ", " : "", i, i);
+    at += sprintf(at, " }, buffer_donor={ ");
+    for (int i = 0; i < MANY; i++) at += sprintf(at, "%s(%d, {})", i ? ", " : "", MANY + i);
+    at += sprintf(at, " }\nENTRY e {\n");
+    for (int i = 0; i < 2 * MANY; i++) at += sprintf(at, "p%d = f32[] parameter(%d)\n", i, i);
+    at += sprintf(at, "ROOT t = (");
+    for (int i = 0; i < MANY; i++) at += sprintf(at, "%sf32[]", i ? "," : "");
+    at += sprintf(at, ") tuple(");
+    for (int i = 0; i < MANY; i++) at += sprintf(at, "%sp%d", i ? "," : "", i);
+    char *end = at;
+    sprintf(at, ")\n}\n");
+    assert_int_equal(verified(text), HLO_OK);
+    at = end + sprintf(end, "), sharding={");
+    for (int i = 0; i < MANY; i++) at += sprintf(at, "%s{devices=[2]<=[2]}", i ? "," : "");
+    sprintf(at, "}\n}\n");
+    assert_int_equal(verified(text), HLO_INVALID_INPUT);
+    free(text);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(headers_and_lines_are_not_searched_again),
         TEST(a_sound_module),
         TEST(an_operand_behind_its_user),
         TEST(an_operand_of_another_computation),
@@ -273,6 +321,7 @@ int main(void) {
         TEST(a_call_of_the_entry),
         TEST(a_long_chain_of_calls),
         TEST(two_of_one_name),
+        TEST(two_computations_of_one_name),
         TEST(a_value_of_another_shape),
         TEST(a_constant_without_value),
         TEST(a_word_that_is_none),

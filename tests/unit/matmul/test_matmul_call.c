@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "ir/text/print.h"
 #include "matmul/json.h"
 #include "tests/unit/matmul/matmul_fixture.h"
 

@@ -12,7 +12,6 @@
 
 #include "hlo/runtime.h"
 #include "hlo/text.h"
-#include "ir/text/print.h"
 #include "passes/rules/library.h"
 #include "passes/verdict/report.h"
 
@@ -209,6 +208,48 @@ static void refused(const char *text, const char *message, uint32_t line, uint32
 #define PHASE "phase algebra measure expression_size\n"
 #define EXAMPLE "\nexample\n  ENTRY e { ROOT x = f32[] parameter(0) }\nend\n"
 
+/* True if the first error in the rules contains `message`; "": if they have no error. */
+static bool says(const char *text, const char *message) {
+    static const hlo_diag_sink keeper = {.emit = keep};
+    hlo_module *owner;
+    const hlo_rules *rules;
+    *last_message = 0;
+    if (hlo_rules_read(text, strlen(text), "t.rules", 0, &keeper, &owner, &rules) == HLO_OK)
+        hlo_module_free(owner);
+    return *message ? strstr(last_message, message) != NULL : !*last_message;
+}
+
+/* Writes a rule with so many terms in its pattern, variables in each term, roots and actions. */
+static const char *rule_with(int terms, int arguments, int roots, int actions) {
+    static char text[1 << 14];
+    FILE *out = fmemopen(text, sizeof text, "w");
+    assert_non_null(out);
+    fputs(PHASE "rule r %x = tuple(", out);
+    for (int t = 0; t < terms; t++) {
+        fprintf(out, t ? ", tuple(" : "tuple(");
+        for (int a = 0; a < arguments; a++)
+            fprintf(out, a ? ", %%v%d" : "%%v%d", t * arguments + a);
+        fputc(')', out);
+    }
+    fputs(")", out);
+    for (int i = 1; i < roots; i++) fprintf(out, "\nalso? %%r%d = abs(%%v0)", i);
+    fputs("\n=> %x -> %v0", out);
+    for (int i = 1; i < actions; i++) fputs("; %x -> %v0", out);
+    fputs(EXAMPLE, out);
+    fclose(out);
+    return text;
+}
+
+static void limits_are_exact(void **state) {
+    (void)state;
+    assert_true(says(rule_with(2, 16, 16, 16), ""));
+    assert_true(says(rule_with(1, 17, 1, 1), "too many arguments"));
+    assert_true(says(rule_with(2, 2, 17, 1), "too many roots"));
+    assert_true(says(rule_with(2, 2, 1, 17), "too many actions"));
+    assert_true(says(rule_with(9, 14, 2, 1), "")); /* 126 variables, and %x and %r1 */
+    assert_true(says(rule_with(9, 14, 3, 1), "too many variables"));
+}
+
 static void faults_are_found(void **state) {
     (void)state;
     refused("rule r %x = abs(%y) => %y" EXAMPLE, "a rule must be in a phase", 1, 6);
@@ -219,6 +260,10 @@ static void faults_are_found(void **state) {
     refused(PHASE "rule r %x = abs(%y) => convert(%y)" EXAMPLE, "cannot be inferred", 2, 24);
     refused(PHASE "rule r %x = abs(%y)\nwhere one_use(%x, %y) => %y" EXAMPLE, "takes 1 arguments",
             3, 7);
+    refused(PHASE "rule r %x = abs(%y)\nwhere at_most(%y) => %y" EXAMPLE, "takes 2 arguments", 3,
+            7);
+    refused(PHASE "rule r %x = abs(%y)\nwhere only_view(%y) => %y" EXAMPLE,
+            "takes at least 2 arguments", 3, 7);
     refused(PHASE "rule r %x = abs(%y)\nwhere at_most(%x, %y) => %y" EXAMPLE, "must be a number", 3,
             7);
     refused(PHASE "rule r %x = abs(%y)\nwhere movable(%y) => %y" EXAMPLE, "must be a chain", 3, 7);
@@ -417,6 +462,7 @@ int main(void) {
         cmocka_unit_test(rules_fire_on_their_examples),
         cmocka_unit_test(order_of_work_does_not_matter),
         cmocka_unit_test(faults_are_found),
+        cmocka_unit_test(limits_are_exact),
         cmocka_unit_test(rules_of_a_file_run),
         cmocka_unit_test(a_phase_that_nothing_runs_is_refused),
         cmocka_unit_test(control_dependencies_hold),

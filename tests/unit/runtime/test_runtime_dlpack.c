@@ -85,8 +85,16 @@ static void tensors_have_owners(void **state) {
     reads(f.out[1], (const float[]){21}, 1);
     hlo_buffer_free(made);
     hlo_buffer_free(f.out[0]);
-    f.out[0] = NULL;
+    hlo_buffer_free(f.out[1]);
     assert_int_equal(deleted, 2);
+    plain.tensor.data = hlo_buffer_array(f.in[1])->data;
+    plain.tensor.strides = strides;
+    strides[0] = 1, strides[1] = 2; /* the layout of input 1 */
+    assert_int_equal(hlo_buffer_from_dlpack_unversioned(f.plan, 1, &plain, &sink, &made), HLO_OK);
+    inputs[0] = f.in[0], inputs[1] = made;
+    assert_int_equal(hlo_plan_run_async(f.plan, inputs, 2, NULL, &sink, f.out, NULL), HLO_OK);
+    hlo_buffer_free(made);
+    assert_int_equal(deleted, 3);
     close_all(&f);
 }
 

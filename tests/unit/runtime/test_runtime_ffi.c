@@ -2,6 +2,7 @@
 /* Typed calls as created by XLA, on the CPU: properties, results, threads, and every field of a
  * frame with other values. */
 #include <pthread.h>
+#include <sys/resource.h>
 
 #include "tests/unit/runtime/ffi_fixture.h"
 
@@ -63,6 +64,24 @@ static void layouts_are_attributes(void **state) {
         (ffi_array){FFI_TYPE_S64, sizeof many / sizeof *many, many};
     refuses(
         "has attribute operand_layouts, which is not a string, flag, number or array of integers");
+}
+
+static long peak_kilobytes(void) {
+    struct rusage usage;
+    assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
+    return usage.ru_maxrss;
+}
+
+/* The memory of a call grows with the lengths of its arrays, not with their squares. */
+static void a_long_array_is_read(void **state) {
+    (void)state;
+    static int64_t many[1 << 13];
+    for (size_t i = 0; i < sizeof many / sizeof *many; i++) many[i] = 999999999999999999;
+    add_attr(&c, "operand_layouts", FFI_ATTR_ARRAY)->array =
+        (ffi_array){FFI_TYPE_S64, sizeof many / sizeof *many, many};
+    const long before = peak_kilobytes();
+    refuses("999999999999999999, ...>} is not a valid matmul call: operand_layouts");
+    assert_true(peak_kilobytes() - before < 1 << 16);
 }
 
 static void an_error_has_the_call(void **state) {
@@ -347,6 +366,7 @@ int main(int count, char **arguments) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_call_runs, set_up),
         cmocka_unit_test_setup(layouts_are_attributes, set_up),
+        cmocka_unit_test_setup(a_long_array_is_read, set_up),
         cmocka_unit_test_setup(an_error_has_the_call, set_up),
         cmocka_unit_test_setup(a_reason_is_never_cut_off, set_up),
         cmocka_unit_test_setup(attributes_have_types, set_up),

@@ -152,6 +152,36 @@ static void plans_differ(void **state) {
     runs();
 }
 
+/* Makes the call, and returns the number of plans that it created. */
+static int plans_made(void) {
+    FILE *log = fopen(log_path, "w");
+    fclose(log);
+    if (hlofp8_ffi_matmul_cuda(&c.frame)) fail_msg("%s", said);
+    return count_calls("cublasLtMatmulAlgoGetHeuristic");
+}
+
+/* A plan is for the types, dimensions, alignments and attributes of a call, each of them. */
+static void each_part_of_a_call_has_a_plan(void **state) {
+    enum { PARTS = 7, ROWS = 8 };
+    for (int part = 0; part < PARTS; part++) {
+        set_up(state);
+        plans_made();
+        switch (part) {
+        case 0: c.buffers[0][0].data = m->a + 16; break;
+        case 1: c.buffers[1][0].data = m->d + 8; break;
+        case 2: c.buffers[0][1].type = FFI_TYPE_F8E5M2; break;
+        case 3: c.dims[0][0][0] = c.dims[1][0][0] = ROWS; break;
+        case 4: c.dims[0][1][0] = c.dims[0][4][0] = c.dims[1][0][1] = 16; break;
+        case 5: c.dims[1][1][0] = 512; break;
+        case 6: c.values[3].string = (ffi_span){"BIAS", 4}; break;
+        }
+        assert_int_equal(plans_made(), 1);
+        assert_int_equal(plans_made(), 0);
+        set_up(state);
+        assert_int_equal(plans_made(), 0);
+    }
+}
+
 static void what_cublaslt_refuses_is_told(void **state) {
     (void)state;
     c.buffers[0][0].type = c.buffers[0][1].type = FFI_TYPE_F8E5M2;
@@ -187,6 +217,7 @@ int main(void) {
         cmocka_unit_test_setup(failures_are_told, set_up),
         cmocka_unit_test_setup(a_plan_is_kept, set_up),
         cmocka_unit_test_setup(plans_differ, set_up),
+        cmocka_unit_test_setup(each_part_of_a_call_has_a_plan, set_up),
         cmocka_unit_test_setup(what_cublaslt_refuses_is_told, set_up),
         cmocka_unit_test_setup(wrong_numbers_are_told, set_up),
     };

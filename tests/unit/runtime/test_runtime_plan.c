@@ -112,6 +112,21 @@ static void an_architecture_that_is_too_old_is_an_error(void **state) {
     hlo_module_free(module);
 }
 
+/* A module that was not verified is verified first; each error is reported. */
+static void an_invalid_module_has_no_plan(void **state) {
+    (void)state;
+    static const char text[] = "HloModule m\nENTRY e {\n  a = f32[2] parameter(0)\n"
+                               "  b = f32[3] negate(a)\n  ROOT c = f32[4] abs(a)\n}\n";
+    hlo_module *module;
+    hlo_plan *plan;
+    assert_int_equal(hlo_module_parse(text, strlen(text), "m.hlo", &sink, &module), HLO_OK);
+    errors = 0;
+    assert_int_equal(hlo_plan_new(module, NULL, &sink, &plan), HLO_INVALID_INPUT);
+    assert_null(plan);
+    assert_int_equal(errors, 2);
+    hlo_module_free(module);
+}
+
 static void without_the_libraries_there_is_one_error(void **state) {
     (void)state;
     hlo_module *module = parse();
@@ -366,6 +381,7 @@ int main(void) {
         cmocka_unit_test(only_backends_of_this_build_are_told_of),
         cmocka_unit_test(a_device_keeps_no_bounds),
         cmocka_unit_test(an_architecture_that_is_too_old_is_an_error),
+        cmocka_unit_test(an_invalid_module_has_no_plan),
         cmocka_unit_test(without_the_libraries_there_is_one_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,592 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Modules, computations and instructions between the IR and messages. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "grammar/attr/notation.h"
+#include "grammar/proto/proto.h"
+#include "hlo/proto.h"
+#include "ir/intern.h"
+#include "ir/text/diag.h"
+
+enum { MOST_ATTRS = 64 };
+
+static hlo_proto_ids new_ids(hlo_proto *p, size_t count) {
+    return (hlo_proto_ids){hlo_arena_array(p->scratch, count, sizeof(hlo_proto_id)), count};
+}
+
+/* Makes a name that the text form accepts. Bytes other than letters, digits, `_`, `.` and `-`
+ * become `_`, as in XLA. `__` at the start becomes `a_`, unless the name starts with `__xla_`. A
+ * name that is a type gets the suffix `_`. */
+static const char *name_of(hlo_proto *p, const char *name, const char *fallback) {
+    size_t size = strlen(name);
+    if (!size) return hlo_intern_string(p->module, fallback);
+    char *clean = hlo_arena_copy(p->scratch, name, size);
+    for (size_t i = 0; i < size; i++) {
+        const bool begins = !strchr("0123456789.-", clean[i]);
+        if (!hlo_notation_in_name(clean[i]) || (i == 0 && !begins)) clean[i] = '_';
+    }
+    if (size > 1 && clean[0] == '_' && clean[1] == '_' && strncmp(name, "__xla_", 6) != 0)
+        clean[0] = 'a';
+    const char *made = hlo_intern(p->module, clean, size);
+    const hlo_type type = hlo_type_find(made, size);
+    if (type == HLO_TYPE_INVALID || type == HLO_TYPE_TUPLE) return made;
+    return hlo_intern_string(p->module, hlo_arena_format(p->scratch, "%s_", made));
+}
+
+/* --------------------------------------------------------------------------------- instructions */
+
+static void read_attrs(hlo_proto *p, Xla__HloInstructionProto *from, hlo_instr *instr) {
+    hlo_attr attrs[3 * MOST_ATTRS];
+    ProtobufCMessage *message = &from->base;
+    hlo_op op = instr->op;
+    hlo_attr unknown_fields;
+    bool has_unknown = hlo_unknown_fields_from_proto(p, message, &unknown_fields);
+    if (op == HLO_OP_CUSTOM_CALL && !from->constrain_layout) from->n_operand_shapes_with_layout = 0;
+    uint32_t count = hlo_attrs_from_proto(p, message, hlo_ops[op].required, op, true, attrs);
+    count += hlo_attrs_from_proto(p, message, hlo_ops[op].allowed, op, false, attrs + count);
+    count += hlo_attrs_from_proto(p, message, hlo_common_attrs, op, false, attrs + count);
+    /* Clear the fields that hlo_instr stores, and redundant ones that XLA writes. */
+    static const uint8_t held[] = {HLO_ATTR_CALLS, HLO_ATTR_COUNT};
+    hlo_attrs_clear(p, message, hlo_ops[op].required, op);
+    hlo_attrs_clear(p, message, hlo_ops[op].allowed, op);
+    hlo_attrs_clear(p, message, hlo_common_attrs, op);
+    hlo_attrs_clear(p, message, held, op);
+    from->name = from->opcode = (char *)(uintptr_t)protobuf_c_empty_string;
+    from->shape = NULL;
+    from->id = 0;
+    from->n_operand_ids = 0;
+    from->operand_ids = NULL;
+    if (op == HLO_OP_PARAMETER) from->parameter_number = 0;
+    if (op == HLO_OP_CONSTANT) from->literal = NULL;
+    if (op == HLO_OP_CUSTOM_CALL) from->constrain_layout = 0;
+    if (from->frontend_attributes && !from->frontend_attributes->n_map)
+        from->frontend_attributes = NULL;
+    count += hlo_unmapped_from_proto(p, message, &attrs[count]);
+    if (has_unknown) attrs[count++] = unknown_fields;
+    hlo_instr_take_attrs(instr, hlo_arena_copy(p->module->arena, attrs, count * sizeof *attrs),
+                         count);
+}
+
+/* Returns the bytes of a payload, which are inline or stored in the module by their index. */
+static ProtobufCBinaryData payload(hlo_proto *p, const Xla__Payload *from) {
+    if (from->value.len) return from->value;
+    if (from->id < 0 || (size_t)from->id >= p->payloads->n_payloads)
+        hlo_proto_fail(p, "payload %lld does not exist", (long long)from->id);
+    return p->payloads->payloads[from->id];
+}
+
+static hlo_instr *read_instr(hlo_proto *p, Xla__HloInstructionProto *from, hlo_computation *comp) {
+    p->kind = "instruction";
+    p->name = from->name;
+    hlo_op op = hlo_op_find(from->opcode, strlen(from->opcode));
+    if (op == HLO_OP_INVALID) hlo_proto_fail(p, "unknown opcode '%.40s'", from->opcode);
+    const hlo_op_info *info = &hlo_ops[op];
+    const size_t count = from->n_operand_ids;
+    if (count < info->min_operands || (info->max_operands != HLO_ANY && count > info->max_operands))
+        hlo_proto_fail(p, "%s takes %s%u operands, found %zu", info->name,
+                       info->max_operands == info->min_operands ? ""
+                       : count < info->min_operands             ? "at least "
+                                                                : "at most ",
+                       count < info->min_operands ? info->min_operands : info->max_operands, count);
+    if (from->metadata && from->metadata->metadata_payload)
+        from->metadata->metadata_payload->value = payload(p, from->metadata->metadata_payload);
+    if (from->backend_config_payload && !from->backend_config.len) {
+        from->backend_config = payload(p, from->backend_config_payload);
+        from->backend_config_payload = NULL;
+    }
+    hlo_instr **operands = hlo_arena_array(p->scratch, count, sizeof *operands);
+    for (size_t i = 0; i < count; i++)
+        operands[i] = hlo_proto_operand(p, from->operand_ids[i], "operand");
+    p->operand = count ? operands[0]->shape : NULL;
+    const hlo_shape *shape = hlo_shape_from_proto(p, from->shape);
+    hlo_instr *instr = hlo_instr_new_interned(comp, NULL, op, shape, (uint32_t)count, operands,
+                                              name_of(p, from->name, info->name));
+    instr->offset = instr->id;
+    if (op == HLO_OP_CONSTANT) instr->u.literal = hlo_literal_from_proto(p, from->literal, shape);
+    if (op == HLO_OP_PARAMETER) instr->u.parameter = from->parameter_number;
+    read_attrs(p, from, instr);
+    return instr;
+}
+
+/* --------------------------------------------------------------------------------- computations */
+
+/* Puts the instructions in the order of the schedule, if it has the computation `number`. */
+static void schedule(hlo_proto *p, int64_t number, hlo_computation *comp) {
+    const Xla__HloScheduleProto__InstructionSequence *order =
+        hlo_proto_find(&p->ids->sequences, number);
+    bool *placed = p->ids->placed;
+    if (!order) return;
+    if (order->n_instruction_ids != comp->instr_count)
+        hlo_proto_fail(p, "the schedule has %zu instructions, but the computation has %u",
+                       order->n_instruction_ids, comp->instr_count);
+    for (size_t i = 0; i < order->n_instruction_ids; i++) {
+        hlo_instr *instr = hlo_proto_find(&p->ids->instrs, order->instruction_ids[i]);
+        if (!instr || placed[instr->id])
+            hlo_proto_fail(p, "the schedule has id %lld%s", (long long)order->instruction_ids[i],
+                           instr ? " twice" : ", which is not an instruction of the computation");
+        for (uint32_t k = 0; k < instr->operand_count; k++)
+            if (!placed[hlo_instr_operand(instr, k)->id])
+                hlo_proto_fail(p, "the schedule has '%.100s' before its operand '%.100s'",
+                               instr->name, hlo_instr_operand(instr, k)->name);
+        const hlo_attr *control = hlo_instr_attr(instr, HLO_ATTR_CONTROL_PREDECESSORS);
+        for (uint32_t k = 0; control && k < control->u.instrs->count; k++)
+            if (!placed[control->u.instrs->v[k]->id])
+                hlo_proto_fail(p,
+                               "the schedule has '%.100s' before its control predecessor '%.100s'",
+                               instr->name, control->u.instrs->v[k]->name);
+        placed[instr->id] = true;
+        hlo_instr_move(instr, NULL);
+    }
+}
+
+static void read_computation(hlo_proto *p, struct hlo_ids *known, Xla__HloComputationProto *from) {
+    const char *name = from->name;
+    p->kind = "computation";
+    p->name = name;
+    if (!from->n_instructions) hlo_proto_fail(p, "has no instructions");
+    known->instrs = new_ids(p, from->n_instructions);
+    for (size_t i = 0; i < from->n_instructions; i++)
+        known->instrs.v[i] = (hlo_proto_id){.number = from->instructions[i]->id};
+    hlo_proto_sort_ids(p, &known->instrs, "instructions");
+    hlo_computation *comp = hlo_computation_new(p->module, name_of(p, name, "computation"));
+    for (size_t i = 0; i < from->n_instructions; i++) {
+        int64_t number = from->instructions[i]->id;
+        void *made = read_instr(p, from->instructions[i], comp);
+        hlo_proto_find_id(&known->instrs, number)->is = made;
+    }
+    p->kind = "computation";
+    p->name = name;
+    hlo_instr *root = hlo_proto_find(&known->instrs, from->root_id);
+    if (!root)
+        hlo_proto_fail(p, "the root has id %lld, which is not an instruction of the computation",
+                       (long long)from->root_id);
+    hlo_computation_set_root(comp, root);
+    schedule(p, from->id, comp);
+    int64_t parameters = 0;
+    for (hlo_instr *i = comp->first; i; i = hlo_instr_next(i))
+        parameters += i->op == HLO_OP_PARAMETER;
+    comp->parameters =
+        hlo_arena_zero(p->module->arena, (size_t)parameters * sizeof *comp->parameters);
+    comp->parameter_count = (uint32_t)parameters;
+    for (hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) {
+        if (i->op != HLO_OP_PARAMETER) continue;
+        int64_t number = i->u.parameter;
+        if (number < 0 || number >= parameters || comp->parameters[number])
+            hlo_proto_fail(p, "parameter '%.100s' has number %lld, %s", i->name, (long long)number,
+                           number >= 0 && number < parameters ? "as another parameter"
+                                                              : "which is out of range");
+        comp->parameters[number] = i;
+    }
+    hlo_proto_find_id(&known->computations, from->id)->is = comp;
+    static const uint8_t thread[] = {HLO_ATTR_EXECUTION_THREAD, HLO_ATTR_COUNT};
+    hlo_attr attrs[3], unknown_fields;
+    bool has_unknown = hlo_unknown_fields_from_proto(p, &from->base, &unknown_fields);
+    uint32_t count = hlo_attrs_from_proto(p, &from->base, thread, HLO_OP_COUNT, false, attrs);
+    if (count && strcmp(from->execution_thread, hlo_main_thread) == 0) count = 0;
+    from->name = from->execution_thread = "";
+    from->n_instructions = 0;
+    from->program_shape = NULL;
+    from->id = from->root_id = from->is_fusion_computation = 0;
+    count += hlo_unmapped_from_proto(p, &from->base, &attrs[count]);
+    if (has_unknown) attrs[count++] = unknown_fields;
+    comp->attrs = hlo_arena_copy(p->module->arena, attrs, count * sizeof *attrs);
+    comp->attr_count = count;
+}
+
+/* ----------------------------------------------------------------------------------- the module */
+
+static const char **read_strings(hlo_proto *p, char *const *from, size_t count) {
+    const char **strings = hlo_arena_array(p->module->arena, count, sizeof *strings);
+    for (size_t i = 0; i < count; i++) strings[i] = hlo_intern_string(p->module, from[i]);
+    return strings;
+}
+
+static void read_tables(hlo_proto *p, const Xla__StackFrameIndexProto *from) {
+    hlo_tables *to = &p->module->tables;
+    if (!from) return;
+    to->file_count = (uint32_t)from->n_file_names;
+    to->files = read_strings(p, from->file_names, from->n_file_names);
+    to->function_count = (uint32_t)from->n_function_names;
+    to->functions = read_strings(p, from->function_names, from->n_function_names);
+    to->location_count = (uint32_t)from->n_file_locations;
+    to->locations =
+        hlo_arena_array(p->module->arena, from->n_file_locations, sizeof *to->locations);
+    for (size_t i = 0; i < from->n_file_locations; i++) {
+        const Xla__StackFrameIndexProto__FileLocation *l = from->file_locations[i];
+        to->locations[i] = (hlo_file_location){.file_name = l->file_name_id,
+                                               .function_name = l->function_name_id,
+                                               .line = l->line,
+                                               .end_line = l->end_line,
+                                               .column = l->column,
+                                               .end_column = l->end_column};
+    }
+    to->frame_count = (uint32_t)from->n_stack_frames;
+    to->frames = hlo_arena_array(p->module->arena, from->n_stack_frames, sizeof *to->frames);
+    for (size_t i = 0; i < from->n_stack_frames; i++) {
+        const Xla__StackFrameIndexProto__StackFrame *f = from->stack_frames[i];
+        to->frames[i] = (hlo_stack_frame){.file_location = f->file_location_id,
+                                          .parent = (int64_t)f->parent_frame_id + 1};
+    }
+}
+
+static void finish_module(hlo_proto *p, Xla__HloModuleProto *from) {
+    static const uint8_t header[] = {HLO_ATTR_INPUT_OUTPUT_ALIAS, HLO_ATTR_BUFFER_DONOR,
+                                     HLO_ATTR_FRONTEND_ATTRIBUTES, HLO_ATTR_ORIGIN_RECOVERY_TABLE,
+                                     HLO_ATTR_COUNT};
+    hlo_module *module = p->module;
+    hlo_attr attrs[8], unknown_fields;
+    bool has_unknown = hlo_unknown_fields_from_proto(p, &from->base, &unknown_fields);
+    uint32_t count = hlo_attrs_from_proto(p, &from->base, header, HLO_OP_COUNT, false, attrs);
+    if (from->schedule && from->schedule->n_sequences)
+        attrs[count++] = (hlo_attr){.id = HLO_ATTR_IS_SCHEDULED, .u.i = 1};
+    const Xla__ProgramShapeProto *program = from->host_program_shape;
+    if (program && program->result) {
+        const size_t last = program->n_parameters;
+        hlo_shapes *shapes =
+            hlo_arena_alloc(module->arena, sizeof *shapes + (last + 1) * sizeof *shapes->v);
+        shapes->count = (uint32_t)last + 1;
+        for (size_t i = 0; i < last; i++)
+            shapes->v[i] = hlo_shape_from_proto(p, program->parameters[i]);
+        shapes->v[last] = hlo_shape_from_proto(p, program->result);
+        attrs[count++] = (hlo_attr){.id = HLO_ATTR_ENTRY_COMPUTATION_LAYOUT, .u.shapes = shapes};
+    }
+    hlo_attrs_clear(p, &from->base, header, HLO_OP_COUNT);
+    from->name = from->entry_computation_name = "";
+    from->n_computations = 0;
+    from->entry_computation_id = 0;
+    from->host_program_shape = NULL;
+    from->schedule = NULL;
+    from->stack_frame_index = NULL;
+    count += hlo_unmapped_from_proto(p, &from->base, &attrs[count]);
+    if (has_unknown) attrs[count++] = unknown_fields;
+    module->attrs = hlo_arena_copy(module->arena, attrs, count * sizeof *attrs);
+    module->attr_count = count;
+}
+
+static void read_module(hlo_proto *p, Xla__HloModuleProto *from) {
+    struct hlo_ids known = {.computations = new_ids(p, from->n_computations)};
+    size_t instrs = 0;
+    for (size_t i = 0; i < from->n_computations; i++)
+        instrs += from->computations[i]->n_instructions;
+    known.placed = hlo_arena_zero(p->scratch, instrs);
+    if (from->schedule) {
+        known.sequences = new_ids(p, from->schedule->n_sequences);
+        for (size_t i = 0; i < known.sequences.count; i++)
+            known.sequences.v[i] = (hlo_proto_id){.number = from->schedule->sequences[i]->key,
+                                                  .is = from->schedule->sequences[i]->value};
+        hlo_proto_sort_ids(p, &known.sequences, "sequences of the schedule");
+    }
+    p->ids = &known;
+    p->payloads = from;
+    p->module->name = name_of(p, from->name, "module");
+    if (hlo_notation_is_keyword(p->module->name)) /* the text has no `%` before the name */
+        p->module->name =
+            hlo_intern_string(p->module, hlo_arena_format(p->scratch, "%s_", p->module->name));
+    read_tables(p, from->stack_frame_index);
+    for (size_t i = 0; i < from->n_computations; i++)
+        known.computations.v[i] = (hlo_proto_id){.number = from->computations[i]->id};
+    hlo_proto_sort_ids(p, &known.computations, "computations");
+    int64_t entry = from->entry_computation_id;
+    for (size_t i = 0; i < from->n_computations; i++)
+        read_computation(p, &known, from->computations[i]);
+    p->kind = NULL;
+    p->module->entry = hlo_proto_find(&known.computations, entry);
+    if (!p->module->entry)
+        hlo_proto_fail(p, "the entry computation has id %lld, which does not exist",
+                       (long long)entry);
+    finish_module(p, from);
+}
+
+/* ------------------------------------------------------------------------------------ the bytes */
+
+bool hlo_proto_recognize(const void *bytes, size_t size) {
+    enum { LOOKED_AT = 1024 };
+    const unsigned char *at = bytes;
+    if (!size || at[0] >= 0x20 || at[0] == '\t' || at[0] == '\r') return false;
+    for (size_t i = 0; i < size && i < LOOKED_AT; i++)
+        if (at[i] && at[i] < 0x20 && !strchr("\t\n\v\f\r", at[i])) return true;
+    return false;
+}
+
+/* True if the first field of the message is an HloProto with a module, as in an HloSnapshot. */
+static bool is_snapshot(ProtobufCAllocator *allocator, const uint8_t *bytes, size_t size) {
+    size_t at = 1, length = 0, offset;
+    bool unknown;
+    if (size < 2 || bytes[0] != 0x0a) return false; /* field 1, with a length */
+    for (unsigned shift = 0; at < size && shift < 35; shift += 7) {
+        length |= (size_t)(bytes[at] & 0x7f) << shift;
+        if (!(bytes[at++] & 0x80)) break;
+    }
+    if (length > size - at ||
+        !hlo_wire_check(&xla__hlo_proto__descriptor, bytes + at, length, &offset, &unknown))
+        return false;
+    const Xla__HloProto *inner = (const Xla__HloProto *)protobuf_c_message_unpack(
+        &xla__hlo_proto__descriptor, allocator, length, bytes + at);
+    return inner && inner->hlo_module && inner->hlo_module->n_computations;
+}
+
+/* Unpacks an HloProto, whose first field is the module, or an HloModuleProto, whose first field is
+ * its name. */
+static Xla__HloModuleProto *unpack(hlo_proto *p, const uint8_t *bytes, size_t size) {
+    ProtobufCAllocator allocator = hlo_wire_allocator(p->scratch);
+    size_t offset, wrapped;
+    bool around;
+    bool plain =
+        hlo_wire_check(&xla__hlo_module_proto__descriptor, bytes, size, &offset, &p->unknown);
+    if (hlo_wire_check(&xla__hlo_proto__descriptor, bytes, size, &wrapped, &around)) {
+        const Xla__HloProto *outer = (const Xla__HloProto *)protobuf_c_message_unpack(
+            &xla__hlo_proto__descriptor, &allocator, size, bytes);
+        if (outer && outer->hlo_module && outer->hlo_module->n_computations) {
+            p->unknown = around;
+            return outer->hlo_module;
+        }
+    }
+    if (is_snapshot(&allocator, bytes, size))
+        hlo_proto_fail(p, "this is an HloSnapshot, not a module; dump the module with "
+                          "XLA_FLAGS=\"--xla_dump_to=DIR --xla_dump_hlo_as_proto\"");
+    if (wrapped > offset) offset = wrapped;
+    if (!plain)
+        hlo_proto_fail(p, "invalid or truncated binary HLO module: at byte %zu of %zu", offset,
+                       size);
+    ProtobufCMessage *module =
+        protobuf_c_message_unpack(&xla__hlo_module_proto__descriptor, &allocator, size, bytes);
+    if (!module) hlo_proto_fail(p, "invalid binary HLO module");
+    return (Xla__HloModuleProto *)module;
+}
+
+/* Memory that is freed however the conversion ends. */
+typedef struct reading {
+    hlo_module *module;
+    hlo_arena *scratch;
+    hlo_proto p;
+} reading;
+
+static hlo_status read_bytes(reading *r, const void *bytes, size_t size, const char *name,
+                             const hlo_module_io *io, const hlo_diag_sink *sink) {
+    jmp_buf recover, failed;
+    if (setjmp(recover)) return HLO_OUT_OF_MEMORY;
+    if (setjmp(failed)) return HLO_INVALID_INPUT;
+    hlo_module *module = r->module = hlo_module_new(&recover);
+    r->scratch = hlo_arena_new(&recover);
+    if (!module || !r->scratch) return HLO_OUT_OF_MEMORY;
+    module->read = hlo_notation_read;
+    module->file = hlo_intern_string(module, name);
+    module->source = NULL;
+    r->p = (hlo_proto){
+        .module = module, .io = io, .sink = sink, .scratch = r->scratch, .failed = &failed};
+    read_module(&r->p, unpack(&r->p, bytes, size));
+    hlo_arena_set_recover(module->arena, NULL);
+    return HLO_OK;
+}
+
+hlo_status hlo_proto_read(const void *bytes, size_t size, const char *name, const hlo_module_io *io,
+                          const hlo_diag_sink *sink, hlo_module **out_module) {
+    reading r = {.module = NULL};
+    hlo_status status = read_bytes(&r, bytes, size, name, io, sink);
+    free(r.p.owned);
+    hlo_arena_free(r.scratch);
+    if (status != HLO_OK) {
+        hlo_module_free(r.module);
+        r.module = NULL;
+    }
+    *out_module = r.module;
+    return status;
+}
+
+/* -------------------------------------------------------------------------------------- writing */
+
+static char *string_of(const char *interned) {
+    return (char *)(uintptr_t)interned;
+}
+
+static Xla__HloInstructionProto *write_instr(hlo_proto *p, const hlo_instr *instr) {
+    p->kind = "instruction";
+    p->name = instr->name;
+    p->offset = instr->offset;
+    p->operand = instr->operand_count ? hlo_instr_operand(instr, 0)->shape : NULL;
+    Xla__HloInstructionProto *to = hlo_unmapped_to_proto(p, &xla__hlo_instruction_proto__descriptor,
+                                                         instr->attrs, instr->attr_count);
+    to->name = string_of(instr->name);
+    to->opcode = string_of(hlo_ops[instr->op].name);
+    to->shape = hlo_shape_to_proto(p, instr->shape);
+    to->id = p->instrs[instr->id];
+    to->n_operand_ids = instr->operand_count;
+    to->operand_ids = hlo_arena_array(p->scratch, instr->operand_count, sizeof *to->operand_ids);
+    for (uint32_t i = 0; i < instr->operand_count; i++)
+        to->operand_ids[i] = p->instrs[hlo_instr_operand(instr, i)->id];
+    if (instr->op == HLO_OP_PARAMETER) to->parameter_number = instr->u.parameter;
+    if (instr->op == HLO_OP_CONSTANT) to->literal = hlo_literal_to_proto(p, instr->u.literal);
+    hlo_attrs_to_proto(p, instr->attrs, instr->attr_count, instr->op, &to->base);
+    return to;
+}
+
+/* Writes shapes of parameters and result; `layout` NULL: those of the computation. `named`: with
+ * the names of the parameters. */
+static Xla__ProgramShapeProto *program_shape(hlo_proto *p, const hlo_computation *comp,
+                                             const hlo_shapes *layout, bool named) {
+    const uint32_t count = layout ? layout->count - 1 : comp->parameter_count;
+    Xla__ProgramShapeProto *to = hlo_message_new(p->scratch, &xla__program_shape_proto__descriptor);
+    to->n_parameters = to->n_parameter_names = count;
+    to->parameters = hlo_arena_array(p->scratch, count, sizeof(void *));
+    to->parameter_names = hlo_arena_array(p->scratch, count, sizeof(void *));
+    for (uint32_t i = 0; i < count; i++) {
+        to->parameters[i] =
+            hlo_shape_to_proto(p, layout ? layout->v[i] : comp->parameters[i]->shape);
+        to->parameter_names[i] =
+            named ? string_of(comp->parameters[i]->name) : hlo_arena_format(p->scratch, "p%u", i);
+    }
+    to->result = hlo_shape_to_proto(p, layout ? layout->v[count] : comp->root->shape);
+    return to;
+}
+
+static Xla__HloComputationProto *write_computation(hlo_proto *p, const hlo_computation *comp,
+                                                   bool fused) {
+    Xla__HloComputationProto *to = hlo_unmapped_to_proto(p, &xla__hlo_computation_proto__descriptor,
+                                                         comp->attrs, comp->attr_count);
+    to->name = string_of(comp->name);
+    to->id = p->computations[comp->id];
+    to->root_id = p->instrs[comp->root->id];
+    to->is_fusion_computation = fused;
+    to->program_shape = program_shape(p, comp, NULL, true);
+    to->instructions = hlo_arena_array(p->scratch, comp->instr_count, sizeof(void *));
+    for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+        to->instructions[to->n_instructions++] = write_instr(p, instr);
+    p->kind = "computation";
+    p->name = comp->name;
+    hlo_attrs_to_proto(p, comp->attrs, comp->attr_count, HLO_OP_COUNT, &to->base);
+    return to;
+}
+
+static char **strings_of(hlo_proto *p, const char *const *from, uint32_t count) {
+    char **to = hlo_arena_array(p->scratch, count, sizeof *to);
+    for (uint32_t i = 0; i < count; i++) to[i] = string_of(from[i]);
+    return to;
+}
+
+static void write_tables(hlo_proto *p, const hlo_tables *from, Xla__HloModuleProto *module) {
+    Xla__StackFrameIndexProto *to = hlo_message_add(p->scratch, module, "stack_frame_index");
+    to->n_file_names = from->file_count;
+    to->file_names = strings_of(p, from->files, from->file_count);
+    to->n_function_names = from->function_count;
+    to->function_names = strings_of(p, from->functions, from->function_count);
+    for (uint32_t i = 0; i < from->location_count; i++) {
+        const hlo_file_location *l = &from->locations[i];
+        Xla__StackFrameIndexProto__FileLocation *row =
+            hlo_message_add(p->scratch, to, "file_locations");
+        row->file_name_id = (int32_t)l->file_name;
+        row->function_name_id = (int32_t)l->function_name;
+        row->line = (int32_t)l->line;
+        row->end_line = (int32_t)l->end_line;
+        row->column = (int32_t)l->column;
+        row->end_column = (int32_t)l->end_column;
+    }
+    for (uint32_t i = 0; i < from->frame_count; i++) {
+        Xla__StackFrameIndexProto__StackFrame *row =
+            hlo_message_add(p->scratch, to, "stack_frames");
+        row->file_location_id = (int32_t)from->frames[i].file_location;
+        row->parent_frame_id = (int32_t)(from->frames[i].parent - 1);
+    }
+}
+
+/* Writes the header: the schedule, which omits fusions, the layout, and the attributes with
+ * separate fields. */
+static void write_header(hlo_proto *p, const hlo_module *module, Xla__HloModuleProto *to) {
+    hlo_attr others[HLO_ATTR_COUNT];
+    uint32_t count = 0;
+    const hlo_shapes *layout = NULL;
+    bool scheduled = false;
+    for (uint32_t i = 0; i < module->attr_count; i++) {
+        const hlo_attr *attr = &module->attrs[i];
+        if (attr->id == HLO_ATTR_IS_SCHEDULED)
+            scheduled = attr->u.i;
+        else if (attr->id == HLO_ATTR_ENTRY_COMPUTATION_LAYOUT)
+            layout = attr->u.shapes;
+        else
+            others[count++] = *attr;
+    }
+    Xla__HloScheduleProto *schedule =
+        scheduled ? hlo_message_add(p->scratch, to, "schedule") : NULL;
+    for (size_t i = 0; schedule && i < to->n_computations; i++) {
+        const Xla__HloComputationProto *comp = to->computations[i];
+        if (comp->is_fusion_computation) continue;
+        Xla__HloScheduleProto__SequencesEntry *each =
+            hlo_message_add(p->scratch, schedule, "sequences");
+        Xla__HloScheduleProto__InstructionSequence *order =
+            hlo_message_add(p->scratch, each, "value");
+        each->key = comp->id;
+        order->n_instruction_ids = comp->n_instructions;
+        order->instruction_ids =
+            hlo_arena_array(p->scratch, comp->n_instructions, sizeof *order->instruction_ids);
+        for (size_t k = 0; k < comp->n_instructions; k++)
+            order->instruction_ids[k] = comp->instructions[k]->id;
+    }
+    to->host_program_shape = program_shape(p, module->entry, layout, false);
+    hlo_attrs_to_proto(p, others, count, HLO_OP_COUNT, &to->base);
+}
+
+static Xla__HloModuleProto *write_module(hlo_proto *p, const hlo_module *module) {
+    Xla__HloModuleProto *to = hlo_unmapped_to_proto(p, &xla__hlo_module_proto__descriptor,
+                                                    module->attrs, module->attr_count);
+    bool *fused = hlo_arena_zero(p->scratch, module->next_computation_id);
+    int64_t count = 0;
+    p->computations =
+        hlo_arena_array(p->scratch, module->next_computation_id, sizeof *p->computations);
+    p->instrs = hlo_arena_array(p->scratch, module->next_id, sizeof *p->instrs);
+    /* Number as XLA does: computations by their index in the module, instructions by their index,
+     * with the computation's number in the upper 32 bits. */
+    for (const hlo_computation *comp = module->first; comp; comp = comp->next, count++) {
+        int64_t instrs = 0;
+        p->computations[comp->id] = count;
+        for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) {
+            p->instrs[i->id] = count << 32 | instrs++;
+            if (i->op == HLO_OP_FUSION) hlo_instr_visit_called(i, hlo_mark_called, fused);
+        }
+    }
+    to->computations = hlo_arena_array(p->scratch, (size_t)count, sizeof(void *));
+    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
+        to->computations[to->n_computations++] = write_computation(p, comp, fused[comp->id]);
+    p->kind = NULL;
+    p->offset = 0;
+    to->name = string_of(module->name);
+    to->entry_computation_name = string_of(module->entry->name);
+    to->entry_computation_id = p->computations[module->entry->id];
+    const hlo_tables *t = &module->tables;
+    if (t->file_count || t->function_count || t->location_count || t->frame_count)
+        write_tables(p, t, to);
+    write_header(p, module, to);
+    return to;
+}
+
+static hlo_status print_proto(hlo_proto *p, const hlo_module *module, hlo_proto_format format,
+                              FILE *out) {
+    jmp_buf recover, failed;
+    if (setjmp(recover)) return HLO_OUT_OF_MEMORY;
+    if (setjmp(failed)) return HLO_INVALID_INPUT;
+    p->scratch = hlo_arena_new(&recover);
+    if (!p->scratch) return HLO_OUT_OF_MEMORY;
+    p->failed = &failed;
+    const ProtobufCMessage *message = &write_module(p, module)->base;
+    bool written;
+    if (format == HLO_PROTO_BINARY) {
+        size_t size = protobuf_c_message_get_packed_size(message), at;
+        uint8_t *bytes = hlo_arena_alloc(p->scratch, size);
+        bool unknown;
+        protobuf_c_message_pack(message, bytes);
+        if (!hlo_wire_check(message->descriptor, bytes, size, &at, &unknown))
+            hlo_proto_fail(p, HLO_WIRE_TOO_DEEP, HLO_WIRE_DEEPEST);
+        written = fwrite(bytes, 1, size, out) == size;
+    } else {
+        written = hlo_pbtxt_print(p->scratch, message, out);
+    }
+    return written && fflush(out) == 0 ? HLO_OK : HLO_INVALID_INPUT;
+}
+
+hlo_status hlo_proto_write(const hlo_module *module, hlo_proto_format format,
+                           const hlo_module_io *io, const hlo_diag_sink *sink, FILE *out) {
+    hlo_proto p = {.module = (hlo_module *)(uintptr_t)module, .io = io, .sink = sink};
+    hlo_status status = print_proto(&p, module, format, out);
+    free(p.owned);
+    hlo_arena_free(p.scratch);
+    return status;
+}
