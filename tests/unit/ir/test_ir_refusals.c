@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shape inference rejects a module for each operand of each `||` and `&&` of its checks, and for
- * the first and the last element in a loop. A row is a valid module, or an edit of the last valid
- * one that violates one condition. */
+/* Tests that shape inference rejects a module for each operand of each `||` and `&&` in its checks,
+ * and for the first and the last element in a loop. A row is a valid module, or an edit of the last
+ * valid one that violates one condition. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 #include "hlo/text.h"
 
 typedef struct row {
-    const char *module;            /* the entry's body; NULL: an edit of the previous module */
+    const char *module;            /* the entry's body; NULL for an edit of the previous module */
     const char *from, *to, *error; /* replaces `from` by `to`: `error` is a part of the message */
 } row;
 
