@@ -118,9 +118,9 @@ typedef struct hlo_pass_options {
     /* The matmuls to convert. */
 
     /* Convert a matmul only if its time decreases by at least this factor (see
-     * hlo_verdict.seconds). Default: 0, which converts all matmuls that can be converted. Matmuls
-     * that `quantize` selects must decrease the time of the module by this factor, or by 1.05 if it
-     * is 0. */
+     * hlo_verdict.seconds). Default: 0, which converts all matmuls that can be converted. A matmul
+     * that `quantize` selects must decrease the time of the module by this factor, or by 1.05 if
+     * `min_gain` is 0. */
     double min_gain;
     /* Quantize the operands of wide dots, so that they become FP8 calls (docs/quantize.md). The
      * module then computes other results. "current": one scale per tensor, computed from the tensor
@@ -130,9 +130,9 @@ typedef struct hlo_pass_options {
     /* Matmuls that are not converted, separated by commas: names of instructions of the input
      * (hlo_verdict.input_instr), op_names, source lines (`model.py:12`, which is compared with the
      * end of hlo_verdict.source_file), shapes of results (`8192x4096xbf16`), or globs (fnmatch(3))
-     * of these. A word that matches no
-     * matmul is compared with the names of FP8 calls that a run without such words produces
-     * (hlo_verdict.instr). A word that matches neither is an error. Default: NULL. */
+     * of these. A word that matches no matmul is compared with the names of FP8 calls that a run
+     * without such words produces (hlo_verdict.instr). A word that matches neither is an error.
+     * Default: NULL. */
     const char *wide;
     /* Accept words of `wide` that match no matmul. Use it for several modules, and check the words
      * for all of them with hlo_reports_check_wide(). Default: false. */
@@ -270,10 +270,11 @@ typedef struct hlo_verdict {
     /* The number of elements along the contracting dimension that share a scale, or 0 if all
      * elements share one. */
     int64_t block_size;
-    /* The recipe by which hlo_pass_options.quantize quantized the operands. NULL if it did not. */
+    /* The recipe of hlo_pass_options.quantize by which the operands were quantized, such as
+     * "current". NULL if that option did not quantize them. */
     const char *quantized;
-    /* If `quantized` is set, the predicted speedup, which includes the time to quantize and a share
-     * of it if several matmuls use an operand, or 0 if it is unknown. Otherwise 0. */
+    /* If `quantized` is set, the predicted speedup, or 0 if it is unknown. It includes the time to
+     * quantize the operands, which matmuls that use the same operand share. Otherwise 0. */
     double predicted_gain;
 } hlo_verdict;
 
@@ -314,11 +315,11 @@ hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *optio
 hlo_status hlo_module_extract(hlo_module *module, const char *name, const hlo_pass_options *pass,
                               const hlo_diag_sink *sink);
 
-/* Quantizes the operands of the matmuls that hlo_module_optimize() with the same options converts
- * because of options->quantize, and converts no matmul. It is the module to compare the result of
- * hlo_module_optimize() with: they compute the same values, bit for bit, unless an FP8 call has an
- * epilogue, which omits roundings. The passes before "quantize-wide" have run. `options` may be
- * NULL. Without options->quantize, the module is not changed.
+/* Quantizes the operands that hlo_module_optimize() with the same options quantizes because of
+ * options->quantize, but converts no matmul to FP8. Compare the result of hlo_module_optimize()
+ * with this module: both compute the same values, bit for bit, except where an FP8 call with an
+ * epilogue omits roundings. The function also runs the passes before "quantize-wide". `options` may
+ * be NULL. Without options->quantize, the module is not changed.
  *
  * Returns the same statuses as hlo_module_optimize(). */
 hlo_status hlo_module_quantize(hlo_module *module, const hlo_pass_options *options);
