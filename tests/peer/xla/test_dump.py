@@ -18,7 +18,7 @@ import _script
 HERE = pathlib.Path(__file__).parent
 SCHEMA = HERE.parents[2] / "docs" / "history.schema.json"
 WANTED = {
-    "qkv_shared": (3, [("dot-merger", "merged: 3 matmuls became 1")] * 2 + [("cublas-gemm-rewriter", "replaced by a cuBLASLt call on wide types")]),
+    "qkv_shared": (3, [("dot-merger", "merged 3 matmuls into 1")] * 2 + [("cublas-gemm-rewriter", "replaced by a cuBLASLt call on wide types")]),
     "rowwise_before": (1, [("cublas-gemm-rewriter", "replaced by a cuBLASLt call on wide types")]),
     "encoder_qdq_fwd": (8, []),
 }

@@ -304,7 +304,8 @@ static void faults_are_found(void **state) {
     refused(PHASE "rule r %x = (abs(%y) | negate(%z)) => abs(%y)" EXAMPLE,
             "not every alternative of the pattern binds %y", 2, 43);
     refused(PHASE "rule r %x = abs(%y) => iota() : f32" EXAMPLE, "cannot be inferred", 2, 24);
-    refused(PHASE "rule r %x = abs(%y) => abs(%y): token" EXAMPLE, "token has no elements", 2, 33);
+    refused(PHASE "rule r %x = abs(%y) => abs(%y): token" EXAMPLE, "'token' is not an element type",
+            2, 33);
     refused(PHASE "rule r for %d %d = dot(%a, %b) => unscaled_rows(%d, 2)" EXAMPLE,
             "must be 0 or 1", 2, 35);
     refused(PHASE "rule r %x = abs(%y) => (negate(%y) | abs(%y))" EXAMPLE,
