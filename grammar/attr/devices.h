@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values that name devices: iotas, tilings and meshes, read, in canonical form. */
+/* Functions that build values that name devices, in canonical form: iotas, tilings, meshes, groups,
+ * shardings and aliases. */
 #ifndef HLO_GRAMMAR_ATTR_DEVICES_H
 #define HLO_GRAMMAR_ATTR_DEVICES_H
 
@@ -7,23 +8,23 @@
 #include "ir/device_list.h"
 
 /* `[R]T(P)`: the numbers 0, 1, ... in an array of dimensions R, transposed by P, in row-major
- * order. In canonical form, no dimension is 1, dimensions that remain adjacent are merged, and rank
- * 1 has no T. */
+ * order. In canonical form, no dimension is 1, dimensions that are adjacent before and after the
+ * transposition are merged, and rank 1 has no T. */
 typedef struct hlo_iota {
     int64_t *dims, *perm;
     size_t rank;
 } hlo_iota;
 
-/* Makes an iota in canonical form; of rank 1, the permutation may be empty. */
+/* Makes an iota in canonical form. At rank 1, the permutation may be empty. */
 bool hlo_iota_make(hlo_notation *f, const char *from, const hlo_notation_ints *dims,
                    hlo_notation_ints *perm, hlo_iota *out);
 
 enum { HLO_MOST_TILE_KINDS = 64 };
 
-/* `[2,2]<=[4]` or `[2,2]0,1,2,3`, with the kinds of the last dimensions. */
+/* A tiling, `[2,2]<=[4]` or `[2,2]0,1,2,3`, with the kinds of its last dimensions. */
 typedef struct hlo_tiling {
     hlo_notation_ints dims;
-    hlo_notation_ints devices;          /* if listed */
+    hlo_notation_ints devices;          /* the device ids, if they are listed */
     hlo_iota iota;                      /* rank 0: the devices are listed */
     int64_t kinds[HLO_MOST_TILE_KINDS]; /* hlo_sharding_kind */
     size_t kind_count;
@@ -47,28 +48,29 @@ typedef struct hlo_mesh_axes {
     hlo_notation_ints sizes;
 } hlo_mesh_axes;
 
-/* Adds an axis, whose name is interned. */
+/* Adds an axis to a mesh. `name` must be interned. */
 bool hlo_mesh_add(hlo_notation *f, const char *from, hlo_mesh_axes *to, const char *name,
                   int64_t size);
 /* Copies the axes to the module, as a mesh without device ids. */
 void hlo_mesh_keep(hlo_notation *f, const hlo_mesh_axes *axes, hlo_mesh *out);
 /* Sets the listed device ids of a mesh. */
 bool hlo_mesh_list(hlo_notation *f, const char *from, const hlo_notation_ints *ids, hlo_mesh *m);
-/* Adds an axis to *refs, which must not overlap it: `part` of the axis, or all of it. `last`:
- * the axis before it in its list; NULL: it is the first. `sorted`: the list has the order of the
- * mesh. */
+/* Adds a reference to *refs: to the sub-axis `a` if `part`, otherwise to the whole axis. Reports an
+ * error if an earlier reference overlaps it. `last`: the previous axis in the list; NULL for the
+ * first. `sorted`: the list must have the order of the mesh. */
 bool hlo_mesh_use(hlo_notation *f, const char *from, const hlo_mesh *m, hlo_axis a, bool part,
                   const hlo_axis *last, bool sorted, hlo_axis_ref **refs);
 /* Copies the newest `count` references to the module, oldest first. */
 const hlo_axes *hlo_mesh_keep_axes(hlo_notation *f, const hlo_axis_ref *refs, size_t count,
                                    bool open);
-/* The rest makes the value of f->value. Sets the members of groups that follow from the others. */
+/* hlo_groups_keep(), hlo_sharding_keep() and hlo_aliases_keep() set f->value. hlo_groups_keep()
+ * first computes the derived members of `groups`. */
 bool hlo_groups_keep(hlo_notation *f, const char *from, hlo_groups groups);
 
 /* The parts of a sharding without a mesh. */
 typedef struct hlo_sharding_parts {
     hlo_tiling tiles;
-    size_t devices; /* number of devices named */
+    size_t devices; /* number of devices that the sharding names */
     bool last_replicated, last_kinds;
     const char *from; /* the opening brace of the sharding */
 } hlo_sharding_parts;
@@ -89,7 +91,7 @@ typedef struct hlo_alias_item {
     hlo_alias is;
 } hlo_alias_item;
 
-/* Sorts a list, which is newest first, where XLA sorts. */
+/* Sets the value to the aliases of a list, which is newest first, and sorts them if XLA does. */
 bool hlo_aliases_keep(hlo_notation *f, hlo_alias_item *list, size_t count);
 
 #endif

@@ -3,9 +3,8 @@
  *
  * rulec writes these structs as const C; hlo_rules_parse() builds them at run time. A rule set is a
  * few arrays that refer to each other by index, the same in both cases. `let` definitions are
- * expanded: each use is a copy of the body with its own variables. An argument that is a pattern is
- * one term at all uses of its parameter.
- * docs/rules.md describes the notation. */
+ * expanded: each use is a copy of the body with its own variables. If an argument is a pattern, all
+ * uses of its parameter share one term. docs/rules.md describes the notation. */
 #ifndef HLO_GRAMMAR_RULES_RULES_H
 #define HLO_GRAMMAR_RULES_RULES_H
 
@@ -111,13 +110,14 @@ typedef struct hlo_rule_set {
 
 typedef struct hlo_rule_root {
     uint32_t term;
-    bool optional; /* `also?`: matched among the users of bound values */
+    bool optional; /* `also?`: an optional root, matched among the users of bound values */
 } hlo_rule_root;
 
 typedef struct hlo_rule {
     const char *name;
     const char *phase;
-    const char *measure; /* a row of builder.def, which decreases with each application */
+    const char *measure; /* a row of builder.def, whose value decreases with each application of a
+                          * rule */
     uint16_t measure_code;
     uint16_t slot_count;
     int16_t subject;       /* the matmul whose verdict this rule affects, or -1 */
@@ -158,7 +158,7 @@ typedef struct hlo_rules {
     const hlo_rule *rules;
 } hlo_rules;
 
-/* The words that rules may use, defined by the passes. Codes are indices into these lists. */
+/* The words that rules may use; the passes define them. Codes are indices into these lists. */
 typedef enum hlo_function_kind {
     HLO_FUNCTION_TEST,
     HLO_FUNCTION_MAKE,
