@@ -26,10 +26,9 @@ const char *hlo_value_entry(hlo_arena *arena, const char *entries, const char *n
 typedef struct hlo_device_array {
     const hlo_ints *dims;   /* size of the array along each dimension */
     const hlo_ints *listed; /* the device ids, or NULL */
-    const hlo_ints
-        *iota; /* for `<=[4,2]T(1,0)`: the sizes of an array with the ids 0, 1, ... */
-    const hlo_ints *order; /* the permutation that transposes that array, or NULL */
-} hlo_device_array;        /* without a list and an iota, the ids are 0, 1, ... */
+    const hlo_ints *iota;   /* for `<=[4,2]T(1,0)`: the sizes of an array with the ids 0, 1, ... */
+    const hlo_ints *order;  /* the permutation that transposes that array, or NULL */
+} hlo_device_array;         /* without a list and an iota, the ids are 0, 1, ... */
 
 /* A device array with named dimensions, the axes. */
 typedef struct hlo_mesh {
@@ -52,11 +51,10 @@ typedef struct hlo_axes {
 /* The groups of a collective; pairs are groups of two. */
 struct hlo_groups {
     hlo_parsed parsed;
-    const hlo_ints
-        *sizes;    /* for `{{0,1},{2}}`: the number of devices of each group in
-                    * `mesh.devices.listed`; or NULL */
-    hlo_mesh mesh; /* for `[2,4]<=[8]`, its axes have no names */
-    const hlo_axes *axes; /* the axes of the mesh along which the devices of a group vary */
+    const hlo_ints *sizes; /* for `{{0,1},{2}}`: the number of devices of each group in
+                            * `mesh.devices.listed`; or NULL */
+    hlo_mesh mesh;         /* for `[2,4]<=[8]`, its axes have no names */
+    const hlo_axes *axes;  /* the axes of the mesh along which the devices of a group vary */
 
     /* Derived from the members above; -1 if a number overflows. */
     int64_t count;   /* number of groups; 0: the value does not determine it */

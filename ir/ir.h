@@ -2,9 +2,9 @@
 /* The intermediate representation: shapes, literals, attributes, instructions, computations,
  * modules. This header is internal; programs use include/hlo/.
  *
- * Ownership: all objects below are allocated in the arena of their module and freed with it. There
- * are no reference counts. Strings and shapes are interned: equal strings, and equal shapes, of one
- * module have the same pointer.
+ * Ownership: all objects below are allocated in the arena of their module and freed with it,
+ * without reference counts. Strings and shapes are interned: equal strings, and equal shapes, of
+ * one module have the same pointer.
  *
  * Order: the instructions of a computation form a list in which every operand comes before its
  * users. In a scheduled module, the list is also the schedule, so passes insert new instructions

@@ -110,7 +110,7 @@ typedef struct hlo_text {
     unsigned depth;              /* number of open braces */
     const hlo_shape *last_shape; /* shape before an opcode, or of a literal */
     hlo_attr_id attr;            /* the attribute whose name was read last */
-    hlo_span comma;              /* the comma before that attribute; empty if there is none */
+    hlo_span comma;              /* the comma before that attribute; empty if it has no comma */
     hlo_attr known_attr;         /* the value of the last KNOWN_ATTR token */
     uint32_t known_end;          /* the end of the text of that token */
     hlo_known_attr *known_attrs; /* HLO_REMEMBERED slots each, by a hash of the text */

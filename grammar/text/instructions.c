@@ -221,8 +221,7 @@ static void require_branches(hlo_text *text, hlo_frame *frame) {
         reject(text, frame, "each computation needs one operand");
 }
 
-enum { MANY, ONE, FIRST }; /* number of dimensions that an opcode accepts; FIRST: it uses the first
-                            * of several */
+enum { MANY, ONE, FIRST }; /* number of dimensions of an opcode; FIRST: it uses only the first */
 static const uint8_t dimensions[HLO_OP_COUNT] = {
 #define HLO_PERMISSIVE_COUNT(id, least, step)
 #define HLO_ONE_DIMENSION(id, first) [HLO_OP_##id] = (first) ? FIRST : ONE,

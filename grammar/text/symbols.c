@@ -11,8 +11,7 @@ bool hlo_text_reserved(hlo_text *text, hlo_span at, const char *name, bool types
     if (!types_too && text->source[at.offset] == '%') return false;
     size_t length = hlo_intern_length(name), stem = length;
     while (stem && name[stem - 1] >= '0' && name[stem - 1] <= '9') stem--;
-    if (stem && name[stem - 1] == '.') return false; /* most names end in `.N` and need no further
-                                                      * check */
+    if (stem && name[stem - 1] == '.') return false; /* most names end in `.N` */
     if (length > sizeof "last_tile_dim_replicate" - 1 || memchr(name, '.', length)) return false;
     const char *end = text->source + at.offset + at.length;
     bool plain = text->source[at.offset] != '%' && end[-1] != ':' && end[0] != ':';

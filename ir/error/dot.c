@@ -70,7 +70,7 @@ static side side_of(const hlo_error_call *b, const hlo_view *value, const hlo_vi
     return s;
 }
 
-/* Where terms of one operand repeat, raises the variance to the variance that their errors cause.
+/* Raises the variance where terms of one operand repeat, to the variance that their errors cause.
  * `right`: the operand is the right one. */
 static hlo_status raise_repeats(const hlo_error_call *b, hlo_dot_dims dims, const side *erring,
                                 const hlo_view *value, const hlo_view *other, bool right,

@@ -40,7 +40,7 @@ typedef struct analysis {
     double sigma[3][HLO_CHUNK];
     double value[HLO_CHUNK], variance[HLO_CHUNK];
     double finite[HLO_CHUNK]; /* for a result that is infinite here: its smallest magnitude if an
-                               * operand had not overflowed; infinity if there is none */
+                               * operand had not overflowed; otherwise infinity */
     bool anything[HLO_CHUNK];
     bool overflows; /* `finite` is not infinity everywhere */
     bool endless;   /* a value is infinite or NaN */

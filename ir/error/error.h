@@ -40,12 +40,12 @@
  * all elements with a boundary within lambda*sigma. */
 #define HLO_ERROR_FLIP 4.0
 
-/* The same number for a probable tie. Distances from a boundary are not uniform, because with exact
- * arithmetic many values are ties. At d sigmas from a boundary, a value crosses it with the
- * probability that a standard normal number exceeds d. The variance is this fraction of step^2: a
- * half at the boundary, a sixteenth at 1.534 sigmas. The constant applies to values nearer than
- * 1.534 sigmas, if sigma is so small that only one in 64 uniform values would have a boundary
- * within lambda*sigma. */
+/* The number of sigmas for a change at a probable tie. Distances from a boundary are not uniform,
+ * because with exact arithmetic many values are ties. At d sigmas from a boundary, a value crosses
+ * it with the probability that a standard normal number exceeds d. The variance is this fraction of
+ * step^2: a half at the boundary, a sixteenth at 1.534 sigmas. The constant applies to values
+ * nearer than 1.534 sigmas, if sigma is so small that only one in 64 uniform values would have a
+ * boundary within lambda*sigma. */
 #define HLO_ERROR_FLIP_TIE 1.4142135623730951
 #define HLO_ERROR_NEAR 1.534
 #define HLO_ERROR_FINE 1024.0

@@ -40,7 +40,7 @@ const hlo_shape *hlo_infer_fail_at(const hlo_inference *q, uint32_t blamed, cons
 /* Prints a shape without layout for a message, in q->scratch. */
 const char *hlo_infer_text(const hlo_inference *q, const hlo_shape *shape);
 
-/* Returns the given shape, or NULL, with `why` set, if there is none. */
+/* Returns the given shape. Returns NULL, with `why` set, if the instruction has no given shape. */
 const hlo_shape *hlo_infer_given(const hlo_inference *q);
 const hlo_attr *hlo_infer_attr(const hlo_inference *q, hlo_attr_id id);
 /* Returns the list of attribute `id`; an empty list if the instruction does not have the attribute.

@@ -66,8 +66,8 @@ typedef struct kernel {
             *out = add ? *out + sum[i][j] : sum[i][j];                                             \
         }                                                                                          \
     }                                                                                              \
-    /* Transposes by three steps, each of which interleaves rows of the upper half with rows of the
-     * lower half. \ */                                                                                            \
+    /* Each of three steps interleaves rows of the upper half with rows of the lower half.         \
+     */                                                                                            \
     attribute static void turn_##name(const void *in, int64_t in_row, void *out,                   \
                                       int64_t out_row) {                                           \
         name##_row from[TURNED], to[TURNED];                                                       \

@@ -48,8 +48,8 @@ struct hlo_index {
                             * index vector of a gather */
     uint32_t at;           /* number of the operand that has the added element; 0: no element is
                             * added */
-    bool varies;           /* the added element varies: each index along the result's dimensions
-                            * other than offset dimensions has its own index vector */
+    bool varies;           /* each index along the result's dimensions other than offset dimensions
+                            * has its own index vector, so the added element varies */
 };
 /* Finds the index along dimension `dim` of the operand of a PART, PLACED or JOINED map. */
 bool hlo_index_along(const hlo_index_map *map, uint32_t dim, hlo_index *out);

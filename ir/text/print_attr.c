@@ -287,8 +287,7 @@ void hlo_put_attr(hlo_printer *o, const hlo_attr *attr) {
             if (i) hlo_put_string(o, o->options->canonical ? ",\n" : ", ");
             o->put_called(o, attr->u.comps->v[i]);
         }
-        if (o->options->canonical) hlo_put_line(o, 0); /* the closing brace is not indented at any
-                                                        * depth, as in XLA */
+        if (o->options->canonical) hlo_put_line(o, 0); /* not indented, as in XLA */
         hlo_put_char(o, '}');
         break;
     case HLO_KIND_INSTRS:

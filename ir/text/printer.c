@@ -200,8 +200,7 @@ static void write_shape(hlo_printer *o, const hlo_shape *shape, bool layout) {
 
 void hlo_put_shape(hlo_printer *o, const hlo_shape *shape, bool layout) {
     if (!o->shapes ||
-        shape->type == HLO_TYPE_TUPLE) { /* do not cache the long text of a tuple: the texts of its
-                                          * elements are cached */
+        shape->type == HLO_TYPE_TUPLE) { /* a tuple is long; only its elements are cached */
         write_shape(o, shape, layout);
         return;
     }
@@ -253,8 +252,7 @@ void hlo_put_float(hlo_printer *o, hlo_type type, uint64_t bits) {
     uint64_t payload;
     if (isnan(value)) {
         bool negative = bits >> (hlo_types[type].bits - 1) & 1;
-        if (negative && type != HLO_TYPE_F8E8M0FNU) hlo_put_char(o, '-'); /* f8e8m0fnu has no
-                                                                           * sign */
+        if (negative && type != HLO_TYPE_F8E8M0FNU) hlo_put_char(o, '-'); /* a type without sign */
         HLO_PUT(o, "nan");
         if ((payload = hlo_float_payload(type, bits)) != 0) {
             snprintf(text, sizeof text, "(0x%" PRIx64 ")", payload);

@@ -19,7 +19,7 @@ typedef struct hlo_shape_text {
 
 enum { HLO_SHAPE_TEXTS = 512 };
 
-/* What a printer does when its buffer is full. */
+/* The behavior of a printer whose buffer is full. */
 typedef enum hlo_overflow { HLO_OVERFLOW_FLUSH, HLO_OVERFLOW_GROW, HLO_OVERFLOW_DROP } hlo_overflow;
 
 typedef struct hlo_printer hlo_printer;
@@ -34,8 +34,8 @@ struct hlo_printer {
     uint32_t *numbers; /* in a canonical print: the N of tmp_N, by instruction id */
     uint32_t depth;    /* number of enclosing computations printed instead of their names */
     hlo_op op;         /* opcode whose attributes are being printed */
-    /* Maps the id of an async-start to the instruction whose asynchronous form is printed for it,
-     * or NULL. The array may be NULL. */
+    /* By the id of an async-start, -update or -done: the instruction whose asynchronous form is
+     * printed in its place, or NULL. The array may be NULL. */
     const hlo_instr **wrapped;
     /* Prints a computation that an attribute names: its name or its body. */
     void (*put_called)(hlo_printer *o, const hlo_computation *comp);
