@@ -139,7 +139,7 @@ static hlo_iota join(hlo_notation *f, const factor *factors, size_t count) {
 static void list_iota(hlo_notation *f, const hlo_iota *a, int64_t count, hlo_notation_ints *out) {
     int64_t *stride = hlo_arena_array(f->scratch, a->rank, sizeof *stride), step = 1;
     int64_t *at = hlo_arena_zero(f->scratch, a->rank * sizeof *at);
-    int64_t *order = hlo_arena_array(f->scratch, a->rank, sizeof *order); /* its sizes above 1 */
+    int64_t *order = hlo_arena_array(f->scratch, a->rank, sizeof *order); /* dims of size > 1 */
     size_t rank = 0;
     for (size_t d = a->rank; d-- > 0;) {
         stride[d] = step;

@@ -2,8 +2,8 @@
 /* Index maps of the opcodes that move elements. */
 #include "ir/module/index_map.h"
 
-/* A rule sets one dimension of a map. It receives the identity: a dimension in which operand and
- * result have the same indices. It returns false if an attribute or an operand is missing. */
+/* A rule sets one dimension of a map. On entry, `out` is the identity: operand and result have the
+ * same indices along `dim`. The rule returns false if an attribute or an operand is missing. */
 
 static bool read_number(const hlo_ints *list, int64_t index, int64_t *out) {
     if (index < 0 || index >= list->count) return false;
