@@ -84,8 +84,8 @@ bool hlo_attrs_equal(const hlo_attr *a, uint32_t a_count, const hlo_attr *b, uin
     }
 }
 
-/* Reads one array's part of dim_labels: the dimension of each letter. Returns its end; NULL if the
- * rank differs. */
+/* Reads one array's part of dim_labels: the dimension of each letter. Returns the end of the part,
+ * or NULL if the rank differs. */
 static const char *dim_labels(const char *text, const char *letters, uint32_t rank,
                               int64_t *out_named) {
     for (uint32_t i = 0; i < rank; i++) out_named[i] = -1;

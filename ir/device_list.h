@@ -57,7 +57,7 @@ struct hlo_groups {
     const hlo_axes *axes;  /* the axes of the mesh along which the devices of a group vary */
 
     /* Derived from the members above; -1 if a number overflows. */
-    int64_t count;   /* number of groups; 0: the value does not determine it */
+    int64_t count;   /* number of groups; 0 if the value does not determine the number */
     int64_t size;    /* devices per group; -1: groups differ */
     int64_t devices; /* total number of devices in all groups */
     bool empty;      /* a group has no device */
@@ -78,7 +78,7 @@ typedef enum hlo_sharding_kind {
     HLO_SHARDING_TUPLE,
     HLO_SHARDING_DOMAIN /* a tuple of two shardings: entry and exit */
 } hlo_sharding_kind;
-/* The words for the first five. */
+/* The words for the first five kinds. */
 extern const char *const hlo_sharding_words[HLO_SHARDING_TILED];
 
 /* The sets of axes that a sharding with a mesh may name, in printing order. */
@@ -101,9 +101,9 @@ struct hlo_sharding {
     const char *metadata; /* text with braces, interned, or NULL */
 };
 
-/* Sets the derived members. */
+/* Sets the derived members of `groups`. */
 void hlo_groups_measure(hlo_groups *groups, hlo_arena *scratch);
-/* Returns the value of the attribute; NULL if absent. */
+/* Returns the value of attribute `id`; NULL if it is absent. */
 const hlo_groups *hlo_instr_groups(const hlo_instr *instr, hlo_attr_id id);
 const hlo_sharding *hlo_instr_sharding(const hlo_instr *instr);
 /* True if the sharding, one of its tuple elements, or one of its parts is of that kind. */

@@ -204,7 +204,7 @@ struct hlo_use {
     hlo_use *next, *prev; /* in def's use list */
 };
 
-/* The reason why an instruction is pinned: passes/analysis/pin.h. */
+/* The reason why an instruction is pinned; see passes/analysis/pin.h. */
 typedef enum hlo_pin {
     HLO_PIN_NONE,
     HLO_PIN_EFFECT,  /* it has a side effect */
@@ -306,7 +306,7 @@ typedef struct hlo_line {
 /* Cache of line starts: locating many diagnostics reads the text once. */
 typedef struct hlo_lines {
     hlo_line last[2];    /* the lines of the last note, and of the last error or warning */
-    size_t end[2];       /* the byte after each of them; 0: unknown */
+    size_t end[2];       /* offset of the byte after each of these lines; 0: unknown */
     hlo_line marks[256]; /* the first line start in each of 256 equal parts of the text, if known */
 } hlo_lines;
 
@@ -427,14 +427,15 @@ const char *hlo_computation_thread(const hlo_computation *comp);
 bool hlo_op_is_async(hlo_op op);
 /* Returns the async-start of the chain of `instr`, or NULL. */
 const hlo_instr *hlo_async_start(const hlo_instr *instr);
-/* Returns the instruction that `comp` wraps, or NULL if `comp` has another form. It must be the
- * only instruction besides the parameters, which are its operands in order, and have only
- * attributes of its opcode. Text writes the async-start of such a computation as
+/* Returns the instruction that `comp` wraps, or NULL if `comp` has another form. The wrapped
+ * instruction must be the only one besides the parameters, which are its operands in order, and
+ * must have only attributes of its opcode. Text writes the async-start of such a computation as
  * `negate-start(...)`, and omits the computation. */
 const hlo_instr *hlo_async_wrapped(const hlo_computation *comp);
-/* True if the computation that a start calls can be rebuilt from the start. It must wrap one
- * instruction, which has all operands of the start and returns the shape in the start's result. The
- * opcode of this instruction must not have a separate start opcode, as all-gather has. */
+/* True if the computation that a start calls can be rebuilt from the start. The computation must
+ * wrap one instruction, which has all operands of the start and returns the shape in the start's
+ * result. The opcode of this instruction must not have a separate start opcode, as all-gather has.
+ */
 bool hlo_async_tells(const hlo_instr *start, const hlo_computation *called);
 
 /* The filter of present attributes, hlo_instr.attr_bits: a clear bit proves, without a search, that

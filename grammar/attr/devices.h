@@ -26,7 +26,7 @@ typedef struct hlo_tiling {
     hlo_notation_ints dims;
     hlo_notation_ints devices;          /* the device ids, if they are listed */
     hlo_iota iota;                      /* rank 0: the devices are listed */
-    int64_t kinds[HLO_MOST_TILE_KINDS]; /* hlo_sharding_kind */
+    int64_t kinds[HLO_MOST_TILE_KINDS]; /* values of hlo_sharding_kind */
     size_t kind_count;
 } hlo_tiling;
 
@@ -41,7 +41,7 @@ typedef struct hlo_axis_ref {
     struct hlo_axis_ref *next;
 } hlo_axis_ref;
 
-/* The axes of a mesh while they are read. */
+/* The axes of a mesh that is being read. */
 enum { HLO_MOST_MESH_AXES = 256 };
 typedef struct hlo_mesh_axes {
     const char *names[HLO_MOST_MESH_AXES];
@@ -75,16 +75,17 @@ typedef struct hlo_sharding_parts {
     const char *from; /* the opening brace of the sharding */
 } hlo_sharding_parts;
 
-/* Checks the parts, and brings them to canonical form in a sharding whose kind is set. */
+/* Checks the parts of a sharding, and writes their canonical form to `s`, whose kind must be set.
+ */
 bool hlo_sharding_join(hlo_notation *f, hlo_sharding_parts *p, hlo_sharding *s);
-/* Replaces a set by one word in a sharding without dimensions: a set of the whole mesh, or an empty
- * sharding. */
+/* For a sharding without dimensions. If it has no set, or its only set has all axes of the mesh,
+ * replaces the sets by a sharding kind. */
 void hlo_sharding_drop_sets(hlo_sharding *s);
-/* Reads metadata. `list`: single metadata is also written as a list. */
+/* Reads metadata. `list`: writes single metadata as a list, too. */
 bool hlo_sharding_read_metadata(hlo_notation *f, bool list, hlo_sharding *s);
 bool hlo_sharding_keep(hlo_notation *f, hlo_attr_id id, hlo_sharding s);
 
-/* An alias while a list is read. */
+/* An alias of a list that is being read. */
 typedef struct hlo_alias_item {
     hlo_notation_link link;
     hlo_notation_ints output, part;

@@ -196,7 +196,7 @@ static bool put_and_free(hlo_bytes *out, char *text) {
 typedef struct entry {
     struct entry *next;
     array from, to;
-    hlo_bytes module; /* may be empty */
+    hlo_bytes module; /* text of the module that recovers the array; may be empty */
 } entry;
 
 static int entry_order(const hlo_notation_link *a, const hlo_notation_link *b) {

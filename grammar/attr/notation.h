@@ -14,16 +14,16 @@
 typedef hlo_status hlo_module_parser(const char *text, size_t size, const char *name,
                                      const hlo_diag_sink *sink, hlo_module **out_module);
 
-/* The state while a value is read. */
+/* The state of reading a value. */
 typedef struct hlo_notation {
     hlo_module *module;
     hlo_arena *scratch;
     hlo_module_parser *parse_module;
-    const char *from, *at, *end; /* the text; the scan position */
+    const char *from, *at, *end; /* start of the text, scan position, end of the text */
     hlo_bytes out;               /* the canonical form; empty: the default */
     hlo_attr value;              /* the value read, if its kind is not FORM */
     const char *why;             /* the first error, or NULL */
-    size_t fault, fault_length;  /* its position, relative to `from` */
+    size_t fault, fault_length;  /* offset of the error from `from`, and its length */
 } hlo_notation;
 
 /* Reads interned text as the attribute `id`, which has a row in notation.def. The value of a FORM
@@ -93,7 +93,8 @@ bool hlo_notation_more_ints(hlo_notation *f, const char *close, size_t least,
 void *hlo_notation_grow(hlo_notation *f, void *list, size_t count, size_t size);
 /* Adds one number to a list. */
 void hlo_notation_add(hlo_notation *f, hlo_notation_ints *list, int64_t value);
-/* Compares lists lexicographically, as XLA's maps do. Negative: `a` comes first. */
+/* Compares lists lexicographically, as XLA's maps do. Returns a negative number if `a` comes first.
+ */
 int hlo_notation_compare_ints(const hlo_notation_ints *a, const hlo_notation_ints *b);
 
 /* The first member of items that hlo_notation_sort() sorts. */

@@ -22,7 +22,7 @@ enum { HLO_PROTO_ALWAYS = -1, LONGEST_PATH = 4 };
 /* The fields of a row in a message of one type, found by name once per conversion. */
 typedef struct row_fields {
     const ProtobufCMessageDescriptor *of;
-    uint8_t depth; /* 0: the message does not have the fields */
+    uint8_t depth; /* number of nested fields; 0 if the message does not have them */
     const ProtobufCFieldDescriptor *path[LONGEST_PATH];
 } row_fields;
 
@@ -40,7 +40,7 @@ static const proto_row rows[] = {
 enum { ROWS = sizeof rows / sizeof *rows - 1 };
 
 struct hlo_rows {
-    uint16_t first[HLO_ATTR_COUNT]; /* the attribute's first row; ROWS: none */
+    uint16_t first[HLO_ATTR_COUNT]; /* index of each attribute's first row; ROWS if it has no row */
     row_fields fields[ROWS];
 };
 
@@ -52,7 +52,7 @@ static struct hlo_rows *rows_in(hlo_proto *p) {
     return p->rows = all;
 }
 
-/* Finds the first row of an attribute on an opcode; NULL if it has none. */
+/* Finds the first row of an attribute on an opcode; NULL if the attribute has no row. */
 static const proto_row *row_of(hlo_proto *p, hlo_attr_id attr, hlo_op op) {
     const proto_row *row = &rows[rows_in(p)->first[attr]];
     while (row->attr == attr && row->op != op && row->op != HLO_OP_COUNT) row++;

@@ -54,7 +54,7 @@ typedef struct hlo_proto_ids {
     size_t count;
 } hlo_proto_ids;
 
-/* The ids that a message refers to while it is read. */
+/* The ids in a message that is being read. */
 struct hlo_ids {
     hlo_proto_ids computations, instrs; /* in the module; in the computation being read */
     hlo_proto_ids sequences;            /* the sequences of the schedule, by the id of their
@@ -130,11 +130,11 @@ void hlo_aliases_to_proto(hlo_proto *p, const hlo_aliases *aliases, ProtobufCMes
  * fields of nested messages. `op` is HLO_OP_COUNT unless the owner is an instruction. */
 void hlo_attrs_to_proto(hlo_proto *p, const hlo_attr *attrs, uint32_t count, hlo_op op,
                         ProtobufCMessage *message);
-/* Reads the attributes `ids`, which HLO_ATTR_COUNT ends, into `out`, and returns their number.
+/* Reads the attributes `ids`, terminated by HLO_ATTR_COUNT, into `out`. Returns their number.
  * `required`: the attributes are present even if their fields are empty. */
 uint32_t hlo_attrs_from_proto(hlo_proto *p, ProtobufCMessage *message, const uint8_t *ids,
                               hlo_op op, bool required, hlo_attr *out);
-/* Empties the fields of the attributes `ids`, which HLO_ATTR_COUNT ends. */
+/* Empties the fields of the attributes `ids`, terminated by HLO_ATTR_COUNT. */
 void hlo_attrs_clear(hlo_proto *p, ProtobufCMessage *message, const uint8_t *ids, hlo_op op);
 /* Stores the fields that no attribute has read in an HLO_ATTR_UNMAPPED. Returns false if there are
  * none. */

@@ -28,7 +28,7 @@ enum { NOTATIONS = sizeof notations / sizeof *notations };
 /* One piece of a pattern: a literal character, or a field. */
 typedef struct piece {
     char kind;  /* `$`, `@`, `?`, `!`, `~`; 0: `c` itself; -1: the end */
-    char style; /* of a `$`: `^`, `*`, `&`, `#`, or 0 */
+    char style; /* style of a `$`: `^`, `*`, `&`, `#`, or 0 */
     char c;
     const ProtobufCFieldDescriptor *field;
     const char *body; /* of a `@`: its X; of a `$`: the separator */

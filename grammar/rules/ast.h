@@ -102,8 +102,8 @@ typedef struct rules_parser {
     hlo_error_budget faults;
     size_t position; /* position of the scanner in the source */
     size_t example;  /* start of the example that is being scanned */
-    size_t counted;  /* end of the range in which line ends are counted, */
-    uint32_t lines;  /* and their number */
+    size_t counted;  /* end of the range in which line ends are counted */
+    uint32_t lines;  /* number of line ends in that range */
     struct rules_draft *draft;
     let_node *lets;
 } rules_parser;

@@ -10,8 +10,9 @@
 
 #include "ir/ir.h"
 
-/* Limits. HLO_RULE_ARGS: arguments or attributes of a term, sets of an action, roots or actions of
- * a rule. HLO_RULE_SLOTS: variables of a rule. */
+/* Limits. HLO_RULE_ARGS is the maximum number of arguments or attributes of a term, of sets of an
+ * action, and of roots or actions of a rule. HLO_RULE_SLOTS is the maximum number of variables of a
+ * rule. */
 enum { HLO_RULE_ARGS = 16, HLO_RULE_SLOTS = 128 };
 
 /* A pattern, an argument or a template. The kind determines which members are valid. */
@@ -60,7 +61,8 @@ typedef enum hlo_rule_attr_kind {
     HLO_RULE_INT,
     HLO_RULE_INTS,
     HLO_RULE_WORD,
-    HLO_RULE_SLOT, /* a pattern binds or compares, a template copies */
+    HLO_RULE_SLOT, /* the attribute in a slot: a pattern binds or compares it, a template copies
+                    * it */
     HLO_RULE_FROM  /* templates: all attributes of the instruction in that slot */
 } hlo_rule_attr_kind;
 
@@ -79,8 +81,9 @@ enum { HLO_RULE_NO_REASON = 0xffff };
 typedef struct hlo_rule_guard {
     bool negate;
     uint16_t function;
-    uint16_t reason; /* in passes/reason/reason.def; HLO_RULE_NO_REASON: only a condition */
-    int16_t at;      /* a slot, or -1 */
+    uint16_t reason; /* row of passes/reason/reason.def; HLO_RULE_NO_REASON: the guard is only a
+                      * condition */
+    int16_t at;      /* the slot after `at`, or -1 */
     uint32_t arg_count, first_arg;
 } hlo_rule_guard;
 
@@ -122,11 +125,11 @@ typedef struct hlo_rule {
     uint16_t slot_count;
     int16_t subject;       /* the matmul whose verdict this rule affects, or -1 */
     int16_t root;          /* the slot of the first root */
-    uint32_t line, offset; /* position of its name in the file */
+    uint32_t line, offset; /* position of the rule's name in the file */
     uint32_t root_count, first_root;
     uint32_t guard_count, first_guard;
     uint32_t action_count, first_action;
-    const char *const *slots; /* names, for diagnostics */
+    const char *const *slots; /* names of the variables, for diagnostics */
     const char *example;      /* HLO that the rule rewrites; NULL only for `remark` rules */
 } hlo_rule;
 
@@ -169,8 +172,8 @@ typedef struct hlo_rule_function {
     const char *name;
     uint8_t kind;       /* hlo_function_kind */
     const char *params; /* one letter per parameter: V value, A array, D dot, C chain, W word, N
-                         * number, S 0 or 1; lower case: may be absent; a final `*`: any number of
-                         * the last */
+                         * number, S 0 or 1; in lower case if the argument may be absent; a final
+                         * `*`: any number of arguments like the last */
 } hlo_rule_function;
 
 /* Returns the letter of argument `index`; 0 if the function takes fewer arguments. */

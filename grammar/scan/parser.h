@@ -40,10 +40,10 @@ typedef enum hlo_owner {
 typedef struct hlo_frame {
     hlo_owner owner;
     hlo_attr_id nested; /* the attribute whose value is the content of this frame */
-    size_t attrs;       /* offset of its first attribute in hlo_text.attrs, in bytes */
+    size_t attrs;       /* offset of the owner's first attribute in hlo_text.attrs, in bytes */
     bool broken;        /* an error was reported, so that no IR is built */
     hlo_span comma;     /* hlo_text.comma of the enclosing attribute */
-    /* Members below: instructions only. */
+    /* Only instructions use the members below. */
     bool root;
     hlo_op op;
     hlo_op wrapped;   /* the opcode that an asynchronous `op` wraps, as in negate-start; otherwise
@@ -51,7 +51,7 @@ typedef struct hlo_frame {
     const char *name; /* interned; NULL for an operation in an operand list */
     hlo_span name_at, op_at;
     const hlo_shape *shape;     /* NULL: to be inferred */
-    size_t operands;            /* offset of its first operand in hlo_text.operands, in bytes */
+    size_t operands;            /* offset of the first operand in hlo_text.operands, in bytes */
     int64_t parameter;          /* number of a parameter, or -1 */
     const hlo_literal *literal; /* value of a constant */
 } hlo_frame;
@@ -81,8 +81,8 @@ typedef enum hlo_resume {
     HLO_RESUME_HEADER     /* at the next attribute, table or computation */
 } hlo_resume;
 
-/* Caches of attributes and shapes by their text. A module repeats a few of them in very many
- * instructions. */
+/* Caches of attributes and shapes, by their text. A module repeats a few attributes and shapes in
+ * very many instructions. */
 enum { HLO_REMEMBERED = 1 << 9 };
 typedef struct hlo_known_attr {
     hlo_span at;

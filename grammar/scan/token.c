@@ -233,7 +233,7 @@ const hlo_ints *hlo_text_slices(hlo_text *text, hlo_span at) {
     text->ints.used = 0;
     if (*from == '}') return take_ints(text);
     for (;;) {
-        /* `[start:limit]` or `[start:limit:stride]`. */
+        /* Read `[start:limit]` or `[start:limit:stride]`. */
         int64_t part[3] = {0, 0, 1};
         if (!hlo_text_expect(text, &from, '[')) return NULL;
         for (int i = 0; i < 3; i++) {

@@ -92,9 +92,11 @@ void hlo_text_nested_end(hlo_text *text, hlo_span at);
 uint32_t hlo_text_known_attr(const hlo_text *text, hlo_span name, hlo_attr *out);
 /* Copies the attributes of the innermost frame to the memory of the module. */
 const hlo_attr *hlo_text_take_attrs(hlo_text *text, const hlo_frame *frame);
-/* Drops the attributes that equal their defaults for `op`, or HLO_OP_INVALID for another owner. */
+/* Drops the attributes that equal their defaults for `op`. `op` is HLO_OP_INVALID unless the owner
+ * is an instruction. */
 void hlo_text_drop_defaults(hlo_text *text, const hlo_frame *frame, hlo_op op);
-/* Sets the dimensions of a map to all dimensions of the result, as XLA does for any text. */
+/* Sets the dimensions of a map to all dimensions of the result, as XLA does whatever the text says.
+ */
 void hlo_text_map_all(hlo_text *text, const hlo_frame *frame);
 /* Finds an attribute of the innermost frame; NULL if it is not given. */
 hlo_attr *hlo_text_given(const hlo_text *text, const hlo_frame *frame, hlo_attr_id id);

@@ -16,7 +16,7 @@
 static const float zero_f32 = 0;
 static const hlo_dims no_strides = {{0}};
 
-/* Returns `sigma`, or zeros of the dimensions of `value` if it has no data. */
+/* Returns `sigma` or, if it has no data, zeros of the dimensions of `value`. */
 static hlo_view sigma_or_zeros(const hlo_view *value, const hlo_view *sigma) {
     if (sigma->data) return *sigma;
     return (hlo_view){HLO_TYPE_F32, value->rank, value->dims, no_strides.v, (void *)&zero_f32};
@@ -39,7 +39,7 @@ static void extend_row(void *arg, int64_t count, char *const *data, const int64_
     }
 }
 
-/* Widens `e` by an array of real numbers; a NaN makes it unbounded. */
+/* Widens `e` to contain an array of real numbers. A NaN makes `e` unbounded. */
 static void add_extent(hlo_extent *e, const hlo_view *value, const hlo_view *sigma) {
     hlo_view s = sigma_or_zeros(value, sigma);
     const hlo_view *views[] = {value, &s};
@@ -373,7 +373,7 @@ const int64_t *hlo_error_repeats(const hlo_error_call *b, const hlo_view *value,
                  v.along};
     bool some = false;
     for (int64_t i = 0; i < v.batch; i++) {
-        /* Hash columns; A column without errors has hash 0. */
+        /* Hash columns. A column without errors has hash 0. */
         double most[HLO_CHUNK];
         for (int64_t from = 0; from < c.count; from += HLO_CHUNK) {
             int64_t n = hlo_chunk_size(c.count - from);

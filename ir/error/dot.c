@@ -142,7 +142,7 @@ hlo_status hlo_error_dot_views(const hlo_eval_env *env, hlo_dot_dims dims, const
     for (uint32_t i = 0; i < dims.lhs_contracting->count; i++)
         terms *= (double)lhs->dims[dims.lhs_contracting->v[i]];
     if (options->roundings_may_be_dropped) terms = fmax(terms, 2);
-    /* A product of fp8 type may be computed through f16, on operands of that type. */
+    /* If operands and result have an fp8 type, other executions may compute the product in f16. */
     double by_f16 = hlo_type_is_fp8(result->type) ? 0x1p-22 : 0;
     double narrow = narrowing(lhs->type, result->type) + narrowing(rhs->type, result->type);
 

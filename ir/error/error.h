@@ -8,11 +8,12 @@
  *
  * Each array of values has an f32 array `sigma` of the same dimensions: the size, like a standard
  * deviation, of the difference between the two executions at that element. A difference of up to
- * HLO_ERROR_LAMBDA * sigma is accepted. Sigma 0: the element must be equal. Infinity: it may be any
- * number or infinite, or NaN where it is a number here. NaN: nothing is known. This sigma is for an
- * infinity that may be NaN in the other execution, a NaN that may be an infinity, and results
- * computed from either. If an element merely happens to be finite in this execution, its sigma is
- * infinite and it is compared by its noise (HLO_ERROR_NOISE).
+ * HLO_ERROR_LAMBDA * sigma is accepted. Sigma 0: the element must be equal. Infinity: in the other
+ * execution, the element may be any number or infinite, and may be NaN if it is a number in this
+ * execution. NaN: nothing is known. This sigma is for an infinity that may be NaN in the other
+ * execution, a NaN that may be an infinity, and results computed from either. If an element merely
+ * happens to be finite in this execution, its sigma is infinite and it is compared by its noise
+ * (HLO_ERROR_NOISE).
  *
  * An element that is not finite and has a finite sigma above 0 overflowed when it was rounded to
  * its type. Sigma is then the element's magnitude before rounding, or 2^119 if the magnitude is
@@ -69,7 +70,7 @@
 /* The sigma of an element that is unbounded and may be NaN. */
 #define HLO_ERROR_ANYTHING ((double)NAN)
 
-/* True if an element with that sigma overflowed when rounded. */
+/* True if an element with this value and sigma overflowed when it was rounded. */
 static inline bool hlo_error_overflowed(double value, double sigma) {
     return !isfinite(value) && sigma > 0 && sigma < 0x1p120;
 }

@@ -93,12 +93,12 @@ hlo_view hlo_error_constant(const hlo_error_call *b, const hlo_view *like, doubl
  * finite. */
 hlo_view hlo_error_squares(const hlo_error_call *b, const hlo_view *view, double instead);
 
-/* Allocates an array of zeros with one for each element of a result. */
+/* Allocates an array with a zero for each element of a result. */
 double *hlo_error_variance_new(const hlo_error_call *b, uint32_t result);
 /* Returns the variance that accumulating `terms` terms in unspecified order adds
  * (docs/numerics.md). */
 double hlo_error_accumulation(double u, double terms, double sum_of_squares, double sum);
-/* Returns the variance that sums of kind `sums` have in addition. */
+/* Returns the additional variance of sums of kind `sums`, for example due to few fraction bits. */
 double hlo_error_narrow_sums(hlo_error_sums sums, double terms, double sum_of_squares, double sum);
 /* Returns the factor by which the variance of a sum exceeds the sum of its terms' variances,
  * because terms may share an error of HLO_ERROR_FLIP sigmas (docs/numerics.md). */

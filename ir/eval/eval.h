@@ -7,8 +7,8 @@
  * leaves of its result, each in memory allocated by the caller.
  *
  * Arithmetic on floats of at most 32 bits is done in f32 and rounded to the type after every
- * instruction, f64 in f64. Sums of floats (dot, reduce) are accumulated in f32 or wider and rounded
- * once. Integers wrap. Results do not depend on the number of threads. */
+ * instruction. Arithmetic on f64 is done in f64. Sums of floats (dot, reduce) are accumulated in
+ * f32 or wider and rounded once. Integers wrap. Results do not depend on the number of threads. */
 #ifndef HLO_IR_EVAL_EVAL_H
 #define HLO_IR_EVAL_EVAL_H
 

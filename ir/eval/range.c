@@ -23,7 +23,7 @@
 enum {
     MAX_CONVERTS = 12,     /* maximum number of converts above the operand of a softmax */
     MAX_STEPS = 64,        /* maximum number of instructions from the subtraction to the reduce */
-    MAX_SCANNED = 1 << 12, /* maximum number of elements of constants */
+    MAX_SCANNED = 1 << 12, /* maximum number of elements of constants that a search reads */
     MAX_PART = 64,         /* maximum number of elements of a part of a constant */
     MAX_VISITS = 256,      /* maximum number of visits of instructions */
     REMEMBERED = 64        /* number of cached ranges; a power of two */
@@ -156,7 +156,7 @@ static bool is_least(const hlo_instr *instr) {
     return hlo_known_number(instr, &number) && number == -(double)INFINITY;
 }
 
-/* True if each element of `m` is the largest of the corresponding elements of the array, or larger.
+/* True if each element of `m` is at least the largest of the corresponding elements of the array.
  * `to` maps the dimensions of `m` to those of the array. */
 static bool is_largest(const hlo_instr *m, const int64_t *to, largest *l) {
     int64_t own[HLO_EVAL_MAX_RANK];

@@ -30,7 +30,7 @@ struct hlo_region {
 typedef struct builder {
     hlo_call *call;
     hlo_region *region;
-    uint32_t *slot_of; /* by instruction id */
+    uint32_t *slot_of; /* number of each instruction's slot, by instruction id */
 } builder;
 
 enum { MAX_DEPTH = 32, MAX_STEPS = 1 << 16, MAX_OPERANDS = 64 };

@@ -4,7 +4,7 @@
  * that difference. */
 #include "ir/expand/expansion.h"
 
-/* The operation at x->build->at. Arrays are computed in `type`. */
+/* The batch normalization at x->build->at. Arrays are computed in `type`. */
 typedef struct norm {
     expansion *x;
     hlo_type type;

@@ -16,7 +16,7 @@
 typedef struct reshape {
     hlo_instr *operand;
     const hlo_shape *from, *to; /* shapes of the operand and, as declared, of the result */
-    hlo_instr **now;            /* sizes of the result; NULL: the bound */
+    hlo_instr **now;            /* sizes of the result's dimensions; NULL: the size is the bound */
     uint32_t dynamic_groups;
     bool fetches;
 } reshape;

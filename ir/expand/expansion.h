@@ -32,7 +32,7 @@ dynamic_value *dynamic_value_of(expansion *x, const hlo_instr *instr);
 hlo_instr *dynamic_size(expansion *x, const hlo_instr *array, int64_t dim);
 /* Counts the dimensions of a shape's arrays. */
 uint32_t dynamic_dims(const hlo_shape *shape);
-/* Returns the shape with static dimensions of the sizes that bound the dynamic ones. */
+/* Returns `shape` with a static dimension of the bound in place of each dynamic dimension. */
 const hlo_shape *dynamic_bound(hlo_module *module, const hlo_shape *shape);
 static inline bool dynamic_declares(const hlo_shape *shape, int64_t dim) {
     return shape->dynamic && shape->dynamic[dim];

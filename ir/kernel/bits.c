@@ -79,8 +79,8 @@ static hlo_status run_bits(hlo_call *call) {
         int64_t pair = 1, inner = 1; /* size of the paired dimension; product of the sizes of those
                                       * after it */
         if (result->rank && !wide) {
-            /* Two neighbors share a counter. They are neighbors along the first dimension of even
-             * size or, without such a dimension, along the first of the largest dimensions. */
+            /* Two neighbors share a counter. Elements are neighbors along the first dimension of
+             * even size or, without such a dimension, along the first of the largest dimensions. */
             uint32_t dim = 0;
             for (uint32_t d = 0; d < result->rank && result->dims[dim] % 2; d++)
                 if (result->dims[d] % 2 == 0 || result->dims[d] > result->dims[dim]) dim = d;

@@ -87,7 +87,7 @@ typedef enum hlo_error_form {
 typedef struct hlo_kernel {
     hlo_status (*run)(hlo_call *call);
     hlo_error_form error;
-    const hlo_elementwise *ops;          /* for elementwise opcodes */
+    const hlo_elementwise *ops;          /* the operations of an elementwise opcode */
     int (*pick)(const hlo_instr *instr); /* returns the index in `ops`, or -1 if no element fits;
                                           * NULL: `ops` has one element */
     const char *(*refuse)(
@@ -105,7 +105,7 @@ hlo_status hlo_call_refuse(hlo_call *call, const char *why);
 
 /* ---------------------------------------------------------------------------------------- lanes */
 
-enum { HLO_CHUNK = 256 }; /* elements */
+enum { HLO_CHUNK = 256 }; /* maximum number of elements in a chunk */
 
 /* Returns the size of the next chunk, if `left` elements remain. */
 static inline int64_t hlo_chunk_size(int64_t left) {
@@ -261,7 +261,7 @@ typedef struct hlo_product {
     hlo_factor a, b;
     void *c;
 } hlo_product;
-/* Returns the name of the processor level for which the selected inner loop is compiled. */
+/* Returns the name of the processor level of the selected inner loop. */
 const char *hlo_product_processor(void);
 void hlo_product_run(const hlo_eval_env *env, const hlo_product *product, hlo_arena *scratch);
 
