@@ -131,9 +131,9 @@ const hlo_kernel hlo_eval_triangular_solve = {.run = run_triangular_solve,
  * convolution of a longer length (Bluestein, A linear filtering approach to the computation of
  * discrete Fourier transform, 1970). */
 typedef struct fourier {
-    int64_t n, size; /* size: the power of two */
+    int64_t n, size; /* size: length of the power-of-two transform */
     number *root;    /* exp(-2 pi i k / size), k < size / 2 */
-    number *chirp;   /* exp(-pi i k k / n), k < n; NULL if n is the power of two */
+    number *chirp;   /* exp(-pi i k k / n), k < n; NULL if n is a power of two */
     number *filter;  /* the transform of conj(chirp), wrapped around */
     number *work;    /* `size` elements */
 } fourier;

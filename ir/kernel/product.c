@@ -166,7 +166,7 @@ static void write_turned(const kernel *k, const char *in, int64_t in_row, int64_
                      out + (i + done * out_row) * size, out_row * size);
 }
 
-/* Copies and transposes `count` lines, each of `length` contiguous elements, which are `step`
+/* Copies and transposes `count` lines of `length` contiguous elements. The lines are `step`
  * elements of the operand apart. Element e of line i goes to out[e * out_row + i]. */
 static void load_turned(const lines *s, const char *in, int64_t step, int64_t count, int64_t length,
                         char *out, int64_t out_row) {

@@ -5,8 +5,8 @@
  * rejects the instruction. Calls can therefore be nested, and only the last result needs to be
  * checked. If `admits` is NULL, no function returns NULL unless an operand is NULL.
  *
- * If the caller does not pass the shape of the result, it has the default layout, unless it is the
- * shape of an operand. */
+ * If the caller does not pass the shape of a result, the shape has the default layout, unless it is
+ * the shape of an operand. */
 #ifndef HLO_IR_MODULE_BUILD_H
 #define HLO_IR_MODULE_BUILD_H
 

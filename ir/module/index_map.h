@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Index maps, which say which element of an operand each element of a result equals. The table in
- * index_map.c is the only list of such opcodes. If an opcode has a movement flag in op.def but no
- * row in the table, the library does not compile. */
+ * index_map.c is the only list of the opcodes that have such maps. If an opcode has a movement flag
+ * in op.def but no row in the table, the library does not compile. */
 #ifndef HLO_IR_MODULE_INDEX_MAP_H
 #define HLO_IR_MODULE_INDEX_MAP_H
 
@@ -55,8 +55,9 @@ struct hlo_index {
 bool hlo_index_along(const hlo_index_map *map, uint32_t dim, hlo_index *out);
 
 /* Finds the dimension of the result that corresponds to dimension `dim` of the operand, in a map
- * that moves whole dimensions, or adds and removes dimensions of one element. -1: `dim` has one
- * element. Returns false if dimensions are split or merged, or only parts of them move. */
+ * that moves whole dimensions, or adds and removes dimensions of one element. Sets *out_dim to -1
+ * if `dim` has one element. Returns false if dimensions are split or merged, or only parts of them
+ * move. */
 bool hlo_index_dim(const hlo_index_map *map, uint32_t dim, int64_t *out_dim);
 /* True if the result has the elements of its only operand in the same row-major order. */
 bool hlo_index_keeps_order(const hlo_instr *instr);

@@ -299,8 +299,8 @@ static bool is_unordered(const hlo_instr *value, unsigned *steps) {
     return true;
 }
 
-/* Converts the element that was found for a value to a number. Returns false if the value is
- * pinned. */
+/* Converts the element that was found for a value to a number. Returns false if the value depends
+ * on a pinned instruction, or no double equals the element. */
 static bool answer(const hlo_instr *value, cell found, bool through_pins, double *out_number) {
     unsigned steps = 0;
     return (through_pins || is_unordered(value, &steps)) && number_of(found, out_number);
@@ -345,8 +345,8 @@ typedef struct affine {
     int64_t plus;
 } affine;
 
-/* A computation being analyzed and its caller. Its parameters are the caller's operands, or the
- * loop's state if it has no caller. */
+/* A computation being analyzed and its caller. The parameters of the computation are the caller's
+ * operands or, without a caller, the loop's state. */
 typedef struct scope {
     const struct scope *outer;
     const hlo_instr *caller;

@@ -12,9 +12,9 @@ hlo_journal *hlo_journal_new(hlo_arena *arena);
  * hlo_journal_close(). */
 void hlo_journal_open(hlo_journal *journal, hlo_module *module);
 void hlo_journal_close(hlo_module *module);
-/* Removes the logged objects, newest first. The module then has the state at which the journal was
- * opened, including names and the order of use lists. Ids are not reused. No older object may use a
- * removed one, and no older object may have changed. */
+/* Removes the logged objects, newest first. The module then has the same state as when the journal
+ * was opened, including names and the order of use lists. Ids are not reused. No older object may
+ * use a removed one, and no older object may have changed. */
 void hlo_journal_undo(hlo_module *module);
 
 /* A saved state of a module. It is much smaller than a copy: opcodes, shapes and attribute values

@@ -61,7 +61,7 @@ static void put_body_line(hlo_printer *o, const hlo_computation *comp, const hlo
     }
     hlo_put_char(o, ')');
     if (wrapped && instr->op == HLO_OP_ASYNC_START) {
-        /* Write the attributes of both in one order. */
+        /* Write the attributes of both instructions in one order. */
         hlo_attr all[HLO_ATTR_COUNT];
         uint32_t count = 0;
         for (uint32_t i = 0; i < instr->attr_count; i++)

@@ -30,7 +30,7 @@ static void put_array(hlo_printer *o, const hlo_device_array *d) {
 static void put_axis_name(hlo_printer *o, const char *name) {
     hlo_put_char(o, '\'');
     for (size_t i = 0; i < hlo_intern_length(name); i++) {
-        if (strchr("'\\", name[i])) hlo_put_char(o, '\\'); /* this includes NUL */
+        if (strchr("'\\", name[i])) hlo_put_char(o, '\\'); /* strchr() also finds NUL */
         hlo_put_char(o, name[i] ? name[i] : '0');
     }
     hlo_put_char(o, '\'');
