@@ -9,7 +9,8 @@
 #include "ir/intern.h"
 #include "ir/ir.h"
 
-/* A string with a cache. Most strings are only the name of one instruction and have no cache. */
+/* The binding and the cache of a string. Most strings are only the name of one instruction and have
+ * no cache. */
 typedef struct cached {
     hlo_instr *bound;
     hlo_string_cache cache;

@@ -252,8 +252,9 @@ bool hlo_sharding_from_proto(hlo_proto *p, const Xla__HloInstructionProto *from,
     return true;
 }
 
-/* Every alias message has these fields in this order: the index of the output (except in buffer
- * donors), the number and the index of the input, and the mode (only in the module's aliases). */
+/* Every alias message has the fields for the index of the output, the number and the index of the
+ * input, and the mode, in this order. Buffer donors have no output, and only the module's aliases
+ * have a mode. */
 void hlo_aliases_from_proto(hlo_proto *p, const ProtobufCMessage *message,
                             const ProtobufCFieldDescriptor *field, hlo_attr *out) {
     hlo_notation f = begin(p, out->id);

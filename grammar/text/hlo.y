@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The grammar of HLO text. The actions (actions.h) build the IR in the order of the text.
  *
- * One token of lookahead is enough, because the scanner distinguishes a definition from an operand
- * by the `=` after it, and because the token of an attribute's name includes the comma before it.
- * After a syntax error in a body, parsing resumes at the next definition.
+ * One token of lookahead is enough: the scanner distinguishes a definition from an operand by the
+ * `=` after it, and the token of an attribute's name includes the comma before it. After a syntax
+ * error in a body, parsing resumes at the next definition.
  *
  * Some actions require that the parser has no lookahead token: those that select what the scanner
  * reads next (hlo_text_want_literal(), and the shape before `constant(`), and

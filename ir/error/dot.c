@@ -90,8 +90,8 @@ static hlo_status raise_repeats(const hlo_error_call *b, hlo_dot_dims dims, cons
     return status;
 }
 
-/* Marks sums with an infinity in `other` whose factor may be 0 or have another sign in the other
- * execution: the sum may then be NaN there, or an infinity here. */
+/* Marks sums that contain an infinity of `other` times a factor that, in the other execution, may
+ * be 0 or have another sign. One execution may then have a NaN where the other has an infinity. */
 static hlo_status note_infinities(const hlo_error_call *b, hlo_dot_dims dims, const hlo_view *value,
                                   const hlo_view *sigma, const hlo_view *other, bool right,
                                   const char **why) {
@@ -269,8 +269,8 @@ static const hlo_ints *with(hlo_arena *scratch, const hlo_ints *dims, int64_t di
     return out;
 }
 
-/* In the dense form of a ragged-dot, the rows of a group are multiplied by 0 for each matrix of
- * another group, so an infinity or NaN in any matrix reaches all rows. */
+/* The dense form of a ragged-dot multiplies the rows of a group by 0 for each matrix of another
+ * group. An infinity or NaN in any matrix therefore reaches all rows. */
 static hlo_status note_other_groups(const hlo_error_call *b, const hlo_ragged *r,
                                     const char **why) {
     const hlo_view *lhs = &b->call.operands[0], *result = &b->call.results[0],

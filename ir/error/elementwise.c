@@ -449,9 +449,9 @@ static bool may_be_infinite(const analysis *a, uint32_t operand, int64_t i) {
     return isinf(a->x[operand].f64[i]) || isinf(a->sigma[operand][i]);
 }
 
-/* True if operands between the ends that add_changes() tries may produce a NaN. This is so for a
- * product of a factor that may be 0 and a factor that may be infinite, and for a quotient of two
- * operands that may both be 0 or both be infinite. */
+/* True if operands between the ends that add_changes() tries may produce a NaN. A product may if
+ * one factor may be 0 and the other infinite. A quotient may if both operands may be 0, or both may
+ * be infinite. */
 static bool may_make_nan(const row_loop *r, const analysis *a, int64_t i) {
     if (r->arity != 2 || r->twice) return false;
     bool large[] = {may_be_infinite(a, 0, i), may_be_infinite(a, 1, i)};

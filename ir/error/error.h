@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The error bound of a module: running error analysis of two legitimate executions.
  *
- * Two executions are legitimate if both follow HLO and differ only where HLO allows it: the order
- * and width of accumulation, contraction into fused multiply-adds, the last digits of
- * transcendental functions, subnormals flushed to zero and, by option, whether an intermediate
- * rounding to bf16 or f16 happens.
+ * Two executions are legitimate if both follow HLO and differ only where HLO allows it. They may
+ * differ in the order and width of accumulation, contraction into fused multiply-adds, the last
+ * digits of transcendental functions, and flushing of subnormals to zero. By option, they may also
+ * differ in intermediate roundings to bf16 or f16.
  *
  * Each array of values has an f32 array `sigma` of the same dimensions: the size, like a standard
  * deviation, of the difference between the two executions at that element. A difference of up to
@@ -57,11 +57,11 @@
 #define HLO_ERROR_AMPLITUDE 2.0
 
 /* Accepted noise: the root mean square of the difference between the executions may be
- * HLO_ERROR_NOISE + HLO_ERROR_NOISE_FEW / sqrt(n) times the noise for n elements, because a root
- * mean square of few elements varies more. The noise is the largest root mean square of the
+ * HLO_ERROR_NOISE + HLO_ERROR_NOISE_FEW / sqrt(n) times the noise. n is the number of elements: a
+ * root mean square of few elements varies more. The noise is the largest root mean square of the
  * samples, divided by the amplitude. Samples show the amplitude times the noise if errors are small
  * enough to add up, and only the noise if flips of fp8 values cause one another. Both constants are
- * measured: over 40 models, compared before and after rewriting with inputs from several seeds, the
+ * measured. 40 models were compared before and after rewriting, with inputs from several seeds. The
  * largest ratio was 2.4 for many elements, and 6.3 for three (amaxes of gradients, whose logarithms
  * vary evenly). In comparisons with XLA, the largest ratio was 1.0. */
 #define HLO_ERROR_NOISE 2.5

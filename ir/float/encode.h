@@ -26,7 +26,7 @@ static inline unsigned to_bits(float value) {
 
 /* Rounds to nearest, ties to even, to E exponent and M mantissa bits. Works on the bits of the f32.
  * For a normal result, half a last place is added to the f32's bits (one less for an even result,
- * so that ties go to even) and the remaining bits are shifted out; a carry correctly propagates
+ * so that ties go to even). The remaining bits are then shifted out; a carry correctly propagates
  * into the exponent. For a subnormal result, adding a power of two whose last place is that of the
  * format makes the f32 addition round. Both are computed, so that a loop has no branches. All
  * arguments except `value` are constants at each call, which compilers inline. */

@@ -128,8 +128,8 @@ const hlo_kernel hlo_eval_triangular_solve = {.run = run_triangular_solve,
 /* ------------------------------------------------------------------------------------------ fft */
 
 /* A transform of one length. A power of two is transformed by halves, any other length as a
- * convolution of a longer length (Bluestein, A linear filtering approach to the computation of
- * discrete Fourier transform, 1970). */
+ * convolution of a longer length. Source: Bluestein, A linear filtering approach to the computation
+ * of discrete Fourier transform, 1970. */
 typedef struct fourier {
     int64_t n, size; /* size: length of the power-of-two transform */
     number *root;    /* exp(-2 pi i k / size), k < size / 2 */
