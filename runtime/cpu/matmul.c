@@ -39,7 +39,8 @@ static double exact_GELU(double x) {
     return 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
 }
 
-/* Returns the rounding error: 1 + tanh is rounded like a number near 1, even if it is small. */
+/* Returns the rounding error: 1 + tanh is rounded like a number near 1, even if the sum is
+ * small. */
 static double rounding_GELU(double x, double y) {
     return 0x1p-24 * fmax(8 * fabs(y), fabs(x) / 2);
 }

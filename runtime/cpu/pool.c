@@ -113,7 +113,7 @@ typedef struct pool_thread {
 struct cpu_pool {
     cpu_loop loop;
     pool_thread threads[CPU_MAX_THREADS];
-    int thread_count; /* without the caller's thread */
+    int thread_count; /* number of threads, without the caller's */
     atomic_bool stop;
 };
 
