@@ -213,7 +213,7 @@ static int64_t find_place(ragging *g) {
     return blocks;
 }
 
-/* Opens a loop over groups. After its first line, `start` and `end` are the range of the group. */
+/* Opens a loop over groups. After the loop's first line, [start, end) is the range of the group. */
 static void open_groups(ragging *g, const char *below, const char *which, const char *start,
                         const char *end) {
     emit *e = g->e;
