@@ -156,8 +156,8 @@ static hlo_status execute(hlo_plan *plan, size_t count, const hlo_diag_sink *sin
     hlo_status status = hlo_world_run(plan->seat.world, run_device,
                                       plan->options.progress ? watch_devices : NULL, &all);
     if (status == HLO_OK && !hlo_world_goes_on(plan->seat.world)) status = HLO_STOPPED;
-    /* Report the failure of one device. Prefer a failure other than a deadlock, which may be its
-     * consequence. */
+    /* Report the failure of one device. Prefer other failures to deadlocks, because they may have
+     * caused the deadlocks. */
     const hlo_plan *failed = NULL;
     const bool ended = status == HLO_OK;
     for (uint32_t d = 0; ended && d < plan->device_count; d++) {

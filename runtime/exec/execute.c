@@ -13,7 +13,7 @@
 #include "ir/text/diag.h"
 #include "runtime/exec/run.h"
 
-/* What a visit of the steps does with each job. */
+/* The action of a visit of the steps on each job. */
 typedef enum plan_mode {
     PLAN_EXECUTE,
     PLAN_BIND,  /* binds all jobs once, in all branches */

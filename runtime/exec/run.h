@@ -37,7 +37,7 @@ void plan_trace_free(plan_trace *trace); /* NULL is allowed */
 /* Returns seconds since an arbitrary time, by the host's clock. */
 double plan_trace_clock(void);
 /* Waits for the device, and starts timing, with marks from number `mark` on. Here and in the next
- * three functions, `why` is as in backend.h. */
+ * two functions, `why` is as in backend.h. */
 hlo_status plan_trace_begin(const hlo_plan *plan, uint32_t mark, const char **why);
 /* Waits for the device, and reads all marks, which can then be reused. May return
  * HLO_OUT_OF_MEMORY. */
