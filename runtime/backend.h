@@ -67,8 +67,8 @@ typedef struct hlo_job {
     hlo_accumulate accumulate; /* as in hlo_plan_options */
     uint64_t stream;           /* random stream of a `perturbed` job; differs between jobs */
     void *scratch;             /* scratch_size bytes, aligned to 64 */
-    const hlo_watch *watch;    /* called on the thread of execute(); NULL: the job always finishes.
-                                * If it stops a job, the results are undefined */
+    const hlo_watch *watch;    /* called on the thread of execute(), or NULL. If it stops the job,
+                                * the results are undefined */
 
     /* set by prepare() */
     size_t scratch_size;
@@ -172,8 +172,8 @@ typedef struct hlo_backend {
     /* Begin and end a range of this thread's calls, for a profiler. May be NULL. */
     void (*range_push)(void *device, const char *name);
     void (*range_pop)(void *device);
-    /* Until the next call of this function, orders the device's work with the caller's `stream`:
-     * after work that is already on the stream, and before work that the caller enqueues later. If
+    /* Orders later work of the device, until the next call of this function, after the work that is
+     * already on the caller's `stream`. Work that the caller enqueues later comes after it. If
      * `stream` is NULL, uses the device's own stream and reports errors of queued work. Returns
      * HLO_INVALID_USAGE if the stream belongs to another device. If use_stream() is NULL, the next
      * six functions are NULL and all work is synchronous. */

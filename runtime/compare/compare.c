@@ -45,8 +45,9 @@ static hlo_view flat(hlo_type type, const int64_t *count, const int64_t *one, vo
     return (hlo_view){.type = type, .rank = 1, .dims = count, .strides = one, .data = data};
 }
 
-/* Sums over elements that are finite in both arrays: [0] over elements of known sigma above 0, in
- * units of sigma; [1] over elements of unknown sigma, in units of their root mean square. */
+/* Sums over elements that are finite in both arrays. Sums [0] are over elements of known sigma
+ * above 0, in units of sigma. Sums [1] are over elements of unknown sigma, in units of their root
+ * mean square. */
 typedef struct sums {
     double count[2];
     double squares[2];  /* squares of a - b */
@@ -256,8 +257,8 @@ typedef struct verdict {
     double differ, violations, noise;
 } verdict;
 
-/* Returns the judge that omits roundings, or NULL. It judges the outputs that other judges
- * reject. */
+/* Returns the judge that omits roundings, which is used for outputs that other judges reject, or
+ * NULL. */
 static const hlo_arrays *dropping_judge(const hlo_comparison *c) {
     return c->last_drops && c->judge_count > 1 ? c->judges[c->judge_count - 1] : NULL;
 }

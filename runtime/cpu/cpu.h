@@ -30,7 +30,7 @@ extern const hlo_backend cpu_backend;
 typedef void cpu_parallel(void *user, int64_t count,
                           void (*body)(void *arg, int64_t begin, int64_t end), void *arg);
 /* Initializes a device without threads, which divides its loops by `parallel` and need not be
- * closed. It executes jobs one at a time, like a device that cpu_backend opens. */
+ * closed. The device executes jobs one at a time, like a device that cpu_backend opens. */
 void cpu_device_init(cpu_device *cpu, hlo_arena *scratch, void *user, cpu_parallel *parallel);
 
 enum { CPU_MAX_THREADS = 64 };
@@ -44,7 +44,7 @@ typedef struct cpu_share {
 /* pool.c: a loop that threads share. One thread opens and finishes the loop. Other threads may try
  * to help at any time, even after its end. Waiting threads spin briefly, and then sleep. A thread
  * begins with its own share, so that consecutive loops over the same arrays find its part in the
- * cache of its processor. It then helps with other shares. */
+ * cache of its processor. After that, the thread helps with other shares. */
 typedef struct cpu_loop {
     void (*body)(void *arg, int64_t begin, int64_t end);
     void *arg;

@@ -261,9 +261,9 @@ static void accumulate_narrow(const cpu_device *cpu, hlo_dot_dims dims, hlo_matm
     hlo_arena_release(cpu->scratch, mark);
 }
 
-/* True if a rewrite may replace the value by an fp8 value and a scale. This requires that
- * conversions, scalings and operations that rewrites move across a scale lead from a value of at
- * most 8 bits to it (fp8 represents all values of the narrower types). A value that enters a
+/* True if a rewrite may replace the value by an fp8 value and a scale. Then the value is computed
+ * from a value of at most 8 bits, only by conversions, scalings and operations that rewrites move
+ * across a scale. (fp8 represents all values of the narrower types.) A value that enters a
  * computation or leaves a loop or branch also qualifies, because rewrites pass fp8 values there.
  * Returns true after *steps values. */
 static bool may_be_dequantized(const hlo_instr *value, int *steps) {
@@ -552,7 +552,7 @@ static hlo_status multiply(const cpu_device *cpu, const hlo_job *job, product *o
 typedef struct bounds {
     const epilogue *e;
     const float *product, *product_sigma; /* A x B, before the epilogue overwrote it */
-    const float *c_sigma, *bias_sigma;    /* dense; NULL: exact */
+    const float *c_sigma, *bias_sigma;    /* dense; NULL if exact */
     double product_scale_sigma, c_scale_sigma, d_scale_sigma;
     hlo_type type, aux_type;
     const hlo_error_options *options;
@@ -574,8 +574,8 @@ static double addend_variance(float value, float sigma) {
     return overflowed ? HLO_ERROR_ANYTHING : squared((double)sigma);
 }
 
-/* True if the scale turns zeros into NaNs. Those include zeros of padding, which may be at other
- * positions in another module. */
+/* True if the scale turns zeros into NaNs. Zeros of padding, which may be at other positions in
+ * another module, are among them. */
 static bool spoils_zeros(const bounds *b, double scale) {
     return b->options->roundings_may_be_dropped && !isfinite(scale);
 }

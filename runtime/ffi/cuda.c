@@ -248,7 +248,7 @@ static hlo_status enqueue(store *s, void *stream, const ffi_frame *frame, plan_k
 }
 
 static hlo_status execute(ffi_call *call, const char **why) {
-    static store only = {.lock = PTHREAD_MUTEX_INITIALIZER}; /* one for the process */
+    static store only = {.lock = PTHREAD_MUTEX_INITIALIZER}; /* the only store of the process */
     store *s = &only;
     const ffi_frame *frame = call->frame;
     const ffi_api *api = frame->api;

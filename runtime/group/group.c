@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Groups the instructions that run together in one job.
  *
- * An instruction is inlined if only one job reads its value, or if computing it is nearly free: it
- * is then a member of the group of each reader. All other instructions are computed once, and are
- * assigned to groups in the order of the computation. An instruction joins a group with the same
- * number of elements if it reads a member's value or shares an input with the group, and if no path
- * leads from the group to the instruction through an instruction outside the group. A value that is
- * read only inside its own group is not a result.
+ * An instruction is inlined if only one job reads its value, or if computing the value is nearly
+ * free. It is then a member of the group of each reader. All other instructions are computed once,
+ * and are assigned to groups in the order of the computation. An instruction joins a group with the
+ * same number of elements if it reads a member's value or shares an input with the group. No path
+ * may lead from the group to the instruction through an instruction outside the group. A value that
+ * is read only inside its own group is not a result.
  *
  * The space of a group that contains a reduce is divided into rows, each of which is reduced to one
- * element. An instruction that reads a reduce of its own group must read it row by row: every
+ * element. An instruction that reads a reduce of its own group must read it row by row. Every
  * instruction on the path from the reduce has one element per element of the space, in the same
  * order ("full"), or one element per row ("row"). */
 #include <stdlib.h>

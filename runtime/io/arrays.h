@@ -17,9 +17,9 @@ void hlo_arrays_clear(hlo_arrays *arrays);
 hlo_array *hlo_arrays_add(hlo_arrays *arrays, hlo_type type, uint32_t rank, const int64_t *dims,
                           bool bound);
 
-/* Brings elements of fewer than 8 bits that another program wrote to the form of a literal: the
- * upper bits of each byte repeat the sign of a signed integer, or are 0. (In arrays of ml_dtypes,
- * they are 0.) */
+/* Extends elements of fewer than 8 bits, which another program wrote, to the form of a literal. The
+ * upper bits of each byte then repeat the sign of a signed integer, or are 0. (ml_dtypes leaves
+ * them 0.) */
 void hlo_array_extend(hlo_array *array);
 
 /* Prints an element: an integer with all digits, a complex number as (REAL, IMAGINARY). */

@@ -87,8 +87,8 @@ static double next_double(generator *r) {
 static const double edge = 3.6541528853610088;
 static const double area = 0.0049286732339746519;
 
-/* Returns the density at x, correctly rounded independently of libm. One value is an exception: it
- * is within 0.0003 ulp of a tie, and numpy's table has the other neighbor. */
+/* Returns the density at x, correctly rounded independently of libm. One exception is a value
+ * within 0.0003 ulp of a tie, for which numpy's table has the other neighbor. */
 static double density(int layer, double x) {
     double f = (double)expl(-0.5 * x * x);
     return layer == 38 ? nextafter(f, 1) : f;
@@ -260,8 +260,8 @@ static bool has(const char *name, const char *word) {
 }
 
 /* Returns the expected largest absolute value of the data of a scale or an amax: of data of size 1,
- * or of weights of sums of 64 terms. This also serves for gradients, which are smaller: f8e5m2
- * represents much smaller values. */
+ * or of weights of sums of 64 terms. The same maximum serves for gradients, which may be smaller,
+ * because f8e5m2 represents much smaller values. */
 static double amax_of(const char *name) {
     return has(name, "kernel") || has(name, "weight") || has(name, "rhs") ? 0.5 : 4;
 }

@@ -2,8 +2,8 @@
 /* The part of the PJRT C API (major version 0) that this folder uses.
  *
  * A structure of arguments begins with its size and a list of extensions. A plugin reads the
- * members that it knows and that the size covers. It rejects a structure that is smaller than that
- * of the oldest version that it supports. Therefore each structure here ends with room for members
+ * members that it knows and that the size covers. A structure must not be smaller than in the
+ * oldest version that the plugin supports. Therefore each structure here ends with room for members
  * of later versions, which are all zero. */
 #ifndef HLO_RUNTIME_PJRT_ABI_H
 #define HLO_RUNTIME_PJRT_ABI_H

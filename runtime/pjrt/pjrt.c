@@ -238,9 +238,9 @@ static const hlo_instr *find_call(const hlo_module *module, const char *start) {
     return NULL;
 }
 
-/* Rejects modules that no plugin supports: modules with tuple parameters, except for a single tuple
- * of arrays; partitioned modules whose number of partitions differs from the number of devices;
- * modules with cuBLASLt calls, on which XLA's layout assignment aborts, unless that pass is
+/* Rejects modules that no plugin supports. Only a single parameter may be a tuple, and it must
+ * contain only arrays. The partitions of a partitioned module must be as many as the devices.
+ * cuBLASLt calls are rejected unless XLA's layout assignment, which would abort on them, is
  * disabled. */
 static hlo_status check_module(const hlo_module *module, const hlo_pjrt_options *options,
                                const hlo_diag_sink *sink) {

@@ -82,8 +82,8 @@ static bool is_placed(const hlo_plan *plan, const plan_comp *comp, const plan_sl
             !plan_is_over_input(plan, slot->index));
 }
 
-/* True if the result can reuse the operand's memory: the operand is a buffer that step `s` reads
- * once and that no later step uses, and the result begins in step `s`. */
+/* True if the result, which begins in step `s`, can reuse the operand's memory. The operand must be
+ * a buffer that step `s` reads only once and that no later step uses. */
 static bool can_take(const hlo_plan *plan, const plan_comp *comp, uint32_t s, uint32_t result,
                      uint32_t operand) {
     const plan_step *step = &comp->steps[s];

@@ -59,8 +59,8 @@ typedef struct candidate {
     uint32_t input; /* index of the plan's input */
 } candidate;
 
-/* Inputs, sorted by size and then by index. `dies` is a binary tree: its leaves, from `width` on,
- * contain the number of the step after the input's last reader; inner nodes, with the root at 1,
+/* Inputs, sorted by size and then by index. `dies` is a binary tree with the root at 1. Its leaves,
+ * from `width` on, contain the number of the step after the input's last reader. Inner nodes
  * contain the minimum of their children. */
 typedef struct candidates {
     candidate *list;

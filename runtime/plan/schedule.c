@@ -3,8 +3,8 @@
 
 #include "runtime/plan/build.h"
 
-/* Units are numbered: the number of a single instruction is its position in the computation; that
- * of a group is the number of instructions plus the group's index. */
+/* Units are numbered: a single instruction has the number of its position in the computation; a
+ * group has the number of instructions plus the group's index. */
 typedef struct order {
     const build *b;
     uint32_t instr_count, unit_count;

@@ -2,9 +2,9 @@
 /* Internals of the code generator: the state and functions that write the text of one kernel.
  *
  * A kernel iterates over an index space. To pull the value of an instruction at an index, the
- * generator pulls its operands at the indices at which the instruction reads them, and so on, up to
- * arrays in memory. It keeps a pulled value in a variable. A line that only sets a variable records
- * its name; at the end, lines whose variable is never read are dropped. */
+ * generator first pulls the operands at the indices at which the instruction reads them, and so on,
+ * up to arrays in memory. A pulled value is kept in a variable. Each line that only sets a variable
+ * records the variable. At the end, lines whose variable is never read are dropped. */
 #ifndef HLO_RUNTIME_CUDA_CODEGEN_EMIT_H
 #define HLO_RUNTIME_CUDA_CODEGEN_EMIT_H
 
@@ -127,8 +127,8 @@ typedef struct emit {
     uint32_t pack_count, pack_capacity;
     uint32_t pack_depth; /* depth of the scope that runs for each of a thread's elements */
     /* The unrolled loop around the loop over a thread's elements: its variable (NULL if there is no
-     * such loop), its trip count, and its first line in `out`. The first loads of all its
-     * iterations are executed before the loop. */
+     * such loop), its trip count, and its first line in `out`. The first loads of all iterations
+     * are executed before the loop. */
     const char *repeat;
     int repeat_count;
     uint32_t repeat_from;
@@ -241,8 +241,8 @@ void emit_open_repeat(emit *e, const char *name, int count);
  * computed before that loop. */
 void emit_elements_begin(emit *e, emit_lines *inner);
 void emit_elements_end(emit *e);
-/* If the start of a slice or window is equal for all elements of a thread, records its index
- * variable `name` as derived: elements at offsets from the start may then be in packs. */
+/* Records `name`, the index variable of the start of a slice or window, as derived if it is equal
+ * for all elements of a thread. Elements at offsets from the start may then be in packs. */
 void emit_note_start(emit *e, const char *name);
 
 /* Evaluates a computation on scalars. `in` are its parameters, as values or cells; `out` receives
@@ -286,9 +286,9 @@ typedef struct emit_space {
 } emit_space;
 emit_space emit_space_of(const hlo_view *view);
 enum { EMIT_ACCESS = 16 }; /* maximum bytes of a load or a store */
-/* Returns how many elements a pack should have for arrays with these element sizes in bytes: as
- * many of the narrowest as one access covers, or fewer if the widest would need more than two
- * accesses. */
+/* Returns how many elements a pack should have for arrays with these element sizes in bytes. One
+ * access covers a pack of the narrowest elements, unless a pack of the widest elements would then
+ * need more than two accesses. */
 int emit_pack_width(int narrowest, int widest);
 /* Returns the number of contiguous elements per thread, for a space in which runs of `side`
  * elements are contiguous in memory. */

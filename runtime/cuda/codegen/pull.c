@@ -15,8 +15,8 @@
  * arrays must not be inlined into the frame of each call. */
 #define DEEP __attribute__((noinline))
 
-/* A value of a region or a constant. `name` has the value, `cell` the form in memory; NULL if it
- * must be derived from `name`. */
+/* A value of a region or a constant. `name` has the value. `cell` has the form in memory, or is
+ * NULL if this form must be derived from `name`. */
 typedef struct region_value {
     const char *name, *cell;
 } region_value;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels for ragged-dots. A block computes a tile of the result, and reads from the group sizes
- * where groups begin and end. It sums only the groups of its rows, or only the terms of its group.
- * The grid depends only on shapes, so that a graph can contain the launch. */
+ * where groups begin and end. The block sums only the groups of its rows, or only the terms of its
+ * group. The grid depends only on shapes, so that a graph can contain the launch. */
 #include <string.h>
 
 #include "ir/kernel/kernel.h"
@@ -244,9 +244,9 @@ static bool is_mma_type(hlo_type type) {
     return type == HLO_TYPE_F8E4M3FN || type == HLO_TYPE_F8E5M2;
 }
 
-/* Returns the operand's fastest dimension in memory if a thread can load RUN bytes along it at
- * once: such a run starts at a multiple of RUN and is entirely inside or outside the group. Returns
- * -1 if the operand must be loaded byte by byte. */
+/* Returns the operand's fastest dimension in memory if a thread can load RUN bytes along this
+ * dimension at once. Such a run starts at a multiple of RUN and is entirely inside or outside the
+ * group. Returns -1 if the operand must be loaded byte by byte. */
 static int64_t run_dim(const ragging *g, unsigned number) {
     const ragged_side *s = &g->side[number];
     const hlo_shape *shape = s->operand->shape;

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds the fastest of cuBLASLt's algorithms for a call by timing the algorithms on the device.
  *
- * During the search, the operands' memory is filled with numbers: when a plan is created, its
- * contents are undefined, and NaNs would make all results equal. Afterwards, the contents are
- * restored. Each of the heuristic's first algorithms computes the call once. The reference is the
- * result with which most algorithms agree. An algorithm is dropped, with a warning, if it fails or
- * if its result differs from the reference by more than a rounding of the result's type and a
- * fraction of the root mean square that the error of a correct sum never reaches. The other
- * algorithms are timed: the median of several launches, each after clearing the L2 cache.
+ * During the search, the operands' memory is filled with numbers, because its contents are
+ * undefined when a plan is created, and NaNs would make all results equal. Afterwards, the contents
+ * are restored. Each of the heuristic's first algorithms computes the call once. The reference is
+ * the result with which most algorithms agree. An algorithm that fails is dropped, with a warning.
+ * So is an algorithm whose result differs from the reference by more than a rounding of the
+ * result's type plus a fraction of the root mean square. The error of a correct sum never reaches
+ * this fraction. The other algorithms are timed: the median of several launches, each after
+ * clearing the L2 cache.
  *
- * Choices may be cached in a file: a JSON object that maps a device name, a cuBLASLt version and a
+ * Choices may be cached in a file. Its JSON object maps a device name, a cuBLASLt version and a
  * problem to the chosen algorithm, the number of algorithms tried and the time. The file is
- * replaced atomically. If the file does not contain such an object, it is not changed, and the
- * search fails. */
+ * replaced atomically. A file that does not contain such an object is not changed, and the search
+ * fails. */
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>

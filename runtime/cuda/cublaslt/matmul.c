@@ -4,7 +4,7 @@
 #include "runtime/cuda/cublaslt/matmul.h"
 #include "ir/kernel/kernel.h"
 
-/* Alignment of the plan's buffers in bytes. It allows all algorithms of cuBLASLt. */
+/* Alignment of the plan's buffers in bytes. cuBLASLt's algorithms require no more than this. */
 enum { ALIGNMENT = 256 };
 
 typedef struct matmul_job {

@@ -3,20 +3,20 @@
  * instruction. cuda_call_new() creates a call that can be launched from a problem. cuda_matmul_part
  * (cuda.h) uses both functions.
  *
- * cuBLASLt's matrices are column-major and HLO's row-major: a row-major [r,c] array *is* a
- * column-major c x r matrix, so D[m,n] = A[m,k] B[k,n] is computed as D^T = B^T A^T, and the
- * library's A is the instruction's b. (If D itself is column-major, nothing is swapped.) Below,
- * rows, cols, m and n are those of the library: D has m rows and n cols.
+ * cuBLASLt's matrices are column-major, and HLO's arrays are row-major. A row-major [r,c] array
+ * *is* a column-major c x r matrix, so D[m,n] = A[m,k] B[k,n] is computed as D^T = B^T A^T. The
+ * library's A is then the instruction's b. (If D itself is column-major, nothing is swapped.)
+ * Below, rows, cols, m and n are those of the library: D has m rows and n cols.
  *
- * If the batch dimensions of an operand cannot be merged, the operand is copied, or the call is
- * repeated for each index of the first batch dimension if that costs less.
+ * If the batch dimensions of an operand cannot be merged, the operand is copied. The call is
+ * instead repeated for each index of the first batch dimension if that costs less.
  *
- * An operand that the library does not support (its contracting dimension is not minor and the
- * target supports only TN; dimensions that cannot be merged; an unsupported element type) is first
- * copied to the call's scratch memory. A result that the library does not support is computed in
- * scratch memory and copied from there. An operand of f4e2m1fn has one element per byte in the
- * plan's memory, but two in the library's. Therefore it is always copied, and no other kernel has
- * to write half a byte. */
+ * An operand that the library does not support is first copied to the call's scratch memory.
+ * Reasons are a contracting dimension that is not minor for a target that supports only TN,
+ * dimensions that cannot be merged, and an unsupported element type. A result that the library does
+ * not support is computed in scratch memory and copied from there. An operand of f4e2m1fn has one
+ * element per byte in the plan's memory, but two in the library's. Therefore it is always copied,
+ * and no other kernel has to write half a byte. */
 #ifndef HLO_RUNTIME_CUDA_CUBLASLT_MATMUL_H
 #define HLO_RUNTIME_CUDA_CUBLASLT_MATMUL_H
 
@@ -149,9 +149,9 @@ typedef struct cuda_matmul_options {
 
 /* Creates the problem of a dot, an FP8 matmul call, or a call on wider types. Allocates in the
  * arena; requires neither a device nor a library. Returns false if cuBLASLt does not support the
- * instruction; another part may then support a dot. In that case, sets `why` to a reason as in
- * cuda_part, static or in the arena, that names the violated rule, or to NULL if the instruction is
- * not a matmul. */
+ * instruction; another part may then support a dot. `why` is then a reason as in cuda_part, static
+ * or in the arena, that names the violated rule. If the instruction is not a matmul, `why` is
+ * NULL. */
 bool cuda_matmul_plan(const hlo_instr *instr, const cuda_matmul_options *options, hlo_arena *arena,
                       cuda_matmul *out_matmul, const char **why);
 
@@ -202,10 +202,10 @@ hlo_status cuda_call_launch(cuda_call *call, const lt_heuristic *algorithm,
                             void *const addresses[LT_PART_COUNT], char *why, size_t size);
 
 /* autotune.c. Chooses an algorithm among at most device->autotune algorithms. The job and the
- * addresses belong to the call; its copies are not run. Emits warnings and results to device->sink,
- * at the instruction's location. Returns HLO_INVALID_INPUT, and writes the reason to `why`, of
- * `size` bytes, if every algorithm fails, the cache cannot be read or written, or the device
- * fails. */
+ * addresses belong to the call. Does not run the problem's copies. Emits warnings and results to
+ * device->sink, at the instruction's location. Returns HLO_INVALID_INPUT, and writes the reason to
+ * `why`, of `size` bytes, if every algorithm fails, the cache cannot be read or written, or the
+ * device fails. */
 hlo_status cuda_autotune(cuda_device *device, const hlo_job *job, const cuda_matmul *matmul,
                          cuda_call *call, void *const addresses[LT_PART_COUNT],
                          lt_heuristic *out_chosen, char *why, size_t size);

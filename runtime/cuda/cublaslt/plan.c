@@ -378,7 +378,7 @@ static bool holds(hlo_type from, hlo_type to) {
 }
 
 /* True if every sum of `k` products of integers of types `a` and `b` is exact in floats of type
- * `sum`, in any order of summation, and is representable in type `d`. A dot's sum would wrap on
+ * `sum` and representable in type `d`, in any order of summation. A dot's sum would wrap on
  * overflow, but the conversion to `d` does not. */
 static bool sums_exactly(hlo_type a, hlo_type b, int64_t k, hlo_type d, hlo_type sum) {
     const bool is_signed = hlo_types[d].class == HLO_CLASS_SIGNED;

@@ -38,7 +38,7 @@ typedef struct cuda_device {
                             * compiles the program */
     bool compiled;
     void *module;               /* CUmodule of the compiled program */
-    const char *kernel_cache;   /* folder of compiled programs; NULL: no cache */
+    const char *kernel_cache;   /* folder of compiled programs; NULL without a cache */
     size_t workspace;           /* bytes of a matmul's workspace */
     int autotune;               /* number of algorithms to time; 0 to use the heuristic's first
                                  * algorithm */
@@ -112,8 +112,8 @@ hlo_status cuda_device_open(const hlo_plan_options *options, const hlo_diag_sink
                             cuda_device **out_device);
 void cuda_device_close(void *device);
 /* Describes the device of the current context, which another program owns. The description serves
- * calls of cuBLASLt on a stream that the caller sets. It has a library handle that lives until the
- * process ends, but no memory or kernels. Emits errors to `sink`. */
+ * calls of cuBLASLt on a stream that the caller sets. The device has a library handle that lives
+ * until the process ends, but no memory or kernels. Emits errors to `sink`. */
 hlo_status cuda_device_borrow(const cuda_library *lib, const hlo_diag_sink *sink,
                               cuda_device *out_device);
 void *cuda_allocate(void *device, size_t size);

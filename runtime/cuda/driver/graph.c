@@ -58,8 +58,8 @@ static int ask(const cuda_device *d, cuda_graph_node *const **out_nodes, size_t 
     return result;
 }
 
-/* Adds the captured form of the node that was last added to the order. It ends with the handles
- * `ends`. */
+/* Adds the captured form of the node that was last added to the order. The node ends with the
+ * handles `ends`. */
 static int add_node(cuda_capture *c, cuda_graph_node *const *ends, size_t count, bool kernel) {
     if (!hlo_heap_grow(&c->nodes, c->count + 1, &c->capacity, sizeof *c->nodes))
         return CUDA_OUT_OF_MEMORY;

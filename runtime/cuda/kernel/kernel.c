@@ -14,7 +14,7 @@
 
 /* -------------------------------------------------------------------------------------- packing */
 
-/* Kernels that pack 4-bit elements, two per byte: "pack". A thread packs a few elements that are
+/* The "pack" kernels pack 4-bit elements, two per byte. A thread packs a few elements that are
  * consecutive in the packed order. It loads the elements at once if they are contiguous, and stores
  * their bytes at once. */
 enum { WIDEST = 16, NARROWEST = 4 }; /* elements per thread */
