@@ -70,7 +70,7 @@ typedef struct hlo_job {
     const hlo_watch *watch;    /* called on the thread of execute(), or NULL. If it stops the job,
                                 * the results are undefined */
 
-    /* set by prepare() */
+    /* prepare() sets the members below. */
     size_t scratch_size;
     hlo_overwrites overwrites;
     int untouched;    /* the result leaf that the job does not compute, or -1; it needs no memory if

@@ -74,8 +74,8 @@ uint32_t hlo_seat_number(const hlo_seat *seat) {
 const char hlo_world_stuck[] =
     "deadlocks: other devices have finished or wait at other instructions";
 
-/* Records that a device waits or is done. If no device runs any longer and one waits, they have
- * deadlocked. */
+/* Records that a device waits or is done. If no device runs any longer, but a device waits, the
+ * devices have deadlocked. */
 static void fall_asleep(hlo_world *world) {
     if (--world->awake) return;
     for (uint32_t i = 0; i < world->count; i++) world->stuck |= world->visitors[i].place != NULL;

@@ -36,8 +36,9 @@ typedef hlo_status hlo_meeting(void *const *brought, uint32_t count, const char 
 /* The reason that hlo_world_meet() returns to deadlocked devices. */
 extern const char hlo_world_stuck[];
 /* Waits until all members of a group, including `seat`, have arrived at `place`. The last member to
- * arrive calls `meet` for all members, and all members return its status and `why`. In a deadlock,
- * because a member is done or waits elsewhere, sets `why` and returns HLO_INVALID_INPUT. */
+ * arrive calls `meet` for all members, and all members return its status and `why`. If the devices
+ * deadlock because a member is done or waits elsewhere, sets `why` and returns
+ * HLO_INVALID_INPUT. */
 hlo_status hlo_world_meet(const hlo_seat *seat, const void *place, const hlo_ints *members,
                           void *brought, hlo_meeting *meet, const char **why);
 

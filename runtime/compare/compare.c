@@ -227,7 +227,7 @@ static hlo_status compare_output(const hlo_comparison *c, const hlo_arrays *judg
     hlo_array equal = *sides[1];
     equal.bound = NULL;
     const hlo_array *by = judge ? &judge->items[index] : &equal;
-    /* Compare both sides with the judge by its bounds. Keep the noise of the side that is larger
+    /* Compare both sides with the judge by its bounds. Keep the larger noise of both sides,
      * relative to its limit. */
     const int64_t one = 1;
     hlo_view a = flat(type, &out->count, &one, by->data);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collectives between simulated devices (runtime/world.h): participants, rendezvous, and the
- * exchange of arrays between the members of a group. */
+/* Implements collectives between simulated devices (runtime/world.h): finds the participants, meets
+ * them, and exchanges arrays between the members of a group. */
 #include <string.h>
 
 #include "ir/devices/boundary.h"
@@ -40,7 +40,7 @@ static const hlo_view *received(const party *p, uint32_t member, uint32_t leaf) 
     return p->sigmas ? &job->result_sigmas[leaf] : &job->results[leaf];
 }
 
-/* Copies elements. If `from` has no data, writes zeros: only sigmas lack data. */
+/* Copies elements. If `from` has no data, as only sigmas may, writes zeros. */
 static void copy(const party *p, const hlo_view *from, const hlo_view *to) {
     static const double none = 0;
     const hlo_view zero = {to->type, 0, NULL, NULL, (void *)(uintptr_t)&none};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuBLASLt matmul calls on the CPU: D = d_scale * epilogue(alpha * a_scale * b_scale * (A x B) +
- * beta * c_scale * C + bias), accumulated and scaled in f32 (matmul/call.h). */
+/* Computes cuBLASLt matmul calls on the CPU: D = d_scale * epilogue(alpha * a_scale * b_scale * (A
+ * x B) + beta * c_scale * C + bias), accumulated and scaled in f32 (matmul/call.h). */
 #include <math.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -706,8 +706,8 @@ hlo_status cpu_matmul_execute(const cpu_device *cpu, const hlo_job *job, const c
         unsigned bits = atomic_load(&e.amax);
         memcpy(job->results[p->amax].data, &bits, sizeof bits);
     }
-    if (p->workspace >= 0 && job->results[p->workspace].data) { /* zero the workspace, which is an
-                                                                 * output of the program */
+    if (p->workspace >= 0 && job->results[p->workspace].data) { /* the program returns the
+                                                                 * workspace */
         size_t size = (size_t)hlo_view_count(&job->results[p->workspace]);
         memset(job->results[p->workspace].data, 0, size);
         if (job->result_sigmas[p->workspace].data)

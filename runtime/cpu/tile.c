@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Groups of elementwise instructions, computed tile by tile, so that intermediate values stay in
- * the cache. Each value is rounded to its type as if it had been written to memory. */
+/* Computes groups of elementwise instructions tile by tile, so that intermediate values stay in the
+ * cache. Each value is rounded to its type as if it had been written to memory. */
 #include <string.h>
 
 #include "ir/eval/apply.h"

@@ -452,7 +452,7 @@ static hlo_status run_conditional(const plan_run *r, const plan_comp *comp, plan
 }
 
 /* Runs a loop. The first state is in `arguments`. The body writes each leaf of the next state to
- * that of its two slots which is free, or in place. */
+ * the free one of the leaf's two slots, or in place. */
 static hlo_status run_while(const plan_run *r, const plan_comp *comp, plan_step *step) {
     char *frame = comp->slots[step->work].place.data;
     bool uncertain = false, more;

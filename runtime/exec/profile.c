@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times of the steps of runs, as tables and as a trace. */
+/* Measures the times of the steps of runs, and prints them as tables and as a trace. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -115,7 +115,7 @@ hlo_status plan_trace_read(const hlo_plan *plan, const char **why) {
 }
 
 /* Records the mark `base`, waits until the device is idle, and reads the mark's time from the
- * host's clock. Later marks follow. */
+ * host's clock. */
 static hlo_status begin_marks(const hlo_plan *plan, const char **why) {
     plan_trace *trace = plan->trace;
     plan->backend->mark(plan->device, trace->base);

@@ -16,7 +16,8 @@ enum {
                             * nothing with */
     GROUP_TIMES = 8,       /* a slow instruction is not inlined if an element would be computed more
                             * often than this */
-    GROUP_SLOW = 1 << 20   /* and all its elements together more often than this */
+    GROUP_SLOW = 1 << 20   /* and all its elements together would be computed more often than
+                            * this */
 };
 
 typedef enum group_class {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrays in .npz files: a zip archive of .npy files, as numpy.savez writes and numpy.load reads
- * them. Source: the .npy format, versions 1.0 to 3.0, of numpy.lib.format. */
+/* Reads and writes arrays in .npz files: zip archives of .npy files, which numpy.savez writes and
+ * numpy.load reads. Source: the .npy format, versions 1.0 to 3.0, of numpy.lib.format. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>

@@ -182,7 +182,7 @@ enum { VISITS_MOST = 512 };
 typedef struct search {
     visit visits[VISITS_MOST];
     uint32_t count;
-    const hlo_instr *dot; /* the first dot in the text that uses the value */
+    const hlo_instr *dot; /* the dot that uses the value and comes first in the text */
     double contracted;    /* number of terms of the dot's sums */
 } search;
 

@@ -238,7 +238,7 @@ static const hlo_instr *find_call(const hlo_module *module, const char *start) {
     return NULL;
 }
 
-/* Rejects modules that no plugin supports. Only a single parameter may be a tuple, and it must
+/* Rejects modules that no plugin supports. A tuple parameter must be the only parameter, and must
  * contain only arrays. The partitions of a partitioned module must be as many as the devices.
  * cuBLASLt calls are rejected unless XLA's layout assignment, which would abort on them, is
  * disabled. */

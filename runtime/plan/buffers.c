@@ -186,7 +186,7 @@ void plan_place_buffers(hlo_plan *plan, plan_comp *comp) {
     bool *freed = hlo_arena_zero(plan->arena, comp->slot_count);
     for (uint32_t i = 0; i < comp->slot_count; i++) shares[i] = i;
     for (uint32_t s = 0; s < comp->step_count; s++) {
-        /* Place the slots whose first use is this step, then free those whose last use it is. */
+        /* Place the slots that this step uses first, and then free the slots that it uses last. */
         const plan_step *step = &comp->steps[s];
         uint32_t count = 0; /* number of slots that the step uses; results come first */
         for (uint32_t i = 0; i < step->result_count; i++) slots[count++] = step->results[i];

@@ -18,8 +18,8 @@ static bool find_leaf(const hlo_shape *shape, const hlo_ints *path, size_t *inde
 
 /* ------------------------------------------------------------------------------------- in place */
 
-/* True if no step reads the argument after the first step of the result. That step may read it only
- * if its job may overwrite the argument. */
+/* True if no step reads the argument after the first step of the result. The first step may read
+ * the argument only if the step's job may overwrite it. */
 static bool dies_before(const plan_comp *comp, uint32_t argument, uint32_t result) {
     const plan_slot *from = &comp->slots[argument], *to = &comp->slots[result];
     if (from->first == PLAN_NONE || to->first == PLAN_NONE || from->last < to->first) return true;
@@ -122,10 +122,7 @@ void plan_reuse_inputs(hlo_plan *plan, const plan_comp *entry) {
                     .width = 1};
     for (uint32_t i = 0; i < plan->inputs.count; i++) {
         const uint32_t slot = entry->arguments[i];
-        if (slot == PLAN_NONE || entry->slots[slot].results)
-            continue; /* the input is also an
-                       * output, which is copied at
-                       * the end */
+        if (slot == PLAN_NONE || entry->slots[slot].results) continue; /* also an output */
         c.list[c.count++] = (candidate){entry->slots[slot].size, i};
     }
     qsort(c.list, c.count, sizeof *c.list, compare_candidates);

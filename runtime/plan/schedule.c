@@ -41,8 +41,8 @@ static uint32_t maker_of_input(const order *o, build_unit unit, uint32_t index) 
     return o->maker[place_of(o, input)];
 }
 
-/* Returns, by position, whether the root, a side effect or a saved value depends on an
- * instruction. */
+/* Returns an array by position, which is true for instructions on which the root, a side effect or
+ * a saved value depends. */
 static bool *find_live(const order *o) {
     bool *live = hlo_arena_zero(o->b->plan->arena, o->instr_count);
     const hlo_computation *comp = o->b->comp->comp;

@@ -315,7 +315,7 @@ static build_value call_value(build *b, const hlo_instr *instr, hlo_computation 
 }
 
 /* Creates a loop's state. Leaves that the body only forwards, or can write in place, have one slot;
- * other leaves have two, because the body reads one while it writes the other. */
+ * other leaves have two slots, because the body reads one slot while it writes the other. */
 static build_value while_value(build *b, const hlo_instr *instr) {
     plan_comp **callee = callees(b, 2);
     callee[0] = b->plan->comps[hlo_instr_comp(instr, HLO_ATTR_CONDITION)->id];

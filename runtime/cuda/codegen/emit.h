@@ -211,8 +211,8 @@ void emit_split(emit *e, const char *linear, const int64_t *dims, const uint32_t
  * if `cell`. */
 const char *emit_pull(emit *e, const hlo_instr *instr, const emit_index *index, bool cell);
 const char *emit_pull_scalar(emit *e, const hlo_instr *instr, bool cell);
-/* Loads the start of a slice or window that is known only at run time, for the result's element at
- * `index`, and clamps it. Returns its index variable. */
+/* Loads and clamps the start of a slice or window that is known only at run time, for the result's
+ * element at `index`. Returns the index variable of the start. */
 const char *emit_start(emit *e, const hlo_index_map *map, const hlo_index *x,
                        const emit_index *index);
 /* Loads element `k` of the index vector at `place`. `place` has an index for every dimension of
@@ -308,8 +308,8 @@ cuda_launch emit_launch(emit *e, const char *form, const emit_lines *lines, int6
                         uint32_t scratch_count, const emit_scratch *scratch);
 
 void emit_add_launch(emit *e, cuda_code *code, cuda_launch launch);
-/* Adds the launch that copies an operand to a result. Returns false, without adding it, if their
- * layouts differ. */
+/* Adds the launch that copies an operand to a result. Returns false, without adding a launch, if
+ * their layouts differ. */
 bool emit_copy(emit *e, cuda_code *code, uint32_t from, uint32_t to);
 /* Adds the launch of a kernel that copies an operand to a result in another layout. */
 void emit_relayout(emit *e, cuda_code *code, uint32_t from, uint32_t to);

@@ -359,7 +359,7 @@ enum {
     DOWN = 4,
     HELD = 256,      /* maximum bytes of an array in a thread's tile */
     LEAST = 4,       /* minimum elements of a side of a tile */
-    MANY = 1 << 13,  /* preferred number of tiles, */
+    MANY = 1 << 13,  /* preferred minimum number of tiles */
     ENOUGH = 1 << 12 /* minimum number of tiles */
 };
 

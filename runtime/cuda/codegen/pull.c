@@ -144,7 +144,7 @@ const char *emit_operation(emit *e, const hlo_instr *instr, const char *const *i
     if (instr->op == HLO_OP_SELECT)
         return hlo_arena_format(e->arena, "%s ? %s : %s", in[0], in[1], in[2]);
     if (takes_codes(instr)) {
-        /* Compares codes in the total order. */
+        /* Compare codes in the total order. */
         const char *bits = type == HLO_TYPE_F32   ? "bits_as<uint>"
                            : type == HLO_TYPE_F64 ? "bits_as<uint64>"
                                                   : "";

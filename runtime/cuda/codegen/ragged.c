@@ -181,8 +181,8 @@ static bool is_open(const ragged_side *s, uint32_t dim) {
     return false;
 }
 
-/* Computes the position of the block: its tile, and the index of each dimension that no tile
- * divides. Returns the number of blocks. */
+/* Computes the position of the block: the position of its tile, and the index of each dimension
+ * that no tile divides. Returns the number of blocks. */
 static int64_t find_place(ragging *g) {
     emit *e = g->e;
     const uint32_t rank = g->instr->shape->rank;

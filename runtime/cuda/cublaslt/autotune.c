@@ -252,9 +252,7 @@ static int fill(tuning *t, lt_part part, char *memory) {
     }
     cuda_stream *stream = t->device->stream;
     int result = t->lib->cuMemcpyHtoDAsync(cuda_address_of(memory), t->raw, first, stream);
-    if (!result)
-        result = t->lib->cuStreamSynchronize(stream); /* `raw` is reused for the next
-                                                       * part */
+    if (!result) result = t->lib->cuStreamSynchronize(stream); /* `raw` is reused */
     for (size_t done = first; done < size && !result; done += first) {
         size_t next = size - done < first ? size - done : first;
         result = t->lib->cuMemcpyDtoDAsync(cuda_address_of(memory + done), cuda_address_of(memory),

@@ -101,11 +101,11 @@ typedef struct lt_setting {
     int64_t value;
 } lt_setting;
 
-/* A copy of a part before the call (A, B, C) or after it (D, AUX), converted like HLO's convert if
- * the types differ. One of the two sides is scratch memory. The views have equal dimensions, in the
- * instruction's order, and no data. As an exception, f4e2m1fn is copied to u8 with two elements per
- * byte, the first in the low bits. The dimension along which elements are packed then has half the
- * size. */
+/* A copy of a part before the call (A, B, C) or after the call (D, AUX). If the types differ,
+ * elements are converted like HLO's convert. One of the two sides is scratch memory. The views have
+ * equal dimensions, in the instruction's order, and no data. As an exception, f4e2m1fn is copied to
+ * u8 with two elements per byte, the first in the low bits. The dimension along which elements are
+ * packed then has half the size. */
 typedef struct cuda_copy {
     lt_part part;
     cuda_pointer from, to;

@@ -9,19 +9,8 @@
 #include "runtime/cuda/cublaslt/matmul.h"
 
 /* Kinds of dimensions. The dimensions of each kind are merged to one dimension. */
-enum {
-    BATCH,
-    FREE,
-    CONTRACTING,
-    KINDS
-}; /* kinds of an operand's
-    * dimensions */
-enum {
-    ROWS = FREE,
-    COLS = CONTRACTING,
-    DIMS = HLO_EVAL_MAX_RANK
-}; /* kinds of a result's
-    * dimensions: m and n */
+enum { BATCH, FREE, CONTRACTING, KINDS };                           /* of an operand */
+enum { ROWS = FREE, COLS = CONTRACTING, DIMS = HLO_EVAL_MAX_RANK }; /* of a result: m and n */
 
 typedef struct axis {
     int64_t size, stride;

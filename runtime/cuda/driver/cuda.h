@@ -135,12 +135,11 @@ void cuda_event_queue(void *device, void *event);
 hlo_status cuda_event_wait(void *device, void *event, char *why, size_t size);
 bool cuda_event_done(void *device, void *event);
 
-/* graph.c: begins a node, i.e. calls of the driver that access these ranges of memory. If they
- * access memory outside of the ranges, no other node may write it, or access it if they write it.
- * In a recorded graph, the node waits for other nodes if the ranges require it. Returns 0 or a
- * CUresult. */
+/* graph.c: begins a node, i.e. calls of the driver that access these ranges of memory. Other memory
+ * that the calls access must be private to the node, or read only. In a recorded graph, the node
+ * waits for other nodes if the ranges require it. Returns 0 or a CUresult. */
 int cuda_node_begin(cuda_device *device, const cuda_range *ranges, uint32_t count);
-/* Ends the node. `kernel`: its calls were one launch of a generated kernel. Returns 0 or a
+/* Ends the node. `kernel`: the node is one launch of a generated kernel. Returns 0 or a
  * CUresult. */
 int cuda_node_end(cuda_device *device, bool kernel);
 /* Launches a generated kernel that accesses these ranges, as a node. Returns 0 or a CUresult. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dependencies between the nodes of a graph. Nodes are added in the order of a correct run. For
- * every byte, tracks the last node that wrote the byte and, for each lane, the last node that has
- * read it since. Because the nodes of a lane are ordered, a new node only needs to wait for these
- * nodes. */
+/* Derives dependencies between the nodes of a graph. Nodes are added in the order of a correct run.
+ * For every byte, tracks the last node that wrote the byte and, for each lane, the last node that
+ * has read it since. Because the nodes of a lane are ordered, a new node only needs to wait for
+ * these nodes. */
 #include "runtime/cuda/driver/order.h"
 
 #include <stdlib.h>
@@ -28,7 +28,7 @@ struct cuda_order {
     node *nodes;
     uint32_t count;
     size_t capacity;
-    segment *segments; /* by address; they do not overlap */
+    segment *segments; /* sorted by address, without overlaps */
     size_t segment_count, segment_capacity;
     mark last[CUDA_LANES]; /* last node of each lane */
     mark barrier;          /* the last barrier; later nodes are ordered after it */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Generated kernels as jobs. */
+/* Runs generated kernels as jobs. */
 #include "runtime/cuda/codegen/kernel.h"
 
 #include <stdlib.h>
