@@ -8,9 +8,9 @@
 #include "ir/intern.h"
 #include "ir/text/diag.h"
 
-/* MAX_TERMS: number of terms in a file, counted once for each path of a pattern to them, above
- * which no definition is expanded. A definition that expands into itself twice doubles at every
- * level. */
+/* MAX_TERMS: maximum number of terms in a file before expansion of definitions stops. A term counts
+ * once for each path from a pattern to it. Nested definitions that each use another one twice
+ * double the number at every level. */
 enum { MAX_DEPTH = 64, MAX_TERMS = 1 << 16 };
 
 /* A growing table. */
@@ -33,7 +33,7 @@ struct rules_draft {
     bool chain[HLO_RULE_SLOTS];
     int8_t holds[HLO_RULE_SLOTS]; /* HOLDS_VALUE, or the hlo_attr_kind of an attribute */
     slot_set partial;             /* variables that only some alternatives of the first root bind */
-    bool acting; /* its actions are compiled, where partial variables are rejected */
+    bool acting; /* the rule's actions are being compiled: partial variables are rejected */
     uint32_t slot_count, expansions, depth;
     uint32_t size; /* number of terms, counted once for each path of a pattern to them */
     bool full;     /* MAX_TERMS was reached and reported */
@@ -42,17 +42,17 @@ struct rules_draft {
 
 enum { HOLDS_VALUE = -1 };
 
-/* The term of a let's argument, shared by all uses of its parameter. */
+/* The term of an argument of a let. All uses of the parameter share it. */
 typedef struct shared_term {
     uint32_t term, size; /* size 0: not compiled yet */
 } shared_term;
 
-/* The expansion of a let: its parameters stand for nodes of the caller's frame. */
+/* The expansion of a let. Its parameters stand for nodes in the frame of the caller. */
 typedef struct let_frame {
     const struct let_frame *caller;
     const let_node *let;
     const node *args;
-    shared_term *made; /* by argument */
+    shared_term *made; /* indexed by argument */
     uint32_t number;
 } let_frame;
 
@@ -218,8 +218,8 @@ static int16_t rules_slot(rules_parser *p, const let_frame *f, span where, bool 
     return rules_slot_holding(p, f, where, bind, HOLDS_VALUE);
 }
 
-/* Adds the variables that every match of the pattern binds to `always`, and those that some match
- * binds to `ever`. */
+/* Adds the variables that every match of the pattern binds to `always`, and the variables that at
+ * least one match binds to `ever`. */
 static void add_bound(rules_parser *p, uint32_t index, slot_set *always, slot_set *ever) {
     const hlo_rule_term t = *rules_term_at(p, index);
     const uint32_t *args = t.arg_count ? (const uint32_t *)p->draft->args.data + t.first_arg : NULL;
@@ -279,7 +279,7 @@ static void lower_attr(rules_parser *p, const let_frame *f, const attr_node *a, 
         id = hlo_attr_find(name, strlen(name));
         const bool has = id != HLO_ATTR_INVALID && hlo_op_allows(op, id);
         const hlo_attr_kind kind = has ? hlo_attrs_info[id].kind : HLO_KIND_RAW;
-        /* A variable may replace any value. */
+        /* A variable fits an attribute of any kind. */
         const bool fits = a->kind == HLO_RULE_INT    ? kind == HLO_KIND_INT || kind == HLO_KIND_BOOL
                           : a->kind == HLO_RULE_INTS ? kind == HLO_KIND_INTS
                           : a->kind == HLO_RULE_WORD
@@ -321,8 +321,8 @@ static bool needs_shape(hlo_op op) {
     return !strcmp(rules[op], "GIVEN") || !strcmp(rules[op], "CONVERT");
 }
 
-/* Returns what a builder's letter requires of an argument, or NULL if `t` satisfies it, as far as
- * can be checked before binding (hlo_rule_fits() checks the rest). */
+/* Returns what a letter of hlo_rule_function.params requires of an argument, or NULL if `t`
+ * satisfies it. Checks only what is known before binding; hlo_rule_fits() checks the rest. */
 static const char *wanted(rules_parser *p, const hlo_rule_term *t, char letter) {
     switch (letter) {
     case 'N': return t->kind == HLO_TERM_NUMBER ? NULL : "a number";
@@ -468,7 +468,7 @@ static uint32_t lower_var(rules_parser *p, const let_frame *f, const node *n, te
     uint32_t index;
     const node *arg = rules_parameter(p, f, rules_name(p, n->name), &index);
     if (arg) {
-        /* A pattern is lowered once for all uses that add nothing to it. */
+        /* Uses of a parameter that add nothing to the argument's pattern share one term. */
         struct rules_draft *d = p->draft;
         bool apart = d->apart;
         d->apart |= m != PATTERN || n->shape.last || n->bind.last;

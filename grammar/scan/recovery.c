@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Error recovery: decides where parsing can resume, by the characters of text that was not parsed
- * and whose braces may not match. */
+/* Error recovery: decides where parsing can resume. It reads the characters of text that has not
+ * been parsed, whose braces may not match. */
 #include <string.h>
 
 #include "grammar/scan/parser.h"
@@ -37,7 +37,8 @@ static bool is_computation(hlo_text *text, const char *at) {
             if (*after == ')') depth--;
             const size_t read = (size_t)(after - open);
             if (!left || !*after || *after == '=') {
-                /* Each line may begin with a parenthesis that is not closed. */
+                /* Count these bytes: if every line begins with an unclosed parenthesis, the
+                 * searches would take quadratic time. */
                 text->searched += read < left ? read : left;
                 return false;
             }

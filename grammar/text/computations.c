@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The header of the module and the tables after it; computations: bodies, parameters and results;
- * recovery from errors in them. */
+/* Actions for the header of the module and the tables after it, and for computations: bodies,
+ * parameters, results. Also recovers from errors in them. */
 #include <string.h>
 
 #include "grammar/text/actions.h"
@@ -151,7 +151,7 @@ void hlo_text_single_instr_begin(hlo_text *text, hlo_span at) {
     hlo_text_body(text)->bare = true;
     (void)hlo_unique_name(module, HLO_NAME_COMPUTATION, module->name);
     text->depth = 1;
-    text->def = module->name; /* unless the text has a name */
+    text->def = module->name; /* a name in the text replaces it */
     text->def_at = at;
     text->def_root = true;
 }

@@ -30,7 +30,7 @@ def example(bin_dir):
     command = [bin_dir / "hlo-fp8-opt", "--remarks=all", MODEL]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     before = cut((ROOT / MODEL).read_text())
-    return (f"`{MODEL}` as JAX lowers it. Shardings and metadata are cut; `%relu.1` is `maximum(x, 0)`, `%region_0.2` is `maximum(x, y)`:\n"
+    return (f"`{MODEL}` as JAX lowers it. Shardings and metadata are omitted; `%relu.1` is `maximum(x, 0)`, `%region_0.2` is `maximum(x, y)`:\n"
             f"```\n{before}\n```\n`hlo-fp8-opt --remarks=all` rewrites it to:\n```\n{cut(ran.stdout)}\n```\n"
             f"and prints:\n```\n{ran.stderr}```\n")
 
