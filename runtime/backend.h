@@ -173,10 +173,10 @@ typedef struct hlo_backend {
     void (*range_push)(void *device, const char *name);
     void (*range_pop)(void *device);
     /* Orders later work of the device, until the next call of this function, after the work that is
-     * already on the caller's `stream`. Work that the caller enqueues later comes after it. If
-     * `stream` is NULL, uses the device's own stream and reports errors of queued work. Returns
-     * HLO_INVALID_USAGE if the stream belongs to another device. If use_stream() is NULL, the next
-     * six functions are NULL and all work is synchronous. */
+     * already on the caller's `stream`. Work that the caller enqueues later comes after the
+     * device's work. If `stream` is NULL, uses the device's own stream and reports errors of queued
+     * work. Returns HLO_INVALID_USAGE if the stream belongs to another device. If use_stream() is
+     * NULL, the next six functions are NULL and all work is synchronous. */
     hlo_status (*use_stream)(void *device, void *stream, const char **why);
     /* Creates an event that completes with all work queued so far, or reports the errors of that
      * work. */

@@ -106,7 +106,7 @@ enum {
 };
 
 /* The value of a member, or of an operand as a member reads it. A float has different lanes for
- * computing and for copying: the latter contain its code. */
+ * computing and for copying; lanes for copying contain its code. */
 typedef struct value {
     hlo_type type;
     const tile_source *source; /* source from which elements must still be gathered, or NULL */

@@ -71,7 +71,7 @@ typedef struct emit_memo {
     uint32_t scope;
 } emit_memo;
 
-/* A reduce of the group whose result every thread of the block has in a variable. Pulling the
+/* A reduce of the group whose result is in a variable of every thread of the block. Pulling the
  * reduce returns this variable. */
 typedef struct emit_known {
     const hlo_instr *instr;
