@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrays in row-major order, as programs pass them in and receive them. */
+/* Arrays in row-major order, which programs pass as inputs and receive as outputs. */
 #include "runtime/io/arrays.h"
 
 #include <inttypes.h>

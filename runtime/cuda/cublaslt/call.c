@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Creates cuBLASLt's objects from a problem: descriptors, algorithms, launches. */
+/* Creates cuBLASLt's descriptors for a problem, queries algorithms, and launches the call. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@ struct cuda_call {
     lt_desc *desc;
     lt_layout *layouts[4]; /* by lt_part, A to D */
     lt_preference *preference;
-    void *addresses[LT_PART_COUNT]; /* addresses set in the descriptor */
+    void *addresses[LT_PART_COUNT]; /* addresses to which the descriptor is set */
     union {
         float f32;
         double f64;
@@ -28,7 +28,8 @@ static const log_row log_rows[] = {
 #undef LT_LOG
 };
 
-/* The most informative line of the log: the first one in log.def, otherwise the first one. */
+/* The most informative line of the log: the first line that matches a row of log.def, otherwise the
+ * first line. */
 typedef struct log_line {
     char text[512];
     const char *rule;
@@ -38,7 +39,8 @@ typedef struct log_target {
     log_line *line;
 } log_target;
 
-/* Target of the library's log callback, which receives only the line, on the thread of the call. */
+/* The destination of log lines. The library passes only the line to its callback, on the thread of
+ * the call. */
 static _Thread_local const log_target *log_to;
 
 static void take_line(int level, const char *function, const char *message) {
@@ -53,8 +55,9 @@ static void take_line(int level, const char *function, const char *message) {
     line->text[strcspn(line->text, "\r\n")] = '\0';
 }
 
-/* Calls `again` with the library's log enabled: errors and level "info", which has the reasons why
- * no algorithm fits. Without a log file, the library would write to the program's output. */
+/* Calls `again` while the library logs errors and level "info", which has the reasons why no
+ * algorithm fits. Sets a log file, because otherwise the library would write to the program's
+ * output. */
 static void with_log(const cuda_library *lib, void (*again)(void *arg), void *arg,
                      log_line *out_line) {
     enum { ERRORS_AND_INFO = 1 | 8 };
@@ -106,8 +109,8 @@ static int set(const cuda_call *call, lt_object object, int part, int attribute,
     return lib->cublasLtMatmulPreferenceSetAttribute(call->preference, attribute, &scalar, bytes);
 }
 
-/* Sets the pointers. On failure, the descriptor has only some of them, and is not valid for any
- * addresses. */
+/* Sets the descriptor's pointers. On failure, only some pointers are set, and the call forgets its
+ * addresses, so that the next call sets all pointers again. */
 static int set_pointers(cuda_call *call, void *const *addresses) {
     int status = 0;
     const cuda_matmul *p = call->p;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device: opening, memory, time, streams of the caller, events. */
+/* Opens the device, and implements memory, time, streams of the caller, and events. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "runtime/cuda/driver/library.h"
 #include "runtime/grow.h"
 
-enum { FIRST_DRIVER = 11080 }; /* the first whose cuBLASLt has FP8 */
+enum { FIRST_DRIVER = 11080 }; /* the first driver version whose cuBLASLt supports FP8 */
 
 typedef struct cuda_owned {
     struct cuda_owned *next;
@@ -44,7 +44,8 @@ static hlo_status refuse(const cuda_device *device, const hlo_diag_sink *sink, c
                            cuda_error_text(device->lib, result, capacity, sizeof capacity));
 }
 
-/* Queries the properties of device `ordinal`. `result` is the status of the call that found it. */
+/* Queries the properties of device `ordinal`. `result` is the status of the driver's call that
+ * found the device. */
 static hlo_status ask_device(cuda_device *device, int result, const hlo_diag_sink *sink) {
     const cuda_library *lib = device->lib;
     int major = 0, minor = 0, l2 = 0;
@@ -73,7 +74,7 @@ static hlo_status start_cublaslt(cuda_device *device, const hlo_diag_sink *sink)
                            lib->cublasLtGetStatusName(result));
 }
 
-/* Creates the event of a mark, unless it exists. */
+/* Creates the event of a mark unless the event exists. Returns 0 or a CUresult. */
 static int make_mark(cuda_device *d, uint32_t index) {
     const size_t before = d->mark_capacity;
     if (!hlo_heap_grow(&d->marks, (size_t)index + 1, &d->mark_capacity, sizeof *d->marks))
@@ -236,8 +237,8 @@ const void *cuda_import(void *device, const void *bytes, size_t size) {
     return memory;
 }
 
-/* Returns when the host's memory may be reused: if the device itself reads pageable memory, the
- * copy is still in progress when the driver's function returns. */
+/* Waits until the host's memory may be reused: if the device reads pageable memory directly, the
+ * driver's function returns before the copy is complete. */
 void cuda_copy_in(void *device, void *to, const void *host, size_t size) {
     cuda_device *d = device;
     cuda_note(d, d->lib->cuCtxSetCurrent(d->context));

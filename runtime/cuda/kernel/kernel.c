@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Generated kernels as jobs. */
+/* Runs generated kernels as jobs. */
 #include "runtime/cuda/codegen/kernel.h"
 
 #include <stdlib.h>
@@ -12,9 +12,9 @@
 #include "runtime/group/group.h"
 #include "runtime/grow.h"
 
-/* Kernels that pack 4-bit elements, two per byte: "pack". A thread has a few elements that are
- * consecutive in the packed order, loads them at once if they are contiguous, and stores their
- * bytes at once. */
+/* Kernels "pack" kernels pack 4-bit elements, two per byte. A thread packs a few elements that are
+ * consecutive in the packed order. It loads the elements at once if they are contiguous, and stores
+ * their bytes at once. */
 enum { WIDEST = 16, NARROWEST = 4 }; /* elements per thread */
 
 static void emit_pack(emit *e, cuda_code *code) {
@@ -177,7 +177,8 @@ static group_class class_of(const hlo_instr *instr) {
     }
 }
 
-/* True for functions of tens of instructions or more, some of which use local memory. */
+/* True if the opcode compiles to tens of instructions or more, some of which may use local
+ * memory. */
 static bool is_slow(const hlo_instr *instr) {
     switch (instr->op) {
     case HLO_OP_ATAN2:
@@ -275,8 +276,8 @@ static hlo_status kernel_bind(cuda_device *device, hlo_job *job, const char **wh
     return HLO_OK;
 }
 
-/* Returns the memory of an array; NULL if it has no elements, because its address may then be that
- * of another array. */
+/* Returns the memory of an array, or NULL if the array has no elements: its address may then be
+ * that of another array. */
 static void *memory_of(const hlo_view *view) {
     return hlo_view_count(view) ? view->data : NULL;
 }
