@@ -435,8 +435,8 @@ static hlo_status read_fragment(edit *e, const fragment *f, fragment_parts *out)
     hlo_status status = hlo_module_parse(e->text.buffer, size, "fragment", &sink, &e->read);
     if (status == HLO_INVALID_INPUT && c.unreachable)
         hlo_diag_emit(e->module, e->sink, HLO_NOTE, 0, 0,
-                      "%%%s is after %%%s in the module, so it cannot be called", c.unreachable,
-                      e->comp->name);
+                      "%%%s follows its caller %%%s in the module; callees must precede callers",
+                      c.unreachable, e->comp->name);
     if (status != HLO_OK) return status;
     /* The text must contain the instruction and nothing else. */
     const hlo_instr *root = e->read->entry->root;
@@ -691,7 +691,6 @@ hlo_status hlo_computation_new_text(hlo_module *module, const char *text, size_t
     return status;
 }
 
-/* Reports that an instruction was removed earlier. */
 static hlo_status refuse_removed(const hlo_instr *instr, const hlo_diag_sink *sink) {
     const edit e = {.sink = sink};
     return refuse(&e, NULL, "%%%s was removed", instr->name);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of HLO text and binary modules: gz-compressed, or with several modules. */
+/* Reads files of HLO text and binary modules. A file may be gz-compressed, and a text may contain
+ * several modules. */
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -158,8 +159,8 @@ static bool grow(module_list *list) {
     return true;
 }
 
-/* Parses every part, also after errors. The module takes the content of a text with a single
- * part. */
+/* Parses every part, even after errors in another one. If there is a single part, its module takes
+ * ownership of the content. */
 static hlo_status parse_parts(hlo_content *text, const char *name, unsigned max_errors,
                               const hlo_diag_sink *sink, module_list *list) {
     const char *from = text->bytes, *end = from + text->size;
@@ -221,7 +222,7 @@ void hlo_modules_free(hlo_module **modules, size_t count) {
 
 /* ------------------------------------------------------------------------------- binary modules */
 
-/* Modules within attributes are HLO text or binary. */
+/* The parsers of modules within attributes, which are HLO text or binary. */
 static const hlo_module_io module_io = {hlo_module_parse, hlo_module_parse_proto,
                                         hlo_module_print_proto};
 

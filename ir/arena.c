@@ -40,7 +40,7 @@ struct hlo_arena {
 enum { ALIGN = 8, SHARE = 16, FIRST_BLOCK = 16 << 10, FIRST_PIECE = 1 << 10, FIRST_CAPACITY = 16 };
 enum { LARGE_PAGE = 2 << 20 };
 #ifdef HLO_ARENA_FILL
-enum { GAP = 2 * ALIGN }; /* after each allocation, inaccessible */
+enum { GAP = 2 * ALIGN }; /* size of the inaccessible gap after each allocation */
 #else
 enum { GAP = 0 };
 #endif

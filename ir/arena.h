@@ -2,10 +2,10 @@
 /* Region allocation: all memory of a module is freed at once.
  *
  * An arena never returns NULL. When memory runs out, or more than `limit` bytes are requested, it
- * jumps to the recovery point that the API entry point at the bottom of the stack has set
- * (`recover`). The entry point frees its partial results and returns HLO_OUT_OF_MEMORY, so code
- * between them need not check for NULL. Memory that is allocated outside an arena while an arena
- * may grow must be reachable from that entry point. */
+ * jumps to the recovery point (`recover`), which the public API function has set. That function
+ * frees its partial results and returns HLO_OUT_OF_MEMORY, so the functions that it calls need not
+ * check for NULL. Memory that is allocated outside an arena while an arena may grow must be
+ * reachable from the public function. */
 #ifndef HLO_IR_ARENA_H
 #define HLO_IR_ARENA_H
 
@@ -16,11 +16,11 @@
 
 typedef struct hlo_arena hlo_arena;
 
-/* Creates an arena; NULL if memory runs out. `recover` may be NULL until the first allocation; it
- * is borrowed and must remain valid while the arena is used for allocation. */
+/* Creates an arena. Returns NULL if memory runs out. `recover` may be NULL until the first
+ * allocation. It is borrowed, and must remain valid while the arena is used for allocation. */
 hlo_arena *hlo_arena_new(jmp_buf *recover);
-/* Creates an arena and returns a first allocation of `size` zero bytes, for a struct that contains
- * its own arena. */
+/* Creates an arena and returns its first allocation, `size` zero bytes. The allocation may be a
+ * struct that has a pointer to the arena. */
 void *hlo_arena_new_with(jmp_buf *recover, size_t size, hlo_arena **out_arena);
 void hlo_arena_free(hlo_arena *arena); /* NULL is allowed */
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of attributes; attribute values as memory, and equality of values; defaults; metadata. */
+/* Searches and changes lists of attributes. Compares attribute values, views them as memory, and
+ * compares them with their defaults. Reads metadata. */
 #include <string.h>
 
 #include "ir/intern.h"
@@ -83,8 +84,8 @@ bool hlo_attrs_equal(const hlo_attr *a, uint32_t a_count, const hlo_attr *b, uin
     }
 }
 
-/* Reads one array's part of dim_labels: the dimension of each letter. Returns its end; NULL if the
- * rank differs. */
+/* Reads one array's part of dim_labels: the dimension of each letter. Returns the end of the part,
+ * or NULL if the rank differs. */
 static const char *dim_labels(const char *text, const char *letters, uint32_t rank,
                               int64_t *out_named) {
     for (uint32_t i = 0; i < rank; i++) out_named[i] = -1;
@@ -137,7 +138,7 @@ bool hlo_attr_is_default(const hlo_attr *attr, hlo_op op, const hlo_shape *opera
     if (attr->id == HLO_ATTR_ALGORITHM && op == HLO_OP_DOT)
         return strcmp(attr->u.str, "unset") == 0;
     if (attr->id == HLO_ATTR_WINDOW && op == HLO_OP_CUSTOM_CALL) return false;
-    if (attr->id == HLO_ATTR_MODE || /* both are parsed and dropped */
+    if (attr->id == HLO_ATTR_MODE || /* the parser accepts and drops both */
         (attr->id == HLO_ATTR_DIMENSIONS && op == HLO_OP_RAGGED_ALL_TO_ALL))
         return true;
     if (kind == HLO_KIND_FORM || kind == HLO_KIND_ALIASES)
@@ -196,7 +197,7 @@ const char *hlo_instr_source(const hlo_instr *instr, int64_t *out_line) {
     const hlo_attr *file = hlo_instr_metadata(instr, HLO_ATTR_SOURCE_FILE);
     const hlo_attr *line = hlo_instr_metadata(instr, HLO_ATTR_SOURCE_LINE);
     int64_t frame = id ? id->u.i : 0;
-    /* Frames in the text may form a cycle. */
+    /* Limit the number of steps: frames in the text may form a cycle. */
     for (uint32_t left = tables->frame_count; left && hlo_tables_frame(tables, frame); left--) {
         const char *found = hlo_frame_file(tables, frame);
         if (found) {

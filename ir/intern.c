@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Interned strings and used names: one entry contains both. */
+/* The table of interned strings and used names. An entry contains both. */
 #define XXH_INLINE_ALL
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,8 @@
 #include "ir/intern.h"
 #include "ir/ir.h"
 
-/* Most strings are only the name of one instruction; only other strings have a cache. */
+/* The binding and the cache of a string. Most strings are only the name of one instruction and have
+ * no cache. */
 typedef struct cached {
     hlo_instr *bound;
     hlo_string_cache cache;
@@ -27,25 +28,26 @@ typedef struct entry {
     char text[];
 } entry;
 
-/* The hash is stored in the slot, so that probing skips entries without reading them. A slot with a
- * number is half as large as one with a pointer: a table of many names exceeds the CPU's cache. */
+/* A slot stores the hash, so that probing skips entries without reading them. It stores the entry's
+ * number, which is half as large as a pointer, because a table of many names exceeds the CPU's
+ * cache. */
 typedef struct slot {
     uint32_t hash;
     uint32_t entry; /* see entry_at(); 0: free */
 } slot;
 
 /* Entries are allocated in chunks; a large entry has a separate chunk. The number of an entry
- * combines its chunk's number and its offset in the chunk, in units. */
+ * combines the number of the chunk and the entry's offset in the chunk, in units. */
 enum { UNIT = 8, CHUNK_UNITS = 1 << 10, CHUNK = UNIT * CHUNK_UNITS, LARGE = CHUNK / 4 };
 
 struct hlo_strings {
-    slot *slots; /* open addressing, linear probing; outside the arena, so that they can be freed
+    slot *slots; /* open addressing with linear probing; not in the arena, so that they can be freed
                   * when the table grows */
     size_t mask, count;
     char **chunks;
     uint32_t chunk_count, chunk_capacity;
     uint32_t open;      /* number of the chunk that is being filled */
-    uint32_t open_used; /* used units of that chunk */
+    uint32_t open_used; /* number of used units of that chunk */
 };
 
 enum { FIRST_SLOTS = 256, FIRST_CHUNKS = 16, MOST_RESERVED = 1 << 17, LONGEST = 1 << 30 };
@@ -113,7 +115,8 @@ void hlo_strings_reserve(hlo_module *module, size_t count) {
     if (mask > module->strings->mask) resize(module->arena, module->strings, mask);
 }
 
-/* Adds a string at the free slot `at`. Not inlined: most strings are in the table already. */
+/* Adds a string at the free slot `at`. Not inlined, because most strings are already in the table.
+ */
 __attribute__((noinline)) static const char *add_string(hlo_module *module, const char *bytes,
                                                         size_t length, uint32_t hash, size_t at) {
     struct hlo_strings *strings = module->strings;
@@ -191,7 +194,7 @@ void hlo_strings_free_names(struct hlo_strings *strings) {
     }
 }
 
-/* Reserves a name. Returns false if an object of that kind already has it. */
+/* Reserves a name. Returns false if an object of that kind already has the name. */
 static bool take(const char *interned, hlo_namespace space) {
     entry *e = entry_of(interned);
     const uint32_t bit = 1u << space;

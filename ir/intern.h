@@ -11,9 +11,9 @@ const char *hlo_intern(hlo_module *module, const char *bytes, size_t length);
 const char *hlo_intern_string(hlo_module *module, const char *text);
 size_t hlo_intern_length(const char *interned);
 
-/* The instruction that a name is bound to while text is parsed, and the scope of the binding:
- * the id of its computation plus one, or 0. The verifier, which runs later, marks names with
- * bindings. */
+/* The instruction that a name is bound to while text is parsed. The scope of the binding is the id
+ * of the instruction's computation plus one, or 0. The verifier, which runs later, also uses
+ * bindings to find duplicate names. */
 typedef struct hlo_symbol_binding {
     hlo_instr *instr;
     uint32_t scope;
@@ -26,17 +26,19 @@ typedef struct hlo_string_cache {
     hlo_computation *comp;  /* the computation with that name in the text */
     const hlo_shape *shape; /* the shape with that text */
     const void *config;     /* the backend_config that matmul/ has parsed from the string */
-    hlo_attr read;          /* the attribute that the string was last parsed as; all zero: none */
-    uint32_t suffix;        /* the last N tried for `name.N` */
-    uint8_t op, attr; /* opcode and attribute with that name, plus one; 0: not looked up yet */
+    hlo_attr read;          /* the attribute that the string was last parsed as; all zero: it was
+                             * not parsed */
+    uint32_t suffix;        /* the last N that was tried for `name.N` */
+    uint8_t op, attr; /* the opcode and the attribute with that name, each plus one; 0: not looked
+                       * up yet */
 } hlo_string_cache;
 /* Returns the cache of a string, created on first use; valid until the module is freed. */
 hlo_string_cache *hlo_intern_cache(hlo_module *module, const char *interned);
 
 /* Namespaces: an instruction and a computation may share a name, two instructions may not. */
 typedef enum hlo_namespace { HLO_NAME_INSTR, HLO_NAME_COMPUTATION } hlo_namespace;
-/* Reserves a free name: `interned` itself, or with its `.N` ending replaced by the next free one.
- * O(1). */
+/* Reserves a free name: `interned` itself or, if that is taken, `interned` with the next free `.N`
+ * in place of its own ending. O(1). */
 const char *hlo_unique_name(hlo_module *module, hlo_namespace space, const char *interned);
 /* Frees a name that hlo_unique_name() derived from `interned`. Names from the same string must be
  * freed in reverse order. */
@@ -46,7 +48,7 @@ void hlo_name_release(hlo_module *module, hlo_namespace space, const char *name,
 /* Create and free the tables of a module, for module.c. hlo_strings_free() frees memory outside the
  * arena; NULL is allowed. */
 struct hlo_strings *hlo_strings_new(hlo_arena *arena);
-/* Reserves space for `count` strings, as far as that is cheap; more may follow. */
+/* Reserves space for about `count` strings. More strings may be added. */
 void hlo_strings_reserve(hlo_module *module, size_t count);
 void hlo_strings_free(struct hlo_strings *strings);
 /* Drops the binding of every string, after all instructions and computations are removed. */

@@ -2,9 +2,9 @@
 /* The intermediate representation: shapes, literals, attributes, instructions, computations,
  * modules. This header is internal; programs use include/hlo/.
  *
- * Ownership: all objects below are allocated in the arena of their module and freed with it.
- * There are no reference counts. Strings and shapes are interned: equal ones of one module have the
- * same pointer.
+ * Ownership: all objects below are allocated in the arena of their module and freed with it,
+ * without reference counts. Strings and shapes are interned: equal strings, and equal shapes, of
+ * one module have the same pointer.
  *
  * Order: the instructions of a computation form a list in which every operand comes before its
  * users. In a scheduled module, the list is also the schedule, so passes insert new instructions
@@ -26,8 +26,8 @@
 /* Physical order of an array's dimensions. Interned with its shape. */
 typedef struct hlo_layout {
     const int64_t *minor_to_major; /* rank entries */
-    int64_t element_bits;          /* E(n); 0: that of the type */
-    int64_t memory_space;          /* S(n); 0: the default */
+    int64_t element_bits;          /* E(n); 0: the bits of the element type */
+    int64_t memory_space;          /* S(n); 0: the default memory space */
     const char *rest;              /* tiles and other text between the `:` and E or S, verbatim, or
                                     * NULL */
 } hlo_layout;
@@ -39,10 +39,11 @@ enum { HLO_LARGEST_RANK = 64 };
  * equal (including layouts) exactly if their pointers are equal. */
 struct hlo_shape {
     hlo_type type;              /* HLO_TYPE_TUPLE for tuples */
-    bool buffer;                /* b(...): a buffer of that array */
-    uint32_t rank;              /* dimensions of an array, elements of a tuple */
-    const int64_t *dims;        /* array: sizes; -1: unbounded `?` */
-    const bool *dynamic;        /* array: `<=n`; NULL if no dimension is dynamic */
+    bool buffer;                /* b(...): the shape is a buffer of that array */
+    uint32_t rank;              /* number of dimensions of an array, or of elements of a tuple */
+    const int64_t *dims;        /* array: size of each dimension; -1: unbounded `?` */
+    const bool *dynamic;        /* array: whether each dimension is dynamic, `<=n`; NULL if none
+                                 * is */
     const hlo_layout *layout;   /* array: layout, or NULL */
     const hlo_shape **elements; /* tuple: elements */
     uint32_t depth;             /* interned tuple: nesting depth; otherwise 0 */
@@ -66,32 +67,32 @@ bool hlo_shape_same_memory(const hlo_shape *a, const hlo_shape *b);
 /* True if the layout, if present, contains each dimension once; false only in unverified
  * modules. */
 bool hlo_shape_is_ordered(const hlo_shape *shape);
-/* Writes the stride of each dimension, in elements, from the layout; from the default layout if it
- * is absent or not a permutation (hlo_shape_is_ordered). */
+/* Writes the stride of each dimension, in elements, according to the layout. Uses the default
+ * layout if the shape has no layout, or one that is not a permutation (hlo_shape_is_ordered). */
 void hlo_shape_strides(const hlo_shape *shape, int64_t *out_strides);
-/* True if all dimensions of an array are bounded, and the product of the nonzero ones, in bytes,
- * does not overflow. Even the strides of an empty array may overflow. */
+/* True if all dimensions of an array are bounded, and the product of the nonzero sizes, in bytes,
+ * does not overflow. An empty array may also fail, because its strides may overflow. */
 bool hlo_shape_is_addressable(const hlo_shape *shape);
 /* Returns the module's interned shape equal to `shape`; arrays are copied. */
 const hlo_shape *hlo_shape_intern(hlo_module *module, const hlo_shape *shape);
 /* Returns the shape of an array with the default layout. */
 const hlo_shape *hlo_shape_array(hlo_module *module, hlo_type type, uint32_t rank,
                                  const int64_t *dims);
-/* Returns the shape of an array with the physical order `minor_to_major`; NULL: the default layout.
- */
+/* Returns the shape of an array with the physical order `minor_to_major`, or with the default
+ * layout if that is NULL. */
 const hlo_shape *hlo_shape_with_layout(hlo_module *module, hlo_type type, uint32_t rank,
                                        const int64_t *dims, const int64_t *minor_to_major);
 const hlo_shape *hlo_shape_tuple(hlo_module *module, uint32_t count,
                                  const hlo_shape *const *elements);
-/* Returns `shape` with another element type. Dimensions and layout are kept, but the layout's E(n)
- * is dropped if the width changes. */
+/* Returns `shape` with another element type. Dimensions and layout remain, but the layout loses its
+ * E(n) if the width of the type changes. */
 const hlo_shape *hlo_shape_retype(hlo_module *module, const hlo_shape *shape, hlo_type type);
 
 /* ------------------------------------------------------------------------------------- literals */
 
-/* A constant value. Elements are dense, row-major in *logical* order regardless of the layout, each
- * hlo_types[type].bytes wide, little-endian. pred and sub-byte integers occupy one byte each (sign
- * extended); f4 is in the low bits. */
+/* A constant value. Elements are dense, row-major in *logical* order regardless of the layout,
+ * hlo_types[type].bytes wide, and little-endian. A pred or a sub-byte integer occupies one byte
+ * (sign extended). An f4 is in the low bits of a byte. */
 typedef struct hlo_literal hlo_literal;
 struct hlo_literal {
     const hlo_shape *shape;
@@ -125,9 +126,9 @@ typedef struct hlo_shapes {
     const hlo_shape *v[];
 } hlo_shapes;
 
-/* The first member of a value that is parsed into a struct, once per value and module. */
+/* The first member of a value that is parsed into a struct. A module parses each value once. */
 typedef struct hlo_parsed {
-    const char *text; /* in printed form; interned */
+    const char *text; /* the printed form of the value; interned */
 } hlo_parsed;
 
 typedef struct hlo_groups hlo_groups;
@@ -136,15 +137,16 @@ typedef struct hlo_sharding hlo_sharding;
 /* `{0}: (1, {2}, may-alias)`: an element of the result has the buffer of a part of a parameter, or
  * of an operand. */
 typedef struct hlo_alias {
-    const hlo_ints *output; /* indices down to the element; NULL: any (for a buffer donor) */
+    const hlo_ints *output; /* indices of the element in nested tuples; NULL: any element (for a
+                             * buffer donor) */
     int64_t number;         /* number of the parameter or operand */
-    const hlo_ints *part;   /* indices down to its part */
+    const hlo_ints *part;   /* indices of the part in nested tuples */
     const char *mode;       /* `may` or `must`, or NULL */
     const char *text;       /* interned */
 } hlo_alias;
 
 typedef struct hlo_aliases {
-    hlo_parsed parsed; /* empty text: absent */
+    hlo_parsed parsed; /* if its text is empty, the aliases are absent */
     uint32_t count;
     hlo_alias v[];
 } hlo_aliases;
@@ -156,7 +158,7 @@ typedef struct hlo_attr {
         int64_t i;
         double f;
         const char *str;          /* interned */
-        const hlo_parsed *parsed; /* the first member of each of the following */
+        const hlo_parsed *parsed; /* the first member of each of the following structs */
         const hlo_groups *groups;
         const hlo_sharding *sharding;
         const hlo_aliases *aliases;
@@ -202,17 +204,17 @@ struct hlo_use {
     hlo_use *next, *prev; /* in def's use list */
 };
 
-/* The reason why an instruction is pinned: passes/analysis/pin.h. */
+/* The reason why an instruction is pinned; see passes/analysis/pin.h. */
 typedef enum hlo_pin {
     HLO_PIN_NONE,
-    HLO_PIN_EFFECT,  /* it does more than compute its result */
-    HLO_PIN_SPACE,   /* it reads or writes another memory space than the default one */
-    HLO_PIN_CONTROL, /* it is at either end of a control dependency */
-    HLO_PIN_THREAD   /* it runs on the host, or on another thread than that of the module */
+    HLO_PIN_EFFECT,  /* it has a side effect */
+    HLO_PIN_SPACE,   /* it reads or writes a memory space other than the default one */
+    HLO_PIN_CONTROL, /* it is the source or the target of a control dependency */
+    HLO_PIN_THREAD   /* it runs on the host, or on a thread other than the main thread */
 } hlo_pin;
 
-/* Every pass loops over all instructions: they are contiguous in memory, in the order of their
- * creation, and the members that every loop reads come first. */
+/* An instruction. Every pass loops over all instructions, so they are contiguous in memory, in the
+ * order of their creation. The members that every loop reads come first. */
 struct hlo_instr {
     hlo_op op : 8;
     uint32_t attr_count : 20;
@@ -222,14 +224,14 @@ struct hlo_instr {
     hlo_instr *next, *prev;
     uint32_t operand_count, use_count;
     uint32_t attr_bits; /* a filter of the present attributes: see hlo_attr_bit() */
-    uint32_t offset;    /* in the module's source; for an instruction created by a pass, the offset
-                         * of the one it replaces */
+    uint32_t offset;    /* offset in the module's source; for an instruction created by a pass, that
+                         * of the instruction it replaces */
     const hlo_shape *shape;
     union {
         hlo_use *operands; /* operand_count elements */
         union {
             const hlo_literal *literal; /* for HLO_OP_CONSTANT */
-            int64_t parameter;          /* number, for HLO_OP_PARAMETER */
+            int64_t parameter;          /* the parameter number, for HLO_OP_PARAMETER */
         } u;
     };
     hlo_use *uses;         /* newest first */
@@ -239,8 +241,8 @@ struct hlo_instr {
     const char *name; /* without `%`; unique in the module */
 };
 
-/* Returns the next or previous instruction of the computation; NULL at its end. Prefetches a later
- * one, because most instructions of a computation are contiguous in memory. */
+/* Return the next or previous instruction of the computation; NULL at its end. They prefetch a
+ * later instruction, because most instructions of a computation are contiguous in memory. */
 enum { HLO_INSTRS_AHEAD = 24 };
 static inline hlo_instr *hlo_instr_next(const hlo_instr *instr) {
     __builtin_prefetch(instr + HLO_INSTRS_AHEAD);
@@ -260,9 +262,11 @@ struct hlo_computation {
     hlo_instr *root;
     uint32_t instr_count;
     uint32_t parameter_count;
-    uint32_t parameter_capacity; /* slots of `parameters` that hlo_instr_set_parameter() allocated;
-                                    0: it did not allocate `parameters` */
-    hlo_instr **parameters;      /* by number; may grow while the computation is built */
+    uint32_t parameter_capacity; /* number of slots of `parameters` that
+                                  * hlo_instr_set_parameter() allocated; 0: another function
+                                  * allocated `parameters` */
+    hlo_instr **parameters;      /* indexed by parameter number; may grow while the computation is
+                                  * built */
     const hlo_attr *attrs;       /* execution_thread */
     uint32_t attr_count;
     uint32_t offset;
@@ -273,8 +277,8 @@ typedef struct hlo_file_location {
     int64_t file_name, function_name, line, end_line, column, end_column;
 } hlo_file_location;
 typedef struct hlo_stack_frame {
-    int64_t file_location; /* or 0 */
-    int64_t parent; /* as in the text, `parent_frame_id`: the parent's number plus one; 1: none */
+    int64_t file_location; /* row number in the locations, or 0 */
+    int64_t parent; /* `parent_frame_id` of the text: the parent's number plus one; 1: no parent */
 } hlo_stack_frame;
 
 /* The four tables of the header: files, functions, locations, stack frames. */
@@ -285,7 +289,7 @@ typedef struct hlo_tables {
     hlo_stack_frame *frames;
 } hlo_tables;
 
-/* An error that XLA's reader ignores and its verifier reports. */
+/* An error that XLA's parser ignores and XLA's verifier reports. */
 typedef struct hlo_deferred_error hlo_deferred_error;
 struct hlo_deferred_error {
     hlo_deferred_error *next;
@@ -296,13 +300,13 @@ struct hlo_deferred_error {
 /* The start of a line. */
 typedef struct hlo_line {
     size_t offset;   /* offset of its first byte */
-    uint32_t number; /* from 1; 0: unset */
+    uint32_t number; /* line number, from 1; 0: the struct is unset */
 } hlo_line;
 
 /* Cache of line starts: locating many diagnostics reads the text once. */
 typedef struct hlo_lines {
     hlo_line last[2];    /* the lines of the last note, and of the last error or warning */
-    size_t end[2];       /* the byte after each of them; 0: unknown */
+    size_t end[2];       /* offset of the byte after each of these lines; 0: unknown */
     hlo_line marks[256]; /* the first line start in each of 256 equal parts of the text, if known */
 } hlo_lines;
 
@@ -311,7 +315,7 @@ typedef struct hlo_replaced {
     const hlo_instr *from, *to;
 } hlo_replaced;
 
-/* A log of new instructions and computations (ir/module/undo.h). */
+/* A log of the instructions and computations that were created (ir/module/undo.h). */
 typedef struct hlo_journal hlo_journal;
 
 struct hlo_module {
@@ -330,8 +334,10 @@ struct hlo_module {
     size_t source_size;
     uint32_t source_line;         /* line of the file at which `source` begins */
     hlo_deferred_error *deferred; /* newest first */
-    bool verified;                /* verified, and since then changed only by passes */
-    bool exhausted;               /* memory ran out during an edit: the module may only be freed */
+    bool verified;                /* the module was verified, and since then only passes have
+                                   * changed it */
+    bool exhausted;               /* memory ran out during an edit: the caller may only free the
+                                   * module */
     uint64_t edits;               /* number of changes by hlo/edit.h */
     hlo_replaced *replaced;       /* by edits, since `logs_replaced` was set */
     uint32_t replaced_count, replaced_capacity;
@@ -340,38 +346,39 @@ struct hlo_module {
     hlo_pool instrs;
     uint32_t relocated;               /* number of instructions at the last call of
                                        * hlo_module_compact() */
-    uint32_t relocated_ids;           /* next_id at that time */
+    uint32_t relocated_ids;           /* value of next_id at that call */
     uint32_t instr_count;             /* number of instructions in all computations */
     uint32_t op_counts[HLO_OP_COUNT]; /* number of instructions of each opcode */
     bool attrs_seen[HLO_ATTR_COUNT];  /* an instruction has or has had the attribute */
     bool spaces_seen;                 /* a shape has a memory space */
     bool dynamic_seen;                /* a shape has a dynamic dimension */
-    hlo_journal *journal;             /* the open log, or NULL */
-    /* Parses canonical text as a value that is a struct; NULL: the module was not parsed, and has
+    hlo_journal *journal;             /* the log that is open, or NULL */
+    /* Parses canonical text to a value that is a struct. NULL if the module was not parsed and has
      * no such values. */
     const hlo_attr *(*read)(hlo_module *module, hlo_attr_id id, const char *interned);
     struct hlo_strings *strings; /* interned */
     struct hlo_shapeset *shapes; /* interned */
 };
 
-/* Creates an empty module; NULL if memory runs out. `recover` as for hlo_arena_new(). */
+/* Creates an empty module. Returns NULL if memory runs out. `recover` is as for hlo_arena_new(). */
 hlo_module *hlo_module_new(jmp_buf *recover);
 
-/* Creates a computation, last in the module. Its name is made unique with `.N`; NULL: the caller
- * sets it later. */
+/* Creates a computation at the end of the module. Makes `name` unique with `.N`. If `name` is NULL,
+ * the caller sets the name later. */
 hlo_computation *hlo_computation_new(hlo_module *module, const char *name);
 /* Removes a computation from its module; no instruction may call it. */
 void hlo_computation_remove(hlo_computation *comp);
-/* Moves a computation within its module before `before`, or to the end if that is NULL. */
+/* Moves a computation before `before` in the same module, or to the end if `before` is NULL. */
 void hlo_computation_move(hlo_computation *comp, hlo_computation *before);
 void hlo_computation_set_root(hlo_computation *comp, hlo_instr *root);
 
-/* Creates an instruction before `before`, or at the end if that is NULL. Its name is `name`, or the
- * opcode's name if NULL, made unique with `.N`. Parameters also need hlo_instr_set_parameter(). */
+/* Creates an instruction before `before`, or at the end if `before` is NULL. Makes `name`, or the
+ * opcode's name if `name` is NULL, unique with `.N`. For parameters, the caller also calls
+ * hlo_instr_set_parameter(). */
 hlo_instr *hlo_instr_new(hlo_computation *comp, hlo_instr *before, hlo_op op,
                          const hlo_shape *shape, uint32_t operand_count, hlo_instr *const *operands,
                          const char *name);
-/* Like hlo_instr_new(), but without a name; the caller sets a unique one. */
+/* Like hlo_instr_new(), but without a name; the caller sets a unique name. */
 hlo_instr *hlo_instr_new_unnamed(hlo_computation *comp, hlo_instr *before, hlo_op op,
                                  const hlo_shape *shape, uint32_t operand_count,
                                  hlo_instr *const *operands);
@@ -381,13 +388,14 @@ hlo_instr *hlo_instr_new_interned(hlo_computation *comp, hlo_instr *before, hlo_
                                   hlo_instr *const *operands, const char *interned);
 /* Sets the number of a parameter and adds it to comp->parameters. */
 void hlo_instr_set_parameter(hlo_instr *instr, int64_t number);
-/* Removes an instruction from its computation and its operands' use lists. It must not have uses or
- * be the root. Its memory remains allocated until the module is freed, with parent NULL. */
+/* Removes an instruction from its computation and its operands' use lists. The instruction must not
+ * have uses or be the root. Its memory remains allocated until the module is freed, with parent
+ * NULL. */
 void hlo_instr_remove(hlo_instr *instr);
 /* Moves an instruction within its computation before `before`. */
 void hlo_instr_move(hlo_instr *instr, hlo_instr *before);
 
-/* Copies `instr` into a computation of its module, with the same number of other operands. The copy
+/* Copies `instr` into a computation of its module, with other operands of the same number. The copy
  * of a parameter is added to comp->parameters. */
 hlo_instr *hlo_instr_copy(hlo_computation *comp, hlo_instr *before, const hlo_instr *instr,
                           hlo_instr *const *operands);
@@ -402,13 +410,13 @@ void hlo_instr_set_operands(hlo_instr *instr, uint32_t count, hlo_instr *const *
 /* Replaces every use of `from` by `to`, and the root if it is `from`. O(uses). */
 void hlo_instr_replace_uses(hlo_instr *from, hlo_instr *to);
 /* Copies attributes that do not affect the computation from `from` to its replacement `to`:
- * metadata, frontend attributes and, if both have equal dimensions, sharding and original value,
- * each only if `to` does not have it. */
+ * metadata, frontend attributes and, if both have equal dimensions, sharding and original value.
+ * Does not overwrite attributes of `to`. */
 void hlo_instr_inherit(hlo_instr *to, const hlo_instr *from);
-/* Counts the uses as operand, and one more if the instruction is its computation's root. */
+/* Counts the uses as an operand, plus one if the instruction is the root of its computation. */
 uint32_t hlo_instr_user_count(const hlo_instr *instr);
 
-/* Thread of computations without execution_thread. */
+/* The thread of computations that have no execution_thread. */
 extern const char hlo_main_thread[];
 /* Sets the thread; NULL: the main thread. Returns true if the thread changes. */
 bool hlo_computation_set_thread(hlo_computation *comp, const char *interned);
@@ -419,18 +427,20 @@ const char *hlo_computation_thread(const hlo_computation *comp);
 bool hlo_op_is_async(hlo_op op);
 /* Returns the async-start of the chain of `instr`, or NULL. */
 const hlo_instr *hlo_async_start(const hlo_instr *instr);
-/* Returns the instruction that `comp` wraps: the only one other than its parameters, which are its
- * operands in order, without attributes beyond those of its opcode. NULL: `comp` has another form.
- * In text, such an async-start is `negate-start(...)`, and the computation is omitted. */
+/* Returns the instruction that `comp` wraps, or NULL if `comp` has another form. The wrapped
+ * instruction must be the only one besides the parameters, which are its operands in order, and
+ * must have only attributes of its opcode. Text writes the async-start of such a computation as
+ * `negate-start(...)`, and omits the computation. */
 const hlo_instr *hlo_async_wrapped(const hlo_computation *comp);
-/* True if the computation that a start calls can be rebuilt from the start: it wraps one
- * instruction, which has all of the start's operands and returns the shape in the start's result,
- * and whose opcode has no separate start opcode (all-gather has one). */
+/* True if the computation that a start calls can be rebuilt from the start. The computation must
+ * wrap one instruction, which has all operands of the start and returns the shape in the start's
+ * result. The opcode of this instruction must not have a separate start opcode, as all-gather has.
+ */
 bool hlo_async_tells(const hlo_instr *start, const hlo_computation *called);
 
-/* Filter of present attributes, hlo_instr.attr_bits: a clear bit proves without a search that an
- * attribute is absent. Several attributes share a bit; the last bit is set by attributes that name
- * computations. */
+/* The filter of present attributes, hlo_instr.attr_bits: a clear bit proves, without a search, that
+ * an attribute is absent. Several attributes share a bit; the last bit is set by attributes that
+ * name computations. */
 #define HLO_ATTR_BIT_CALLS (UINT32_C(1) << 31)
 static inline uint32_t hlo_attr_bit(hlo_attr_id id) {
     return UINT32_C(1) << id % 31;
@@ -449,39 +459,42 @@ void hlo_instr_set_attr(hlo_instr *instr, hlo_attr attr);
 void hlo_instr_drop_attr(hlo_instr *instr, hlo_attr_id id);
 /* Copies every attribute of `from` that `to` does not have. */
 void hlo_instr_copy_attrs(hlo_instr *to, const hlo_instr *from);
-/* Returns an attribute's value; `missing` or NULL if absent. */
+/* Returns the value of attribute `id`; `missing` if it is absent. */
 int64_t hlo_instr_int(const hlo_instr *instr, hlo_attr_id id, int64_t missing);
 int64_t hlo_module_int(const hlo_module *module, hlo_attr_id id, int64_t missing);
 /* Returns hlo_attr_text(); NULL if the attribute is absent. */
 const char *hlo_instr_str(const hlo_instr *instr, hlo_attr_id id);
 /* Returns the attribute `id` of a window; NULL if the window is NULL or does not have it. */
 const hlo_attr *hlo_window_word(const hlo_attr *window, hlo_attr_id id);
-/* Reads dim_labels of a convolution of arrays of `rank` dimensions, such as b01f_01io->b01f, into 3
- * * rank dimension numbers: the input's batch, features and spatial dimensions in order; the
- * kernel's input features, output features and spatial dimensions; the result's like the input's.
- * Returns false unless each dimension is named once. */
+/* Reads dim_labels, such as b01f_01io->b01f, of a convolution of arrays of `rank` dimensions.
+ * Writes 3 * rank dimension numbers. For the input, they are batch, features, and spatial
+ * dimensions in order; for the kernel, input features, output features, and spatial dimensions; for
+ * the result, as for the input. Returns false unless each dimension is named once. */
 bool hlo_dim_labels_read(const char *text, uint32_t rank, int64_t *out_dims);
-/* Returns an attribute's list; an empty one if the instruction does not have it. */
+/* Returns the list of attribute `id`; an empty list if the instruction does not have the attribute.
+ */
 const hlo_ints *hlo_instr_ints(const hlo_instr *instr, hlo_attr_id id);
 hlo_computation *hlo_instr_comp(const hlo_instr *instr, hlo_attr_id id);
 /* Calls `visit` for every computation that an attribute of `instr` names. */
 void hlo_instr_visit_called(const hlo_instr *instr,
                             void (*visit)(void *user, hlo_computation *called), void *user);
-/* Visits a computation by setting its element of `marks`, a bool[] by computation id. */
+/* A function for hlo_instr_visit_called(): sets the computation's element of `marks`, a bool[]
+ * indexed by computation id. */
 void hlo_mark_called(void *marks, hlo_computation *called);
 
-/* Create a list; `values` NULL: its elements are not set. */
+/* Create a list. If `values` is NULL, the elements are not set. */
 hlo_ints *hlo_ints_in(hlo_arena *arena, uint32_t count, const int64_t *values);
 hlo_ints *hlo_ints_new(hlo_module *module, uint32_t count, const int64_t *values);
 bool hlo_ints_contain(const hlo_ints *ints, int64_t value);
-int hlo_compare_ints(const void *a, const void *b);        /* for qsort(): int64_t, ascending */
-bool hlo_ints_equal(const hlo_ints *a, const hlo_ints *b); /* NULL equals only NULL */
-/* True if both have the same shape and elements; an elided literal equals only itself. */
+int hlo_compare_ints(const void *a, const void *b);        /* compares two int64_t for qsort(),
+                                                            * ascending */
+bool hlo_ints_equal(const hlo_ints *a, const hlo_ints *b); /* a NULL list equals only NULL */
+/* True if both literals have the same shape and elements. An elided literal equals only itself. */
 bool hlo_literal_equal(const hlo_literal *a, const hlo_literal *b);
-/* Returns memory that is identical for two values of a kind exactly if they are equal; NULL for
- * floats, literals and lists of attributes. */
+/* Returns the bytes of a value: two values of the same kind are equal exactly if their bytes are.
+ * Returns NULL for floats, literals and lists of attributes. */
 const void *hlo_attr_value(const hlo_attr *attr, size_t *out_size);
-/* True if both have the same kind and value; always false for lists of instructions. */
+/* True if both attributes have the same kind and value; always false for lists of instructions. */
 bool hlo_attr_equal(const hlo_attr *a, const hlo_attr *b);
 /* True if both lists have equal attributes in the same order; metadata is ignored. */
 bool hlo_attrs_equal(const hlo_attr *a, uint32_t a_count, const hlo_attr *b, uint32_t b_count);
@@ -495,8 +508,8 @@ void hlo_instr_set_comp(hlo_instr *instr, hlo_attr_id id, hlo_computation *comp)
 const hlo_attr *hlo_instr_metadata(const hlo_instr *instr, hlo_attr_id id);
 /* Returns the op_name in the metadata; NULL if absent. */
 const char *hlo_instr_op_name(const hlo_instr *instr);
-/* Returns the file and line (0: unknown) of the innermost stack frame with a file, otherwise those
- * in the metadata; NULL if unknown. */
+/* Returns the file and line (0: unknown) of the innermost stack frame that has a file, otherwise
+ * the file and line in the metadata; NULL if the file is unknown. */
 const char *hlo_instr_source(const hlo_instr *instr, int64_t *out_line);
 /* Return a stack frame, its location and its file; NULL if not in the tables. */
 const hlo_stack_frame *hlo_tables_frame(const hlo_tables *tables, int64_t frame);

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Linking an instruction, a computation or a use into its list, for module.c and undo.c. The object
- * must not be in a list. */
+/* Functions for module.c and undo.c that link an instruction, a computation or a use into its list.
+ * The object must not be in a list. */
 #ifndef HLO_IR_LINK_H
 #define HLO_IR_LINK_H
 
 #include "ir/ir.h"
 
-/* Links a computation before `before`, or at the end if that is NULL. */
+/* Links a computation before `before`, or at the end if `before` is NULL. */
 void hlo_computation_place(hlo_computation *comp, hlo_computation *before);
-/* Links an instruction before `before`, or at the end if that is NULL. */
+/* Links an instruction before `before`, or at the end if `before` is NULL. */
 void hlo_instr_place(hlo_instr *instr, hlo_computation *comp, hlo_instr *before);
 /* Links a use first in the use list of `def`. */
 void hlo_use_link(hlo_use *use, hlo_instr *def, hlo_instr *user);
 
 /* An entry of a journal: a new instruction or computation. */
 typedef struct hlo_made {
-    hlo_instr *instr; /* NULL: the computation */
+    hlo_instr *instr; /* NULL for a computation */
     hlo_computation *comp;
-    const char *interned; /* the string that its name was derived from; NULL: it has no name */
+    const char *interned; /* the string from which the name was derived; NULL: the object has no
+                           * name */
 } hlo_made;
 
 struct hlo_journal {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Modules, computations and instructions: creation, use lists, attributes, copies. */
+/* Creates, changes and copies modules, computations and instructions, with their use lists and
+ * attributes. */
 #include "ir/ir.h"
 
 #include <stdio.h>
@@ -80,8 +81,8 @@ static void unlink_computation(hlo_computation *comp) {
     comp->next = comp->prev = NULL;
 }
 
-/* Appends an entry to module->journal for the instruction or the computation, whichever is not
- * NULL. `interned`: the string that its name was derived from; NULL: it has no name. */
+/* Appends an entry to module->journal for `instr` or `comp`, whichever is not NULL. `interned`: the
+ * string from which the name was derived; NULL if the object has no name. */
 static void note_made(hlo_module *module, hlo_instr *instr, hlo_computation *comp,
                       const char *interned) {
     hlo_journal *j = module->journal;
@@ -289,7 +290,7 @@ uint32_t hlo_instr_user_count(const hlo_instr *instr) {
 
 /* ----------------------------------------------------------------------------------- attributes */
 
-/* Returns the bits of hlo_instr.attr_bits that the attribute sets. */
+/* Returns the bits of hlo_instr.attr_bits that stand for the attribute. */
 static uint32_t attr_bits(hlo_attr_id id) {
     const hlo_attr_kind kind = hlo_attrs_info[id].kind;
     const bool calls = kind == HLO_KIND_COMPUTATION || kind == HLO_KIND_COMPUTATIONS;
@@ -482,8 +483,8 @@ bool hlo_async_tells(const hlo_instr *start, const hlo_computation *called) {
     char name[64];
     const int length = snprintf(name, sizeof name, "%s-start", hlo_ops[wrapped->op].name);
     if (hlo_op_find(name, (size_t)length) != HLO_OP_INVALID) return false;
-    /* Text may write the start's attributes among those of the wrapped instruction: the reader
-     * assigns each attribute that the wrapped opcode may have to the wrapped instruction. */
+    /* Text mixes the attributes of the start and of the wrapped instruction. The parser assigns to
+     * the wrapped instruction each attribute that its opcode may have. */
     for (uint32_t i = 0; i < start->attr_count; i++)
         if (start->attrs[i].id != HLO_ATTR_CALLS && hlo_op_has(wrapped->op, start->attrs[i].id))
             return false;

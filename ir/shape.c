@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes: interned arrays and tuples, and their properties. */
+/* Interns the shapes of arrays and tuples, and computes their properties. */
 #define XXH_INLINE_ALL
 #include <string.h>
 #include <xxhash.h>
@@ -8,7 +8,7 @@
 #include "ir/ir.h"
 
 struct hlo_shapeset {
-    const hlo_shape **slots; /* open addressing, linear probing */
+    const hlo_shape **slots; /* open addressing with linear probing */
     size_t mask, count;
 };
 
@@ -219,7 +219,8 @@ bool hlo_shape_is_row_major(const hlo_shape *shape) {
 }
 
 bool hlo_shape_is_ordered(const hlo_shape *shape) {
-    uint64_t named = 0; /* by dimension; dimensions from 64 on are searched for */
+    uint64_t named = 0; /* a bit for each of the first 64 dimensions; further ones are searched
+                         * for */
     for (uint32_t i = 0; shape->layout && i < shape->rank; i++) {
         const int64_t *order = shape->layout->minor_to_major, dim = order[i];
         if (dim < 0 || dim >= shape->rank || (dim < 64 && named >> dim & 1)) return false;
@@ -254,7 +255,8 @@ void hlo_shape_strides(const hlo_shape *shape, int64_t *out_strides) {
     for (uint32_t i = 0; i < shape->rank; i++) {
         int64_t dim = ordered ? shape->layout->minor_to_major[i] : shape->rank - 1 - i;
         out_strides[dim] = stride;
-        /* Wraps around only if another dimension is 0, so that no element exists. */
+        /* The product wraps around only if another dimension is 0, so that the array has no
+         * elements. */
         stride = (int64_t)((uint64_t)stride * (uint64_t)shape->dims[dim]);
     }
 }

@@ -50,8 +50,9 @@ typedef enum hlo_op {
     HLO_OP_INVALID = HLO_OP_COUNT
 } hlo_op;
 
-/* Flags of op.def. A result of movement, HLO_MOVEMENT, consists of elements of operand 0, and of
- * the padding value of a pad. Frequently used combinations of movement kinds have a name. */
+/* Flags of op.def. The result of an opcode that moves elements (HLO_MOVEMENT) consists of elements
+ * of operand 0, and of the padding value of a pad. Frequently used combinations of the flags of
+ * movement have a name. */
 enum {
     HLO_COMMUTES = 1,
     HLO_ELEMENTWISE = 2,
@@ -143,10 +144,11 @@ hlo_op hlo_op_find(const char *name, size_t length);
 extern const uint8_t hlo_common_attrs[];
 /* True if `attr` is in the opcode's row of op.def, required or allowed. */
 bool hlo_op_has(hlo_op op, hlo_attr_id attr);
-/* True if an instruction `op` may have `attr`: required, allowed, or common to all. */
+/* True if an `op` may have `attr`: the attribute is required, allowed, or common to all
+ * instructions. */
 bool hlo_op_allows(hlo_op op, hlo_attr_id attr);
-/* Returns the words allowed in the attribute's value on an `op` (ir/table/attr_value.def), each
- * preceded by a space; NULL: HLO does not restrict them. */
+/* Returns the words that are values of the attribute on an `op` (ir/table/attr_value.def), each
+ * preceded by a space. Returns NULL if HLO does not restrict the values. */
 const char *hlo_attr_values(hlo_op op, hlo_attr_id attr);
 /* True if `word` is in `words`, a list of hlo_attr_values(). */
 bool hlo_word_in(const char *words, const char *word, size_t length);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrays on the heap that grow. */
+/* Growing arrays on the heap. */
 #ifndef HLO_RUNTIME_GROW_H
 #define HLO_RUNTIME_GROW_H
 
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Makes room for `count` elements of `size` bytes in the array whose pointer is at `array`. Returns
- * false, and changes nothing, if memory runs out. */
+/* Ensures that an array has room for `count` elements of `size` bytes. `array` points to the
+ * pointer to the array. Returns false, without a change, if memory runs out. */
 static inline bool hlo_heap_grow(void *array, size_t count, size_t *capacity, size_t size) {
     if (count <= *capacity) return true;
     void *items;

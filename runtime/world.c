@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Simulated devices: their threads and rendezvous. */
+/* Implements the threads and rendezvous of simulated devices. */
 #include "runtime/world.h"
 
 #include <pthread.h>
@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* A device, as seen by the others. */
+/* The state of a device, which other devices read. */
 typedef struct visitor {
-    const void *place; /* where it waits; NULL: it runs, or is done */
-    int64_t first;     /* first member of the group that it waits for */
+    const void *place; /* the place at which the device waits; NULL if it runs or is done */
+    int64_t first;     /* first member of the group for which it waits */
     void *brought;
-    hlo_status status; /* status of the rendezvous that woke it */
+    hlo_status status; /* status of the rendezvous for which it waited */
     const char *why;
 } visitor;
 
@@ -26,14 +26,14 @@ struct hlo_world {
     uint32_t replicas, partitions, count;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    uint32_t awake; /* devices that neither wait nor are done */
+    uint32_t awake; /* number of devices that neither wait nor are done */
     bool open;      /* the devices may begin */
-    bool stuck;     /* all devices waited for each other, or the run was stopped */
+    bool stuck;     /* the devices deadlocked, or the run was stopped */
     atomic_bool stopped;
-    uint32_t running; /* devices that are not done */
+    uint32_t running; /* number of devices that are not done */
     visitor *visitors;
     thread *threads;
-    void (*body)(void *arg, uint32_t device); /* NULL: a thread could not be created */
+    void (*body)(void *arg, uint32_t device); /* NULL if a thread could not be created */
     void *arg;
 };
 
@@ -69,12 +69,11 @@ uint32_t hlo_seat_number(const hlo_seat *seat) {
     return seat->replica * seat->partitions + seat->partition;
 }
 
-/* -------------------------------------------------------------------------------------- meeting */
-
 const char hlo_world_stuck[] =
     "deadlocks: other devices have finished or wait at other instructions";
 
-/* Records that a device waits or is done. */
+/* Records that a device waits or is done. If no device runs any longer, but a device waits, the
+ * devices have deadlocked. */
 static void fall_asleep(hlo_world *world) {
     if (--world->awake) return;
     for (uint32_t i = 0; i < world->count; i++) world->stuck |= world->visitors[i].place != NULL;
@@ -95,7 +94,7 @@ hlo_status hlo_world_meet(const hlo_seat *seat, const void *place, const hlo_int
         complete &= v->place == place && v->first == members->v[0];
     }
     if (complete) {
-        /* The others wait, so nobody accesses their data. */
+        /* The other members wait, so the lock is not needed while their data is used. */
         void **all = calloc(members->count, sizeof *all);
         for (uint32_t i = 0; all && i < members->count; i++)
             all[i] = world->visitors[members->v[i]].brought;
@@ -126,8 +125,6 @@ hlo_status hlo_world_meet(const hlo_seat *seat, const void *place, const hlo_int
     pthread_mutex_unlock(&world->lock);
     return status;
 }
-
-/* -------------------------------------------------------------------------------------- threads */
 
 static void *thread_main(void *user) {
     const thread *t = user;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Growing byte arrays, and text in quotes and braces. */
+/* Appends to growing byte arrays; parses text in quotes and braces. */
 #include "grammar/attr/bytes.h"
 
 #include <math.h>

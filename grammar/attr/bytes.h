@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Growing byte arrays, and text in quotes and braces. */
+/* Functions that append to growing byte arrays, and parse text in quotes and braces. */
 #ifndef HLO_GRAMMAR_ATTR_BYTES_H
 #define HLO_GRAMMAR_ATTR_BYTES_H
 
@@ -27,12 +27,13 @@ void hlo_bytes_quote(hlo_bytes *out, const char *bytes, size_t size);
 /* Appends a number with enough digits to read back the same value. */
 void hlo_bytes_double(hlo_bytes *out, double value, bool single);
 
-/* Returns the number of bytes up to the brace that closes the first one; 0 if it is not closed. */
+/* Returns the size of the `{...}` at the start of `bytes`; 0 if there is no brace or it is not
+ * closed. */
 size_t hlo_braced_size(const char *bytes, size_t size);
-/* True for `{...}` with balanced braces and nothing after it. HLO text has such a value without
- * quotes. */
+/* True for `{...}` with balanced braces and nothing after it. HLO text does not quote such a value.
+ */
 bool hlo_is_braced(const char *bytes, size_t size);
-/* Decodes a quoted string and moves *at past it; NULL if it is not terminated. */
+/* Decodes a quoted string and moves *at past it. Returns NULL if the string is not terminated. */
 char *hlo_unquote(hlo_arena *arena, const char **at, const char *end, size_t *out_size);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values that name devices, in canonical form: iotas, tilings, meshes, groups, shardings, and the
- * domains between two shardings. */
+/* Reads values that name devices: iotas, tilings, meshes, groups, shardings, and the domains
+ * between two shardings. Brings them to canonical form. */
 #include "grammar/attr/devices.h"
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@ enum { LARGEST_LIST = 1 << 20 };
 enum { KINDS = HLO_SHARDING_REPLICATED + 1 };
 
 /* Removes the marked dimensions, whose sizes are 1 or were multiplied into dimensions before them.
- * `number` has space for each dimension. */
+ * `number` is scratch memory with an element for each dimension. */
 static void drop_dims(hlo_iota *a, const bool *dropped, int64_t *number) {
     size_t rank = 0, to = 0;
     for (size_t d = 0; d < a->rank; d++) {
@@ -84,10 +84,10 @@ void hlo_iota_keep(hlo_notation *f, const hlo_iota *a, hlo_device_array *out) {
     out->order = a->rank > 1 ? hlo_ints_new(f->module, (uint32_t)a->rank, a->perm) : NULL;
 }
 
-/* A piece of one dimension of an iota, while it is reordered. */
+/* A piece of one dimension of an iota whose dimensions are being reordered. */
 typedef struct factor {
     int64_t dim, part, size; /* part: index among the pieces of one dimension, outermost first */
-    size_t tile;             /* the dimension of the tiling that contains it */
+    size_t tile;             /* the dimension of the tiling that contains this piece */
 } factor;
 
 static int by_source(const void *a, const void *b) {
@@ -96,8 +96,8 @@ static int by_source(const void *a, const void *b) {
                             : (x->part > y->part) - (x->part < y->part);
 }
 
-/* Splits the iota so that each dimension of the tiling consists of whole pieces. Returns 0 if its
- * dimensions do not divide into such pieces. */
+/* Splits the iota so that each dimension of the tiling consists of whole pieces. Returns 0 if the
+ * iota's dimensions do not divide into such pieces. */
 static size_t cut(const hlo_iota *a, const int64_t *tiles, size_t rank, factor *out,
                   size_t capacity) {
     size_t count = 0, tile = 0;
@@ -139,7 +139,7 @@ static hlo_iota join(hlo_notation *f, const factor *factors, size_t count) {
 static void list_iota(hlo_notation *f, const hlo_iota *a, int64_t count, hlo_notation_ints *out) {
     int64_t *stride = hlo_arena_array(f->scratch, a->rank, sizeof *stride), step = 1;
     int64_t *at = hlo_arena_zero(f->scratch, a->rank * sizeof *at);
-    int64_t *order = hlo_arena_array(f->scratch, a->rank, sizeof *order); /* without sizes of 1 */
+    int64_t *order = hlo_arena_array(f->scratch, a->rank, sizeof *order); /* dims of size > 1 */
     size_t rank = 0;
     for (size_t d = a->rank; d-- > 0;) {
         stride[d] = step;
@@ -159,8 +159,8 @@ static void list_iota(hlo_notation *f, const hlo_iota *a, int64_t count, hlo_not
     }
 }
 
-/* Puts the dimensions in `order`, and sorts the devices along the last `sort` dimensions, which
- * only replicate, by number. */
+/* Puts the dimensions in `order`. Sorts the devices by number along the last `sort` dimensions,
+ * which only replicate. */
 static void reorder(hlo_notation *f, hlo_tiling *t, const size_t *order, size_t sort) {
     size_t rank = t->dims.count;
     int64_t all = hlo_dims_product(t->dims.v, rank), last = hlo_dims_product(t->dims.v, 0);
@@ -201,9 +201,9 @@ static void reorder(hlo_notation *f, hlo_tiling *t, const size_t *order, size_t 
     t->dims.v = dims;
 }
 
-/* Brings the tiling to canonical form: dimensions after the data dimensions are sorted by kind,
- * dimensions of one kind merged, dimensions of size 1 dropped. Returns the kind that the whole
- * tiling is equivalent to, otherwise HLO_SHARDING_TILED. */
+/* Brings the tiling to canonical form: sorts the dimensions after the data dimensions by kind,
+ * merges those of one kind, and drops those of size 1. If a sharding of another kind is equivalent
+ * to the whole tiling, returns that kind, otherwise HLO_SHARDING_TILED. */
 static hlo_sharding_kind normalize_tiling(hlo_notation *f, hlo_tiling *t) {
     size_t rank = t->dims.count, data = rank - t->kind_count, kept = data;
     bool alike = true;
@@ -275,7 +275,7 @@ bool hlo_mesh_list(hlo_notation *f, const char *from, const hlo_notation_ints *i
     if (all != (int64_t)ids->count)
         return hlo_notation_fail(f, from, 1, "the mesh has %lld devices, but %zu are listed",
                                  (long long)all, ids->count);
-    /* A mesh that lists no ids has 0, 1, 2, ... */
+    /* A mesh that lists no device ids has the ids 0, 1, 2, ... */
     for (size_t i = 0; i < ids->count && !m->devices.listed; i++)
         if (ids->v[i] != (int64_t)i) m->devices.listed = hlo_notation_keep(f, ids);
     return true;
@@ -302,7 +302,7 @@ void hlo_mesh_keep(hlo_notation *f, const hlo_mesh_axes *axes, hlo_mesh *out) {
     out->devices = (hlo_device_array){.dims = hlo_notation_keep(f, &axes->sizes)};
 }
 
-/* Reads `['a'=2,'b'=4]` after `mesh`, and the ids. */
+/* Reads `['a'=2,'b'=4]` after `mesh`, and the device ids. */
 static bool read_mesh(hlo_notation *f, hlo_mesh *out) {
     hlo_mesh_axes axes = {.sizes.count = 0};
     if (!hlo_notation_expect(f, "[")) return false;
@@ -317,7 +317,7 @@ static bool read_mesh(hlo_notation *f, hlo_mesh *out) {
     }
     hlo_mesh_keep(f, &axes, out);
     if (!hlo_notation_expect(f, "]")) return false;
-    /* `, device_ids=(1,0)`, or only a comma. */
+    /* Reads `, device_ids=(1,0)`. The mesh may also end with a comma. */
     if (!hlo_notation_take(f, ",") || !hlo_notation_take_name(f, "device_ids")) return true;
     if (!hlo_notation_expect(f, "(")) return false;
     if (hlo_notation_next(f, '[')) {
@@ -370,7 +370,7 @@ const hlo_axes *hlo_mesh_keep_axes(hlo_notation *f, const hlo_axis_ref *refs, si
 }
 
 /* Reads axes up to the closing brace and adds them to *refs. No two references may overlap. `open`:
- * `?` may be last. `sorted`: the axes are in the order of the mesh. */
+ * the list may end with `?`. `sorted`: the axes must be in the order of the mesh. */
 static bool read_axes(hlo_notation *f, const hlo_mesh *m, hlo_axis_ref **refs, bool open,
                       bool sorted, const hlo_axes **out) {
     size_t count = 0;
@@ -484,7 +484,7 @@ bool hlo_sharding_read_metadata(hlo_notation *f, bool list, hlo_sharding *s) {
 
 /* ---------------------------------------------------------------------------------- with a mesh */
 
-/* Reads sets of axes, each at most once, and metadata. `axes`: sets may occur here. */
+/* Reads metadata and, if `axes`, sets of axes; each may occur once. */
 static bool read_sets(hlo_notation *f, hlo_sharding *s, hlo_axis_ref *refs, bool axes) {
     bool given[HLO_SHARDING_SETS + 1] = {false};
     while (hlo_notation_take(f, ",")) {
@@ -504,7 +504,8 @@ static bool read_sets(hlo_notation *f, hlo_sharding *s, hlo_axis_ref *refs, bool
             continue;
         }
         if (hlo_sharding_sets[n] == HLO_SHARDING_UNREDUCED) {
-            /* The `max` of `max{'a'}`, for partial results to combine. Newer than jaxlib 0.10. */
+            /* The word before the axes, as in `max{'a'}`, says how to combine partial results.
+             * jaxlib 0.10 does not read it yet. */
             static const char *const words[] = {"max", "min", "sum"};
             for (size_t i = 0; i < sizeof words / sizeof *words; i++)
                 if (hlo_notation_take_word(f, words[i]) && strcmp(words[i], "sum") != 0)
@@ -632,7 +633,7 @@ bool hlo_sharding_join(hlo_notation *f, hlo_sharding_parts *p, hlo_sharding *s) 
     if (p->last_replicated) t->kinds[t->kind_count++] = HLO_SHARDING_REPLICATED;
     if (t->kind_count > t->dims.count)
         return hlo_notation_fail(f, p->from, 1,
-                                 "last_tile_dims has %zu dimensions, but there are only %zu",
+                                 "last_tile_dims has %zu dimensions, but the tiling has only %zu",
                                  t->kind_count, t->dims.count);
     const int64_t all = hlo_dims_product(t->dims.v, t->dims.count);
     const int64_t named =

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values that name devices: iotas, tilings and meshes, read, in canonical form. */
+/* Functions that build values that name devices, in canonical form: iotas, tilings, meshes, groups,
+ * shardings and aliases. */
 #ifndef HLO_GRAMMAR_ATTR_DEVICES_H
 #define HLO_GRAMMAR_ATTR_DEVICES_H
 
@@ -7,25 +8,25 @@
 #include "ir/device_list.h"
 
 /* `[R]T(P)`: the numbers 0, 1, ... in an array of dimensions R, transposed by P, in row-major
- * order. In canonical form, no dimension is 1, dimensions that remain adjacent are merged, and rank
- * 1 has no T. */
+ * order. In canonical form, no dimension is 1, dimensions that are adjacent before and after the
+ * transposition are merged, and rank 1 has no T. */
 typedef struct hlo_iota {
     int64_t *dims, *perm;
     size_t rank;
 } hlo_iota;
 
-/* Makes an iota in canonical form; of rank 1, the permutation may be empty. */
+/* Makes an iota in canonical form. At rank 1, the permutation may be empty. */
 bool hlo_iota_make(hlo_notation *f, const char *from, const hlo_notation_ints *dims,
                    hlo_notation_ints *perm, hlo_iota *out);
 
 enum { HLO_MOST_TILE_KINDS = 64 };
 
-/* `[2,2]<=[4]` or `[2,2]0,1,2,3`, with the kinds of the last dimensions. */
+/* A tiling, `[2,2]<=[4]` or `[2,2]0,1,2,3`, with the kinds of its last dimensions. */
 typedef struct hlo_tiling {
     hlo_notation_ints dims;
-    hlo_notation_ints devices;          /* if listed */
+    hlo_notation_ints devices;          /* the device ids, if they are listed */
     hlo_iota iota;                      /* rank 0: the devices are listed */
-    int64_t kinds[HLO_MOST_TILE_KINDS]; /* hlo_sharding_kind */
+    int64_t kinds[HLO_MOST_TILE_KINDS]; /* values of hlo_sharding_kind */
     size_t kind_count;
 } hlo_tiling;
 
@@ -40,56 +41,58 @@ typedef struct hlo_axis_ref {
     struct hlo_axis_ref *next;
 } hlo_axis_ref;
 
-/* The axes of a mesh while they are read. */
+/* The axes of a mesh that is being read. */
 enum { HLO_MOST_MESH_AXES = 256 };
 typedef struct hlo_mesh_axes {
     const char *names[HLO_MOST_MESH_AXES];
     hlo_notation_ints sizes;
 } hlo_mesh_axes;
 
-/* Adds an axis, whose name is interned. */
+/* Adds an axis to a mesh. `name` must be interned. */
 bool hlo_mesh_add(hlo_notation *f, const char *from, hlo_mesh_axes *to, const char *name,
                   int64_t size);
 /* Copies the axes to the module, as a mesh without device ids. */
 void hlo_mesh_keep(hlo_notation *f, const hlo_mesh_axes *axes, hlo_mesh *out);
 /* Sets the listed device ids of a mesh. */
 bool hlo_mesh_list(hlo_notation *f, const char *from, const hlo_notation_ints *ids, hlo_mesh *m);
-/* Adds an axis to *refs, which must not overlap it: `part` of the axis, or all of it. `last`:
- * the axis before it in its list; NULL: it is the first. `sorted`: the list has the order of the
- * mesh. */
+/* Adds a reference to *refs: to the sub-axis `a` if `part`, otherwise to the whole axis. Reports an
+ * error if an earlier reference overlaps it. `last`: the previous axis in the list; NULL for the
+ * first. `sorted`: the list must have the order of the mesh. */
 bool hlo_mesh_use(hlo_notation *f, const char *from, const hlo_mesh *m, hlo_axis a, bool part,
                   const hlo_axis *last, bool sorted, hlo_axis_ref **refs);
 /* Copies the newest `count` references to the module, oldest first. */
 const hlo_axes *hlo_mesh_keep_axes(hlo_notation *f, const hlo_axis_ref *refs, size_t count,
                                    bool open);
-/* The rest makes the value of f->value. Sets the members of groups that follow from the others. */
+/* hlo_groups_keep(), hlo_sharding_keep() and hlo_aliases_keep() set f->value. hlo_groups_keep()
+ * first computes the derived members of `groups`. */
 bool hlo_groups_keep(hlo_notation *f, const char *from, hlo_groups groups);
 
 /* The parts of a sharding without a mesh. */
 typedef struct hlo_sharding_parts {
     hlo_tiling tiles;
-    size_t devices; /* number of devices named */
+    size_t devices; /* number of devices that the sharding names */
     bool last_replicated, last_kinds;
     const char *from; /* the opening brace of the sharding */
 } hlo_sharding_parts;
 
-/* Checks the parts, and brings them to canonical form in a sharding whose kind is set. */
+/* Checks the parts of a sharding, and writes their canonical form to `s`, whose kind must be set.
+ */
 bool hlo_sharding_join(hlo_notation *f, hlo_sharding_parts *p, hlo_sharding *s);
-/* Replaces a set by one word in a sharding without dimensions: a set of the whole mesh, or an empty
- * sharding. */
+/* For a sharding without dimensions. If it has no set, or its only set has all axes of the mesh,
+ * replaces the sets by a sharding kind. */
 void hlo_sharding_drop_sets(hlo_sharding *s);
-/* Reads metadata. `list`: single metadata is also written as a list. */
+/* Reads metadata. `list`: writes single metadata as a list, too. */
 bool hlo_sharding_read_metadata(hlo_notation *f, bool list, hlo_sharding *s);
 bool hlo_sharding_keep(hlo_notation *f, hlo_attr_id id, hlo_sharding s);
 
-/* An alias while a list is read. */
+/* An alias of a list that is being read. */
 typedef struct hlo_alias_item {
     hlo_notation_link link;
     hlo_notation_ints output, part;
     hlo_alias is;
 } hlo_alias_item;
 
-/* Sorts a list, which is newest first, where XLA sorts. */
+/* Sets the value to the aliases of a list, which is newest first, and sorts them if XLA does. */
 bool hlo_aliases_keep(hlo_notation *f, hlo_alias_item *list, size_t count);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Notations that are lists of numbers or words, have a part for each dimension, are records of
- * `name=value`, or have a specific order: aliases, donors, frontend attributes. */
+/* Reads notations that are lists of numbers or words, have a part for each dimension, or are
+ * records of `name=value`. Also reads those with a specific order: aliases, donors, frontend
+ * attributes. */
 #include <string.h>
 
 #include "grammar/attr/devices.h"
@@ -22,7 +23,7 @@ bool hlo_notation_size_lists(hlo_notation *f) {
     return hlo_notation_expect_end(f, "}");
 }
 
-/* Reads `{true,false}`. *out_any: an element is true. */
+/* Reads `{true,false}`. Sets *out_any if an element is true. */
 static bool bools(hlo_notation *f, bool *out_any) {
     *out_any = false;
     if (!hlo_notation_expect(f, "{")) return false;
@@ -95,8 +96,8 @@ bool hlo_notation_profile_types(hlo_notation *f) {
 
 /* ------------------------------------------------------------------------- parts for dimensions */
 
-/* Reads dim_labels. Each part has two letters and the digits from 0, each once, and `?` for unnamed
- * dimensions. */
+/* Reads dim_labels. Each part has two letters and the digits from 0, each once. `?` is an unnamed
+ * dimension. */
 bool hlo_notation_labels(hlo_notation *f) {
     static const struct {
         const char *letters, *what, *after;
@@ -151,7 +152,7 @@ bool hlo_notation_labels(hlo_notation *f) {
 }
 
 /* Reads the parts of a window attribute, separated by `x`: a number or, for a pad, a pair joined by
- * `_`. A reversal is 1. */
+ * `_`. The number 1 means that a dimension is reversed. */
 bool hlo_notation_sizes(hlo_notation *f) {
     const bool pair = f->value.id == HLO_ATTR_PAD, reversal = f->value.id == HLO_ATTR_RHS_REVERSAL;
     hlo_notation_ints all = {0};
@@ -174,7 +175,7 @@ bool hlo_notation_sizes(hlo_notation *f) {
 
 /* -------------------------------------------------------------------------------------- records */
 
-/* Reads statistics. Writes nothing if they have only the index. */
+/* Reads statistics. Writes nothing if they contain only the index. */
 bool hlo_notation_statistics(hlo_notation *f) {
     int64_t index;
     bool any = false;
@@ -202,7 +203,7 @@ bool hlo_notation_statistics(hlo_notation *f) {
 bool hlo_notation_accuracy(hlo_notation *f) {
     if (!hlo_notation_expect(f, "{")) return false;
     if (hlo_notation_take_name(f, "tolerance")) {
-        /* `{atol=0.5,rtol=1e-05,ulps=2}`, in any order; missing members are 0. */
+        /* Reads `{atol=0.5,rtol=1e-05,ulps=2}`, in any order; missing members are 0. */
         static const char *const names[] = {"atol", "rtol", "ulps"};
         double value[3] = {0};
         if (!hlo_notation_expect(f, "{")) return false;
@@ -319,7 +320,7 @@ bool hlo_aliases_keep(hlo_notation *f, hlo_alias_item *list, size_t count) {
     const bool sorted = f->value.id != HLO_ATTR_OUTPUT_TO_OPERAND_ALIASING;
     const size_t size = sizeof(hlo_aliases) + count * sizeof(hlo_alias);
     hlo_aliases *made = hlo_arena_zero(f->scratch, size);
-    /* Of equal entries the last comes first. */
+    /* The sort is stable, so of equal entries, the one that was read last comes first. */
     if (sorted) list = (hlo_alias_item *)hlo_notation_sort((hlo_notation_link *)list, alias_order);
     for (hlo_alias_item *a = list, *next; a; a = next) {
         next = (hlo_alias_item *)a->link.next;
@@ -398,7 +399,7 @@ bool hlo_notation_entries(hlo_notation *f) {
     }
     if (!hlo_notation_expect_end(f, "}")) return false;
     list = (entry *)hlo_notation_sort((hlo_notation_link *)list, entry_order);
-    /* Among entries with one name, only the first counts: it was read last. */
+    /* Of several entries with the same name, write only the first: it was read last. */
     const char *last = NULL;
     for (const entry *e = list; e; e = e->next) {
         if (last && strcmp(last, e->name) == 0) continue;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Origins of values: metadata, and the arrays of an original module; the modules that recover them.
- */
+/* Reads the origins of values: metadata, the arrays of an original module, and the modules that
+ * recover these arrays. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "hlo/suggest.h"
 #include "hlo/text.h"
 
-/* `"name" {0,1}}`, after a brace: the origin of one array; `name` may be NULL. */
+/* The origin of one array: `"name" {0,1}}` after a brace. `name` may be NULL. */
 typedef struct array {
     const char *name;
     size_t size;
@@ -41,7 +41,7 @@ bool hlo_notation_origin(hlo_notation *f) {
     } else if (hlo_notation_next(f, '}')) {
         hlo_notation_put(f, "()");
     } else {
-        size_t open = 0; /* tuples; no recursion, because their depth is unbounded */
+        size_t open = 0; /* number of open tuples, not a recursion: their depth is unbounded */
         do {
             if (hlo_notation_take(f, "(")) {
                 hlo_notation_put(f, "(");
@@ -111,7 +111,7 @@ static bool metadata(hlo_notation *f) {
             break;
         default: read = hlo_notation_profile_types(f);
         }
-        values[id - FIRST_FIELD] = f->out.size ? f->out.v : ""; /* empty: the default */
+        values[id - FIRST_FIELD] = f->out.size ? f->out.v : ""; /* an empty text is the default */
         f->out = outer;
         if (!read) return false;
         hlo_notation_take(f, ",");
@@ -196,7 +196,7 @@ static bool put_and_free(hlo_bytes *out, char *text) {
 typedef struct entry {
     struct entry *next;
     array from, to;
-    hlo_bytes module; /* may be empty */
+    hlo_bytes module; /* text of the module that recovers the array; may be empty */
 } entry;
 
 static int entry_order(const hlo_notation_link *a, const hlo_notation_link *b) {
@@ -208,14 +208,14 @@ static int entry_order(const hlo_notation_link *a, const hlo_notation_link *b) {
     return hlo_notation_compare_ints(&first->index, &second->index);
 }
 
-/* Reads an array; an array without a name has an empty name. */
+/* Reads an array; if it has no name, sets an empty one. */
 static bool read_array(hlo_notation *f, array *out) {
     if (!hlo_notation_expect(f, "{") || !origin_array(f, out)) return false;
     if (!out->name) out->name = "";
     return true;
 }
 
-/* Reads entries `{"a"} : {"b"}, "module"`; the first entry of an array counts. */
+/* Reads entries `{"a"} : {"b"}, "module"`. Of several entries for one array, the first counts. */
 bool hlo_notation_recovery(hlo_notation *f) {
     entry *list = NULL, **end = &list;
     if (!hlo_notation_expect(f, "{")) return false;
@@ -273,7 +273,7 @@ static bool debug_tree(hlo_notation *f) {
             open++;
             if (!hlo_notation_next(f, ')')) continue;
         } else {
-            /* `name=word` pairs, separated by commas. */
+            /* Skip `name=word` pairs, separated by commas. */
             if (!hlo_notation_expect(f, "{")) return false;
             for (bool more = false; !hlo_notation_take(f, "}"); more = true) {
                 if (more && !hlo_notation_expect(f, ",")) return false;

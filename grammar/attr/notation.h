@@ -9,43 +9,45 @@
 #include "grammar/attr/bytes.h"
 #include "ir/ir.h"
 
-/* Parses HLO text like hlo_module_parse(). Passed in, for modules within attributes. */
+/* Parses HLO text like hlo_module_parse(), for modules within attributes. The caller of a reader
+ * passes it. */
 typedef hlo_status hlo_module_parser(const char *text, size_t size, const char *name,
                                      const hlo_diag_sink *sink, hlo_module **out_module);
 
-/* The state while a value is read. */
+/* The state of reading a value. */
 typedef struct hlo_notation {
     hlo_module *module;
     hlo_arena *scratch;
     hlo_module_parser *parse_module;
-    const char *from, *at, *end; /* the text; the scan position */
+    const char *from, *at, *end; /* start of the text, scan position, end of the text */
     hlo_bytes out;               /* the canonical form; empty: the default */
     hlo_attr value;              /* the value read, if its kind is not FORM */
     const char *why;             /* the first error, or NULL */
-    size_t fault, fault_length;  /* its position, relative to `from` */
+    size_t fault, fault_length;  /* offset of the error from `from`, and its length */
 } hlo_notation;
 
-/* Reads interned text as the attribute `id`, which has a row in notation.def. A FORM is the
- * interned canonical form, empty for the default. The module caches the attribute by the text.
- * Returns NULL if the text is malformed; then `out_form` has `why`, in `scratch`, and the
- * position. */
+/* Reads interned text as the attribute `id`, which has a row in notation.def. The value of a FORM
+ * is the interned canonical form, which is empty for the default. The module caches the attribute
+ * by the text. Returns NULL if the text is malformed; `out_form` then contains the error, in
+ * `scratch`, and its position. */
 const hlo_attr *hlo_notation_of(hlo_module *module, hlo_arena *scratch, hlo_attr_id id,
                                 const char *interned, hlo_module_parser *parse_module,
                                 hlo_notation *out_form);
 
-/* Implements hlo_module.read: hlo_notation_of() for values without modules in them. */
+/* Implements hlo_module.read: calls hlo_notation_of() for values that contain no modules. */
 const hlo_attr *hlo_notation_read(hlo_module *module, hlo_attr_id id, const char *interned);
 
 /* ---------------------------------------------------------------------------- tokens (reader.c) */
 
-/* True if the word is reserved: a module, or another name without `%`, cannot have it. */
+/* True if the word is reserved: it cannot be a name that is written without `%`, such as a
+ * module's. */
 bool hlo_notation_is_keyword(const char *name);
 
 /* Skips white space and comments. Every token reader calls it first. */
 void hlo_notation_skip(hlo_notation *f);
 /* True if the next byte is `c`. */
 bool hlo_notation_next(hlo_notation *f, char c);
-/* True for the bytes of a name. */
+/* True if a name may contain the byte. */
 bool hlo_notation_in_name(char c);
 /* Takes a punctuation mark if it is next. */
 bool hlo_notation_take(hlo_notation *f, const char *mark);
@@ -91,10 +93,11 @@ bool hlo_notation_more_ints(hlo_notation *f, const char *close, size_t least,
 void *hlo_notation_grow(hlo_notation *f, void *list, size_t count, size_t size);
 /* Adds one number to a list. */
 void hlo_notation_add(hlo_notation *f, hlo_notation_ints *list, int64_t value);
-/* Compares lists lexicographically, as XLA's maps do. Negative: `a` comes first. */
+/* Compares lists lexicographically, as XLA's maps do. Returns a negative number if `a` comes first.
+ */
 int hlo_notation_compare_ints(const hlo_notation_ints *a, const hlo_notation_ints *b);
 
-/* The first member of sortable items. */
+/* The first member of items that hlo_notation_sort() sorts. */
 typedef struct hlo_notation_link {
     struct hlo_notation_link *next;
 } hlo_notation_link;
@@ -102,8 +105,8 @@ typedef int hlo_notation_order(const hlo_notation_link *a, const hlo_notation_li
 /* Sorts a list; the sort is stable. */
 hlo_notation_link *hlo_notation_sort(hlo_notation_link *list, hlo_notation_order *order);
 
-/* Sets the value of attribute `id` to a struct of `size` bytes, which contains its text. A module
- * stores equal structs once. */
+/* Sets f->value to attribute `id` with a copy of `value`, a struct of `size` bytes. A module stores
+ * structs with equal text once. */
 bool hlo_notation_made(hlo_notation *f, hlo_attr_id id, const hlo_parsed *value, size_t size);
 
 /* Writes text to the value. */
@@ -132,8 +135,8 @@ typedef bool hlo_notation_reader(hlo_notation *f);
 #include "grammar/attr/notation.def"
 #undef HLO_NOTATION
 
-/* Reads `{op_name="a" ...}` or a list of metadata in braces. Writes a single one as is or, with
- * `list`, as a list (metadata.c). */
+/* Reads `{op_name="a" ...}` or a list of metadata in braces. Writes single metadata unchanged or,
+ * with `list`, as a list (metadata.c). */
 bool hlo_notation_metadata(hlo_notation *f, bool list);
 /* Writes the text of a module as origin_recovery_table shows it (metadata.c). */
 void hlo_notation_put_module(hlo_bytes *out, const char *text);

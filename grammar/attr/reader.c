@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions that read notations: errors, tokens, lists. */
+/* Helpers of the readers of notations: errors, tokens, lists. */
 #include "grammar/attr/notation.h"
 
 #include <errno.h>

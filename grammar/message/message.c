@@ -148,8 +148,8 @@ bool hlo_field_store(const ProtobufCFieldDescriptor *field, void *place, int64_t
 
 /* ---------------------------------------------------------------------------------------- bytes */
 
-/* protobuf-c neither bounds nesting nor reports the position of an error, so the bytes are checked
- * before it reads them. */
+/* protobuf-c neither bounds nesting nor reports the position of an error, so this file checks the
+ * bytes before protobuf-c reads them. */
 enum { VARINT, FIXED64, DELIMITED, GROUP_BEGIN, GROUP_END, FIXED32 };
 
 typedef struct wire {
@@ -302,7 +302,7 @@ static void print_scalar(pbtxt *t, const ProtobufCFieldDescriptor *field, const 
     }
 }
 
-/* Joins the lowest `bits` bits of each byte, the first byte lowest. */
+/* Joins the lowest `bits` bits of each byte. Those of the first byte become the lowest bits. */
 static uint64_t joined_bits(const uint8_t *data, size_t size, unsigned bits) {
     uint64_t value = 0;
     for (size_t i = 0; i < size && bits * i < 64; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Protobuf messages of any type, by descriptor. */
+/* Functions on protobuf messages of any type, by descriptor. */
 #ifndef HLO_GRAMMAR_MESSAGE_MESSAGE_H
 #define HLO_GRAMMAR_MESSAGE_MESSAGE_H
 
@@ -21,12 +21,13 @@ const ProtobufCFieldDescriptor *hlo_field_find(const ProtobufCMessageDescriptor 
 /* Returns the address of a field. */
 void *hlo_field_at(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field);
 /* Returns the number of elements of a repeated field; for any other field, 1 if it is neither zero
- * nor empty. */
+ * nor empty, otherwise 0. */
 size_t hlo_field_count(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field);
-/* Returns the address of the value to set, or of a new element. */
+/* Returns the address at which to store a value: for a repeated field, that of a new element. */
 void *hlo_field_add(hlo_arena *arena, ProtobufCMessage *message,
                     const ProtobufCFieldDescriptor *field);
-/* Returns the address of element `index`, or of the value. */
+/* Returns the address of element `index` of a repeated field, or of the value of any other field.
+ */
 void *hlo_field_element(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field,
                         size_t index);
 /* Empties a field. */
@@ -40,7 +41,7 @@ void *hlo_message_add(hlo_arena *arena, void *message, const char *name);
 
 /* ---------------------------------------------------------------------------------------- bytes */
 
-/* Nesting depth of messages, as in Google's readers. */
+/* Maximum nesting depth of messages, as in Google's protobuf parsers. */
 enum { HLO_WIRE_DEEPEST = 100 };
 #define HLO_WIRE_TOO_DEEP "nested too deeply: the limit for messages is %d levels"
 

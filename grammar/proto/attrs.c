@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attributes between the IR and messages, by the rows of proto.def. */
+/* Converts attributes between the IR and messages, by the rows of proto.def. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +22,7 @@ enum { HLO_PROTO_ALWAYS = -1, LONGEST_PATH = 4 };
 /* The fields of a row in a message of one type, found by name once per conversion. */
 typedef struct row_fields {
     const ProtobufCMessageDescriptor *of;
-    uint8_t depth; /* 0: the message does not have the fields */
+    uint8_t depth; /* number of nested fields; 0 if the message does not have them */
     const ProtobufCFieldDescriptor *path[LONGEST_PATH];
 } row_fields;
 
@@ -40,7 +40,7 @@ static const proto_row rows[] = {
 enum { ROWS = sizeof rows / sizeof *rows - 1 };
 
 struct hlo_rows {
-    uint16_t first[HLO_ATTR_COUNT]; /* the attribute's first row; ROWS: none */
+    uint16_t first[HLO_ATTR_COUNT]; /* index of each attribute's first row; ROWS if it has no row */
     row_fields fields[ROWS];
 };
 
@@ -52,7 +52,7 @@ static struct hlo_rows *rows_in(hlo_proto *p) {
     return p->rows = all;
 }
 
-/* Finds the first row of an attribute on an opcode; NULL if it has none. */
+/* Finds the first row of an attribute on an opcode; NULL if the attribute has no row. */
 static const proto_row *row_of(hlo_proto *p, hlo_attr_id attr, hlo_op op) {
     const proto_row *row = &rows[rows_in(p)->first[attr]];
     while (row->attr == attr && row->op != op && row->op != HLO_OP_COUNT) row++;
@@ -77,8 +77,8 @@ static const row_fields *fields_of(hlo_proto *p, const proto_row *row,
     return fields;
 }
 
-/* Finds the field of a row, and its *message. Missing messages on the way are made when `arena` is
- * given; else the result is NULL. */
+/* Finds the field of a row, and sets *message to the message that contains the field. If a message
+ * on the path is missing, creates it in `arena`, or returns NULL if `arena` is NULL. */
 static const ProtobufCFieldDescriptor *find_field(hlo_proto *p, const proto_row *row,
                                                   hlo_arena *arena, ProtobufCMessage **message) {
     const row_fields *fields = fields_of(p, row, (*message)->descriptor);
@@ -140,7 +140,7 @@ static const char *read_string(hlo_proto *p, const ProtobufCFieldDescriptor *fie
     return hlo_intern(p->module, data->len ? (const char *)data->data : "", data->len);
 }
 
-/* Reads a string, which text has without quotes if it is braced. */
+/* Reads a string. If it is braced, it has no quotes in HLO text. */
 static const char *read_config(hlo_proto *p, const void *place) {
     const ProtobufCBinaryData *data = place;
     const char *bytes = (const char *)data->data;
@@ -159,8 +159,8 @@ static const hlo_attrs *read_metadata(hlo_proto *p, ProtobufCMessage *message) {
     return attrs->count ? attrs : NULL;
 }
 
-/* Reads one attribute by its row; false if it is absent. `given`: the attribute is present, even
- * if its field is empty. */
+/* Reads one attribute by its row. Returns false if the attribute is absent. `given`: the attribute
+ * is present, even if its field is empty. */
 static bool read_typed(hlo_proto *p, ProtobufCMessage *message, const proto_row *row, bool given,
                        hlo_attr *out) {
     const ProtobufCFieldDescriptor *field = find_field(p, row, NULL, &message);
@@ -176,7 +176,7 @@ static bool read_typed(hlo_proto *p, ProtobufCMessage *message, const proto_row 
         if (field && (oneof || field->label == PROTOBUF_C_LABEL_REPEATED)) return given || count;
         return given || (out->u.i != row->missing && out->u.i != 0);
     case HLO_KIND_BOOL:
-        /* The second of the three states means true. */
+        /* In a field that is an enum with three values, 1 means true. */
         out->u.i = place && hlo_field_load(field, place) == 1;
         return given || count;
     case HLO_KIND_FLOAT:
@@ -255,7 +255,7 @@ static bool read_text(hlo_proto *p, ProtobufCMessage *message, const proto_row *
     return true;
 }
 
-/* True if `id` is the one of two equivalent attributes that the instruction does not use. */
+/* True if the instruction uses another attribute that is equivalent to `id`. */
 static bool is_other(hlo_proto *p, hlo_attr_id id, hlo_op op) {
     if (op == HLO_OP_CUSTOM_CALL) return id == HLO_ATTR_TO_APPLY;
     if (op != HLO_OP_CONDITIONAL) return false;
@@ -264,8 +264,8 @@ static bool is_other(hlo_proto *p, hlo_attr_id id, hlo_op op) {
                : id == HLO_ATTR_TRUE_COMPUTATION || id == HLO_ATTR_FALSE_COMPUTATION;
 }
 
-/* Reads the slice sizes of a collective-permute as text: a list for each array that it sends. The
- * message repeats the sizes of the sent array, or of the arrays of a tuple in turn. */
+/* Reads the slice sizes of a collective-permute as text. The message has a flat sequence of sizes;
+ * the ranks of the sent array, or of the arrays of a sent tuple in turn, divide it into lists. */
 static bool read_size_lists(hlo_proto *p, const Xla__HloInstructionProto *instr, hlo_attr *out) {
     const hlo_shape *sent = p->operand;
     bool tuple = sent && sent->type == HLO_TYPE_TUPLE;
@@ -337,10 +337,10 @@ bool hlo_unmapped_from_proto(hlo_proto *p, const ProtobufCMessage *message, hlo_
 
 /* ------------------------------------------------------------------------------- unknown fields */
 
-/* Unknown fields of messages nested in the message of a module, a computation or an instruction:
- * reading removes and stores them with their paths, and writing puts them back into the messages
- * that are then at these paths. The attribute is a list of entries, each followed by its steps and
- * by its fields as on the wire. */
+/* Unknown fields of messages that are nested in the message of a module, a computation or an
+ * instruction. Reading moves them to an attribute, with their paths. Writing restores them in the
+ * messages that are then at these paths. The attribute is a list of entries, each followed by its
+ * steps and by its fields as on the wire. */
 enum { MOST_STEPS = 100 }; /* the maximum nesting of messages */
 
 typedef struct step {
@@ -349,7 +349,8 @@ typedef struct step {
 
 typedef struct unknown_entry {
     uint32_t steps, size;
-    uint32_t alone; /* the message sets no other field, and may be missing for that reason */
+    uint32_t alone; /* the message sets no other field, so it may be missing when fields are
+                     * restored */
 } unknown_entry;
 
 typedef struct taking {
@@ -358,7 +359,7 @@ typedef struct taking {
     step path[MOST_STEPS];
 } taking;
 
-/* True if no field is set, except to lists of defaults. */
+/* True if no field is set, apart from repeated enum fields whose elements are all 0. */
 static bool says_nothing(const ProtobufCMessage *message) {
     for (unsigned f = 0; f < message->descriptor->n_fields; f++) {
         const ProtobufCFieldDescriptor *field = &message->descriptor->fields[f];
@@ -376,7 +377,7 @@ static void take_from(taking *t, ProtobufCMessage *message, uint32_t steps) {
     const ProtobufCMessageDescriptor *type = message->descriptor;
     for (unsigned f = 0; f < type->n_fields && steps < MOST_STEPS; f++) {
         const ProtobufCFieldDescriptor *field = &type->fields[f];
-        /* Computations and instructions keep their own unknown fields. */
+        /* Skip computations and instructions: they store their own unknown fields. */
         if (field->type != PROTOBUF_C_TYPE_MESSAGE ||
             (!steps && (field->descriptor == &xla__hlo_computation_proto__descriptor ||
                         field->descriptor == &xla__hlo_instruction_proto__descriptor)))
@@ -412,7 +413,8 @@ bool hlo_unknown_fields_from_proto(hlo_proto *p, ProtobufCMessage *message, hlo_
     return true;
 }
 
-/* Finds the message at the end of the path; NULL: the module has changed and does not have it. */
+/* Finds the message at the end of the path. Returns NULL if the module has changed and no longer
+ * has that message. */
 static ProtobufCMessage *find(hlo_proto *p, ProtobufCMessage *message, const unknown_entry *of,
                               const char *path) {
     for (uint32_t i = 0; i < of->steps; i++) {
@@ -564,7 +566,7 @@ static void write_typed(hlo_proto *p, const hlo_attr *attr, const proto_row *row
     }
 }
 
-/* Writes the defaults of missing attributes where a binary module needs their fields. */
+/* Writes the default values of absent attributes whose fields a binary module requires. */
 static void write_missing(hlo_proto *p, const hlo_attr *attrs, uint32_t count, hlo_op op,
                           ProtobufCMessage *message) {
     if (op == HLO_OP_COUNT) return;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Context of a conversion: its errors, and the instructions and computations that ids stand for. */
+/* The context of a conversion: reports errors, and finds the instructions and computations that ids
+ * stand for. */
 #include "grammar/proto/proto.h"
 #include "ir/text/diag.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Binary modules to the IR and back: the entries of this folder. */
+/* The entry points of this folder: convert binary modules to the IR and back. */
 #ifndef HLO_GRAMMAR_PROTO_CONVERT_H
 #define HLO_GRAMMAR_PROTO_CONVERT_H
 
 #include "grammar/attr/notation.h"
 #include "hlo/proto.h"
 
-/* Functions that read and write whole modules, passed in for modules nested in attributes. */
+/* Functions that read and write modules nested in attributes. The caller passes them. */
 typedef struct hlo_module_io {
     hlo_module_parser *parse_text;
     hlo_status (*parse_proto)(const void *bytes, size_t size, const char *name,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attributes that the IR holds in structs: device groups, shardings and aliases. The functions that
- * check and normalize values of HLO text (grammar/attr/devices.h) do so for messages, too. */
+/* Converts attributes that the IR stores in structs: device groups, shardings and aliases. The
+ * functions of grammar/attr/devices.h check and normalize these values, as in HLO text. */
 #include "grammar/attr/devices.h"
 
 #include <string.h>
@@ -8,12 +8,12 @@
 #include "grammar/proto/proto.h"
 #include "ir/intern.h"
 
-/* The fields of hlo_sharding_sets. */
+/* The message fields of the sets in hlo_sharding_sets, in the same order. */
 static const char *const sets[] = {"replicated_axes", "unreduced_axes", "manual_axes"};
 
 /* -------------------------------------------------------------------------------------- reading */
 
-/* Starts a value, which has no text: errors have no position. */
+/* Starts a value. It has no text, so errors have no position. */
 static hlo_notation begin(hlo_proto *p, hlo_attr_id id) {
     return (hlo_notation){.value.id = id,
                           .module = p->module,
@@ -74,7 +74,8 @@ static bool read_mesh(hlo_notation *f, const Xla__MeshProto *from, hlo_mesh *out
     return !ids.count || hlo_mesh_list(f, f->at, &ids, out);
 }
 
-/* `open`: the list may have further axes. `sorted`: the axes are in the order of the mesh. */
+/* Reads a list of axes. `open`: further axes may be added to the list. `sorted`: the axes must be
+ * in the order of the mesh. */
 static bool read_axes(hlo_notation *f, const hlo_mesh *m, const void *message, const char *name,
                       bool open, bool sorted, hlo_axis_ref **refs, const hlo_axes **out) {
     const ProtobufCFieldDescriptor *field = field_of(message, name);
@@ -160,7 +161,7 @@ static bool read_named(hlo_notation *f, const Xla__NamedShardingProto *from, hlo
     return true;
 }
 
-/* The kinds of shardings, by the number of OpSharding.Type. */
+/* The kinds of shardings, indexed by OpSharding.Type. */
 static const hlo_sharding_kind kinds[] = {
     HLO_SHARDING_REPLICATED, HLO_SHARDING_MAXIMAL, HLO_SHARDING_TUPLE,    HLO_SHARDING_TILED,
     HLO_SHARDING_MANUAL,     HLO_SHARDING_UNKNOWN, HLO_SHARDING_UNREDUCED};
@@ -204,7 +205,7 @@ static bool read_numbered(hlo_notation *f, const Xla__OpSharding *from, hlo_shar
 static bool read_one(hlo_proto *p, hlo_notation *f, const Xla__OpSharding *from) {
     hlo_sharding s = {.count = 0};
     const Xla__NamedShardingProto *named = from->named_sharding;
-    hlo_bytes metadata = {.arena = p->scratch}; /* text in the IR */
+    hlo_bytes metadata = {.arena = p->scratch}; /* the IR stores metadata as text */
     if (!(named ? read_named(f, named, &s) : read_numbered(f, from, &s))) return false;
     hlo_text_pattern_print(p, &metadata, named ? &named->base : &from->base,
                            "@metadata`{$metadata|, |}`");
@@ -241,7 +242,7 @@ static bool read_sharding(hlo_proto *p, hlo_notation *f, const Xla__OpSharding *
 bool hlo_sharding_from_proto(hlo_proto *p, const Xla__HloInstructionProto *from, hlo_attr *out) {
     hlo_notation f = begin(p, out->id);
     const bool domain = out->id == HLO_ATTR_DOMAIN;
-    /* The text of a domain names entry and exit in the opposite order. */
+    /* XLA prints the exit sharding of a domain as its entry, and the entry sharding as its exit. */
     Xla__OpSharding *const sides[] = {from->domain_exit_sharding, from->domain_entry_sharding};
     if (!(domain ? sides[1] : from->sharding)) return false;
     finish(p, &f,
@@ -251,8 +252,9 @@ bool hlo_sharding_from_proto(hlo_proto *p, const Xla__HloInstructionProto *from,
     return true;
 }
 
-/* All messages of aliases have these fields, in this order: the index of the output, but of buffer
- * donors; the number and the index of the input; and the mode, of the module's aliases. */
+/* Every alias message has the fields for the index of the output, the number and the index of the
+ * input, and the mode, in this order. Buffer donors have no output, and only the module's aliases
+ * have a mode. */
 void hlo_aliases_from_proto(hlo_proto *p, const ProtobufCMessage *message,
                             const ProtobufCFieldDescriptor *field, hlo_attr *out) {
     hlo_notation f = begin(p, out->id);
@@ -281,7 +283,7 @@ static void *add_message(hlo_proto *p, void *to, const char *name) {
     return hlo_message_add(p->scratch, to, name);
 }
 
-/* Sets a list of 64-bit numbers, which borrows those of the IR. */
+/* Sets a list of 64-bit numbers, without copying those of the IR. */
 #define SET_INTS(message, field, ints)                                                             \
     ((message)->n_##field = (ints)->count, (message)->field = (int64_t *)(uintptr_t)(ints)->v)
 
@@ -312,7 +314,7 @@ static void write_axes(hlo_proto *p, const hlo_mesh *m, const hlo_axes *axes, vo
     }
 }
 
-/* Returns the order of an iota: the numbers from 0 on if it is not transposed. */
+/* Returns the permutation of an iota: the identity if the iota is not transposed. */
 static int32_t *order_of(hlo_proto *p, const hlo_device_array *d) {
     int32_t *order = hlo_arena_array(p->scratch, d->iota->count, sizeof *order);
     for (uint32_t i = 0; i < d->iota->count; i++)
@@ -368,7 +370,8 @@ static void write_named(hlo_proto *p, const hlo_sharding *s, Xla__NamedShardingP
     }
     for (size_t n = 0; n < HLO_SHARDING_SETS; n++) {
         if (s->sets[n]) write_axes(p, &s->mesh, s->sets[n], to, sets[n]);
-        /* A word instead of a set stands for all axes; for replicated axes, it stands for none. */
+        /* If the kind of a sharding is that of a set, the set has all axes of the mesh. A
+         * replicated sharding has no such axes. */
         if (s->kind != hlo_sharding_sets[n] || s->kind == HLO_SHARDING_REPLICATED) continue;
         for (uint32_t i = 0; i < s->mesh.devices.dims->count; i++)
             ((Xla__AxisRefProto *)add_message(p, to, sets[n]))->mesh_axis_index = i;

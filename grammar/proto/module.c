@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Modules, computations and instructions between the IR and messages. */
+/* Converts modules, computations and instructions between the IR and messages. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -111,7 +111,8 @@ static hlo_instr *read_instr(hlo_proto *p, Xla__HloInstructionProto *from, hlo_c
 
 /* --------------------------------------------------------------------------------- computations */
 
-/* Puts the instructions in the order of the schedule, if it has the computation `number`. */
+/* Puts the instructions in the order of the schedule, if the schedule contains computation
+ * `number`. */
 static void schedule(hlo_proto *p, int64_t number, hlo_computation *comp) {
     const Xla__HloScheduleProto__InstructionSequence *order =
         hlo_proto_find(&p->ids->sequences, number);
@@ -355,7 +356,7 @@ static Xla__HloModuleProto *unpack(hlo_proto *p, const uint8_t *bytes, size_t si
     return (Xla__HloModuleProto *)module;
 }
 
-/* Memory that is freed however the conversion ends. */
+/* Memory that is freed after the conversion, including after an error. */
 typedef struct reading {
     hlo_module *module;
     hlo_arena *scratch;
@@ -421,8 +422,8 @@ static Xla__HloInstructionProto *write_instr(hlo_proto *p, const hlo_instr *inst
     return to;
 }
 
-/* Writes shapes of parameters and result; `layout` NULL: those of the computation. `named`: with
- * the names of the parameters. */
+/* Writes the shapes of the parameters and the result: those of `layout` or, if it is NULL, of the
+ * computation. `named`: also writes the names of the parameters. */
 static Xla__ProgramShapeProto *program_shape(hlo_proto *p, const hlo_computation *comp,
                                              const hlo_shapes *layout, bool named) {
     const uint32_t count = layout ? layout->count - 1 : comp->parameter_count;
@@ -489,8 +490,8 @@ static void write_tables(hlo_proto *p, const hlo_tables *from, Xla__HloModulePro
     }
 }
 
-/* Writes the header: the schedule, which omits fusions, the layout, and the attributes with
- * separate fields. */
+/* Writes the header: the schedule (without fused computations), the entry layout, and the
+ * attributes with separate fields. */
 static void write_header(hlo_proto *p, const hlo_module *module, Xla__HloModuleProto *to) {
     hlo_attr others[HLO_ATTR_COUNT];
     uint32_t count = 0;

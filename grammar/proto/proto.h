@@ -2,7 +2,7 @@
 /* Conversion between binary modules and the IR.
  *
  * hlo.proto defines the messages, proto.def maps fields to attributes, and text_pattern.def defines
- * the HLO text of messages, for attributes that the IR keeps as text. Both directions use all
+ * the HLO text of messages, for attributes that the IR keeps as text. Reading and writing use all
  * three. Every message is allocated in the scratch arena. */
 #ifndef HLO_GRAMMAR_PROTO_PROTO_H
 #define HLO_GRAMMAR_PROTO_PROTO_H
@@ -13,23 +13,27 @@
 #include "hlo.pb-c.h"
 #include "ir/ir.h"
 
-/* One conversion, either way. */
+/* State of one conversion, in either direction. */
 typedef struct hlo_proto {
     hlo_module *module;
     const hlo_module_io *io;
     const hlo_diag_sink *sink;
     hlo_arena *scratch;
     jmp_buf *failed;          /* the target of hlo_proto_fail() */
-    size_t offset;            /* in the module's source */
-    const char *kind, *name;  /* of the object being converted, for errors; NULL: the module */
-    const hlo_shape *operand; /* shape of the instruction's first operand; NULL */
+    size_t offset;            /* position in the module's source */
+    const char *kind, *name;  /* kind and name of the object being converted, for errors; NULL for
+                               * the module */
+    const hlo_shape *operand; /* shape of the instruction's first operand; NULL without operands */
     const Xla__HloModuleProto *payloads; /* reading: the module that holds the payloads */
-    const struct hlo_ids *ids;           /* reading: the IR by the ids of the message */
-    int64_t *computations, *instrs;      /* writing: ids in the message, by the ids of the IR */
-    unsigned tuples;                     /* writing: tuples open around a shape or a constant */
+    const struct hlo_ids *ids;           /* reading: maps the ids of the message to the IR */
+    int64_t *computations, *instrs;      /* writing: maps the ids of the IR to those of the
+                                          * message */
+    unsigned tuples;                     /* writing: number of open tuples around a shape or a
+                                          * constant */
     bool unknown;          /* reading: the bytes contain fields that hlo.proto lacks */
-    void *owned;           /* from malloc, freed at the end of the conversion; or NULL */
-    struct hlo_rows *rows; /* proto.def with its fields found (attrs.c) */
+    void *owned;           /* malloc()ed memory that is freed at the end of the conversion; or
+                            * NULL */
+    struct hlo_rows *rows; /* the rows of proto.def and their fields (attrs.c) */
 } hlo_proto;
 
 /* ---------------------------------------------------------------------- errors, ids (context.c) */
@@ -38,7 +42,8 @@ typedef struct hlo_proto {
 _Noreturn void hlo_proto_fail(hlo_proto *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* An id of the message, and the IR object that it stands for; NULL until it has been read. */
+/* An id in the message, and the IR object that it stands for; NULL until that object has been read.
+ */
 typedef struct hlo_proto_id {
     int64_t number;
     void *is;
@@ -49,10 +54,11 @@ typedef struct hlo_proto_ids {
     size_t count;
 } hlo_proto_ids;
 
-/* The ids that a message refers to while it is read. */
+/* The ids in a message that is being read. */
 struct hlo_ids {
-    hlo_proto_ids computations, instrs; /* of the module; of the computation being read */
-    hlo_proto_ids sequences;            /* of the schedule, by computation */
+    hlo_proto_ids computations, instrs; /* in the module; in the computation being read */
+    hlo_proto_ids sequences;            /* the sequences of the schedule, by the id of their
+                                         * computation */
     bool *placed;                       /* by hlo_instr.id: the schedule contains the instruction */
 };
 
@@ -62,13 +68,13 @@ hlo_proto_id *hlo_proto_find_id(const hlo_proto_ids *in, int64_t number);
 void *hlo_proto_find(const hlo_proto_ids *in, int64_t number);
 /* Sorts ids; `what` names them in the error when two are equal. */
 void hlo_proto_sort_ids(hlo_proto *p, hlo_proto_ids *of, const char *what);
-/* Finds the computation that an instruction calls at place `index` of its list. */
+/* Finds the computation at `index` of the list of those that an instruction calls. */
 hlo_computation *hlo_proto_called(hlo_proto *p, const ProtobufCMessage *message, size_t index);
 /* Finds all computations that an instruction calls. */
 const hlo_comps *hlo_proto_all_called(hlo_proto *p, const ProtobufCMessage *message);
 /* Finds an instruction that has been read; `what` names its role in the error. */
 hlo_instr *hlo_proto_operand(hlo_proto *p, int64_t number, const char *what);
-/* Finds control predecessors. */
+/* Finds the instructions that are the control predecessors of an instruction. */
 const hlo_instrs *hlo_proto_instrs(hlo_proto *p, size_t count, const int64_t *numbers);
 
 /* -------------------------------------------------------- messages as HLO text (text_pattern.c) */
@@ -76,7 +82,8 @@ const hlo_instrs *hlo_proto_instrs(hlo_proto *p, size_t count, const int64_t *nu
 /* Prints the fields of `message` by a pattern. */
 void hlo_text_pattern_print(hlo_proto *p, hlo_bytes *out, const ProtobufCMessage *message,
                             const char *pattern);
-/* Fills the message from the whole of `text` by a pattern; false when the text does not match. */
+/* Fills the message from the whole of `text` by a pattern; returns false if the text does not
+ * match. */
 bool hlo_text_pattern_read(hlo_proto *p, const char *text, ProtobufCMessage *message,
                            const char *pattern);
 
@@ -106,7 +113,7 @@ Xla__ConvolutionDimensionNumbers *hlo_labels_to_proto(hlo_proto *p, const char *
 void hlo_groups_from_proto(hlo_proto *p, const Xla__HloInstructionProto *from, hlo_attr *out);
 /* Writes REPLICA_GROUPS or SOURCE_TARGET_PAIRS. */
 void hlo_groups_to_proto(hlo_proto *p, const hlo_attr *attr, Xla__HloInstructionProto *to);
-/* Reads SHARDING or DOMAIN; false if it is absent. */
+/* Reads SHARDING or DOMAIN. Returns false if the message does not have it. */
 bool hlo_sharding_from_proto(hlo_proto *p, const Xla__HloInstructionProto *from, hlo_attr *out);
 /* Writes SHARDING or DOMAIN. */
 void hlo_sharding_to_proto(hlo_proto *p, const hlo_attr *attr, Xla__HloInstructionProto *to);
@@ -119,24 +126,25 @@ void hlo_aliases_to_proto(hlo_proto *p, const hlo_aliases *aliases, ProtobufCMes
 
 /* ------------------------------------------------------------------------- attributes (attrs.c) */
 
-/* Writes attributes to `message`, which has its other fields, and puts back the unknown fields of
- * nested messages; `op` HLO_OP_COUNT: of no instruction. */
+/* Writes attributes to `message`, whose other fields must already be set, and restores the unknown
+ * fields of nested messages. `op` is HLO_OP_COUNT unless the owner is an instruction. */
 void hlo_attrs_to_proto(hlo_proto *p, const hlo_attr *attrs, uint32_t count, hlo_op op,
                         ProtobufCMessage *message);
-/* Reads the attributes `ids`, which HLO_ATTR_COUNT ends, into `out`, and returns their number.
- * `required`: the attributes are there even when their fields are empty. */
+/* Reads the attributes `ids`, terminated by HLO_ATTR_COUNT, into `out`. Returns their number.
+ * `required`: the attributes are present even if their fields are empty. */
 uint32_t hlo_attrs_from_proto(hlo_proto *p, ProtobufCMessage *message, const uint8_t *ids,
                               hlo_op op, bool required, hlo_attr *out);
-/* Empties the fields of the attributes `ids`, which HLO_ATTR_COUNT ends. */
+/* Empties the fields of the attributes `ids`, terminated by HLO_ATTR_COUNT. */
 void hlo_attrs_clear(hlo_proto *p, ProtobufCMessage *message, const uint8_t *ids, hlo_op op);
-/* Reads the fields that no attribute has taken as HLO_ATTR_UNMAPPED; false when there are none. */
+/* Stores the fields that no attribute has read in an HLO_ATTR_UNMAPPED. Returns false if there are
+ * none. */
 bool hlo_unmapped_from_proto(hlo_proto *p, const ProtobufCMessage *message, hlo_attr *out);
-/* Makes a message with the fields of HLO_ATTR_UNMAPPED. */
+/* Creates a message with the fields of an HLO_ATTR_UNMAPPED. */
 void *hlo_unmapped_to_proto(hlo_proto *p, const ProtobufCMessageDescriptor *type,
                             const hlo_attr *attrs, uint32_t count);
-/* Moves the unknown fields of nested messages to an attribute; false when there are none. Call it
- * before any other field is emptied. Unknown fields of the message itself stay, and unknown
- * fields of a module's computations and a computation's instructions. */
+/* Moves the unknown fields of nested messages to an attribute. Returns false if there are none.
+ * Must be called before any other field is emptied. Does not move the unknown fields of the message
+ * itself, of a module's computations, or of a computation's instructions. */
 bool hlo_unknown_fields_from_proto(hlo_proto *p, ProtobufCMessage *message, hlo_attr *out);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages as HLO text and HLO text as messages, by the patterns of text_pattern.def. */
+/* Converts messages to HLO text and HLO text to messages, by the patterns of text_pattern.def. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -9,8 +9,8 @@
 #include "hlo/proto.h"
 #include "hlo/text.h"
 
-/* Nesting of the tuples of an origin, and of recovery tables: each escapes the quotes of the next.
- */
+/* Maximum nesting of the tuples of an origin, and of recovery tables. Each recovery table escapes
+ * the quotes of the tables inside it. */
 enum { DEEPEST = 100, DEEPEST_MODULE = 4 };
 
 static const struct notation {
@@ -28,14 +28,14 @@ enum { NOTATIONS = sizeof notations / sizeof *notations };
 /* One piece of a pattern: a literal character, or a field. */
 typedef struct piece {
     char kind;  /* `$`, `@`, `?`, `!`, `~`; 0: `c` itself; -1: the end */
-    char style; /* of a `$`: `^`, `*`, `&`, `#`, or 0 */
+    char style; /* style of a `$`: `^`, `*`, `&`, `#`, or 0 */
     char c;
     const ProtobufCFieldDescriptor *field;
     const char *body; /* of a `@`: its X; of a `$`: the separator */
     size_t body_size;
     const char *prefix;
     size_t prefix_size;
-    long number; /* of a `!` */
+    long number; /* the number of a `!` */
 } piece;
 
 static const char *take_between(const char *at, char mark, const char **out, size_t *out_size) {
@@ -45,7 +45,8 @@ static const char *take_between(const char *at, char mark, const char **out, siz
     return at + *out_size + 1;
 }
 
-/* Parses the piece at `at`, of a pattern for messages of `type`, and returns the place after it. */
+/* Parses the piece at `at` of a pattern for messages of `type`. Returns the position after the
+ * piece. */
 static const char *next_piece(const ProtobufCMessageDescriptor *type, const char *at,
                               const char *end, piece *out) {
     *out = (piece){.kind = -1, .body = ",", .body_size = 1};
@@ -73,7 +74,7 @@ static const char *next_piece(const ProtobufCMessageDescriptor *type, const char
 typedef struct printer {
     hlo_proto *p;
     hlo_bytes *out;
-    bool space; /* a `~` waits for the next bytes */
+    bool space; /* a `~` is pending: it prints a space unless the next byte is a brace */
 } printer;
 
 static void print_message(printer *w, const ProtobufCMessage *message);
@@ -189,8 +190,8 @@ static void print_value(printer *w, const piece *of, const void *place) {
     }
 }
 
-/* Prints the fields of a message; false if a field that the pattern requires is absent or has
- * another number. */
+/* Prints the fields of a message. Returns false if a field that the pattern requires is absent or
+ * has a different number. */
 static bool print_pattern(printer *w, const ProtobufCMessage *message, const char *at,
                           const char *end) {
     piece of;
@@ -241,7 +242,8 @@ void hlo_text_pattern_print(hlo_proto *p, hlo_bytes *out, const ProtobufCMessage
 
 /* -------------------------------------------------------------------------------------- reading */
 
-/* A text being read. Errors of its tokens are not reported: the next pattern is tried. */
+/* A text being read. Errors in its tokens are not reported, because the caller then tries the next
+ * pattern. */
 typedef struct scanner {
     hlo_notation f;
     hlo_proto *p;
@@ -311,7 +313,8 @@ static bool read_original_value(scanner *r, Xla__OriginalValueProto *origin) {
            hlo_notation_take(&r->f, "}");
 }
 
-/* Reads a module of origin_recovery_table from quoted text; NULL when it is malformed. */
+/* Reads a module of origin_recovery_table from quoted text. Returns NULL if the text is malformed.
+ */
 static ProtobufCMessage *read_module(scanner *r) {
     hlo_proto *p = r->p;
     const char *text;
@@ -339,7 +342,7 @@ static ProtobufCMessage *read_module(scanner *r) {
     return message;
 }
 
-/* A value in the memory of one element. */
+/* Memory for one element of any type. */
 typedef union any_value {
     int64_t i;
     int32_t word;
@@ -392,7 +395,7 @@ static bool read_pattern(scanner *r, ProtobufCMessage *message, const char *at, 
     while (at = next_piece(message->descriptor, at, end, &of), of.kind != -1) {
         const char *from = r->f.at;
         if (of.kind == '$' && !read_field(r, &of, message)) return false;
-        /* This part of the text is present exactly if the field is. */
+        /* This part of the text is optional: if it does not match, the field is absent. */
         if (of.kind == '@' &&
             (!read_pattern(r, message, of.body, of.body + of.body_size) ||
              (of.field->label == PROTOBUF_C_LABEL_REPEATED && !hlo_field_count(message, of.field))))

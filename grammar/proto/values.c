@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes, constants, windows and dimension labels between the IR and messages. */
+/* Converts shapes, constants, windows and dimension labels between the IR and messages. */
 #include <string.h>
 
 #include "grammar/proto/proto.h"
@@ -15,16 +15,16 @@ static const int numbers[HLO_TYPE_COUNT] = {
 #undef HLO_TYPE
 };
 
-/* Counts an open tuple, because its elements are nested messages; the caller decrements the count
- * after it. Fails if parsers reject the depth, before the elements are built: a constant repeats
- * the shape of each element. */
+/* Counts an open tuple, whose elements are nested messages; the caller decrements the count after
+ * the tuple. Fails if protobuf parsers would reject the depth. The check precedes the elements,
+ * because a constant repeats the shape of each element. */
 static void open_tuple(hlo_proto *p) {
     if (++p->tuples > HLO_WIRE_DEEPEST) hlo_proto_fail(p, HLO_WIRE_TOO_DEEP, HLO_WIRE_DEEPEST);
 }
 
 /* --------------------------------------------------------------------------------------- shapes */
 
-/* The text of a layout around E(n) and S(n). */
+/* The pattern of the properties of a layout, without E(n) and S(n). */
 static const char properties[] =
     "@tiles`T$tiles||`@tail_padding_alignment_in_elements`L($tail_padding_alignment_in_elements)`"
     "@index_primitive_type`#($index_primitive_type)`"
@@ -146,7 +146,7 @@ Xla__ShapeProto *hlo_shape_to_proto(hlo_proto *p, const hlo_shape *shape) {
 
 /* ------------------------------------------------------------------------------------ constants */
 
-/* The values of a message, in memory order. */
+/* The elements of a constant in a message, in memory order. */
 typedef struct values {
     const ProtobufCFieldDescriptor *field;
     size_t size; /* bytes of one element */
@@ -155,7 +155,7 @@ typedef struct values {
 
 static values plan_values(hlo_proto *p, const Xla__LiteralProto *literal, const hlo_shape *shape) {
     const hlo_type_info *type = &hlo_types[shape->type];
-    char name[32]; /* of the field: `f32s` */
+    char name[32]; /* name of the field, such as `f32s` */
     int size = snprintf(name, sizeof name, "%ss", type->name);
     values v = {.field = hlo_field_find(literal->base.descriptor, name, (size_t)size)};
     if (!v.field) hlo_proto_fail(p, "constants of type %s are not supported", type->name);
@@ -171,7 +171,7 @@ static values plan_values(hlo_proto *p, const Xla__LiteralProto *literal, const 
 typedef struct walk {
     const hlo_shape *shape;
     int64_t strides[HLO_LARGEST_RANK], index[HLO_LARGEST_RANK];
-    int64_t place; /* of the element in memory order */
+    int64_t place; /* index of the element in memory order */
 } walk;
 
 static void walk_begin(walk *w, const hlo_shape *shape) {
@@ -347,7 +347,8 @@ Xla__Window *hlo_window_to_proto(hlo_proto *p, const hlo_attrs *window) {
         while (part < parts + PARTS && part->attr != window->v[a].id) part++;
         if (part == parts + PARTS) continue;
         if (ints->count != (part->second ? 2 : 1) * to->n_dimensions)
-            hlo_proto_fail(p, "the parts of the window have different lengths");
+            hlo_proto_fail(p, "the size, stride, padding and dilation lists of the window have "
+                              "different lengths");
         for (size_t i = 0; i < ints->count; i++) {
             void *at = part_at(part, to, i);
             if (part->attr == HLO_ATTR_RHS_REVERSAL)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The syntax tree between the rule grammar and its checks. The parser builds it one rule at a
- * time. */
+/* The syntax tree of rules. The parser builds it one rule at a time, and compile.c checks and
+ * compiles it. */
 #ifndef HLO_GRAMMAR_RULES_AST_H
 #define HLO_GRAMMAR_RULES_AST_H
 
@@ -51,7 +51,7 @@ typedef struct attr_node {
 
 typedef struct node {
     struct node *next,
-        *last; /* the next argument; `last`, of the first argument, is the last one */
+        *last; /* the next argument; in the first argument, `last` is the last argument */
     node_kind kind;
     span where, name, field, bind, shape;
     bool like;
@@ -100,15 +100,15 @@ typedef struct rules_parser {
     const hlo_rule_vocabulary *words;
     const hlo_diag_sink *sink;
     hlo_error_budget faults;
-    size_t position; /* of the scanner */
-    size_t example;  /* start of the example that is scanned */
-    size_t counted;  /* end of the range in which line ends are counted, */
-    uint32_t lines;  /* and their number */
+    size_t position; /* position of the scanner in the source */
+    size_t example;  /* start of the example that is being scanned */
+    size_t counted;  /* end of the range in which line ends are counted */
+    uint32_t lines;  /* number of line ends in that range */
     struct rules_draft *draft;
     let_node *lets;
 } rules_parser;
 
-/* Reports an error at `where`, within the error limit. */
+/* Reports an error at `where`, unless the error limit is reached. */
 void rules_fault(rules_parser *p, span where, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Returns a zeroed object in the owner's arena. */
@@ -119,7 +119,7 @@ node *rules_node(rules_parser *p, node_kind kind, size_t first, size_t last);
 void rules_begin(rules_parser *p);
 /* Returns the finished tables. */
 const hlo_rules *rules_take(rules_parser *p);
-/* Adds a definition, and checks that its name is not used. */
+/* Adds a definition. Reports an error if its name is already used. */
 void rules_let(rules_parser *p, span name, node *params, node *body);
 /* Begins a phase with its measure. */
 void rules_phase(rules_parser *p, span name, span measure);

@@ -8,9 +8,9 @@
 #include "ir/intern.h"
 #include "ir/text/diag.h"
 
-/* MAX_TERMS: number of terms in a file, counted once for each path of a pattern to them, above
- * which no definition is expanded. A definition that expands into itself twice doubles at every
- * level. */
+/* MAX_TERMS: maximum number of terms in a file before expansion of definitions stops. A term counts
+ * once for each path from a pattern to it. Nested definitions that each use another one twice
+ * double the number at every level. */
 enum { MAX_DEPTH = 64, MAX_TERMS = 1 << 16 };
 
 /* A growing table. */
@@ -33,7 +33,7 @@ struct rules_draft {
     bool chain[HLO_RULE_SLOTS];
     int8_t holds[HLO_RULE_SLOTS]; /* HOLDS_VALUE, or the hlo_attr_kind of an attribute */
     slot_set partial;             /* variables that only some alternatives of the first root bind */
-    bool acting; /* its actions are compiled, where partial variables are rejected */
+    bool acting; /* the rule's actions are being compiled: partial variables are rejected */
     uint32_t slot_count, expansions, depth;
     uint32_t size; /* number of terms, counted once for each path of a pattern to them */
     bool full;     /* MAX_TERMS was reached and reported */
@@ -42,17 +42,17 @@ struct rules_draft {
 
 enum { HOLDS_VALUE = -1 };
 
-/* The term of a let's argument, shared by all uses of its parameter. */
+/* The term of an argument of a let. All uses of the parameter share it. */
 typedef struct shared_term {
     uint32_t term, size; /* size 0: not compiled yet */
 } shared_term;
 
-/* The expansion of a let: its parameters stand for nodes of the caller's frame. */
+/* The expansion of a let. Its parameters stand for nodes in the frame of the caller. */
 typedef struct let_frame {
     const struct let_frame *caller;
     const let_node *let;
     const node *args;
-    shared_term *made; /* by argument */
+    shared_term *made; /* indexed by argument */
     uint32_t number;
 } let_frame;
 
@@ -218,8 +218,8 @@ static int16_t rules_slot(rules_parser *p, const let_frame *f, span where, bool 
     return rules_slot_holding(p, f, where, bind, HOLDS_VALUE);
 }
 
-/* Adds the variables that every match of the pattern binds to `always`, and those that some match
- * binds to `ever`. */
+/* Adds the variables that every match of the pattern binds to `always`, and the variables that at
+ * least one match binds to `ever`. */
 static void add_bound(rules_parser *p, uint32_t index, slot_set *always, slot_set *ever) {
     const hlo_rule_term t = *rules_term_at(p, index);
     const uint32_t *args = t.arg_count ? (const uint32_t *)p->draft->args.data + t.first_arg : NULL;
@@ -279,7 +279,7 @@ static void lower_attr(rules_parser *p, const let_frame *f, const attr_node *a, 
         id = hlo_attr_find(name, strlen(name));
         const bool has = id != HLO_ATTR_INVALID && hlo_op_allows(op, id);
         const hlo_attr_kind kind = has ? hlo_attrs_info[id].kind : HLO_KIND_RAW;
-        /* A variable may replace any value. */
+        /* A variable fits an attribute of any kind. */
         const bool fits = a->kind == HLO_RULE_INT    ? kind == HLO_KIND_INT || kind == HLO_KIND_BOOL
                           : a->kind == HLO_RULE_INTS ? kind == HLO_KIND_INTS
                           : a->kind == HLO_RULE_WORD
@@ -321,8 +321,8 @@ static bool needs_shape(hlo_op op) {
     return !strcmp(rules[op], "GIVEN") || !strcmp(rules[op], "CONVERT");
 }
 
-/* Returns what a builder's letter requires of an argument, or NULL if `t` satisfies it, as far as
- * can be checked before binding (hlo_rule_fits() checks the rest). */
+/* Returns what a letter of hlo_rule_function.params requires of an argument, or NULL if `t`
+ * satisfies it. Checks only what is known before binding; hlo_rule_fits() checks the rest. */
 static const char *wanted(rules_parser *p, const hlo_rule_term *t, char letter) {
     switch (letter) {
     case 'N': return t->kind == HLO_TERM_NUMBER ? NULL : "a number";
@@ -468,7 +468,7 @@ static uint32_t lower_var(rules_parser *p, const let_frame *f, const node *n, te
     uint32_t index;
     const node *arg = rules_parameter(p, f, rules_name(p, n->name), &index);
     if (arg) {
-        /* A pattern is lowered once for all uses that add nothing to it. */
+        /* Uses of a parameter that add nothing to the argument's pattern share one term. */
         struct rules_draft *d = p->draft;
         bool apart = d->apart;
         d->apart |= m != PATTERN || n->shape.last || n->bind.last;
@@ -489,8 +489,22 @@ static uint32_t lower_var(rules_parser *p, const let_frame *f, const node *n, te
     return index;
 }
 
-static uint32_t lower_leaf(rules_parser *p, const node *n, hlo_term_kind kind, bool allowed) {
-    if (!allowed) rules_fault(p, n->where, "this is not allowed here");
+/* Returns why a leaf is not allowed in this place, or NULL if it is allowed. */
+static const char *leaf_fault(const node *n, term_mode m) {
+    const bool pattern = m == PATTERN, argument = m == ARGUMENT;
+    switch (n->kind) {
+    case NODE_ANY: return pattern ? NULL : "'_' is allowed only in a pattern";
+    case NODE_NONE: return pattern ? "'none' is not allowed in a pattern" : NULL;
+    case NODE_REST: return "'...' is allowed only among the operands of an opcode";
+    case NODE_NUMBER: return argument ? NULL : "a number is allowed only as an argument";
+    case NODE_WORD: return argument ? NULL : "a word is allowed only as an argument";
+    default: return NULL;
+    }
+}
+
+static uint32_t lower_leaf(rules_parser *p, const node *n, hlo_term_kind kind, term_mode m) {
+    const char *fault = leaf_fault(n, m);
+    if (fault) rules_fault(p, n->where, "%s", fault);
     uint32_t index = rules_new_term(p, kind);
     rules_term_at(p, index)->number = n->number;
     if (kind == HLO_TERM_WORD) rules_term_at(p, index)->word = rules_name(p, n->name);
@@ -502,12 +516,12 @@ static uint32_t rules_lower(rules_parser *p, const let_frame *f, const node *n, 
     uint32_t index = 0;
     bool pattern = m == PATTERN;
     switch (n->kind) {
-    case NODE_ANY: index = lower_leaf(p, n, HLO_TERM_ANY, pattern); break;
-    case NODE_NONE: index = lower_leaf(p, n, HLO_TERM_NONE, !pattern); break;
-    case NODE_REST: index = lower_leaf(p, n, HLO_TERM_NONE, false); break;
-    case NODE_NUMBER: index = lower_leaf(p, n, HLO_TERM_NUMBER, m == ARGUMENT); break;
-    case NODE_WORD: index = lower_leaf(p, n, HLO_TERM_WORD, m == ARGUMENT); break;
-    case NODE_CONSTANT: index = lower_leaf(p, n, HLO_TERM_CONSTANT, true); break;
+    case NODE_ANY: index = lower_leaf(p, n, HLO_TERM_ANY, m); break;
+    case NODE_NONE: index = lower_leaf(p, n, HLO_TERM_NONE, m); break;
+    case NODE_REST: index = lower_leaf(p, n, HLO_TERM_NONE, m); break;
+    case NODE_NUMBER: index = lower_leaf(p, n, HLO_TERM_NUMBER, m); break;
+    case NODE_WORD: index = lower_leaf(p, n, HLO_TERM_WORD, m); break;
+    case NODE_CONSTANT: index = lower_leaf(p, n, HLO_TERM_CONSTANT, m); break;
     case NODE_VAR: index = lower_var(p, f, n, m); break;
     case NODE_RESULT: index = lower_result(p, f, n, m); break;
     case NODE_APPLY: index = lower_apply(p, f, n, m); break;
@@ -535,7 +549,8 @@ static uint32_t rules_lower(rules_parser *p, const let_frame *f, const node *n, 
             const hlo_type type = hlo_type_find(name, strlen(name));
             kind = HLO_SHAPE_TYPE;
             code = (uint16_t)type;
-            if (!hlo_types[type].bits) rules_fault(p, n->shape, "%s has no elements", name);
+            if (!hlo_types[type].bits)
+                rules_fault(p, n->shape, "'%s' is not an element type", name);
         } else {
             int function = rules_find_function(p, name);
             kind = HLO_SHAPE_IS;

@@ -3,16 +3,16 @@
  *
  * rulec writes these structs as const C; hlo_rules_parse() builds them at run time. A rule set is a
  * few arrays that refer to each other by index, the same in both cases. `let` definitions are
- * expanded: each use is a copy of the body with its own variables. An argument that is a pattern is
- * one term at all uses of its parameter.
- * docs/rules.md describes the notation. */
+ * expanded: each use is a copy of the body with its own variables. If an argument is a pattern, all
+ * uses of its parameter share one term. docs/rules.md describes the notation. */
 #ifndef HLO_GRAMMAR_RULES_RULES_H
 #define HLO_GRAMMAR_RULES_RULES_H
 
 #include "ir/ir.h"
 
-/* Limits. HLO_RULE_ARGS: arguments or attributes of a term, sets of an action, roots or actions of
- * a rule. HLO_RULE_SLOTS: variables of a rule. */
+/* Limits. HLO_RULE_ARGS is the maximum number of arguments or attributes of a term, of sets of an
+ * action, and of roots or actions of a rule. HLO_RULE_SLOTS is the maximum number of variables of a
+ * rule. */
 enum { HLO_RULE_ARGS = 16, HLO_RULE_SLOTS = 128 };
 
 /* A pattern, an argument or a template. The kind determines which members are valid. */
@@ -61,7 +61,8 @@ typedef enum hlo_rule_attr_kind {
     HLO_RULE_INT,
     HLO_RULE_INTS,
     HLO_RULE_WORD,
-    HLO_RULE_SLOT, /* a pattern binds or compares, a template copies */
+    HLO_RULE_SLOT, /* the attribute in a slot: a pattern binds or compares it, a template copies
+                    * it */
     HLO_RULE_FROM  /* templates: all attributes of the instruction in that slot */
 } hlo_rule_attr_kind;
 
@@ -80,8 +81,9 @@ enum { HLO_RULE_NO_REASON = 0xffff };
 typedef struct hlo_rule_guard {
     bool negate;
     uint16_t function;
-    uint16_t reason; /* in passes/reason/reason.def; HLO_RULE_NO_REASON: only a condition */
-    int16_t at;      /* a slot, or -1 */
+    uint16_t reason; /* row of passes/reason/reason.def; HLO_RULE_NO_REASON: the guard is only a
+                      * condition */
+    int16_t at;      /* the slot after `at`, or -1 */
     uint32_t arg_count, first_arg;
 } hlo_rule_guard;
 
@@ -111,22 +113,23 @@ typedef struct hlo_rule_set {
 
 typedef struct hlo_rule_root {
     uint32_t term;
-    bool optional; /* `also?`: matched among the users of bound values */
+    bool optional; /* `also?`: an optional root, matched among the users of bound values */
 } hlo_rule_root;
 
 typedef struct hlo_rule {
     const char *name;
     const char *phase;
-    const char *measure; /* a row of builder.def, which decreases with each application */
+    const char *measure; /* a row of builder.def, whose value decreases with each application of a
+                          * rule */
     uint16_t measure_code;
     uint16_t slot_count;
     int16_t subject;       /* the matmul whose verdict this rule affects, or -1 */
     int16_t root;          /* the slot of the first root */
-    uint32_t line, offset; /* position of its name in the file */
+    uint32_t line, offset; /* position of the rule's name in the file */
     uint32_t root_count, first_root;
     uint32_t guard_count, first_guard;
     uint32_t action_count, first_action;
-    const char *const *slots; /* names, for diagnostics */
+    const char *const *slots; /* names of the variables, for diagnostics */
     const char *example;      /* HLO that the rule rewrites; NULL only for `remark` rules */
 } hlo_rule;
 
@@ -158,7 +161,7 @@ typedef struct hlo_rules {
     const hlo_rule *rules;
 } hlo_rules;
 
-/* The words that rules may use, defined by the passes. Codes are indices into these lists. */
+/* The words that rules may use; the passes define them. Codes are indices into these lists. */
 typedef enum hlo_function_kind {
     HLO_FUNCTION_TEST,
     HLO_FUNCTION_MAKE,
@@ -169,8 +172,8 @@ typedef struct hlo_rule_function {
     const char *name;
     uint8_t kind;       /* hlo_function_kind */
     const char *params; /* one letter per parameter: V value, A array, D dot, C chain, W word, N
-                         * number, S 0 or 1; lower case: may be absent; a final `*`: any number of
-                         * the last */
+                         * number, S 0 or 1; in lower case if the argument may be absent; a final
+                         * `*`: any number of arguments like the last */
 } hlo_rule_function;
 
 /* Returns the letter of argument `index`; 0 if the function takes fewer arguments. */

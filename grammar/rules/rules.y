@@ -24,7 +24,8 @@
 int rules_yylex(YYSTYPE *value, span *where, void *scanner);
 static void rules_yyerror(span *where, void *scanner, rules_parser *p, const char *text) {
     (void)scanner;
-    const bool deep = strcmp(text, "memory exhausted") == 0; /* only at YYMAXDEPTH */
+    const bool deep = strcmp(text, "memory exhausted") == 0; /* bison reports this only at
+                                                              * YYMAXDEPTH */
     rules_fault(p, *where, "%s", deep ? "nested too deeply" : text);
 }
 #define YYMALLOC(size) hlo_arena_alloc(p->owner->arena, size)

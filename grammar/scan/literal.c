@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Constants. A single loop reads arrays of any rank. */
+/* Reads constants. A single loop reads arrays of any rank. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -175,9 +175,11 @@ static bool store_float(reader *r, hlo_type type, const char *from, const char *
             double read = hlo_float_decode(type, bits);
             const char *name = hlo_types[type].name;
             if (isnan(read))
-                hlo_text_defer_error(r->text, at, "%s has no infinity: nan is read", name);
+                hlo_text_defer_error(r->text, at, "%s has no infinity: the value is read as nan",
+                                     name);
             else
-                hlo_text_defer_error(r->text, at, "%s has no infinity: %g is read", name, read);
+                hlo_text_defer_error(r->text, at, "%s has no infinity: the value is read as %g",
+                                     name, read);
         }
     } else if (is_digits(from + (*from == '-'), to)) {
         return bad_value(r, from, to, "is out of the range of", type);
@@ -297,9 +299,9 @@ static bool dots_follow(reader r, uint32_t level) {
 /* The state while the elements of an array are read. */
 typedef struct elements {
     const hlo_shape *shape;
-    char *data;       /* of the next element; NULL if elements are only checked */
-    int64_t capacity; /* elements that may follow */
-    bool loose;       /* elements are in the outermost braces, without the inner ones */
+    char *data;       /* memory of the next element; NULL if elements are only checked */
+    int64_t capacity; /* number of elements that may follow */
+    bool loose;       /* elements are in the outermost braces, without inner braces */
     bool elided;      /* `...` was read */
 } elements;
 
@@ -314,8 +316,8 @@ static bool read_element(reader *r, elements *e, const char *opened) {
     return true;
 }
 
-/* True if the number at r->at may lack the inner braces of its array. XLA's parser accepts that if
- * the array also has a `...`. */
+/* True if the number at r->at may lack the inner braces of its array. XLA's parser accepts such a
+ * number if the array also has a `...`. */
 static bool is_loose(reader *r, elements *e) {
     if (e->shape->rank < 2 || *r->at == '{' || hlo_types[e->shape->type].class == HLO_CLASS_COMPLEX)
         return false;
@@ -328,7 +330,7 @@ static bool is_loose(reader *r, elements *e) {
 }
 
 static bool read_elements(reader *r, elements *e) {
-    int64_t found[HLO_LARGEST_RANK] = {0}; /* for each open brace */
+    int64_t found[HLO_LARGEST_RANK] = {0}; /* number of elements found in each open brace */
     const char *opened[HLO_LARGEST_RANK];
     const hlo_shape *shape = e->shape;
     uint32_t level = 0, rank = shape->rank;

@@ -39,11 +39,11 @@ typedef enum hlo_owner {
 /* An attribute owner whose text is being parsed. */
 typedef struct hlo_frame {
     hlo_owner owner;
-    hlo_attr_id nested; /* the attribute whose value this frame becomes */
-    size_t attrs;       /* offset of its first attribute in hlo_text.attrs, in bytes */
+    hlo_attr_id nested; /* the attribute whose value is the content of this frame */
+    size_t attrs;       /* offset of the owner's first attribute in hlo_text.attrs, in bytes */
     bool broken;        /* an error was reported, so that no IR is built */
     hlo_span comma;     /* hlo_text.comma of the enclosing attribute */
-    /* Members below: instructions only. */
+    /* Only instructions use the members below. */
     bool root;
     hlo_op op;
     hlo_op wrapped;   /* the opcode that an asynchronous `op` wraps, as in negate-start; otherwise
@@ -51,7 +51,7 @@ typedef struct hlo_frame {
     const char *name; /* interned; NULL for an operation in an operand list */
     hlo_span name_at, op_at;
     const hlo_shape *shape;     /* NULL: to be inferred */
-    size_t operands;            /* offset of its first operand in hlo_text.operands, in bytes */
+    size_t operands;            /* offset of the first operand in hlo_text.operands, in bytes */
     int64_t parameter;          /* number of a parameter, or -1 */
     const hlo_literal *literal; /* value of a constant */
 } hlo_frame;
@@ -60,17 +60,17 @@ typedef struct hlo_frame {
  * computation whose attribute contains it. */
 typedef struct hlo_body {
     hlo_computation *comp;
-    const char *name; /* in the text; NULL for an inline computation */
+    const char *name; /* name in the text; NULL for an inline computation */
     hlo_span at;
     uint32_t depth;                           /* number of open braces inside the body */
-    size_t frames, parameters, hidden, comps; /* sizes of the stacks when it began */
-    const hlo_shape *result;                  /* in its signature; NULL if absent */
+    size_t frames, parameters, hidden, comps; /* sizes of the stacks when the body began */
+    const hlo_shape *result;                  /* result shape in the signature; NULL if absent */
     hlo_span result_at;
     hlo_instr *explicit_root;
-    hlo_span root_at; /* position of its ROOT; empty before that */
+    hlo_span root_at; /* position of the ROOT; empty until it is read */
     bool broken, entry;
     bool nameless; /* a definition without a known name had an error */
-    bool bare;     /* of a single instruction, whose unknown operands become parameters */
+    bool bare;     /* the text is a single instruction, whose unknown operands become parameters */
 } hlo_body;
 
 /* The places where parsing can resume after an error. */
@@ -81,8 +81,8 @@ typedef enum hlo_resume {
     HLO_RESUME_HEADER     /* at the next attribute, table or computation */
 } hlo_resume;
 
-/* Caches of attributes and shapes by their text. A module repeats a few of them in very many
- * instructions. */
+/* Caches of attributes and shapes, by their text. A module repeats a few attributes and shapes in
+ * very many instructions. */
 enum { HLO_REMEMBERED = 1 << 9 };
 typedef struct hlo_known_attr {
     hlo_span at;
@@ -103,31 +103,31 @@ typedef struct hlo_text {
     size_t size;
 
     /* The scanner. */
-    void *scanner;               /* flex's state, */
-    char **scan_at;              /* its position, */
-    char *scan_hold;             /* and its copy of the byte there */
-    uint32_t end;                /* of the last token */
+    void *scanner;               /* the state of flex */
+    char **scan_at;              /* the position of flex in the source */
+    char *scan_hold;             /* flex's copy of the byte at that position */
+    uint32_t end;                /* end of the last token */
     unsigned depth;              /* number of open braces */
     const hlo_shape *last_shape; /* shape before an opcode, or of a literal */
-    hlo_attr_id attr;            /* the attribute whose name was read last, */
-    hlo_span comma;              /* and the comma before it; empty without one */
-    hlo_attr known_attr;         /* the last KNOWN_ATTR, */
-    uint32_t known_end;          /* and where its text ends */
+    hlo_attr_id attr;            /* the attribute whose name was read last */
+    hlo_span comma;              /* the comma before that attribute; empty if it has no comma */
+    hlo_attr known_attr;         /* the value of the last KNOWN_ATTR token */
+    uint32_t known_end;          /* the end of the text of that token */
     hlo_known_attr *known_attrs; /* HLO_REMEMBERED slots each, by a hash of the text */
     hlo_known_shape *known_shapes;
 
     /* Errors and recovery. */
-    unsigned errors;       /* reported so far */
-    unsigned *errors_left; /* that may still be reported */
+    unsigned errors;       /* number of errors reported so far */
+    unsigned *errors_left; /* number of errors that may still be reported */
     size_t searched;    /* bytes read ahead for recovery and messages; at most HLO_MOST_SEARCHED */
-    bool skipping;      /* tokens are dropped up to one where parsing can resume */
-    hlo_resume resume;  /* the kind of that token */
+    bool skipping;      /* tokens are dropped up to a token where parsing can resume */
+    hlo_resume resume;  /* the kind of place where parsing can resume */
     unsigned inner;     /* depth in an inline computation that is skipped, or 0 */
-    bool quiet;         /* suppress errors up to the next computation: they would be consequences
-                         * of a reported one */
-    bool lacks_open;    /* the parser receives a missing `{` first, */
-    size_t lacks_close; /* then this number of missing `}` */
-    uint32_t closed;    /* offset of the computation that lacks `}` before it, or UINT32_MAX */
+    bool quiet;         /* suppress errors up to the next computation: they would be consequences of
+                         * a reported error */
+    bool lacks_open;    /* the parser receives a missing `{` first */
+    size_t lacks_close; /* the number of missing `}` that the parser then receives */
+    uint32_t closed;    /* offset of the computation before which a `}` is missing, or UINT32_MAX */
     hlo_span overlong;  /* a token that continues after its line by mistake, or empty */
     hlo_span string;    /* the last string or braces that continue after their line, or empty */
     bool nameless;      /* a computation without a known name had an error */
@@ -143,7 +143,7 @@ typedef struct hlo_text {
     hlo_stack starts;  /* the async-start of each async-update, by instruction id */
     hlo_stack renamed; /* instructions of the outermost body whose name differs from the text */
     bool threads;      /* a computation runs on another thread than the main thread */
-    bool names_later;  /* no instruction of the open bodies has its unique name yet */
+    bool names_later;  /* the instructions of the open bodies do not have their unique names yet */
     hlo_stack files, functions, locations, stack_frames;
 } hlo_text;
 
@@ -238,8 +238,8 @@ static inline const char *hlo_text_gap(const char *at) {
     while (*at == ' ') at++;
     return hlo_text_is_space(*at) || *at == '/' ? hlo_text_skip_gap(at) : at;
 }
-/* Finds the first of `stops`, which end with a `/`, outside of comments; otherwise the end of the
- * text. */
+/* Finds the first byte outside of comments that is in `stops`; otherwise the end of the text.
+ * `stops` must end with a `/`. */
 const char *hlo_text_stop(const char *at, const char *stops);
 /* Finds the end of the line. */
 uint32_t hlo_text_line_end(const hlo_text *text, uint32_t offset);
@@ -273,7 +273,7 @@ uint32_t hlo_text_raw(hlo_text *text, uint32_t offset, const char **out);
 bool hlo_text_int(hlo_text *text, hlo_span at, int64_t *out);
 /* Reads an integer at *at and moves *at past it. */
 bool hlo_text_read_int(hlo_text *text, const char **at, int64_t *out);
-/* Skips white space, comments and `wanted`; reports an error if another byte is there. */
+/* Skips white space and comments, and then `wanted`. Reports an error if another byte follows. */
 bool hlo_text_expect(hlo_text *text, const char **at, char wanted);
 /* Returns the length of `{...}`; 0 if it contains strings, names or braces. */
 uint32_t hlo_text_braces(const hlo_text *text, uint32_t offset);
@@ -325,18 +325,19 @@ bool hlo_text_begins_line(const hlo_text *text, uint32_t offset);
 bool hlo_text_begins_body(const hlo_text *text, uint32_t offset);
 /* True if the `}` at `offset` ends a computation's body. */
 bool hlo_text_ends_body(hlo_text *text, uint32_t offset);
-/* True if the name at `at` would be a definition with an `=` after it. */
+/* True if the name at `at` is likely a definition that lacks its `=`. */
 bool hlo_text_lacks_equals(const hlo_text *text, hlo_span at);
 /* True if the text ends after `at`, without an end of line, so that the last word may be cut off.
  */
 bool hlo_text_ends(const hlo_text *text, hlo_span at);
-/* True if the text ends after `at` inside a body. That causes an error of its own. */
+/* True if the text ends after `at` inside a body. The parser reports that end separately. */
 bool hlo_text_is_cut(hlo_text *text, hlo_span at);
-/* Returns the attribute name that is cut off after the comma at `at`; otherwise `at`. */
+/* If the text ends within an attribute name after the comma at `at`, returns that name; otherwise
+ * returns `at`. */
 hlo_span hlo_text_cut(const hlo_text *text, hlo_span at);
 /* Returns the number of open bodies; 0 if the text is a single instruction. */
 size_t hlo_text_open_bodies(hlo_text *text);
-/* Reports that bodies are open where a computation begins, and has the scanner close them. */
+/* Reports bodies that are still open where a computation begins. The scanner then closes them. */
 void hlo_text_unclosed(hlo_text *text, hlo_span at);
 
 #endif

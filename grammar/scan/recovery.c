@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Error recovery: decides where parsing can resume, by the characters of text that was not parsed
- * and whose braces may not match. */
+/* Error recovery: decides where parsing can resume. It reads the characters of text that has not
+ * been parsed, whose braces may not match. */
 #include <string.h>
 
 #include "grammar/scan/parser.h"
@@ -37,7 +37,8 @@ static bool is_computation(hlo_text *text, const char *at) {
             if (*after == ')') depth--;
             const size_t read = (size_t)(after - open);
             if (!left || !*after || *after == '=') {
-                /* Each line may begin with a parenthesis that is not closed. */
+                /* Count these bytes: if every line begins with an unclosed parenthesis, the
+                 * searches would take quadratic time. */
                 text->searched += read < left ? read : left;
                 return false;
             }
@@ -117,7 +118,8 @@ void hlo_text_unclosed(hlo_text *text, hlo_span at) {
     hlo_body *bodies = (hlo_body *)text->bodies.items;
     size_t count = hlo_text_open_bodies(text);
     if (text->string.offset > bodies->at.offset) {
-        hlo_text_error(text, (hlo_span){text->string.offset, 1}, "this does not end on its line");
+        hlo_text_error(text, (hlo_span){text->string.offset, 1},
+                       "this value does not end on its line");
     } else {
         hlo_text_error(text, at, "expected '}' before this, computation '%s' has not ended",
                        bodies->comp->name);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes and their layouts. A shape with its layout is one token, so that a cache by its text can
- * return it. */
+/* Reads shapes and their layouts. A shape with its layout is one token, so that a cache can return
+ * the shape by the token's text. */
 #include <string.h>
 
 #include "grammar/scan/parser.h"
@@ -34,7 +34,7 @@ static bool next_is(shape_reader *r, char c) {
     return true;
 }
 
-/* Common names of types, also in numpy, torch and MLIR. */
+/* Common names of types, including those of numpy, torch and MLIR. */
 static const struct {
     const char *word, *type;
 } spellings[] = {
@@ -139,15 +139,16 @@ typedef struct property {
 
 static bool is_later(const shape_reader *r, const property *p);
 
-/* Reports a list that the `}` of the layout or a later property ends, as in XLA's parser. Returns
- * true after such an error. */
+/* Reports a list that is ended by the `}` of the layout or by a later property, as XLA's parser
+ * does. Returns true after such an error. */
 static bool ends_early(shape_reader *r, const property *p, const char *open) {
     if (next(r) != '}' && !is_later(r, p)) return false;
     hlo_text_defer_error(r->text, span(r, open, open), "this '%c' is never closed", *open);
     return true;
 }
 
-/* Reports a property that ends before its list, like XLA's parser. Returns true if it does. */
+/* Reports a property that ends before its list, as XLA's parser does. Returns true after such an
+ * error. */
 static bool lacks_list(shape_reader *r, const property *p) {
     if (next(r) != '}' && !is_later(r, p)) return false;
     hlo_text_defer_error(r->text, span(r, r->at, r->at), "expected '(', found '%c'", *r->at);
@@ -164,8 +165,8 @@ static bool read_int(shape_reader *r, int64_t least, int64_t *out) {
     const char *from = r->at;
     if (!hlo_text_read_int(r->text, &r->at, out)) return false;
     if (*out >= least) return true;
-    hlo_text_error(r->text, span(r, from, r->at), "%lld is less than %lld here", (long long)*out,
-                   (long long)least);
+    hlo_text_error(r->text, span(r, from, r->at), "%lld is less than the minimum of %lld",
+                   (long long)*out, (long long)least);
     return false;
 }
 
@@ -225,7 +226,8 @@ static bool read_split(shape_reader *r) {
     return next(r) == ')' || *r->at == '}' || read_kept_int(r, INT64_MIN);
 }
 
-/* Reads `(item,item)`, or the end of the layout instead. */
+/* Reads `(item,item)`. If the layout ends before the list or within it, reports that and continues
+ * as if the list were complete. */
 static bool read_list(shape_reader *r, const property *p) {
     next(r);
     const char *open = r->at;
@@ -275,7 +277,7 @@ static bool read_prefix(shape_reader *r) {
     return true;
 }
 
-/* The properties of a layout, in their order in the text. */
+/* The properties of a layout, in the order in which they are written. */
 static const property properties[] = {
     {"D", read_level, false, true, true},    {"T", read_tile_dim, true, true, true},
     {"L", read_length, false, false, false}, {"#", read_type, false, true, false},
@@ -292,7 +294,7 @@ static bool is_named(const char *at, const char *name) {
 }
 
 /* True if a property begins here that may follow `p`. The `S` of a level and the `*` of a tile do
- * not begin one. */
+ * not begin a property. */
 static bool is_later(const shape_reader *r, const property *p) {
     if (p->item == read_level || (p->item == read_tile_dim && *r->at == '*')) return false;
     for (const property *q = p + 1; q < properties + PROPERTIES; q++)
@@ -407,7 +409,7 @@ uint32_t hlo_text_shape(hlo_text *text, hlo_span head, const hlo_shape **out) {
     hlo_known_shape *place = shape_place(text, from);
     if (place && place->shape && (size_t)(text->source + text->size - from) > place->at.length &&
         memcmp(from, text->source + place->at.offset, place->at.length) == 0) {
-        /* The text is that of a known shape, unless a layout follows. */
+        /* If no layout follows, the text is that of a known shape. */
         const char *after = from + place->at.length;
         const char next = *after == ' ' ? after[1] : '\0';
         if (after[-1] == '}' || *after == ',' || *after == ')' || (next >= 'a' && next <= 'z') ||

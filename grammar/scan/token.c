@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* White space and comments; names of attributes; strings, raw text and integer lists. */
+/* Reads white space, comments, names of attributes, strings, raw text and integer lists. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,10 +104,10 @@ static bool goes_on(const char *at, bool mesh) {
 
 uint32_t hlo_text_raw(hlo_text *text, uint32_t offset, const char **out) {
     const char *from = text->source + offset, *end = text->source + text->size, *at = from;
-    const char *outermost = from, *nul = NULL; /* the bracket that is open; the first NUL */
+    const char *outermost = from, *nul = NULL; /* the outermost open bracket; the first NUL */
     const char *overlong = NULL;               /* the first string that continues after its line */
-    char closing = '\0';                       /* its closing bracket */
-    size_t depth = 0;                          /* of brackets of that kind */
+    char closing = '\0';                       /* the bracket that closes the outermost one */
+    size_t depth = 0;                          /* number of open brackets of that kind */
     /* The bracket depth at which comments become a part of the value. */
     const size_t verbatim = text->attr == HLO_ATTR_BACKEND_CONFIG        ? 1
                             : text->attr == HLO_ATTR_FRONTEND_ATTRIBUTES ? 2
@@ -233,7 +233,7 @@ const hlo_ints *hlo_text_slices(hlo_text *text, hlo_span at) {
     text->ints.used = 0;
     if (*from == '}') return take_ints(text);
     for (;;) {
-        /* `[start:limit]` or `[start:limit:stride]`. */
+        /* Read `[start:limit]` or `[start:limit:stride]`. */
         int64_t part[3] = {0, 0, 1};
         if (!hlo_text_expect(text, &from, '[')) return NULL;
         for (int i = 0; i < 3; i++) {

@@ -16,7 +16,7 @@ void hlo_text_header_done(hlo_text *text);
 void hlo_text_file(hlo_text *text, hlo_span at, int64_t number, const char *name);
 /* Adds a row to FunctionNames. */
 void hlo_text_function(hlo_text *text, hlo_span at, int64_t number, const char *name);
-/* Closes the frame of a row of FileLocations or StackFrames, and adds the row to its table. */
+/* Closes the frame of a row of FileLocations or StackFrames, and adds the row to that table. */
 void hlo_text_row_end(hlo_text *text, hlo_span at, int64_t number);
 
 /* --------------------------------------------------------------------------------- computations */
@@ -31,8 +31,8 @@ void hlo_text_body_end(hlo_text *text, hlo_span at);
 hlo_computation *hlo_text_computation_done(hlo_text *text);
 /* Opens the module and the computation around a text that is a single instruction. */
 void hlo_text_single_instr_begin(hlo_text *text, hlo_span at);
-/* Drops the open definition after a syntax error in a body. Binds `undefined`, the name at `at` or
- * NULL, to &text->broken if only its `=` is missing. */
+/* Drops the open definition after a syntax error in a body. `undefined` is the name at `at`, or
+ * NULL. If only its `=` is missing, binds the name to &text->broken. */
 void hlo_text_recover(hlo_text *text, hlo_span at, const char *undefined);
 /* Drops the open attribute after a syntax error in the header. */
 void hlo_text_recover_header(hlo_text *text);
@@ -43,15 +43,15 @@ void hlo_text_recover_top(hlo_text *text, hlo_span at);
 
 /* Sets the name of the next instruction. */
 void hlo_text_define(hlo_text *text, hlo_span at, const char *name, bool root);
-/* Opens an instruction at its opcode. `opcode` is NULL for a constant, `shape` if the text has
- * none. */
+/* Opens an instruction at its opcode. `opcode` is NULL for a constant. `shape` is NULL if the text
+ * has no shape. */
 void hlo_text_instr_begin(hlo_text *text, hlo_span at, const hlo_shape *shape, const char *opcode);
 /* Checks the instruction, builds it and closes its frame. Returns &text->broken after an error. */
 hlo_instr *hlo_text_instr_end(hlo_text *text);
 /* Calls hlo_text_instr_end() unless an attribute follows. The parser must not have a lookahead
  * token: an error in the next token must find the instruction ended. */
 void hlo_text_instr_part(hlo_text *text);
-/* Adds the operand `name`. `shape` is NULL if the text has none. */
+/* Adds the operand `name`. `shape` is NULL if the text has no shape. */
 void hlo_text_operand(hlo_text *text, hlo_span at, const hlo_shape *shape, const char *name);
 /* Adds the operand `instr`, whose shape in the text must be that of its definition. */
 void hlo_text_operand_shaped(hlo_text *text, hlo_span at, const hlo_shape *shape, hlo_instr *instr);
@@ -79,7 +79,8 @@ void hlo_text_int_attr(hlo_text *text, hlo_span at, hlo_attr_id id, hlo_span val
 /* Adds a word, or reports that it is not a value of the attribute. */
 void hlo_text_word_attr(hlo_text *text, hlo_span at, hlo_attr_id id, hlo_span value_at,
                         const char *word);
-/* Adds raw text, or the value that it is the notation of. Returns false for malformed text. */
+/* Adds raw text or, if the attribute has a notation, the value that the text represents. Returns
+ * false for malformed text. */
 bool hlo_text_raw_attr(hlo_text *text, hlo_span at, hlo_attr_id id, hlo_span value_at,
                        const char *value);
 /* Opens metadata= or window=. */
@@ -87,13 +88,15 @@ void hlo_text_nested_begin(hlo_text *text, hlo_attr_id id);
 /* Closes metadata= or window=, and adds it to the enclosing frame. */
 void hlo_text_nested_end(hlo_text *text, hlo_span at);
 /* Finds the attribute in the cache whose text, `name={...}` or `name=1`, begins at `name`. Returns
- * the length of the text; 0 if the cache does not have it. */
+ * the length of the text; 0 if the cache does not have the attribute. */
 uint32_t hlo_text_known_attr(const hlo_text *text, hlo_span name, hlo_attr *out);
 /* Copies the attributes of the innermost frame to the memory of the module. */
 const hlo_attr *hlo_text_take_attrs(hlo_text *text, const hlo_frame *frame);
-/* Drops the attributes that equal their defaults for `op`, or HLO_OP_INVALID for another owner. */
+/* Drops the attributes that equal their defaults for `op`. `op` is HLO_OP_INVALID unless the owner
+ * is an instruction. */
 void hlo_text_drop_defaults(hlo_text *text, const hlo_frame *frame, hlo_op op);
-/* Sets the dimensions of a map to all dimensions of the result, as XLA does for any text. */
+/* Sets the dimensions of a map to all dimensions of the result, as XLA does whatever the text says.
+ */
 void hlo_text_map_all(hlo_text *text, const hlo_frame *frame);
 /* Finds an attribute of the innermost frame; NULL if it is not given. */
 hlo_attr *hlo_text_given(const hlo_text *text, const hlo_frame *frame, hlo_attr_id id);
@@ -113,7 +116,8 @@ hlo_instr *hlo_text_find_instr(hlo_text *text, const char *name);
 hlo_instr *hlo_text_named(hlo_text *text, hlo_span at, const char *name);
 /* Binds a name in the innermost computation. */
 void hlo_text_bind(hlo_text *text, const char *name, hlo_instr *instr);
-/* Restores the bindings that an inline computation hid since text->hidden.used was `from`. */
+/* Restores the bindings that an inline computation has hidden since text->hidden.used was `from`.
+ */
 void hlo_text_unhide(hlo_text *text, size_t from);
 /* Pushes the instruction that is used at `at` on text->instrs. */
 void hlo_text_instr_named(hlo_text *text, hlo_span at, const char *name);
@@ -130,7 +134,8 @@ hlo_attr hlo_text_comps(hlo_text *text, hlo_attr_id id, size_t from);
 void hlo_text_give_name(hlo_text *text, hlo_instr *instr, const char *name);
 /* Reverts the unique names of the open body, because an inline computation begins. */
 void hlo_text_names_later(hlo_text *text);
-/* Makes the names of a computation that ends unique, except its own name if it is `bare`. */
+/* Makes the names of a computation unique at its end, except the name of the computation itself if
+ * it is `bare`. */
 void hlo_text_names_now(hlo_text *text, hlo_computation *comp, bool bare);
 
 /* -------------------------------------------------------------------------- the scanner (hlo.l) */

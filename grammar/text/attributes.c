@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attributes of all owners: whether the owner may have them, checks of their values, and XLA's form
- * of them (notations read, defaults dropped, implied attributes added). Attributes are cached by
- * their text. */
+/* Adds attributes to their owners. Checks that an owner may have an attribute, and checks its
+ * value. Brings attributes to XLA's form: reads notations, drops defaults, adds implied attributes.
+ * Caches attributes by their text. */
 #define XXH_INLINE_ALL
 #include <stdlib.h>
 #include <string.h>
@@ -181,7 +181,8 @@ static bool lacks_value(hlo_attr attr) {
 void hlo_text_attr(hlo_text *text, hlo_span at, hlo_attr attr) {
     hlo_frame *frame = hlo_text_frame(text);
     if (frame->owner == HLO_OWNER_INSTR && frame->op == HLO_OP_INVALID) return;
-    if (frame->owner == HLO_OWNER_WINDOW && text->comma.length) { /* spaces separate its parts */
+    if (frame->owner == HLO_OWNER_WINDOW && text->comma.length) { /* spaces separate the parts of a
+                                                                   * window */
         hlo_text_error(text, text->comma, "window: unexpected ','");
         frame->broken = true;
     }
@@ -209,7 +210,8 @@ void hlo_text_attr(hlo_text *text, hlo_span at, hlo_attr attr) {
                                                        : owners[frame->owner],
                        hlo_attrs_info[attr.id].name);
         frame->broken = true;
-        text->quiet |= attr.id == HLO_ATTR_EXECUTION_THREAD; /* a `}` is missing before it */
+        text->quiet |= attr.id == HLO_ATTR_EXECUTION_THREAD; /* the `}` of a body is missing before
+                                                              * it */
     } else if (hlo_text_given(text, frame, attr.id)) {
         hlo_text_error(text, at, "attribute '%s' is given twice", hlo_attrs_info[attr.id].name);
         frame->broken = true;
@@ -299,7 +301,7 @@ void hlo_text_nested_end(hlo_text *text, hlo_span at) {
             const hlo_attr_id id = attrs[i].id;
             const hlo_ints *part = attrs[i].u.ints;
             if (id == HLO_ATTR_RHS_REVERSAL && part->count < rank) {
-                /* Dimensions without a number are not reversed. */
+                /* Dimensions for which the text has no number are not reversed. */
                 hlo_ints *all = hlo_ints_new(text->module, rank, NULL);
                 for (uint32_t d = 0; d < rank; d++) all->v[d] = d < part->count && part->v[d];
                 attrs[i].u.ints = part = all;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The grammar of HLO text. The actions (actions.h) build the IR in the order of the text.
  *
- * One token of lookahead is enough, because the scanner distinguishes a definition from an operand
- * by the `=` after it, and because the token of an attribute's name includes the comma before it.
- * After a syntax error in a body, parsing resumes at the next definition.
+ * One token of lookahead is enough: the scanner distinguishes a definition from an operand by the
+ * `=` after it, and the token of an attribute's name includes the comma before it. After a syntax
+ * error in a body, parsing resumes at the next definition.
  *
- * Some actions require that the parser has no lookahead token: those that select what the
- * scanner reads next (hlo_text_want_literal(), and the shape before `constant(`), and
- * hlo_text_instr_part(). They occur where the parser has a single choice, and needs no
+ * Some actions require that the parser has no lookahead token: those that select what the scanner
+ * reads next (hlo_text_want_literal(), and the shape before `constant(`), and
+ * hlo_text_instr_part(). These actions occur where the parser has a single choice, and so needs no
  * lookahead. */
 %code requires {
 #include "grammar/text/actions.h"
@@ -18,9 +18,10 @@
 /* The scratch arena frees the stacks. */
 #define YYMALLOC(size) hlo_arena_alloc(text->scratch, size)
 #define YYFREE(memory) ((void)(memory))
-#define YYMAXDEPTH 4096 /* a nested operand takes one to three of them */
+#define YYMAXDEPTH 4096 /* a nested operand takes one to three stack entries */
 
-/* The location of a symbol is that of its first part, or, if it is empty, of the symbol before it. */
+/* The location of a symbol is that of its first part. An empty symbol has the location of the
+ * symbol before it. */
 #define YYLLOC_DEFAULT(current, rhs, n)                                                 \
     if (n)                                                                              \
         (current) = YYRHSLOC(rhs, 1);                                                   \
@@ -81,7 +82,7 @@ static void stray_comma(hlo_text *text, hlo_span at);
 %token KNOWN_ATTR /* the name and the value of text->known_attr */
 %token '{' '}' '(' ')' ',' '#' /* messages list expected tokens in the order of declaration */
 
-/* An error after the attributes of the header is an error in them. */
+/* An error after the attributes of the header counts as an error in these attributes. */
 %precedence HEADER
 %precedence error
 
@@ -111,7 +112,7 @@ bare:
 | bare_constant LITERAL ')' { hlo_text_constant(text, $2); }
 | bare attr
 ;
-bare_call: /* begins with its shape, because a name would begin a computation */
+bare_call: /* it begins with its shape, because a name would begin a computation */
   shape OPCODE              { hlo_text_instr_begin(text, @2, $1, $2); }
 | shape NAME '('            { hlo_text_instr_begin(text, @2, $1, $2); }
 ;
@@ -175,7 +176,7 @@ parameter_list: parameter | parameter_list ',' parameter;
 parameter: NAME shape;
 
 body: %empty | instructions;
-instructions: /* the action of the last part of an instruction ends it */
+instructions: /* the action of the last part of an instruction ends the instruction */
   definition operation      { hlo_text_instr_part(text); }
 | instructions definition operation { hlo_text_instr_part(text); }
 | instructions attr         { hlo_text_instr_part(text); }
@@ -313,8 +314,8 @@ static bool is_attr(yysymbol_kind_t symbol) {
     return symbol >= YYSYMBOL_INT_ATTR && symbol <= YYSYMBOL_KNOWN_ATTR;
 }
 
-/* Returns ", expected A, B or C"; an empty string if there are too many tokens. Tokens that differ only
- * for the parser share a name. */
+/* Returns ", expected A, B or C"; an empty string if there are too many tokens. Tokens that only
+ * the parser distinguishes have the same name. */
 static const char *expected_tokens(hlo_text *text, const yysymbol_kind_t *wanted, int count) {
     const char *names[MOST_NAMED + 1];
     int named = 0;
@@ -341,17 +342,19 @@ static const char *expected_tokens(hlo_text *text, const yysymbol_kind_t *wanted
 static int yyreport_syntax_error(const yypcontext_t *context, hlo_text *text) {
     hlo_span at = *yypcontext_location(context);
     yysymbol_kind_t wanted[MOST_WANTED], found = yypcontext_token(context);
-    /* An unknown opcode precedes `at` on its line: its operands and attributes are unknown, too. */
+    /* Report nothing after an unknown opcode on the same line: its operands and attributes are
+     * unknown, too. */
     const hlo_frame *frame = text->frames.used ? hlo_text_frame(text) : NULL;
     if (frame && frame->owner == HLO_OWNER_INSTR && frame->op == HLO_OP_INVALID &&
         hlo_text_line_end(text, frame->op_at.offset) >= at.offset)
         return 0;
-    /* A value that ends before `at` continued on later lines by mistake. */
+    /* Report a value that ends before `at` and began on an earlier line: it likely lacks its end.
+     */
     const uint32_t end = text->string.offset + text->string.length;
     if (text->string.length && end <= at.offset && hlo_text_line_end(text, end) >= at.offset) {
         text->overlong = text->string;
         hlo_text_error(text, (hlo_span){text->string.offset, 1},
-                       "this does not end on its line");
+                       "this value does not end on its line");
         return 0;
     }
     const int count = yypcontext_expected_tokens(context, wanted, MOST_WANTED);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Instructions: their operands, the checks against ir/table/op.def, and the IR. `negate-start(...)`
- * and other asynchronous operations that wrap one instruction, and the computation that they call.
- * Requirements of XLA's parser beyond the presence of operands and attributes, and instructions
- * that it accepts although they break the rules of their opcode. */
+/* Reads operands, checks instructions against ir/table/op.def, and builds the IR. For asynchronous
+ * operations that wrap one instruction, such as `negate-start(...)`, also builds the computation
+ * that they call. Checks the requirements of XLA's parser beyond the presence of operands and
+ * attributes. Accepts instructions that break the rules of their opcode if XLA's parser accepts
+ * them. */
 #include <string.h>
 
 #include "grammar/text/actions.h"
@@ -75,7 +76,7 @@ static void check_thread(hlo_text *text, hlo_frame *frame) {
     const hlo_attr *there = hlo_instr_attr(start, HLO_ATTR_ASYNC_EXECUTION_THREAD);
     const char *thread = there ? there->u.str : hlo_main_thread;
     if (strcmp(here->u.str, thread) != 0)
-        reject_async(text, frame, "the asynchronous operation runs on the thread '%s'", thread);
+        reject_async(text, frame, "expected the thread of the start, '%s'", thread);
 }
 
 static void push_called(void *user, hlo_computation *called) {
@@ -83,8 +84,8 @@ static void push_called(void *user, hlo_computation *called) {
     hlo_stack_push(text, &text->comps, &called, sizeof called);
 }
 
-/* Sets the thread of the computations that the start calls, directly or through others. Skips those
- * that are already on the thread: their callees are, too. */
+/* Sets the thread of the computations that the start calls, directly or through others. Skips
+ * computations that are already on the thread: their callees are, too. */
 static void begin_async(hlo_text *text, const hlo_instr *start) {
     const hlo_attr *thread = hlo_instr_attr(start, HLO_ATTR_ASYNC_EXECUTION_THREAD);
     hlo_computation *comp = hlo_instr_comp(start, HLO_ATTR_CALLS);
@@ -131,7 +132,8 @@ static void check_async(hlo_text *text, hlo_frame *frame) {
         size_t given = (text->attrs.used - frame->attrs) / sizeof *attrs, kept = 0;
         for (size_t i = 0; i < given; i++) {
             if (attrs[i].id == HLO_ATTR_CALLS && attrs[i].u.comp != comp)
-                reject_async(text, frame, "the asynchronous operation calls '%s'", comp->name);
+                reject_async(text, frame, "expected the computation of the start, '%s'",
+                             comp->name);
             if (attrs[i].id != HLO_ATTR_CALLS && attrs[i].id != HLO_ATTR_ASYNC_EXECUTION_THREAD)
                 attrs[kept++] = attrs[i];
         }
@@ -139,7 +141,7 @@ static void check_async(hlo_text *text, hlo_frame *frame) {
         if (frame->wrapped == HLO_OP_INVALID || !comp->root) return;
         const hlo_op op = comp->root->op;
         if (op != frame->wrapped)
-            reject_async(text, frame, "the asynchronous operation is %s", hlo_ops[op].name);
+            reject_async(text, frame, "expected the operation of the start, %s", hlo_ops[op].name);
     }
 }
 
@@ -210,9 +212,10 @@ static void require_branches(hlo_text *text, hlo_frame *frame) {
         reject(text, frame, "operand 0 must be pred[] or s32[]");
     } else if (selector->type == HLO_TYPE_PRED) {
         if (!taken || !other || branches)
-            reject(text, frame, "a pred[] operand selects true_computation= or false_computation=");
+            reject(text, frame,
+                   "a pred[] operand requires true_computation= and false_computation=");
     } else if (!branches || taken || other) {
-        reject(text, frame, "an s32[] operand selects one of branch_computations=");
+        reject(text, frame, "an s32[] operand requires branch_computations=");
     } else {
         count = branches->u.comps->count;
     }
@@ -220,7 +223,7 @@ static void require_branches(hlo_text *text, hlo_frame *frame) {
         reject(text, frame, "each computation needs one operand");
 }
 
-enum { MANY, ONE, FIRST }; /* dimensions of an opcode; FIRST: the first of several is used */
+enum { MANY, ONE, FIRST }; /* number of dimensions of an opcode; FIRST: it uses only the first */
 static const uint8_t dimensions[HLO_OP_COUNT] = {
 #define HLO_PERMISSIVE_COUNT(id, least, step)
 #define HLO_ONE_DIMENSION(id, first) [HLO_OP_##id] = (first) ? FIRST : ONE,
@@ -252,17 +255,17 @@ static void check_requirements(hlo_text *text, hlo_frame *frame, hlo_op op) {
             reject(text, frame, "use_global_device_ids=true needs a channel_id");
     } break;
     case HLO_OP_SEND_DONE:
-    case HLO_OP_RECV_DONE: { /* both ends of a transfer have the same channel */
+    case HLO_OP_RECV_DONE: { /* both instructions of a transfer have the same channel */
         const hlo_instr *start = operand(text, frame, 0);
         const hlo_attr *here = hlo_text_given(text, frame, HLO_ATTR_CHANNEL_ID),
                        *there = hlo_instr_attr(start, HLO_ATTR_CHANNEL_ID);
         if (start->op == HLO_OP_SEND || start->op == HLO_OP_RECV) {
             if (!here != !there)
-                reject(text, frame, "%s a channel_id, '%s' has %s", here ? "has" : "lacks",
+                reject(text, frame, "%s a channel_id, but '%s' has %s", here ? "has" : "lacks",
                        start->name, there ? "one" : "none");
             else if (here && here->u.i != there->u.i)
-                reject(text, frame, "channel_id is %lld, but %lld of '%s'", (long long)here->u.i,
-                       (long long)there->u.i, start->name);
+                reject(text, frame, "channel_id is %lld, expected %lld as in '%s'",
+                       (long long)here->u.i, (long long)there->u.i, start->name);
         }
     } break;
     case HLO_OP_CONDITIONAL: require_branches(text, frame); break;
@@ -314,7 +317,8 @@ static bool permits_count(hlo_op op, uint32_t count) {
     return false;
 }
 
-/* Joins dimensions. A dimension of 1, or a missing one, gets the size of the other operand. */
+/* Computes the dimensions of an elementwise result. A scalar operand gets the dimensions of the
+ * other operand. A dimension of 1 gets the other operand's size. */
 static bool join_dims(const hlo_shape *a, const hlo_shape *b, int64_t *out_dims) {
     if (!a->rank || !b->rank) {
         const hlo_shape *larger = a->rank ? a : b;
@@ -339,7 +343,7 @@ static const hlo_shape *permissive_shape(hlo_text *text, hlo_op op, uint32_t cou
     for (uint32_t i = 0; i < attr_count; i++)
         if (attrs[i].id == HLO_ATTR_DIMENSIONS) sizes = attrs[i].u.ints;
     if (op == HLO_OP_SORT) {
-        /* A sort, without its comparator. */
+        /* Infer a sort without its comparator. */
         const hlo_shape **shapes = hlo_arena_array(text->scratch, count, sizeof *shapes);
         for (uint32_t i = 0; i < count; i++) {
             const hlo_shape *shape = shapes[i] = operands[i]->shape, *first = shapes[0];
@@ -351,7 +355,7 @@ static const hlo_shape *permissive_shape(hlo_text *text, hlo_op op, uint32_t cou
         return count == 1 ? shapes[0] : hlo_shape_tuple(text->module, count, shapes);
     }
     if (op == HLO_OP_BROADCAST) {
-        /* A broadcast whose `dimensions` are the sizes before those of the operand. */
+        /* Infer a broadcast whose `dimensions` are the sizes before those of the operand. */
         const hlo_shape *operand = operands[0]->shape;
         uint32_t added = sizes ? sizes->count : 0, rank = added + operand->rank;
         if (!hlo_shape_is_array(operand) || rank > HLO_LARGEST_RANK || (!sizes && operand->rank))
@@ -422,7 +426,8 @@ static void make_shape(hlo_text *text, hlo_frame *frame) {
     char made[128], says[128];
     hlo_shape_format(frame->shape, false, made, sizeof made);
     hlo_shape_format(given, false, says, sizeof says);
-    hlo_text_defer_error(text, frame->op_at, "the result is %s, not %s", made, says);
+    hlo_text_defer_error(text, frame->op_at,
+                         "the inferred shape is %s, but the declared shape is %s", made, says);
 }
 
 /* --------------------------------------------------------------------------------- instructions */
@@ -515,7 +520,8 @@ static hlo_instr *make_parameter(hlo_text *text, hlo_span at, const hlo_shape *s
 
 void hlo_text_operand(hlo_text *text, hlo_span at, const hlo_shape *shape, const char *name) {
     hlo_instr *instr = hlo_text_find_instr(text, name);
-    const bool plain = instr && text->source[at.offset] == '%'; /* no keyword, because of the `%` */
+    const bool plain = instr && text->source[at.offset] == '%'; /* with a `%`, the name cannot be a
+                                                                 * keyword */
     if (!plain && (instr || !hlo_text_body(text)->bare))
         instr = hlo_text_named(text, at, name);
     else if (!instr && shape)
@@ -627,7 +633,7 @@ static void check_frame(hlo_text *text, hlo_frame *frame) {
             if (frame->op == HLO_OP_BROADCAST && frame->shape->rank) {
                 char read[128];
                 hlo_shape_format(frame->shape, false, read, sizeof read);
-                hlo_text_defer_error(text, frame->op_at, "%s; %s is read", why, read);
+                hlo_text_defer_error(text, frame->op_at, "%s; it is read as %s", why, read);
             }
         }
     }

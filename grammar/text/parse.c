@@ -13,7 +13,8 @@
 
 /* ------------------------------------------------------------------------- files of other tools */
 
-/* Files of other kinds that are easily confused with HLO text, recognized by their first bytes. */
+/* Kinds of files that are easily confused with HLO text. They are recognized by their first bytes.
+ */
 #define FROM_XLA                                                                                   \
     "; set XLA_FLAGS=--xla_dump_to=DIR for HLO text, or in JAX print "                             \
     "lowered.as_text(dialect=\"hlo\")"
@@ -59,13 +60,13 @@ static void *take_rows(hlo_text *text, const hlo_stack *stack, size_t size, uint
     return hlo_arena_copy(text->module->arena, stack->items, stack->used);
 }
 
-/* The memory to free in all cases. */
+/* The memory that is freed after parsing, including after an error. */
 typedef struct reading {
     hlo_module *module;
     hlo_arena *scratch;
 } reading;
 
-/* Estimate of the bytes of text for each interned string, lower than in most modules. */
+/* Estimated number of bytes of text per interned string. Most modules have more. */
 enum { BYTES_PER_STRING = 80 };
 
 static hlo_status read_text(reading *r, hlo_content *content, const char *name, uint32_t line,

@@ -11,7 +11,7 @@ bool hlo_text_reserved(hlo_text *text, hlo_span at, const char *name, bool types
     if (!types_too && text->source[at.offset] == '%') return false;
     size_t length = hlo_intern_length(name), stem = length;
     while (stem && name[stem - 1] >= '0' && name[stem - 1] <= '9') stem--;
-    if (stem && name[stem - 1] == '.') return false; /* as in most names */
+    if (stem && name[stem - 1] == '.') return false; /* most names end in `.N` */
     if (length > sizeof "last_tile_dim_replicate" - 1 || memchr(name, '.', length)) return false;
     const char *end = text->source + at.offset + at.length;
     bool plain = text->source[at.offset] != '%' && end[-1] != ':' && end[0] != ':';
@@ -31,8 +31,8 @@ static size_t within_budget(const hlo_text *text, size_t wanted) {
     return found < left ? found : left;
 }
 
-/* Returns the number of names to offer for an unknown one, which bounds the time of all searches.
- */
+/* Returns the number of known names to compare with an unknown name. It bounds the time of all
+ * searches. */
 static size_t most_offers(hlo_text *text) {
     enum { MOST = 1000, BYTES = 64 };
     size_t count = within_budget(text, MOST * BYTES) / BYTES;
@@ -169,7 +169,7 @@ hlo_attr hlo_text_instrs(hlo_text *text, hlo_attr_id id) {
 
 /* --------------------------------------------------------------------------------- unique names */
 
-/* An instruction whose name is not the one in the text, and the name in the text. */
+/* An instruction whose name differs from the text, and its name in the text. */
 typedef struct renamed {
     hlo_instr *instr;
     const char *name;

@@ -6,23 +6,24 @@
 
 #include "ir/devices/device_groups.h"
 
-/* True for a custom call with that target. */
+/* True if `instr` is a custom call of `target`. */
 bool hlo_boundary_calls(const hlo_instr *instr, const char *target);
-/* True for an entry with the name that XLA's partitioner assigns. */
+/* True if the entry computation has the name that XLA's partitioner assigns. */
 bool hlo_boundary_spmd(const hlo_computation *entry);
 
 /* True if `instr` passes its operands, in parts, into a region. */
 bool hlo_manual_enters(const hlo_instr *instr);
 
-/* Groups the devices that receive the same part of operand `index` from an instruction that enters
- * a region, independently of its value. NULL: unknown. */
+/* Groups the devices that receive the same part of operand `index` of `enters`, which enters a
+ * region, whatever the operand's value is. Returns NULL if unknown. */
 const hlo_device_groups *hlo_manual_parts(hlo_arena *arena, const hlo_instr *enters,
                                           uint32_t index);
 
 /* True if `instr` joins the parts of a region's result into a global value. */
 bool hlo_manual_leaves(const hlo_instr *instr);
 
-/* Groups the devices whose parts are joined: they receive the same result. NULL: unknown. */
+/* Groups the devices whose parts are joined: they receive the same result. Returns NULL if unknown.
+ */
 const hlo_device_groups *hlo_manual_joined(hlo_arena *arena, const hlo_instr *leaves);
 
 /* Finds each device's part of value `index` of an instruction that crosses the boundary in either

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Groups of devices, and the boundary between values per device and global values in modules that
- * are not partitioned.
+/* Computes groups of devices. In modules that are not partitioned, also analyzes the boundary
+ * between values per device and global values.
  *
  * Most notations name an array of devices and some of its dimensions: the devices of a group have
  * the same position along all other dimensions. */
@@ -30,7 +30,7 @@ typedef struct array {
     uint32_t grouped_count;
 } array;
 
-/* Returns the number of positions; 0 if there are none, or too many. */
+/* Returns the number of positions of an array; 0 if there are none, or too many. */
 static int64_t place_count(const int64_t *dims, uint32_t rank) {
     int64_t count = 1;
     for (uint32_t i = 0; i < rank; i++)
@@ -87,7 +87,7 @@ static bool place(hlo_arena *arena, const hlo_device_array *from, array *d) {
         }
     }
     if (!from->iota) return true;
-    int64_t step[MOST_DIMS]; /* of `[4,2]T(1,0)` */
+    int64_t step[MOST_DIMS]; /* for `[4,2]T(1,0)`: distance of neighbors along each dimension */
     if (from->iota->count > MOST_DIMS || place_count(from->iota->v, from->iota->count) != d->count)
         return false;
     for (uint32_t i = 0; from->order && i < from->order->count; i++) {
@@ -123,8 +123,8 @@ static const hlo_device_groups *groups_along(hlo_arena *arena, const hlo_mesh *m
     return divide(arena, &d);
 }
 
-/* Creates a group of each device: `count` devices, or as many as are listed. Returns NULL if the
- * number is 0 or too large, or an id is negative. */
+/* Creates a separate group for each of `count` devices, or of more devices if a listed id is
+ * larger. Returns NULL if the number is 0 or too large, or an id is negative. */
 static hlo_device_groups *all_listed(hlo_arena *arena, const hlo_groups *from, int64_t count,
                                      uint32_t **out_of) {
     const hlo_ints *listed = from->mesh.devices.listed;
@@ -163,7 +163,7 @@ const hlo_device_groups *hlo_device_groups_of_lists(hlo_arena *arena, const hlo_
 
 const hlo_ints *hlo_device_group_of(hlo_arena *arena, const hlo_groups *groups, int64_t device) {
     if (!groups->sizes) {
-        /* The group of a device in `[2,4]<=[8]` or `mesh['a'=2,'b'=4] {'b'}`. */
+        /* Find the group of the device in `[2,4]<=[8]` or `mesh['a'=2,'b'=4] {'b'}`. */
         array d;
         if (!place(arena, &groups->mesh.devices, &d)) return NULL;
         for (uint32_t i = 0; i < groups->axes->count; i++)
@@ -254,8 +254,8 @@ const hlo_device_groups *hlo_device_groups_of_sharding(hlo_arena *arena, const h
 
 /* ---------------------------------------------------------------------------------------- tiles */
 
-/* Counts the tiles along a dimension, and finds each device's tile: a run in the devices' array
- * splits each tile so far into `size` tiles. */
+/* Counts the tiles along a dimension, and finds each device's tile: the run `s` of the array of
+ * devices splits each existing tile into s.size tiles. */
 static void tile_along(const array *d, stretch s, uint32_t rank, uint32_t dim, int64_t *counts,
                        int64_t *places) {
     counts[dim] *= s.size;
@@ -265,7 +265,7 @@ static void tile_along(const array *d, stretch s, uint32_t rank, uint32_t dim, i
     }
 }
 
-/* Creates the tiling with one tile. */
+/* Creates the tiling that has a single tile. */
 static void start_tiles(hlo_arena *arena, uint32_t rank, int64_t devices, int64_t **counts,
                         int64_t **places) {
     *counts = hlo_arena_array(arena, rank, sizeof **counts);
@@ -358,8 +358,8 @@ static const char *past_list(const char *at) {
     return at;
 }
 
-/* Reads item `number` of `[<@mesh,[{'x'},{}]>,...]` as an HLO sharding. `dims` replace its
- * dimensions, unless NULL. Returns NULL if it is malformed. */
+/* Reads item `number` of `[<@mesh,[{'x'},{}]>,...]` as an HLO sharding. `dims`, unless NULL,
+ * replaces the item's dimensions. Returns NULL if the item is malformed. */
 static const hlo_sharding *read_shardy(hlo_arena *arena, hlo_module *module, const char *meshes,
                                        const char *shardings, uint32_t number, const char *dims) {
     const char *all = respelt(arena, meshes), *at = respelt(arena, shardings), *ids = "";
@@ -408,7 +408,8 @@ static const hlo_device_groups *groups_of_shardy(hlo_arena *arena, hlo_module *m
                                                             * mesh */
 }
 
-/* Reads manual axes as the sharding of one dimension, over the first mesh that `shardings` name. */
+/* Reads manual axes as the sharding of one dimension. The mesh is the first one that `shardings`
+ * names. */
 static const hlo_sharding *read_axes(hlo_arena *arena, hlo_module *module, const char *meshes,
                                      const char *shardings, const char *axes) {
     const char *at = respelt(arena, axes);
@@ -418,7 +419,7 @@ static const hlo_sharding *read_axes(hlo_arena *arena, hlo_module *module, const
     return s && s->count == 1 ? s : NULL;
 }
 
-/* Groups devices along the axes `#sdy<manual_axes{"x"}>` of the first mesh that `shardings` name.
+/* Groups devices along the axes `#sdy<manual_axes{"x"}>` of the first mesh that `shardings` names.
  * Returns NULL like hlo_device_groups_of_lists(). */
 static const hlo_device_groups *groups_of_axes(hlo_arena *arena, hlo_module *module,
                                                const char *meshes, const char *shardings,
@@ -427,8 +428,9 @@ static const hlo_device_groups *groups_of_axes(hlo_arena *arena, hlo_module *mod
     return s ? groups_along(arena, &s->mesh, s->dims[0]) : NULL;
 }
 
-/* Finds the tiles along only the axes `#sdy<manual_axes{"x"}>`, from sharding `number` in Shardy's
- * notation, of an array of `rank` dimensions. Returns false like hlo_tiling_of_sharding(). */
+/* Finds the tiles of an array of `rank` dimensions along only the axes `#sdy<manual_axes{"x"}>`.
+ * Sharding `number`, in Shardy's notation, shards the array. Returns false like
+ * hlo_tiling_of_sharding(). */
 static bool tiling_of_shardy(hlo_arena *arena, hlo_module *module, const char *meshes,
                              const char *shardings, uint32_t number, const char *axes,
                              uint32_t rank, hlo_tiling *out) {
@@ -499,8 +501,9 @@ const hlo_device_groups *hlo_manual_parts(hlo_arena *arena, const hlo_instr *ent
     }
     if (sharding && hlo_boundary_calls(enters, "SPMDFullToShardShape"))
         return hlo_device_groups_of_sharding(arena, sharding, HLO_GET);
-    /* Each device has the whole operand if the shape is unchanged and a part would be smaller. A
-     * dimension of one element proves nothing, because one device may have all of it. */
+    /* If the shape is unchanged although a part would be smaller, each device has the whole
+     * operand. A dimension of one element proves nothing, because a single device may have that
+     * element. */
     const hlo_shape *all = from->shape, *part = enters->shape;
     if (part->type == HLO_TYPE_TUPLE) part = index < part->rank ? part->elements[index] : part;
     if (!hlo_shape_is_array(all) || !hlo_shape_compatible(all, part)) return NULL;

@@ -8,16 +8,17 @@
 
 /* A partition of the devices into groups, allocated in the given arena. */
 typedef struct hlo_device_groups {
-    uint32_t count;     /* number of listed devices; each other device is a separate group; 0: all
-                         * devices are one group */
-    const uint32_t *of; /* by device: the representative of its group */
+    uint32_t count;     /* number of elements of `of`; each further device is a separate group; 0:
+                         * all devices are one group */
+    const uint32_t *of; /* indexed by device: the representative of the device's group */
 } hlo_device_groups;
 
 /* All devices as one group. */
 extern const hlo_device_groups hlo_device_groups_whole;
 
-/* Creates the groups of replica_groups; NULL and `{}` are all devices. `devices`: their number; 0:
- * the number of named devices. Returns NULL if there are too many, or an id is out of range. */
+/* Creates the groups of replica_groups. NULL and `{}` are one group of all devices. `devices`: the
+ * number of devices; 0: the number of named devices. Returns NULL if there are too many devices, or
+ * an id is out of range. */
 const hlo_device_groups *hlo_device_groups_of_lists(hlo_arena *arena, const hlo_groups *groups,
                                                     int64_t devices);
 
@@ -30,8 +31,9 @@ const hlo_ints *hlo_device_group_of(hlo_arena *arena, const hlo_groups *groups, 
 const hlo_device_groups *hlo_device_groups_of_pairs(hlo_arena *arena, const hlo_groups *pairs,
                                                     int64_t devices);
 
-/* Interpretation of manual dimensions, where each device has a separate array: devices with equal
- * arrays (HLO_HAVE), or devices that would receive equal parts if the arrays were one (HLO_GET). */
+/* How to group devices along manual dimensions, where each device has a separate array. HLO_HAVE
+ * groups devices whose arrays are equal. HLO_GET groups devices that would receive equal parts of a
+ * single array. */
 typedef enum hlo_handed { HLO_HAVE, HLO_GET } hlo_handed;
 /* Groups devices that have equal parts according to a sharding of an array. Returns NULL like
  * hlo_device_groups_of_lists(). */
@@ -46,9 +48,9 @@ typedef struct hlo_tiling {
         *places; /* position of each device's tile along each dimension, device by device */
 } hlo_tiling;
 
-/* Finds the tile of each device, in the arena, from the sharding of an array of `rank`
- * dimensions; NULL is replicated. Returns false if the sharding is of another kind, or names too
- * many devices. */
+/* Finds the tile of each device from the sharding of an array of `rank` dimensions; NULL is a
+ * replicated array. Allocates from the arena. Returns false for other kinds of shardings, or if the
+ * sharding names too many devices. */
 bool hlo_tiling_of_sharding(hlo_arena *arena, const hlo_sharding *sharding, uint32_t rank,
                             hlo_tiling *out);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sigmas of any operation from its kernel, run on moved operands; sigmas of movement, of sums,
- * extremes and logical sums, of fft. Helpers for whole arrays. The method is in docs/numerics.md.
- */
+/* Computes the sigmas of movement, sums, extremes, logical sums and fft, and those of any operation
+ * by running its kernel on moved operands. Contains helpers for whole arrays. The method is in
+ * docs/numerics.md. */
 #include <math.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@
 static const float zero_f32 = 0;
 static const hlo_dims no_strides = {{0}};
 
-/* Returns `sigma`, or zeros of the dimensions of `value` if it has no data. */
+/* Returns `sigma` or, if it has no data, zeros of the dimensions of `value`. */
 static hlo_view sigma_or_zeros(const hlo_view *value, const hlo_view *sigma) {
     if (sigma->data) return *sigma;
     return (hlo_view){HLO_TYPE_F32, value->rank, value->dims, no_strides.v, (void *)&zero_f32};
@@ -39,7 +39,7 @@ static void extend_row(void *arg, int64_t count, char *const *data, const int64_
     }
 }
 
-/* Widens `e` by an array of real numbers; a NaN makes it unbounded. */
+/* Widens `e` to contain an array of real numbers. A NaN makes `e` unbounded. */
 static void add_extent(hlo_extent *e, const hlo_view *value, const hlo_view *sigma) {
     hlo_view s = sigma_or_zeros(value, sigma);
     const hlo_view *views[] = {value, &s};
@@ -133,7 +133,7 @@ bool hlo_error_any_overflow(const hlo_error_call *b) {
     return false;
 }
 
-/* Runs the kernel of the call on other operands, into other results. */
+/* Runs the kernel of the call with other operands and results. */
 static hlo_status rerun(const hlo_error_call *b, const hlo_view *operands,
                         const hlo_view *results) {
     hlo_call call = b->call;
@@ -142,7 +142,7 @@ static hlo_status rerun(const hlo_error_call *b, const hlo_view *operands,
     return hlo_kernel_of(call.instr->op)->run(&call);
 }
 
-/* Copies the operand views in scratch, to be modified for rerun(). */
+/* Returns a copy of the operand views in scratch. The caller modifies the copy for rerun(). */
 static hlo_view *operands_copy(const hlo_error_call *b) {
     return hlo_arena_copy(b->call.scratch, b->call.operands,
                           b->call.operand_count * sizeof *b->call.operands);
@@ -169,9 +169,9 @@ hlo_view hlo_error_constant(const hlo_error_call *b, const hlo_view *like, doubl
     return out;
 }
 
-/* Copies `value` in `type`, with each element moved by `sign` * lambda * sigma. An element with
- * infinite sigma becomes infinite, even if it is a NaN: another execution may have any number
- * there. */
+/* Copies `value`, converted to `type`, with each element moved by `sign` * lambda * sigma. An
+ * element with infinite sigma becomes infinite, even if it is a NaN: another execution may have any
+ * number there. */
 static hlo_view moved_copy(const hlo_error_call *b, const hlo_view *value, const hlo_view *sigma,
                            double sign, hlo_type type) {
     hlo_view x = hlo_error_as_f64(b, value), s = hlo_error_sigma_as_f64(b, value, sigma);
@@ -299,8 +299,8 @@ double hlo_error_narrow_sums(hlo_error_sums sums, double terms, double sum_of_sq
     if (sums == HLO_ERROR_SUMS_F32 || !isfinite(sum) || !isfinite(sum_of_squares)) return 0;
     const double intervals = sums == HLO_ERROR_SUMS_FAST ? 1 : ceil(terms / INTERVAL);
     const double steps = ceil(terms / intervals / STEP);
-    /* A single accumulator: the largest of its terms and its value, and the position at which that
-     * is cut. */
+    /* For a single accumulator: the largest magnitude of its terms and its value, and the unit at
+     * which it is truncated. */
     const double largest =
         fmax(fabs(sum) / intervals, sqrt(sum_of_squares / fmin(intervals, terms)));
     const double unit = 0x1p-13 * largest;
@@ -373,7 +373,7 @@ const int64_t *hlo_error_repeats(const hlo_error_call *b, const hlo_view *value,
                  v.along};
     bool some = false;
     for (int64_t i = 0; i < v.batch; i++) {
-        /* Hash columns; 0 for a column without errors. */
+        /* Hash columns. A column without errors has hash 0. */
         double most[HLO_CHUNK];
         for (int64_t from = 0; from < c.count; from += HLO_CHUNK) {
             int64_t n = hlo_chunk_size(c.count - from);
@@ -461,7 +461,7 @@ hlo_status hlo_error_move(const hlo_error_call *b) {
     uint32_t count = elements(b->call.instr);
     for (uint32_t o = 0; o < count; o++)
         operands[o] = sigma_or_zeros(&b->call.operands[o], &b->operand_sigmas[o]);
-    /* Padding is scaled together with the operand. */
+    /* A scale that applies to the operand also applies to the padding. */
     bool pads = b->call.instr->op == HLO_OP_PAD;
     if (pads && hlo_error_find_overflows(&b->call.operands[0], &b->operand_sigmas[0]).anything)
         operands[1].data = (void *)&anything_f32;
@@ -470,7 +470,7 @@ hlo_status hlo_error_move(const hlo_error_call *b) {
 
 hlo_status hlo_error_indexed(const hlo_error_call *b) {
     uint32_t count = elements(b->call.instr);
-    bool certain = true; /* the positions */
+    bool certain = true; /* the indices of elements are exact */
     for (uint32_t o = count; certain && o < b->call.operand_count; o++)
         certain = hlo_error_is_exact(&b->operand_sigmas[o]);
     if (certain) return hlo_error_move(b);
@@ -508,8 +508,8 @@ hlo_status hlo_error_topk(const hlo_error_call *b) {
 
 /* ------------------------------------------------------------------------- reduce, scatter, fft */
 
-/* Returns the operands of a reduce with the variances of repeated terms joined. `variances`: the
- * operands with the variance of each term. NULL: no term is repeated. */
+/* Returns the operands of a reduce in which the variances of repeated terms are joined, or NULL if
+ * no term is repeated. `variances`: the operands with the variance of each term. */
 static const hlo_view *joined_terms(const hlo_error_call *b, const hlo_view *variances) {
     static const hlo_ints no_batch = {0};
     const hlo_view *value = &b->call.operands[0];
@@ -530,9 +530,9 @@ static const hlo_view *joined_terms(const hlo_error_call *b, const hlo_view *var
     return operands;
 }
 
-/* Bounds a kernel that adds elements: its results on sigma^2, on value^2 and on ones determine the
- * variance of each sum. Operand `indices` (for scatter; otherwise operand_count) is passed on
- * unchanged. */
+/* Bounds a kernel that adds elements. Its results on sigma^2, on value^2 and on ones determine the
+ * variance of each sum. The kernel receives operand `indices` (for scatter; otherwise
+ * operand_count) unchanged. */
 static hlo_status bound_sum(const hlo_error_call *b, uint32_t indices) {
     const hlo_call *call = &b->call;
     hlo_view *s = operands_copy(b), *x = operands_copy(b), *n = operands_copy(b);
@@ -570,8 +570,8 @@ static hlo_status bound_sum(const hlo_error_call *b, uint32_t indices) {
     return HLO_OK;
 }
 
-/* Bounds a reduce or scatter of one array by a single operation; `indices` as in bound_sum(). On
- * predicates, `and` is the minimum, `or` the maximum. */
+/* Bounds a reduce or scatter of one array by a single operation. `indices` is as in bound_sum(). On
+ * predicates, `and` is the minimum and `or` the maximum. */
 static hlo_status bound_combination(const hlo_error_call *b, uint32_t indices) {
     const hlo_call *call = &b->call;
     hlo_op op = hlo_region_simple(hlo_instr_comp(call->instr, HLO_ATTR_TO_APPLY));

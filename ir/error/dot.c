@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sigmas of dots and ragged-dots. The method is in docs/numerics.md. */
+/* Computes the sigmas of dots and ragged-dots. The method is in docs/numerics.md. */
 #include <math.h>
 
 #include "ir/error/rules.h"
@@ -23,9 +23,9 @@ static hlo_status add_product(const hlo_error_call *b, hlo_dot_dims dims, const 
     return status;
 }
 
-/* Computes the product before rounding to the result's type, and the product in f64, both as
- * doubles. A sum that is infinite only in f32 is replaced by its f64 value, because moving scales
- * after the sum may avoid the infinity. */
+/* Computes the product before rounding to the result's type, and the product in f64; both arrays
+ * are doubles. Where a sum is infinite only in f32, uses its f64 value: moving scales after the sum
+ * may avoid the infinity. */
 static hlo_status unrounded(const hlo_error_call *b, hlo_dot_dims dims, const hlo_view *lhs,
                             const hlo_view *rhs, const double **out_value, const double **out_exact,
                             const char **why) {
@@ -70,8 +70,8 @@ static side side_of(const hlo_error_call *b, const hlo_view *value, const hlo_vi
     return s;
 }
 
-/* Raises the variance to that due to the errors of one operand where its terms repeat. `right`: the
- * right operand. */
+/* Raises the variance where terms of one operand repeat, to the variance that their errors cause.
+ * `right`: the operand is the right one. */
 static hlo_status raise_repeats(const hlo_error_call *b, hlo_dot_dims dims, const side *erring,
                                 const hlo_view *value, const hlo_view *other, bool right,
                                 double *variance, const char **why) {
@@ -90,8 +90,8 @@ static hlo_status raise_repeats(const hlo_error_call *b, hlo_dot_dims dims, cons
     return status;
 }
 
-/* Marks sums with an infinity in `other` whose factor may be 0 or have another sign in the other
- * execution: the sum may then be NaN there, or an infinity here. */
+/* Marks sums that contain an infinity of `other` times a factor that, in the other execution, may
+ * be 0 or have another sign. One execution may then have a NaN where the other has an infinity. */
 static hlo_status note_infinities(const hlo_error_call *b, hlo_dot_dims dims, const hlo_view *value,
                                   const hlo_view *sigma, const hlo_view *other, bool right,
                                   const char **why) {
@@ -106,7 +106,7 @@ static hlo_status note_infinities(const hlo_error_call *b, hlo_dot_dims dims, co
     hlo_view sigmas = hlo_error_as_f64(b, &b->result_sigmas[0]);
     double *v = infinite.data, *s = sigmas.data, *found = hlo_error_variance_new(b, 0);
     for (int64_t i = 0; i < hlo_view_count(&infinite); i++)
-        v[i] = isinf(v[i]) != 0; /* -1 for -inf */
+        v[i] = isinf(v[i]) != 0; /* isinf() may return -1 */
     hlo_status status =
         add_product(b, dims, right ? &infinite : &turns, right ? &turns : &infinite, found, why);
     for (int64_t i = 0; status == HLO_OK && i < hlo_view_count(&sigmas); i++)
@@ -137,12 +137,12 @@ hlo_status hlo_error_dot_views(const hlo_eval_env *env, hlo_dot_dims dims, const
     }
     side l = side_of(&b, lhs, lhs_sigma), r = side_of(&b, rhs, rhs_sigma);
     double *variance = hlo_error_variance_new(&b, 0), *errors = hlo_error_variance_new(&b, 0);
-    /* In a fusion the operands' scales may be applied after the sum, even for one term. */
+    /* A fusion may apply the operands' scales after the sum, even if the sum has a single term. */
     double u = hlo_error_roundoff(result->type), terms = 1;
     for (uint32_t i = 0; i < dims.lhs_contracting->count; i++)
         terms *= (double)lhs->dims[dims.lhs_contracting->v[i]];
     if (options->roundings_may_be_dropped) terms = fmax(terms, 2);
-    /* A product of fp8 type may be computed through f16, on operands of that type. */
+    /* If operands and result have an fp8 type, other executions may compute the product in f16. */
     double by_f16 = hlo_type_is_fp8(result->type) ? 0x1p-22 : 0;
     double narrow = narrowing(lhs->type, result->type) + narrowing(rhs->type, result->type);
 
@@ -256,7 +256,8 @@ static bool find_nonfinite(const hlo_error_call *b, unsigned number, hlo_view *o
     return any;
 }
 
-/* Takes the part of an operand's sigmas; exact sigmas remain without data. */
+/* Returns the part of an operand's sigmas. If the operand is exact, the result has no data either.
+ */
 static hlo_view part_sigma(const hlo_ragged_parts *p, unsigned number, const hlo_view *sigma) {
     return sigma->data ? hlo_ragged_operand(p, number, sigma) : *sigma;
 }
@@ -268,8 +269,8 @@ static const hlo_ints *with(hlo_arena *scratch, const hlo_ints *dims, int64_t di
     return out;
 }
 
-/* In the dense form of a ragged-dot, the rows of a group are multiplied by 0 for each matrix of
- * another group, so an infinity or NaN in any matrix reaches all rows. */
+/* The dense form of a ragged-dot multiplies the rows of a group by 0 for each matrix of another
+ * group. An infinity or NaN in any matrix therefore reaches all rows. */
 static hlo_status note_other_groups(const hlo_error_call *b, const hlo_ragged *r,
                                     const char **why) {
     const hlo_view *lhs = &b->call.operands[0], *result = &b->call.results[0],
@@ -317,8 +318,8 @@ hlo_status hlo_error_ragged_dot(const hlo_error_call *b) {
                    lhs_sigma = narrowed_sigma(b, 0, &lhs), rhs_sigma = narrowed_sigma(b, 1, &rhs);
     hlo_view marks;
     const bool dropped = b->options->roundings_may_be_dropped;
-    /* A scale after the sum is infinite or NaN if the operand's scale was, and turns the zeros
-     * beyond the groups into NaN. */
+    /* If an operand's scale is infinite or NaN, so is the scale that is applied after the sum. It
+     * turns the zeros beyond the groups into NaN. */
     const bool endless = dropped && (find_nonfinite(b, 0, &marks) || find_nonfinite(b, 1, &marks));
     hlo_status status = hlo_error_fill_all(b, endless ? HLO_ERROR_ANYTHING : 0);
     for (; status == HLO_OK && p.at < p.parts; p.at++) {

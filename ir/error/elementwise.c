@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sigmas of elementwise operations and conversions. The method is in docs/numerics.md. */
+/* Computes the sigmas of elementwise operations and conversions. The method is in docs/numerics.md.
+ */
 #include <math.h>
 
 #include "ir/error/rules.h"
@@ -13,8 +14,7 @@
 static const double infinite = (double)INFINITY;
 
 /* The numbers of sigmas by which an operand is moved to measure the change of the result. Lambda is
- * last. The 3 in between covers functions that jump or level off, for which one sigma and lambda do
- * not suffice. */
+ * last. 3 covers functions that jump or level off between one sigma and lambda sigmas. */
 static const double times_moved[] = {-1, 1, -3, 3, -LAMBDA, LAMBDA};
 enum { TIMES = sizeof times_moved / sizeof *times_moved };
 
@@ -25,11 +25,11 @@ typedef struct row_loop {
     const hlo_elementwise *op;
     const hlo_error_options *options;
     hlo_type types[3], result;
-    hlo_range ranges[3], spread; /* of the operands; spread: of the result */
+    hlo_range ranges[3], spread; /* ranges of the operands, and of the result (spread) */
     uint32_t arity;
     bool twice;        /* both operands are the same value */
-    bool squares;      /* the operands' errors are fully correlated; not at poles */
-    bool scales[3];    /* operands that other executions may apply elsewhere */
+    bool squares;      /* the operands' errors are fully correlated, and there is no pole */
+    bool scales[3];    /* operands that are scales which other executions may apply elsewhere */
     bool clamped;      /* the result is clamped to the finite range of its type */
     hlo_lane produced; /* lane of the results that the analysis computes */
 } row_loop;
@@ -39,8 +39,8 @@ typedef struct analysis {
     hlo_chunk x[3];
     double sigma[3][HLO_CHUNK];
     double value[HLO_CHUNK], variance[HLO_CHUNK];
-    double finite[HLO_CHUNK]; /* smallest magnitude of a result that is infinite here, with an
-                               * operand that did not overflow; infinity: none */
+    double finite[HLO_CHUNK]; /* for a result that is infinite here: its smallest magnitude if an
+                               * operand had not overflowed; otherwise infinity */
     bool anything[HLO_CHUNK];
     bool overflows; /* `finite` is not infinity everywhere */
     bool endless;   /* a value is infinite or NaN */
@@ -52,8 +52,8 @@ static bool only_moves(const hlo_instr *value) {
     return value->op == HLO_OP_CONVERT || hlo_instr_moves(value);
 }
 
-/* True if the value is one number, repeated along some dimension, or computed elementwise from such
- * values. Searches to `depth`, over at most `*steps` instructions. */
+/* True if the value has one element, is a broadcast, or is computed elementwise from such values.
+ * Searches to `depth`, over at most `*steps` instructions. */
 static bool is_scale_at(const hlo_instr *value, int depth, int *steps) {
     if (--*steps < 0) return false;
     if (hlo_shape_count(value->shape) == 1 || value->op == HLO_OP_BROADCAST) return true;
@@ -70,8 +70,8 @@ static bool is_scale(const hlo_instr *value, int *steps) {
     return is_scale_at(value, DEPTH, steps);
 }
 
-/* True if the value is repeated, or thin, directly or after movement and scaling, so that one of
- * its elements may scale a row. */
+/* True if elements of the value may scale rows: after any movement and scaling, the value has rank
+ * 1 or a dimension of size 1, or is broadcast. */
 static bool comes_to_rows(const hlo_instr *value, int *steps) {
     bool thin = value->shape->rank == 1;
     for (uint32_t d = 0; d < value->shape->rank; d++) thin |= value->shape->dims[d] == 1;
@@ -105,8 +105,8 @@ static bool may_scale(const hlo_instr *instr, uint32_t o) {
 
 /* ------------------------------------------------------------------------------------- the loop */
 
-/* True if the result is unbounded between its ends, as in a division by a range that contains
- * zero. */
+/* True if the result is unbounded inside the interval of the operand, as in a division by a range
+ * that contains zero. */
 static bool has_pole(const row_loop *r, uint32_t operand) {
     hlo_op op = r->instr->op;
     return op == HLO_OP_RSQRT || op == HLO_OP_LOG || (op == HLO_OP_DIVIDE && operand == 1) ||
@@ -173,9 +173,9 @@ static double complex_variance(hlo_op op, const double *size, const double *sigm
     }
 }
 
-/* The loop body for complex numbers, whose sigmas are those of their moduli. Sums, products and
- * parts derive their sigma from those of their operands; other operations on inexact operands have
- * an infinite sigma. */
+/* The loop body for complex numbers. A sigma bounds the modulus of the difference. The sigmas of
+ * sums, products and parts follow from those of their operands; other operations on inexact
+ * operands have an infinite sigma. */
 static void complex_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
     const row_loop *r = arg;
     const bool rounds = hlo_type_is_float(r->result) || hlo_lane_of(r->result) == HLO_LANE_C128;
@@ -212,8 +212,8 @@ static hlo_lane lane_of(hlo_type type) {
     return lane == HLO_LANE_F32 ? HLO_LANE_F64 : lane;
 }
 
-/* The larger or smaller of two numbers; the second if the first, the only one that may be NaN, is
- * NaN. */
+/* Return the larger or smaller of two numbers. Only the first may be NaN; the result is then the
+ * second. */
 static inline double larger(double a, double b) {
     return a > b ? a : b;
 }
@@ -263,7 +263,7 @@ ANY(above_zero, x[i] > 0)
 ANY(nan, isnan(x[i]))
 ANY(endless, !isfinite(x[i]))
 
-/* Raises rate[i] to the distance of moved[i] from value[i], for each of `times` sigmas. */
+/* Raises rate[i] to at least the distance of moved[i] from value[i], divided by `times`. */
 HLO_CLONED static void take_rate(const double *value, const double *moved, double times,
                                  int64_t count, double *rate) {
     for (int64_t i = 0; i < count; i++) {
@@ -298,7 +298,8 @@ HLO_CLONED static void note_jumps(const row_loop *r, const analysis *a, uint32_t
     }
 }
 
-/* Adds the change of moving operand `which` (all of them: arity) both ways. */
+/* Adds the change of the result when operand `which` is moved up and down; `which` == arity moves
+ * all operands. */
 static void add_changes(const row_loop *r, analysis *a, uint32_t which, int64_t count) {
     hlo_chunk moved[3];
     double out[HLO_CHUNK], rate[HLO_CHUNK] = {0};
@@ -312,9 +313,9 @@ static void add_changes(const row_loop *r, analysis *a, uint32_t which, int64_t 
         }
         run_loop(r, in, count, out);
         take_rate(a->value, out, fabs(times_moved[t]), count, rate);
-        /* Mark results that become NaN or stop being infinite when operand `which` is moved. A NaN
-         * represents numbers, which do not produce infinities by themselves. A value that is both
-         * operands is moved in both. */
+        /* Mark results that become NaN or stop being infinite when operand `which` is moved. An
+         * operand that is NaN may be a number in another execution, and numbers alone do not
+         * produce infinities. Skip this if both operands are the same value, because both move. */
         if (r->twice || which == r->arity || !a->endless) continue;
         for (int64_t i = 0; i < count; i++) {
             double value = a->value[i];
@@ -326,7 +327,8 @@ static void add_changes(const row_loop *r, analysis *a, uint32_t which, int64_t 
     }
     for (uint32_t o = 0; o < r->arity; o++)
         if (lane_of(r->types[o]) == HLO_LANE_F64 && (which == o || which == r->arity)) {
-            /* Mark overflow; `out`: the results where operand `o` did not overflow. */
+            /* Mark results that depend on the overflow of operand `o`. `out` has the results
+             * without that overflow. */
             if (any_endless(a->x[o].f64, count)) {
                 a->overflows = true;
                 for (int64_t i = 0; i < count; i++) {
@@ -369,9 +371,9 @@ static void load_chunk(const row_loop *r, analysis *a, int64_t count, int64_t do
     }
 }
 
-/* Adds the change of a zero's sign if it affects the result, because a zero that is scaled
- * elsewhere may have the other sign. An infinity that depends on it may change its sign, and
- * results of that may be NaN. */
+/* Adds the change of the result when a zero operand changes its sign, because a zero that is scaled
+ * elsewhere may have the other sign. An infinity may change its sign, so that results computed from
+ * it may be NaN. */
 static void add_zeros(const row_loop *r, analysis *a, uint32_t o, int64_t count) {
     const hlo_op op = r->instr->op;
     const bool shows_sign = op == HLO_OP_RSQRT || op == HLO_OP_ATAN2 ||
@@ -407,8 +409,8 @@ static void store_chunk(const double *sigma, const bool *anything, int64_t count
     hlo_copy_row(sizeof *s, (const char *)s, sizeof *s, count, out, step);
 }
 
-/* Computes sigmas from variances and the error of the operation itself, `own` * value. With
- * `holds`, a sum or product of exact numbers that f32 represents has no error. */
+/* Computes sigmas from variances and the operation's own error, `own` * value. With `holds`, a
+ * result that f32 represents has no error of its own if the operands are exact. */
 HLO_CLONED static void add_own(const analysis *a, double own, bool holds, double spread,
                                int64_t count, double *sigma) {
     for (int64_t i = 0; i < count; i++) {
@@ -422,14 +424,15 @@ HLO_CLONED static void add_own(const analysis *a, double own, bool holds, double
     }
 }
 
-/* Returns the distance by which lambda sigmas move an operand within its range. */
+/* Returns how far lambda sigmas move an operand within the operand's range. */
 static double reach(const row_loop *r, const analysis *a, uint32_t operand, int64_t i) {
     double x = a->x[operand].f64[i], by = LAMBDA * a->sigma[operand][i];
     hlo_range range = r->ranges[operand];
     return larger(smaller(x + by, range.high) - x, x - larger(x - by, range.low));
 }
 
-/* Adds the change of moving both factors: they may be near 0 and depend on each other. */
+/* Adds the change of the product when both factors are moved: they may be near 0 and depend on each
+ * other. */
 HLO_CLONED static void add_product(const row_loop *r, analysis *a, int64_t count) {
     for (int64_t i = 0; i < count; i++) {
         const double both = reach(r, a, 0, i) * reach(r, a, 1, i) / LAMBDA;
@@ -446,9 +449,9 @@ static bool may_be_infinite(const analysis *a, uint32_t operand, int64_t i) {
     return isinf(a->x[operand].f64[i]) || isinf(a->sigma[operand][i]);
 }
 
-/* True if operands between the ends that add_changes() tries produce a NaN: a product of a factor
- * that may be 0 and one that may be infinite, or a quotient of two operands that may both be 0 or
- * both infinite. */
+/* True if operands between the ends that add_changes() tries may produce a NaN. A product may if
+ * one factor may be 0 and the other infinite. A quotient may if both operands may be 0, or both may
+ * be infinite. */
 static bool may_make_nan(const row_loop *r, const analysis *a, int64_t i) {
     if (r->arity != 2 || r->twice) return false;
     bool large[] = {may_be_infinite(a, 0, i), may_be_infinite(a, 1, i)};
@@ -469,9 +472,9 @@ static void bound_row(void *arg, int64_t count, char *const *data, const int64_t
         const hlo_chunk *in[3] = {&a.x[0], &a.x[1], &a.x[2]};
         run_loop(r, in, n, a.value);
         a.endless = any_endless(a.value, n);
-        /* Zeros scaled by an infinite, NaN or too small factor become other numbers if another
-         * execution applies the scale elsewhere. A factor that overflowed may also be infinite
-         * there. */
+        /* A zero that is scaled by an infinite, NaN or too small factor becomes another number if
+         * another execution applies the scale elsewhere. A factor that overflowed may also be
+         * infinite there. */
         const bool divides = r->instr->op == HLO_OP_DIVIDE;
         for (uint32_t o = 0; o < 2; o++)
             for (int64_t i = 0; r->scales[o] && i < n; i++) {
@@ -491,8 +494,8 @@ static void bound_row(void *arg, int64_t count, char *const *data, const int64_t
         if (uncertain > 1 && r->instr->op == HLO_OP_MULTIPLY && !discrete && !r->squares)
             add_product(r, &a, n);
         if (uncertain && !discrete) {
-            /* Mark what may be NaN in the other execution: infinities, and 0 times a factor that
-             * may be infinite. For other numbers, an infinite sigma covers this. */
+            /* Mark results that may be NaN in the other execution: infinities, and 0 times a factor
+             * that may be infinite. Other numbers have an infinite sigma, which allows a NaN. */
             for (int64_t i = 0; i < n && r->instr->op == HLO_OP_MULTIPLY; i++)
                 a.anything[i] |= a.value[i] == 0 && may_make_nan(r, &a, i);
             for (int64_t i = 0; i < n && a.endless; i++) {
@@ -509,7 +512,7 @@ static void bound_row(void *arg, int64_t count, char *const *data, const int64_t
         double result[HLO_CHUNK], sigma[HLO_CHUNK];
         hlo_lane lane = hlo_lane_of(r->result);
         bool real = lane == HLO_LANE_F32 || lane == HLO_LANE_F64;
-        /* A range may contain only infinity. */
+        /* Do not subtract equal ends: a range may consist of one infinity. */
         const bool one = r->spread.high == r->spread.low;
         double spread = one ? 0 : (r->spread.high - r->spread.low) / 2;
         double own = real ? ulps * hlo_error_roundoff(r->result) : 0;
@@ -517,8 +520,8 @@ static void bound_row(void *arg, int64_t count, char *const *data, const int64_t
         if (real) {
             hlo_lane_load_f64(r->result, at[0], steps[0], n, result);
             hlo_error_round_chunk(r->result, a.value, result, ulps > 0, NULL, r->options, n, sigma);
-            /* Keep an infinity certain only if it also occurs without the overflow of an operand.
-             */
+            /* An infinity remains certain only if it also occurs without the overflow of an
+             * operand. */
             for (int64_t i = 0; i < n && a.overflows; i++) {
                 if (isinf(a.finite[i]) && a.finite[i] > 0) continue;
                 bool again = a.finite[i] > 0 && isinf(hlo_error_round(r->result, a.finite[i]));
@@ -627,11 +630,11 @@ static void convert_sigma_row(void *arg, int64_t count, char *const *data, const
             hlo_lane_load_f64(r->result, at[0], steps[0], n, result);
             hlo_error_round_chunk(r->result, a.value, result, rounds, &r->ranges[0], r->options, n,
                                   sigma);
-            /* Keep an element overflowed if its value also exceeds the range of the result's type.
-             */
+            /* An element remains overflowed if its value also exceeds the range of the result's
+             * type. */
             for (int64_t i = 0; i < n; i++) {
                 if (!hlo_error_overflowed(a.value[i], a.sigma[0][i])) continue;
-                /* Without overflow, fp8 saturates to its largest number. */
+                /* Without the overflow, an fp8 element is saturated to its largest number. */
                 const double size = hlo_type_is_fp8(from) ? hlo_float_max(from) : a.sigma[0][i];
                 const double number = copysign(size, isnan(a.value[i]) ? 1 : a.value[i]);
                 bool same = hlo_error_same(hlo_error_round(r->result, number), result[i]);
@@ -663,8 +666,9 @@ static void convert_sigma_row(void *arg, int64_t count, char *const *data, const
 }
 
 hlo_status hlo_error_convert(const hlo_error_call *b) {
-    /* If all values are finite in an fp8 type, they are assumed to be clamped. Otherwise one
-     * execution may have a NaN outside the bound, which the comparison reports. */
+    /* If all values are finite in an fp8 type, the analysis assumes that they are clamped.
+     * Otherwise, one execution may have a NaN that the bound does not allow, which the comparison
+     * reports. */
     const hlo_type to = b->call.results[0].type;
     row_loop r = {.clamped = false};
     if (hlo_type_is_fp8(to) && hlo_type_is_float(b->call.operands[0].type)) {

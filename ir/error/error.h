@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The error bound of a module: running error analysis of two legitimate executions.
  *
- * Two executions are legitimate if both follow HLO and differ only where HLO allows it: the order
- * and width of accumulation, contraction into fused multiply-adds, the last digits of
- * transcendental functions, subnormals flushed to zero and, by option, whether an intermediate
- * rounding to bf16 or f16 happens.
+ * Two executions are legitimate if both follow HLO and differ only where HLO allows it. They may
+ * differ in the order and width of accumulation, contraction into fused multiply-adds, the last
+ * digits of transcendental functions, and flushing of subnormals to zero. By option, they may also
+ * differ in intermediate roundings to bf16 or f16.
  *
  * Each array of values has an f32 array `sigma` of the same dimensions: the size, like a standard
  * deviation, of the difference between the two executions at that element. A difference of up to
- * HLO_ERROR_LAMBDA * sigma is accepted. Sigma 0: the element must be equal. Infinity: it may be any
- * number or infinite, or NaN where it is a number here. NaN: nothing is known, as for an infinity
- * that may be NaN elsewhere, a NaN that may be an infinity, and results of these. An element that
- * happens to be finite in this execution has an infinite sigma and is compared by its noise
+ * HLO_ERROR_LAMBDA * sigma is accepted. Sigma 0: the element must be equal. Infinity: in the other
+ * execution, the element may be any number or infinite, and may be NaN if it is a number in this
+ * execution. NaN: nothing is known. This sigma is for an infinity that may be NaN in the other
+ * execution, a NaN that may be an infinity, and results computed from either. If an element merely
+ * happens to be finite in this execution, its sigma is infinite and it is compared by its noise
  * (HLO_ERROR_NOISE).
  *
  * An element that is not finite and has a finite sigma above 0 overflowed when it was rounded to
- * its type. Sigma is then its magnitude before rounding, or 2^119 if that is less, and an execution
- * that does not round there continues with this magnitude, or a larger one.
+ * its type. Sigma is then the element's magnitude before rounding, or 2^119 if the magnitude is
+ * smaller. An execution that does not round there continues with this magnitude or a larger one.
  *
  * The derivation and its sources are in docs/numerics.md, "How sigmas are derived".
  *
- * Integers and predicates have sigmas, too: the element may differ unless its sigma is 0. The sigma
+ * Integers and predicates also have sigmas: an element may differ unless its sigma is 0. The sigma
  * of a complex number is that of the modulus of the difference. */
 #ifndef HLO_IR_ERROR_ERROR_H
 #define HLO_IR_ERROR_ERROR_H
@@ -30,45 +31,46 @@
 #include "ir/eval/eval.h"
 
 /* Number of sigmas that are accepted. By Higham and Mary's theorem, about one element in 10^13
- * would exceed them if the analysis were sharp. It is not, because errors are not Gaussian and
- * operands are not independent; the factor leaves room for both. */
+ * would exceed them if the analysis were sharp. The analysis is not sharp: errors are not Gaussian
+ * and operands are not independent. The factor leaves room for both. */
 #define HLO_ERROR_LAMBDA 8.0
 
-/* Number of sigmas for a change of one step by rounding, or for a change of a select's choice. A
- * change depends on the distance of the value from a boundary. Averaged over distances, and while
- * sigma is at most half a step, its variance is at most that of (step/4)^2 for all elements with a
- * boundary within lambda*sigma. */
+/* A change of one step by rounding, or a change of a select's choice, counts as this number of
+ * sigmas. Whether it occurs depends on the distance of the value from a rounding boundary. Averaged
+ * over distances, and while sigma is at most half a step, its variance is at most (step/4)^2 for
+ * all elements with a boundary within lambda*sigma. */
 #define HLO_ERROR_FLIP 4.0
 
-/* Number of sigmas for a probable tie: distances are not uniform, because with exact arithmetic
- * many values are ties. At d sigmas from a boundary, the probability to cross it is that of a
- * normal number above d, and the variance is that fraction of step^2: a half at the boundary, a
- * sixteenth at 1.534 sigmas. The larger constant applies nearer than that, if sigma is so small
- * that only one in 64 uniform values would have a boundary within lambda*sigma. */
+/* The number of sigmas for a change at a probable tie. Distances from a boundary are not uniform,
+ * because with exact arithmetic many values are ties. At d sigmas from a boundary, a value crosses
+ * it with the probability that a standard normal number exceeds d. The variance is this fraction of
+ * step^2: a half at the boundary, a sixteenth at 1.534 sigmas. The constant applies to values
+ * nearer than 1.534 sigmas, if sigma is so small that only one in 64 uniform values would have a
+ * boundary within lambda*sigma. */
 #define HLO_ERROR_FLIP_TIE 1.4142135623730951
 #define HLO_ERROR_NEAR 1.534
 #define HLO_ERROR_FINE 1024.0
 
-/* Factor by which a perturbed execution moves every result, in sigmas. Rare events, such as one fp8
+/* Number of sigmas by which a perturbed execution moves every result. Rare events, such as one fp8
  * value among thousands that crosses a rounding boundary, are accordingly more frequent in a sample
  * than in the compared pair. */
 #define HLO_ERROR_AMPLITUDE 2.0
 
 /* Accepted noise: the root mean square of the difference between the executions may be
- * HLO_ERROR_NOISE + HLO_ERROR_NOISE_FEW / sqrt(n) times the noise for n elements, because a root
- * mean square of few elements varies more. The noise is the largest root mean square of the
+ * HLO_ERROR_NOISE + HLO_ERROR_NOISE_FEW / sqrt(n) times the noise. n is the number of elements: a
+ * root mean square of few elements varies more. The noise is the largest root mean square of the
  * samples, divided by the amplitude. Samples show the amplitude times the noise if errors are small
  * enough to add up, and only the noise if flips of fp8 values cause one another. Both constants are
- * measured: over 40 models before and after, with inputs from several seeds, the largest ratio was
- * 2.4 over many elements, and 6.3 over three (amaxes of gradients, whose logarithms vary evenly);
- * against XLA it was 1.0. */
+ * measured. 40 models were compared before and after rewriting, with inputs from several seeds. The
+ * largest ratio was 2.4 for many elements, and 6.3 for three (amaxes of gradients, whose logarithms
+ * vary evenly). In comparisons with XLA, the largest ratio was 1.0. */
 #define HLO_ERROR_NOISE 2.5
 #define HLO_ERROR_NOISE_FEW 10.0
 
 /* The sigma of an element that is unbounded and may be NaN. */
 #define HLO_ERROR_ANYTHING ((double)NAN)
 
-/* True if an element with that sigma overflowed when rounded. */
+/* True if an element with this value and sigma overflowed when it was rounded. */
 static inline bool hlo_error_overflowed(double value, double sigma) {
     return !isfinite(value) && sigma > 0 && sigma < 0x1p120;
 }
@@ -81,28 +83,30 @@ static inline double hlo_error_larger(double a, double b) {
 /* The ways in which an execution may sum products of fp8 values. */
 typedef enum hlo_error_sums {
     HLO_ERROR_SUMS_F32,
-    HLO_ERROR_SUMS_PROMOTED, /* with 13 fraction bits, added in f32 after each 128 terms */
+    HLO_ERROR_SUMS_PROMOTED, /* accumulated with 13 fraction bits, and added to an f32 sum after
+                              * each 128 terms */
     HLO_ERROR_SUMS_FAST      /* with 13 fraction bits */
 } hlo_error_sums;
 
 typedef struct hlo_error_options {
-    bool roundings_may_be_dropped; /* Intermediate roundings to bf16 and f16 may be missing in one
-                                    * execution, as in a fusion; roundings to fp8 may not. Scales
-                                    * may also be applied elsewhere. */
-    hlo_error_sums sums;           /* of a dot */
+    bool roundings_may_be_dropped; /* One execution, for example a fusion, may omit intermediate
+                                    * roundings to bf16 and f16, but not to fp8. It may also apply
+                                    * scales elsewhere. */
+    hlo_error_sums sums;           /* how dots are summed */
 } hlo_error_options;
 
 /* Computes the sigmas of the results of `instr`. `operands` and `results` are as for hlo_eval(),
- * which must have computed the results before. Each has a view of its sigmas: f32, of the same
- * dimensions. A sigma view of an operand with data NULL is exact. Supports the same instructions as
- * hlo_eval_supports(). Sigmas of results must not overlap anything. Memory, `why` and status are as
- * for hlo_eval(). */
+ * which must have computed the results before. Each array has a view of its sigmas, in f32 and with
+ * the same dimensions. If the data of an operand's sigma view is NULL, the operand is exact.
+ * Supports the same instructions as hlo_eval_supports(). Sigmas of results must not overlap
+ * anything. Memory, `why` and status are as for hlo_eval(). */
 hlo_status hlo_error_sigmas(const hlo_eval_env *env, const hlo_instr *instr,
                             const hlo_view *operands, const hlo_view *operand_sigmas,
                             const hlo_view *results, const hlo_view *result_sigmas,
                             const hlo_error_options *options, hlo_arena *scratch, const char **why);
 
-/* Computes the sigmas of hlo_eval_dot_views(). A sigma view with data NULL is exact. */
+/* Computes the sigmas of hlo_eval_dot_views(). If the data of a sigma view is NULL, the operand is
+ * exact. */
 hlo_status hlo_error_dot_views(const hlo_eval_env *env, hlo_dot_dims dims, const hlo_view *lhs,
                                const hlo_view *lhs_sigma, const hlo_view *rhs,
                                const hlo_view *rhs_sigma, const hlo_view *result,
@@ -114,12 +118,12 @@ hlo_status hlo_error_dot_views(const hlo_eval_env *env, hlo_dot_dims dims, const
 double hlo_error_rounded(hlo_type type, double value, double sigma, double limit,
                          const hlo_error_options *options);
 
-/* Perturbs the elements of an instruction's result by `times` its own rounding errors: by times *
- * sigma[i] * g, where g has mean 0 and variance 1 and depends only on `stream` and i. The result is
- * rounded to the type again. `sigma` is dense and row-major, from hlo_error_sigmas() on exact
- * operands; an infinite sigma, as of complex products, counts as 2^-20 of the value. Elements that
- * are not finite or of integer type are unchanged. `by_value`: g depends on the value of a real
- * element instead of i, because equal elements have equal errors. */
+/* Perturbs the elements of an instruction's result by `times` the rounding errors of the
+ * instruction itself. Adds times * sigma[i] * g, where g has mean 0 and variance 1 and depends only
+ * on `stream` and i. Rounds the result to the type again. `sigma` is dense and row-major, from
+ * hlo_error_sigmas() on exact operands; an infinite sigma, as of complex products, counts as 2^-20
+ * of the value. Elements that are not finite or of integer type are unchanged. `by_value`: g
+ * depends on the value of a real element instead of i, because equal elements have equal errors. */
 void hlo_error_perturb(const hlo_view *value, const float *sigma, double times, uint64_t stream,
                        bool by_value);
 
@@ -128,8 +132,8 @@ typedef struct hlo_error_comparison {
     int64_t equal;      /* equal, or both NaN */
     int64_t within;     /* different, but within lambda*sigma */
     int64_t steps;      /* fp8: neighbors, with a rounding boundary within the bound */
-    int64_t violations; /* farther apart */
-    int64_t nonfinite;  /* among the violations: infinite or NaN on one side only */
+    int64_t violations; /* elements that differ by more */
+    int64_t nonfinite;  /* number of violations that are infinite or NaN on one side only */
     double largest;     /* largest |a - b| / (lambda*sigma), over elements with sigma > 0 that are
                          * finite on both sides */
     /* The element farthest beyond its bound; for a complex element, the part that differs more.
@@ -138,18 +142,19 @@ typedef struct hlo_error_comparison {
     double worst_a, worst_b, worst_bound;
 } hlo_error_comparison;
 
-/* Returns the distance of two elements of a type; 0 exactly if they are equal or both NaN. For
- * integers, it is computed exactly and then rounded; for complex numbers, it is the modulus of
- * their difference. */
+/* Returns the distance of two elements of a type; 0 exactly if they are equal or both NaN. The
+ * distance of integers is computed exactly and then rounded. That of complex numbers is the modulus
+ * of their difference. */
 double hlo_error_distance(hlo_type type, const void *a, const void *b);
 
-/* Computes each element's excess, row-major: 0 for equal or unbounded elements; |a - b| / bound, at
- * most 1, within the bound; more beyond it; infinity if only one is finite. */
+/* Computes the excess of each element, row-major: 0 for equal or unbounded elements, otherwise |a -
+ * b| / bound. The excess is at most 1 within the bound, and infinity if only one element is finite.
+ */
 void hlo_error_excess(const hlo_view *a, const hlo_view *b, const hlo_view *sigma,
                       float *out_excess);
 
-/* Compares arrays of one type and equal dimensions. If `sigma` or its data is NULL, they must be
- * equal. */
+/* Compares arrays of one type and equal dimensions. If `sigma` or its data is NULL, the arrays must
+ * be equal. */
 void hlo_error_compare(const hlo_view *a, const hlo_view *b, const hlo_view *sigma,
                        hlo_error_comparison *out_comparison);
 

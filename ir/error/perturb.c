@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random perturbation of results within the rounding freedom of their operations. The method is in
+/* Perturbs results at random, within the rounding freedom of their operations. The method is in
  * docs/numerics.md. */
 #include <math.h>
 #include <string.h>
@@ -36,7 +36,7 @@ typedef struct row {
     const float *sigma;
     double times;
     uint64_t key;
-    bool by_value; /* equal values are moved equally */
+    bool by_value; /* equal values are moved by equal amounts */
 } row;
 
 static uint64_t random_of(const row *r, int64_t i, double value) {
@@ -45,8 +45,8 @@ static uint64_t random_of(const row *r, int64_t i, double value) {
     return scramble(r->key ^ bits);
 }
 
-/* Moves the finite elements of a chunk that have a nonzero sigma. Returns false if there are none,
- * or an element is NaN. */
+/* Moves the finite elements of a chunk that have a nonzero sigma. Returns false if there are no
+ * such elements, or an element is NaN. */
 HLO_CLONED static bool move_all(const row *r, double *value) {
     int64_t erring = 0, nans = 0;
     for (int64_t i = 0; i < r->count; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sigmas of rounding. The method is in docs/numerics.md. */
+/* Computes the sigmas of rounding. The method is in docs/numerics.md. */
 #include <math.h>
 #include <string.h>
 
@@ -55,9 +55,9 @@ double hlo_error_neighbor(hlo_type type, double number, double toward) {
     return copysign(hlo_float_decode(type, away ? code + 1 : code - 1), number);
 }
 
-/* Returns the sigma of a result for an interval whose ends round to `low` and `high`. It is that of
- * a single step only if both are neighbors or the result itself: below a power of two, two steps
- * are no longer than the step above it. */
+/* Returns the sigma of a result for an interval whose ends round to `low` and `high`. It is the
+ * sigma of a single step only if each end is the result or its neighbor. Lengths do not suffice:
+ * two steps below a power of two are no longer than the step above it. */
 static double rounded_sigma(hlo_type type, double value, double result, double low, double high,
                             double sigma) {
     double change = fmax(fabs(high - result), fabs(result - low));
@@ -66,8 +66,8 @@ static double rounded_sigma(hlo_type type, double value, double result, double l
     bool beyond = low < hlo_error_neighbor(type, result, -infinite) ||
                   high > hlo_error_neighbor(type, result, infinite);
     if (beyond) return hypot(sigma, step / HLO_ERROR_FLIP);
-    /* The distance of the value from the nearer boundary of the interval that rounds to `result`.
-     */
+    /* Compute the distance of the value from the nearer boundary of the interval that rounds to
+     * `result`. */
     double nearest = infinite;
     for (int side = -1; side <= 1 && sigma * HLO_ERROR_FINE < step; side += 2) {
         double other = hlo_error_neighbor(type, result, side * infinite);
@@ -104,7 +104,7 @@ void hlo_error_round_chunk(hlo_type type, const double *value, const double *res
     for (int64_t i = 0; i < count; i++) sigma[i] = isnan(sigma[i]) ? infinite : sigma[i];
     if (dropped) {
         /* Add the errors of roundings that other executions omit. A type with more precision may
-         * have a smaller range: bf16 numbers round to f16 at both ends. */
+         * still have a smaller range: very large and very small bf16 numbers are rounded in f16. */
         for (int64_t i = 0; i < count; i++) {
             bool rounded = rounds || (isfinite(value[i]) && value[i] != result[i]);
             if (rounded && !isinf(sigma[i]))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Internals of error bounds: calls, rules and their helpers. */
+/* Internals of error bounds: calls of kernels, rules, and the helpers of rules. */
 #ifndef HLO_IR_ERROR_RULES_H
 #define HLO_IR_ERROR_RULES_H
 
@@ -10,7 +10,7 @@
 /* A call of a kernel with the sigma of each operand and result (error.h). */
 typedef struct hlo_error_call {
     hlo_call call;
-    const hlo_view *operand_sigmas, *result_sigmas; /* f32; data NULL: exact */
+    const hlo_view *operand_sigmas, *result_sigmas; /* f32; if data is NULL, the array is exact */
     const hlo_error_options *options;
 } hlo_error_call;
 
@@ -50,15 +50,16 @@ double hlo_error_roundoff(hlo_type type);
 /* True if no element of the sigma view is above zero. */
 bool hlo_error_is_exact(const hlo_view *sigma);
 
-/* Finds repeated terms of a sum along dimensions of `value`: for each batch and term, the first
- * term with equal elements and variances, which is the term itself if it is not repeated. Returns
- * NULL if no term is repeated. In scratch. */
+/* Finds repeated terms of a sum along dimensions of `value`. Returns, for each batch and term, the
+ * first term with equal elements and variances: the term itself unless it is a repetition. Returns
+ * NULL if no term is repeated. Allocates from scratch. */
 const int64_t *hlo_error_repeats(const hlo_error_call *bound, const hlo_view *value,
                                  const hlo_view *variance, const hlo_ints *batch,
                                  const hlo_ints *along);
-/* Computes the weights of the variances of repeated terms with factors: at the first of equal
- * terms, the larger of the sum of the factors' squares and the square of their sum; at the others,
- * 0. An f64 array of the factors' dimensions, in scratch. */
+/* Computes the weights of the variances of repeated terms with factors. At the first of equal
+ * terms, the weight is the larger of the sum of the factors' squares and the square of their sum;
+ * at the other terms, it is 0. Returns an f64 array with the dimensions of the factors, in scratch.
+ */
 hlo_view hlo_error_joined(const hlo_error_call *bound, const int64_t *first,
                           const hlo_view *factors, const hlo_ints *batch, const hlo_ints *along);
 
@@ -83,7 +84,7 @@ hlo_status hlo_error_fill_all(const hlo_error_call *b, double value);
 
 /* Creates a dense f64 copy of `value`. */
 hlo_view hlo_error_as_f64(const hlo_error_call *b, const hlo_view *value);
-/* Creates a dense f64 copy of `sigma`, of zeros if it has no data. */
+/* Creates a dense f64 copy of `sigma`; an array of zeros if `sigma` has no data. */
 hlo_view hlo_error_sigma_as_f64(const hlo_error_call *b, const hlo_view *value,
                                 const hlo_view *sigma);
 /* Creates a dense f64 array of the dimensions of `like`. */
@@ -92,20 +93,21 @@ hlo_view hlo_error_constant(const hlo_error_call *b, const hlo_view *like, doubl
  * finite. */
 hlo_view hlo_error_squares(const hlo_error_call *b, const hlo_view *view, double instead);
 
-/* Allocates zeros, one for each element of a result. */
+/* Allocates an array with a zero for each element of a result. */
 double *hlo_error_variance_new(const hlo_error_call *b, uint32_t result);
 /* Returns the variance that accumulating `terms` terms in unspecified order adds
  * (docs/numerics.md). */
 double hlo_error_accumulation(double u, double terms, double sum_of_squares, double sum);
-/* Returns the additional variance of that kind of sums. */
+/* Returns the additional variance of sums of kind `sums`, for example due to few fraction bits. */
 double hlo_error_narrow_sums(hlo_error_sums sums, double terms, double sum_of_squares, double sum);
 /* Returns the factor by which the variance of a sum exceeds the sum of its terms' variances,
  * because terms may share an error of HLO_ERROR_FLIP sigmas (docs/numerics.md). */
 double hlo_error_coherence(double sum_of_squares, double sum);
-/* Rounds a result to its type and writes its sigmas. `variance` is dense, and so is `unrounded`,
- * the result before rounding, which is NULL if only the rounded result is known. The sigma of an
- * infinity with an infinite variance is HLO_ERROR_ANYTHING, because its operands may produce a NaN.
- * So is the sigma of a NaN that is a sum, if `rounds` shows that the operation rounds. */
+/* Rounds a result to its type and writes its sigmas. `variance` and `unrounded` are dense.
+ * `unrounded` is the result before rounding, or NULL if only the rounded result is known. An
+ * infinity with an infinite variance has sigma HLO_ERROR_ANYTHING, because its operands may produce
+ * a NaN. So does a NaN with an infinite variance if the operation rounds (`rounds`), because it is
+ * a sum. */
 void hlo_error_finish(const hlo_error_call *b, uint32_t result, const double *variance,
                       const double *unrounded, bool rounds);
 
@@ -114,8 +116,8 @@ typedef struct hlo_extent {
     hlo_type type; /* type of the array being read */
 } hlo_extent;
 
-/* Returns the smallest and largest element of an array of real numbers; infinities if an element is
- * NaN. */
+/* Returns the smallest and the largest element of an array of real numbers; -inf and inf if an
+ * element is NaN. */
 hlo_extent hlo_view_extent(const hlo_view *view);
 
 #endif

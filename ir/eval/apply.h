@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dispatches an instruction to its kernel; computations on scalars as kernels apply them. */
+/* Dispatches an instruction to its kernel. Runs computations on scalars for kernels. */
 #ifndef HLO_IR_EVAL_APPLY_H
 #define HLO_IR_EVAL_APPLY_H
 
 #include "ir/kernel/kernel.h"
 
-/* Returns the kernel of an opcode; NULL: the CPU does not support it. */
+/* Returns the kernel of an opcode; NULL if the CPU does not support the opcode. */
 const hlo_kernel *hlo_kernel_of(hlo_op op);
 /* Returns why hlo_eval() does not support `instr`; NULL if it does. */
 const char *hlo_call_refusal(const hlo_instr *instr);
@@ -36,19 +36,19 @@ void hlo_region_apply(const hlo_region *region, uint32_t arrays, const hlo_view 
                       const hlo_view *x);
 /* Returns why a computation cannot be a region; NULL if it can. */
 const char *hlo_region_refusal(const hlo_computation *computation);
-/* The number of attributes that name a computation that is applied to elements. */
+/* The number of attributes that name a computation to apply to elements. */
 enum { HLO_REGION_ATTRS = 3 };
 extern const hlo_attr_id hlo_region_attrs[HLO_REGION_ATTRS];
-/* Returns the instruction because of which a computation that `instr` applies cannot be a region,
- * or NULL. */
+/* Returns the instruction that prevents a computation applied by `instr` from being a region, or
+ * NULL. */
 const hlo_instr *hlo_region_blocker(const hlo_instr *instr);
 /* True if an instruction of an applied computation returns its operand 0 unchanged. */
 bool hlo_region_passes_on(const hlo_instr *instr);
 /* Returns the computation that a call or fusion calls; NULL for other opcodes. */
 const hlo_computation *hlo_region_called(const hlo_instr *instr);
-/* Returns the opcode of a region that is one binary elementwise operation on its two parameters, in
- * either order if the opcode commutes; PARAMETER if the root is parameter 1, an assignment;
- * otherwise HLO_OP_INVALID. */
+/* Returns the opcode if the region is one binary elementwise operation on its two parameters, which
+ * may be in either order if the opcode commutes. Returns HLO_OP_PARAMETER if the root is parameter
+ * 1, which is an assignment; otherwise HLO_OP_INVALID. */
 hlo_op hlo_region_simple(const hlo_computation *computation);
 
 #endif

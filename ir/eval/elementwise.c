@@ -65,7 +65,8 @@ typedef double _Complex complex128;
 /* Wrapping operations treat signed and unsigned lanes alike. */
 #define WRAPS(name) [HLO_LANE_S64] = name##_u64, [HLO_LANE_U64] = name##_u64
 
-/* A function of the C library on floats; also on complex numbers. */
+/* Define an operation by a function of the C library: MATH for floats, MATH_COMPLEX also for
+ * complex numbers. */
 #define MATH(name, ulps, function)                                                                 \
     LOOP1(name##_f32, float, float, function##f(x))                                                \
     LOOP1(name##_f64, double, double, function(x))                                                 \
@@ -265,7 +266,7 @@ LOOP3(clamp_s64, int64_t, int64_t, int64_t, x > y ? (x < z ? x : z) : (y < z ? y
 LOOP3(clamp_u64, uint64_t, uint64_t, uint64_t, x > y ? (x < z ? x : z) : (y < z ? y : z))
 KERNEL(clamp, {3, HLO_OUT_SAME, 0, 0, {FLOATS(clamp), INTS(clamp)}})
 
-/* Floats that would be widened are moved as their codes, including payloads of NaNs. */
+/* Floats that would be widened are copied as codes, which preserves the payloads of NaNs. */
 LOOP3(select_f32, uint64_t, float, float, x ? y : z)
 LOOP3(select_f64, uint64_t, double, double, x ? y : z)
 LOOP3(select_u64, uint64_t, uint64_t, uint64_t, x ? y : z)

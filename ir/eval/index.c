@@ -7,7 +7,8 @@
 /* Dimension numbers of gather and scatter with common names. The wide array is gather's operand and
  * scatter's result; the narrow one is gather's result and scatter's updates. */
 typedef struct numbers {
-    const hlo_ints *window;           /* dimensions of the narrow array within a window */
+    const hlo_ints *window;           /* dimensions of the narrow array that index elements of a
+                                       * window */
     const hlo_ints *dropped;          /* dimensions of the wide array that are not in windows */
     const hlo_ints *batching;         /* batching dimensions of the wide array, each paired with */
     const hlo_ints *indices_batching; /* this dimension of the indices */
@@ -24,7 +25,7 @@ typedef struct places {
     int64_t narrow_dim[HLO_EVAL_MAX_RANK]; /* dimension of the narrow array for each of `dims` */
     int64_t index_dim[HLO_EVAL_MAX_RANK];  /* dimension of the indices for each of `dims` */
     hlo_dims window; /* sizes of the window's dimensions in the narrow array */
-    hlo_dims wide_strides, narrow_strides; /* strides of these dimensions */
+    hlo_dims wide_strides, narrow_strides; /* strides of the window's dimensions */
     int64_t sizes[HLO_EVAL_MAX_RANK]; /* size of a window, in every dimension of the wide array */
 } places;
 
@@ -49,7 +50,8 @@ static void places_init(places *p, const int64_t *sizes) {
     }
 }
 
-/* Computes where window `index` starts in the wide array, not clamped, and in the narrow one. */
+/* Computes the start of window `index` in the wide array, without clamping, and in the narrow
+ * array. */
 static void place_start(const places *p, const int64_t *index, hlo_dims *out_wide,
                         int64_t *out_narrow_offset) {
     int64_t in_indices = 0, in_narrow = 0;

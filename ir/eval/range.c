@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Range analysis. computed() is the only list of operations on ranges. */
+/* Implements range analysis. computed() is the only list of operations on ranges. */
 #include "ir/eval/range.h"
 
 #include <math.h>
@@ -23,7 +23,7 @@
 enum {
     MAX_CONVERTS = 12,     /* maximum number of converts above the operand of a softmax */
     MAX_STEPS = 64,        /* maximum number of instructions from the subtraction to the reduce */
-    MAX_SCANNED = 1 << 12, /* maximum number of elements of constants */
+    MAX_SCANNED = 1 << 12, /* maximum number of elements of constants that a search reads */
     MAX_PART = 64,         /* maximum number of elements of a part of a constant */
     MAX_VISITS = 256,      /* maximum number of visits of instructions */
     REMEMBERED = 64        /* number of cached ranges; a power of two */
@@ -62,8 +62,8 @@ hlo_range hlo_range_hull(hlo_range x, hlo_range y) {
                        x.sources | y.sources};
 }
 
-/* Returns the part of `r` that `type` can represent; for integers that wrap, the whole range of the
- * type. */
+/* Returns the part of `r` that `type` can represent. If integers may wrap, returns the whole range
+ * of the type. */
 static hlo_range in_type(hlo_type type, hlo_range r) {
     hlo_range all = hlo_range_of_type(type);
     all.sources = r.sources;
@@ -101,7 +101,7 @@ static double nearest(hlo_type type, double number, double instead) {
     return isnan(result) ? instead : result;
 }
 
-/* Rounds the elements of `r` to `type`; unless `slack` is 0, after an operation. */
+/* Rounds the elements of `r` to `type`. `slack` is not 0 if they are results of an operation. */
 static hlo_range rounded(hlo_type type, hlo_range r, double slack) {
     const double most = fmax(fabs(r.low), fabs(r.high));
     if (!hlo_type_is_float(type) || r.low > r.high) return r;
@@ -121,14 +121,15 @@ static hlo_range rounded(hlo_type type, hlo_range r, double slack) {
 
 /* -------------------------------------------------------------------------------------- softmax */
 
-/* Skips a few conversions. */
+/* Returns the source of a value, skipping a few conversions. */
 static const hlo_instr *source_of(const hlo_instr *instr) {
     for (int i = 0; i < MAX_CONVERTS && instr->op == HLO_OP_CONVERT; i++)
         instr = hlo_instr_operand(instr, 0);
     return instr;
 }
 
-/* Skips conversions that change no element: to floats of more bits. */
+/* Returns the source of a value, skipping conversions to floats of more bits: these change no
+ * element. */
 static const hlo_instr *exact_source_of(const hlo_instr *instr) {
     while (instr->op == HLO_OP_CONVERT) {
         const hlo_instr *from = hlo_instr_operand(instr, 0);
@@ -145,8 +146,8 @@ static const hlo_instr *exact_source_of(const hlo_instr *instr) {
 /* The largest elements along dimensions of an array, or an upper bound. */
 typedef struct largest {
     const hlo_instr *of;  /* the array */
-    const hlo_ints *dims; /* these dimensions */
-    bool exact;           /* the largest, not an upper bound */
+    const hlo_ints *dims; /* the dimensions along which the elements are compared */
+    bool exact;           /* true for the largest elements, false for an upper bound */
     int steps;            /* remaining number of search steps */
 } largest;
 
@@ -155,15 +156,15 @@ static bool is_least(const hlo_instr *instr) {
     return hlo_known_number(instr, &number) && number == -(double)INFINITY;
 }
 
-/* True if each element of `m`, whose dimensions are those of the array given by `to`, is the
- * largest of the corresponding elements, or larger. */
+/* True if each element of `m` is at least the largest of the corresponding elements of the array.
+ * `to` maps the dimensions of `m` to those of the array. */
 static bool is_largest(const hlo_instr *m, const int64_t *to, largest *l) {
     int64_t own[HLO_EVAL_MAX_RANK];
     if (!l->steps) return false;
     l->steps--;
     m = exact_source_of(m);
     if (m->op == HLO_OP_REDUCE) {
-        /* Match a reduce whose dimensions are those of the array given by `to`. */
+        /* Match a reduce; `to` maps its dimensions to those of the array. */
         const hlo_instr *x = hlo_instr_operand(m, 0);
         if (m->operand_count != 2 || exact_source_of(x) != l->of ||
             hlo_region_simple(hlo_instr_comp(m, HLO_ATTR_TO_APPLY)) != HLO_OP_MAXIMUM)
@@ -196,7 +197,8 @@ static bool is_largest(const hlo_instr *m, const int64_t *to, largest *l) {
     return is_largest(from, own, l);
 }
 
-/* True for x - max(x), as in softmax: at most 0, and 0 at one element if the maximum is exact. */
+/* True for x - max(x), as in softmax. Its elements are at most 0, and one of them is 0 if the
+ * maximum is exact. */
 static bool is_below_largest(const hlo_instr *instr, largest *out) {
     int64_t to[HLO_EVAL_MAX_RANK];
     if (instr->op != HLO_OP_SUBTRACT || instr->shape->rank > HLO_EVAL_MAX_RANK) return false;
@@ -206,7 +208,7 @@ static bool is_below_largest(const hlo_instr *instr, largest *out) {
     return is_largest(hlo_instr_operand(instr, 1), to, out);
 }
 
-/* True if every sum has a term that is 1. */
+/* True if every sum of the reduce has a term that is 1, as in softmax. */
 static bool sums_softmax(const hlo_instr *reduce) {
     const hlo_instr *exp = source_of(hlo_instr_operand(reduce, 0));
     const hlo_ints *dims = hlo_instr_ints(reduce, HLO_ATTR_DIMENSIONS);
@@ -250,8 +252,8 @@ static hlo_range magnitude(hlo_range x) {
     return (hlo_range){!signbit(x.low) == !signbit(x.high) ? least : 0, most, x.whole, x.sources};
 }
 
-/* Returns the range of an exact result of arithmetic on `x` and `y`. It is integral only if its
- * ends are exact. */
+/* Returns the range of an exact result of arithmetic on `x` and `y`. The range is integral only if
+ * its ends are exact. */
 static hlo_range exact(double low, double high, hlo_range x, hlo_range y) {
     hlo_range r = hlo_range_hull(x, y);
     if (x.low > x.high || y.low > y.high) return between(ENDLESS, -ENDLESS, r);
@@ -265,7 +267,7 @@ static hlo_range sum(hlo_range x, hlo_range y) {
     return exact(x.low + y.low, x.high + y.high, x, y);
 }
 
-/* Multiplies two bounds. 0 times infinity, which is NaN for elements, is 0. */
+/* Multiplies two bounds. The product of 0 and infinity is 0, although it is NaN for elements. */
 static double times(double x, double y) {
     const double z = x * y;
     return isnan(z) ? copysign(0, x) * copysign(1, y) : z;
@@ -285,7 +287,7 @@ static hlo_range shifted(hlo_type type, bool logical, hlo_range x, hlo_range y) 
     if (logical && x.low < 0) x.low = 0, x.high = ldexp(1, bits) - 1;
     r.low = floor(ldexp(x.low, -by));
     r.high = floor(ldexp(x.high, -by));
-    /* To an arithmetic shift, the high bit of an unsigned integer is a sign. */
+    /* An arithmetic shift treats the high bit of an unsigned integer as a sign. */
     r.whole = y.low == y.high && y.low >= 0 && y.low < bits &&
               (logical || is_signed || x.high < ldexp(1, bits - 1));
     return r;
@@ -328,7 +330,7 @@ static hlo_range computed(const hlo_instr *instr, const hlo_range *o, double sla
     case HLO_OP_NEGATE: return negated(o[0]);
     case HLO_OP_ABS: return magnitude(o[0]);
     case HLO_OP_AND: {
-        /* If one operand is nonnegative, the result is nonnegative and not above it. */
+        /* If one operand is nonnegative, the result is nonnegative and not above that operand. */
         hlo_range r = hlo_range_hull(o[0], o[1]);
         r.low = 0;
         r.high = fmin(o[0].low >= 0 ? o[0].high : ENDLESS, o[1].low >= 0 ? o[1].high : ENDLESS);
@@ -393,10 +395,11 @@ hlo_range hlo_range_of_result(const hlo_instr *instr, hlo_range_reader *read, vo
 typedef struct frame {
     const hlo_instr *call;
     const struct frame *up;
-    uint32_t number; /* unique in a search */
+    uint32_t number; /* number of the call, unique in a search */
 } frame;
 
-/* A search visits an instruction once for each call, at most MAX_VISITS in all. */
+/* State of a search. A search visits an instruction once for each call, and makes at most
+ * MAX_VISITS visits in total. */
 typedef struct search {
     const frame *inside; /* NULL: the computation where the search started */
     uint32_t visits, calls;
@@ -410,8 +413,8 @@ typedef struct search {
 
 static hlo_range search_range(void *arg, const hlo_instr *value);
 
-/* Returns the range of a value of the computation that `inside` entered; NULL: of the first
- * computation. */
+/* Returns the range of a value in the computation that `inside` has entered. If `inside` is NULL,
+ * that is the computation where the search started. */
 static hlo_range range_inside(search *s, const frame *inside, const hlo_instr *value) {
     const frame *here = s->inside;
     s->inside = inside;

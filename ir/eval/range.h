@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Range analysis: bounds on the elements of a value, from the instructions that compute it.
+/* Range analysis: computes bounds on the elements of a value from the instructions that compute the
+ * value.
  *
  * Invariant: the bounds hold for every execution that follows HLO, for all inputs and all
  * legitimate roundings (ir/error/error.h). */
@@ -8,31 +9,32 @@
 
 #include "ir/ir.h"
 
-/* NaN elements are not bounded. -0 is below 0: a value whose `low` is 0 has no element -0. */
+/* A range bounds all elements except NaN. -0 is below 0: a value whose `low` is 0 has no element
+ * -0. */
 typedef struct hlo_range {
     double low, high; /* low > high: there are no elements */
     bool whole;       /* every element is an integer */
-    unsigned sources; /* bits set by the reader of a source. A result has the bits of the operands
-                       * that its elements are computed from, or all bits if the analysis does not
-                       * know the operation */
+    unsigned sources; /* bits that the reader of a source sets. A result has the bits of the
+                       * operands from which its elements are computed, or all bits if the analysis
+                       * does not know the operation */
 } hlo_range;
 
 /* The empty range. */
 extern const hlo_range hlo_range_empty;
 /* Returns the range of all values of a type. */
 hlo_range hlo_range_of_type(hlo_type type);
-/* Returns the range of a constant. At most `*budget` elements are read, and subtracted from it; if
- * there are more, returns the range of the type. */
+/* Returns the range of a constant. Reads at most `*budget` elements, and subtracts their number
+ * from `*budget`. If the constant has more elements, returns the range of the type. */
 hlo_range hlo_range_of_constant(const hlo_instr *constant, int64_t *budget);
-/* Returns the smallest range that contains both. */
+/* Returns the smallest range that contains both ranges. */
 hlo_range hlo_range_hull(hlo_range x, hlo_range y);
 
 /* Computes the range of a result that is not a constant. Calls `read` for each operand that the
  * result's elements are computed from. */
 typedef hlo_range hlo_range_reader(void *arg, const hlo_instr *operand);
 hlo_range hlo_range_of_result(const hlo_instr *instr, hlo_range_reader *read, void *arg);
-/* Computes the range of a result from those of its operands, at most three, for executions that
- * round each result of the operation correctly. */
+/* Computes the range of a result from the ranges of its operands, of which there are at most three.
+ * It holds only for executions that round each result of the operation correctly. */
 hlo_range hlo_range_of_rounded(const hlo_instr *instr, const hlo_range *operands);
 
 /* Returns the range of a value. Follows operands, calls and barriers over a bounded number of

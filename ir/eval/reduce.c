@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reduce, reduce-window, select-and-scatter. */
+/* The kernels of reduce, reduce-window and select-and-scatter. */
 #include <string.h>
 
 #include "ir/eval/apply.h"
@@ -9,8 +9,8 @@ enum { MAX_ARRAYS = HLO_LOOP_VIEWS / 2 };
 
 /* --------------------------------------------------------------- reduce by one binary operation */
 
-/* Returns the type of an accumulator. Sums of floats are accumulated in f64, so that order and
- * length hardly affect them. */
+/* Returns the type of an accumulator. It is f64 for sums of floats, so that the order and number of
+ * terms hardly affect them. */
 static hlo_type accumulator(hlo_type type) {
     switch (hlo_lane_of(type)) {
     case HLO_LANE_F32:
@@ -29,7 +29,7 @@ typedef struct folding {
     hlo_op op;
 } folding;
 
-/* Computes acc[i] = acc[i] op x[i]; acc is fixed or advances. */
+/* Computes acc[i] = acc[i] op x[i]. `acc` advances with i, or is a single accumulator. */
 #define FOLD(T, expr)                                                                              \
     if (step == 0) {                                                                               \
         T a = *(T *)acc;                                                                           \
@@ -119,8 +119,8 @@ static void fold_row(void *arg, int64_t count, char *const *data, const int64_t 
 
 enum { LANES = 16, ROWS = 4 };
 
-/* Finds the largest or smallest of several f32, in any order. Returns false if one is NaN, because
- * then the first NaN counts. */
+/* Finds the largest or smallest of several f32, in any order. Returns false if an element is NaN,
+ * because the result is then the first NaN. */
 #define EXTREME(name, CHOOSE)                                                                      \
     HLO_CLONED static bool name(const float *in, int64_t count, float *out) {                      \
         float best[LANES];                                                                         \
@@ -167,7 +167,7 @@ static void fold_extreme(const folding *f, const char *in, int64_t step, int64_t
     }
 }
 
-/* Computes acc[r] = acc[r] op in[r][i] for each i, in order. The rows are independent. */
+/* Computes acc[r] = acc[r] op in[r][i] for each i, in ascending order. The rows are independent. */
 #define FOLD_ROWS(expr)                                                                            \
     for (int64_t i = 0; i < count; i++)                                                            \
         for (int r = 0; r < ROWS; r++) {                                                           \
@@ -348,7 +348,7 @@ typedef struct selecting {
     const hlo_view *in;
     hlo_window windows[HLO_EVAL_MAX_RANK];
     hlo_window_positions positions[HLO_EVAL_MAX_RANK];
-    hlo_dims sizes; /* numbers of positions */
+    hlo_dims sizes; /* number of positions along each dimension */
     const hlo_region *select;
 } selecting;
 
@@ -365,8 +365,8 @@ static bool element_at(const selecting *s, const int64_t *place, const int64_t *
     return true;
 }
 
-/* Finds the element of a window that the computation selects over all previous ones. Returns false
- * if the window contains no element. */
+/* Finds the element of a window that the computation selects over all previous elements. Returns
+ * false if the window contains no element. */
 static bool select_element(const selecting *s, const int64_t *place, int64_t *out_index) {
     static const int64_t steps[2] = {0};
     hlo_dims offset = {0}, index;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Computations on scalars, run for a chunk of elements at a time.
+/* Runs computations on scalars for a chunk of elements at a time.
  *
  * Every value of the region has a slot: a chunk of its elements, or one constant element that is
- * repeated. A step is an elementwise kernel from slots to a slot. */
+ * repeated. A step applies an elementwise kernel to slots and writes a slot. */
 #include <string.h>
 
 #include "ir/eval/apply.h"
@@ -10,7 +10,7 @@
 
 typedef struct slot {
     hlo_type type;
-    int64_t stride; /* in elements: 0 for a constant */
+    int64_t stride; /* stride in elements: 0 for a constant */
     void *data;
 } slot;
 
@@ -30,7 +30,7 @@ struct hlo_region {
 typedef struct builder {
     hlo_call *call;
     hlo_region *region;
-    uint32_t *slot_of; /* by instruction id */
+    uint32_t *slot_of; /* number of each instruction's slot, by instruction id */
 } builder;
 
 enum { MAX_DEPTH = 32, MAX_STEPS = 1 << 16, MAX_OPERANDS = 64 };
@@ -76,8 +76,9 @@ static const char *refusal(const hlo_instr *instr) {
     return "the applied computation has an opcode that is not elementwise";
 }
 
-/* Returns why an instruction of `c`, or of a computation that it calls, cannot be a step, or NULL.
- * Sets *out_blocker if a single instruction is the cause. Counts the instructions. */
+/* Returns why an instruction of `c`, or of a computation that `c` calls, cannot be a step; NULL if
+ * all can. Sets *out_blocker if a single instruction is the cause. Adds the number of instructions
+ * to *count. */
 static const char *survey(const hlo_computation *c, uint32_t depth, uint32_t *count,
                           const hlo_instr **out_blocker) {
     if (depth > MAX_DEPTH) return "the applied computation nests calls too deeply";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels of sort and topk, and of the TopK custom call. */
+/* The kernels of sort and topk, and of the TopK custom call. */
 #include <string.h>
 
 #include "ir/eval/apply.h"
@@ -13,7 +13,7 @@ typedef struct sorting {
     const hlo_region *region;
     uint32_t arrays;
     char *row[MAX_SORTED];    /* start of each operand's row */
-    int64_t step[MAX_SORTED]; /* bytes */
+    int64_t step[MAX_SORTED]; /* distance of the elements in a row, in bytes */
 } sorting;
 
 static bool before(const void *sorted, int64_t i, int64_t j) {
@@ -32,7 +32,7 @@ static bool before(const void *sorted, int64_t i, int64_t j) {
 
 typedef bool comes_before(const void *sorted, int64_t i, int64_t j);
 
-/* Sorts bottom-up and stably. Returns the array of the two that contains the order. */
+/* Sorts bottom-up and stably. Returns the one of the two arrays that contains the order. */
 static int64_t *merge_sort(const void *s, comes_before *is_before, int64_t count, int64_t *order,
                            int64_t *spare) {
     for (int64_t i = 0; i < count; i++) order[i] = i;
@@ -89,7 +89,8 @@ const hlo_kernel hlo_eval_sort = {.run = run_sort, .error = HLO_ERROR_SORT};
 
 /* ---------------------------------------------------------------------------------------- top k */
 
-/* Maps a float to an integer in the total order: -NaN, the numbers with -0 before 0, NaN. */
+/* Maps a float to an integer that follows the total order: -NaN, then the numbers with -0 before 0,
+ * then NaN. */
 static int64_t float_key(double value) {
     int64_t bits;
     memcpy(&bits, &value, sizeof bits);

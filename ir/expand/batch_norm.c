@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Expands batch normalization to reductions and elementwise operations, in the order of XLA's
- * batchnorm_expander.cc: the variance is E[x^2] - E[x]^2. Error bounds therefore cover its
- * cancellation. */
+ * batchnorm_expander.cc. The variance is E[x^2] - E[x]^2, so error bounds cover the cancellation in
+ * that difference. */
 #include "ir/expand/expansion.h"
 
-/* The operation at x->build->at. Arrays are computed in `type`. */
+/* The batch normalization at x->build->at. Arrays are computed in `type`. */
 typedef struct norm {
     expansion *x;
     hlo_type type;
@@ -40,7 +40,7 @@ static hlo_instr *mean_of(const norm *n, hlo_instr *whole) {
 }
 
 static hlo_instr *above_zero(const norm *n, hlo_instr *variance) {
-    /* f32, as in XLA. */
+    /* Round epsilon to f32, as XLA does. */
     const double epsilon = (double)(float)hlo_instr_attr(n->x->build->at, HLO_ATTR_EPSILON)->u.f;
     return hlo_build_binary(n->x->build, HLO_OP_ADD, variance, number(n, epsilon, n->vector));
 }

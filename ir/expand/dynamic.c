@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dynamic shapes: the sizes of results, by opcode, and sizes next to values, also across calls.
- * Opcodes without a rule are rejected. */
+/* Expands dynamic shapes: computes the sizes of results by opcode, and passes sizes next to values,
+ * including across calls. Rejects opcodes without a rule. */
 #include <string.h>
 
 #include "ir/expand/expansion.h"
@@ -9,13 +9,14 @@
 
 /* ------------------------------------------------------------------------------------- reshapes */
 
-/* The dimensions of operand and result are divided into minimal groups with equal products of their
- * bounds. If only the outermost dimension of each group is dynamic, the real elements keep their
- * positions. Otherwise each is gathered by its index among the real elements. */
+/* A dynamic reshape. The dimensions of operand and result are divided into minimal groups with
+ * equal products of their bounds. If only the outermost dimension of each group is dynamic, the
+ * real elements keep their positions. Otherwise, each real element is gathered by its index among
+ * them. */
 typedef struct reshape {
     hlo_instr *operand;
-    const hlo_shape *from, *to; /* `to` as declared */
-    hlo_instr **now;            /* sizes of the result; NULL: the bound */
+    const hlo_shape *from, *to; /* shapes of the operand and, as declared, of the result */
+    hlo_instr **now;            /* sizes of the result's dimensions; NULL: the size is the bound */
     uint32_t dynamic_groups;
     bool fetches;
 } reshape;
@@ -139,7 +140,7 @@ static hlo_instr *dynamic_reshape(expansion *x, hlo_instr **sizes) {
 
 /* ------------------------------------------------------------- concatenations, reversals, sorts */
 
-/* Padding of these would precede real elements. */
+/* These operations would move padding before real elements. */
 
 /* Uses the smaller of two sizes, as XLA does. */
 static void join(expansion *x, hlo_instr **size, hlo_instr *other) {
@@ -170,7 +171,7 @@ static hlo_instr *dynamic_concatenate(expansion *x, hlo_instr **sizes) {
     for (uint32_t i = 0; i < old->operand_count; i++) {
         hlo_instr *part = operands[1] = hlo_instr_operand(old, i);
         hlo_instr *size = dynamic_size(x, part, dim);
-        /* The part starts at `at` along `dim`, otherwise at 0. */
+        /* The operand starts at `at` along `dim`, and at 0 along the other dimensions. */
         hlo_instr *zero = expand_number(x, 0);
         for (uint32_t d = 0; d < shape->rank; d++) operands[2 + d] = d == dim ? at : zero;
         at = hlo_build_binary(x->build, HLO_OP_ADD, at,
@@ -185,7 +186,8 @@ static hlo_instr *dynamic_concatenate(expansion *x, hlo_instr **sizes) {
     return joined;
 }
 
-/* Reverses the array with its padding, and then slices the real elements from after the padding. */
+/* Reverses the array with its padding, and then slices the real elements, which follow the padding.
+ */
 static hlo_instr *dynamic_reverse(expansion *x, hlo_instr **sizes) {
     hlo_instr *old = x->build->at, *array = hlo_instr_operand(old, 0);
     const hlo_ints *dims = hlo_instr_ints(old, HLO_ATTR_DIMENSIONS);
@@ -292,8 +294,8 @@ static void mask(expansion *x, uint32_t operand, int64_t dim, hlo_instr *fill) {
     hlo_instr_set_operand(x->build->at, operand, masked);
 }
 
-/* Sets the size of each dimension to that of any operand. Operands are scalars or have the same
- * shape. */
+/* Sets the size of each dimension to that of any operand that has one. Operands are scalars or have
+ * the same shape. */
 static hlo_instr *elementwise(expansion *x, hlo_instr **sizes) {
     const uint32_t rank = dynamic_dims(x->build->at->shape);
     for (uint32_t i = 0; i < x->build->at->operand_count; i++)
@@ -318,8 +320,9 @@ static hlo_instr *plus(expansion *x, hlo_instr *size, int64_t more) {
     return more ? hlo_build_binary(x->build, HLO_OP_ADD, size, expand_number(x, more)) : size;
 }
 
-/* Counts the real elements of a part. As in XLA, a dimension of one element is not dynamic.
- * Dimensions whose start is only known at run time must be declared static. */
+/* Computes the sizes of a slice: the number of real elements in the part. As in XLA, a dimension of
+ * one element is not dynamic. Dimensions whose start is only known at run time must be declared
+ * static. */
 static hlo_instr *part(expansion *x, hlo_instr **sizes) {
     const hlo_shape *from = operand_of(x, 0)->shape, *shape = x->build->at->shape;
     hlo_index_map map;
@@ -362,8 +365,8 @@ static hlo_instr *pad(expansion *x, hlo_instr **sizes) {
     return x->build->at;
 }
 
-/* Padding of a reduced dimension is replaced by the initial value, as in XLA: HLO's reductions may
- * use it any number of times. */
+/* Replaces the padding of a reduced dimension by the initial value, as XLA does. HLO allows a
+ * reduction to use the initial value any number of times. */
 static hlo_instr *reduce(expansion *x, hlo_instr **sizes) {
     const uint32_t count = x->build->at->operand_count / 2, rank = operand_of(x, 0)->shape->rank;
     const hlo_ints *along = hlo_instr_ints(x->build->at, HLO_ATTR_DIMENSIONS);
@@ -399,8 +402,8 @@ static hlo_instr *dot(expansion *x, hlo_instr **sizes) {
 }
 
 /* Computes the sizes of the value of x->build->at, in the order of its shape, and rewrites it or
- * its operands if padding would affect the result. Returns the instruction with the value,
- * x->build->at or its replacement; NULL after an error. */
+ * its operands if padding would affect the result. Returns the instruction that now has the value:
+ * x->build->at, or its replacement. Returns NULL after an error. */
 static hlo_instr *dynamic_rule(expansion *x, hlo_instr **sizes) {
     hlo_instr *instr = x->build->at;
     if (hlo_op_is(instr->op, HLO_ELEMENTWISE)) return elementwise(x, sizes);
@@ -495,7 +498,7 @@ static const hlo_shape *declared(expansion *x, const hlo_instr *instr) {
     return shape ? shape : instr->shape;
 }
 
-/* True if both shapes declare the same dimensions dynamic; otherwise reports an error at
+/* True if both shapes declare the same dimensions as dynamic. Otherwise, reports an error at
  * x->build->at. */
 static bool agree(expansion *x, const hlo_shape *a, const hlo_shape *b) {
     const dims of_a = dims_of(x, a), of_b = dims_of(x, b);
@@ -515,7 +518,7 @@ static const hlo_shape *packed_shape(const expansion *x, const hlo_shape *shape,
     return sizes ? hlo_shape_tuple(x->module, sizes + 1, parts) : parts[0];
 }
 
-/* Builds the tuple of a value and its sizes, if it declares dynamic dimensions. */
+/* Builds the tuple of a value and its sizes if the value has dynamic dimensions. */
 static hlo_instr *pack(expansion *x, hlo_instr *value) {
     const dims d = dims_of(x, declared(x, value));
     if (!d.dynamic_count) return value;
@@ -528,7 +531,8 @@ static hlo_instr *pack(expansion *x, hlo_instr *value) {
     return hlo_build(x->build, HLO_OP_TUPLE, shape, count, parts);
 }
 
-/* Splits an instruction of a packed shape into the value, for all its users, and the sizes. */
+/* Splits an instruction of a packed shape into the value, which all users then use, and the sizes.
+ */
 static void unpack(expansion *x, hlo_instr *instr) {
     const hlo_shape *shape = declared(x, instr);
     const dims d = dims_of(x, shape);
@@ -564,8 +568,8 @@ static hlo_instr *settle(expansion *x, hlo_instr *value, hlo_instr ***sizes) {
     return value;
 }
 
-/* Returns the computation that receives operand `index`, and the number of its parameter, or
- * NULL. */
+/* Returns the computation that receives operand `index`, and the number of the parameter that
+ * receives it. Returns NULL if there is no such computation. */
 static const hlo_computation *taker_of(const hlo_instr *instr, uint32_t index,
                                        uint32_t *parameter) {
     const hlo_attr *branches = hlo_instr_attr(instr, HLO_ATTR_BRANCH_COMPUTATIONS);
@@ -587,8 +591,8 @@ static void expand_instr(expansion *x, hlo_instr *instr) {
     x->build->at = instr;
     if (instr->op == HLO_OP_CALL || instr->op == HLO_OP_FUSION || instr->op == HLO_OP_WHILE ||
         instr->op == HLO_OP_CONDITIONAL) {
-        /* Pass sizes to the called computations, and receive those of the result. A dimension that
-         * is static here may still be dynamic there. */
+        /* Pass sizes to the called computations, and receive the sizes of the result. A dimension
+         * that is static in the caller may still be dynamic in the called computation. */
         const hlo_computation *condition = hlo_instr_comp(instr, HLO_ATTR_CONDITION);
         if (condition && !agree(x, instr->shape, declared(x, condition->parameters[0]))) return;
         for (uint32_t i = 0; !i || i < instr->operand_count; i++) {
@@ -657,7 +661,7 @@ hlo_status hlo_dynamic_expand(hlo_module *module, const hlo_diag_sink *sink) {
         x.results[comp->id] = declared(&x, comp->root);
         hlo_instr *root = comp->root, **sizes = dynamic_value_of(&x, root)->sizes;
         if (!sizes) continue;
-        /* Insert new instructions before this one, at the end. */
+        /* Insert new instructions before this temporary one, at the end. */
         hlo_instr *end = hlo_instr_new(comp, NULL, HLO_OP_TUPLE, hlo_shape_tuple(x.module, 0, NULL),
                                        0, NULL, NULL);
         end->offset = root->offset;

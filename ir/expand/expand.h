@@ -8,15 +8,15 @@
 
 /* Replaces dynamic shapes by static ones.
  *
- * A value of shape f32[<=8] becomes an array of its bound, f32[8], and its size, an s32[] next to
- * it. Elements from the size on are padding, whose values must not affect anything. As in XLA,
- * operations also compute the padding. Operations that would read padding into a result (sums,
- * products, concatenations ...) first replace it by an identity element. Parameters and results of
- * computations are passed with their sizes in a tuple: (value, size...). The entry's results are
- * padded with zeros.
+ * A value of shape f32[<=8] becomes an array of the bound, f32[8], with its size next to it, an
+ * s32[]. Elements at and after the size are padding, whose values must not affect results. As in
+ * XLA, operations also compute values for the padding. Operations that would read padding into a
+ * result (sums, products, concatenations ...) first replace it by an identity element. Parameters
+ * and results of computations are passed with their sizes in a tuple: (value, size...). The entry's
+ * results are padded with zeros.
  *
  * Returns HLO_INVALID_INPUT, with an error in `sink`, if the dynamic shape of an instruction is not
- * supported. The module may then only be freed.
+ * supported. The caller may then only free the module.
  *
  * Sources: XLA's dynamic_dimension_inference.cc and dynamic_padder.cc. */
 hlo_status hlo_dynamic_expand(hlo_module *module, const hlo_diag_sink *sink);
@@ -25,13 +25,13 @@ hlo_status hlo_dynamic_expand(hlo_module *module, const hlo_diag_sink *sink);
 bool hlo_dynamic_any(const hlo_module *module);
 
 /* Replaces scans by loops. Returns HLO_INVALID_INPUT, with an error in `sink`, if a scan is too
- * long. The module may then only be freed. */
+ * long. The caller may then only free the module. */
 hlo_status hlo_scan_expand(hlo_module *module, const hlo_diag_sink *sink);
 
 /* Replaces batch-norm-training, -inference and -grad with static shapes by plain operations. */
 void hlo_batch_norm_expand(hlo_module *module);
 
-/* True if the module has such an operation. */
+/* True if the module has an operation that hlo_batch_norm_expand() replaces. */
 bool hlo_batch_norm_any(const hlo_module *module);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Internals: dynamic sizes of values, rules that compute them, and construction of instructions. */
+/* Internals of expansion: dynamic sizes of values, the rules that compute these sizes, and
+ * construction of instructions. */
 #ifndef HLO_IR_EXPAND_EXPANSION_H
 #define HLO_IR_EXPAND_EXPANSION_H
 
@@ -9,8 +10,9 @@
 /* The dynamic sizes of an instruction's value. */
 typedef struct dynamic_value {
     const hlo_shape *declared; /* the declared shape; NULL for a new, static instruction */
-    hlo_instr **sizes; /* an s32[] per dimension of its arrays, flattened through tuples; a NULL
-                          element denotes a static dimension. NULL if all are static */
+    hlo_instr **sizes; /* an s32[] per dimension of the value's arrays, flattened through tuples;
+                        * a NULL element denotes a static dimension. NULL if all dimensions are
+                        * static */
 } dynamic_value;
 
 typedef struct expansion {
@@ -18,7 +20,7 @@ typedef struct expansion {
     const hlo_diag_sink *sink;
     dynamic_value *values; /* by instruction id */
     uint32_t capacity;
-    const hlo_shape **results; /* by computation id: the declared shape of the root */
+    const hlo_shape **results; /* indexed by computation id: the declared shape of the root */
     hlo_builder build[1];      /* build->at is the expanded instruction */
     bool failed;
 } expansion;
@@ -30,22 +32,22 @@ dynamic_value *dynamic_value_of(expansion *x, const hlo_instr *instr);
 hlo_instr *dynamic_size(expansion *x, const hlo_instr *array, int64_t dim);
 /* Counts the dimensions of a shape's arrays. */
 uint32_t dynamic_dims(const hlo_shape *shape);
-/* Returns the bound of a shape. */
+/* Returns `shape` with a static dimension of the bound in place of each dynamic dimension. */
 const hlo_shape *dynamic_bound(hlo_module *module, const hlo_shape *shape);
 static inline bool dynamic_declares(const hlo_shape *shape, int64_t dim) {
     return shape->dynamic && shape->dynamic[dim];
 }
 
-/* Replaces x->build->at by a new instruction. The new instruction has the name, the users and the
- * sizes of the replaced one, and those of its attributes that do not affect the value. */
+/* Replaces x->build->at by a new instruction. The new instruction gets the name, the users and the
+ * sizes of the replaced instruction, and its attributes that do not affect the value. */
 hlo_instr *expand_replace(expansion *x, hlo_op op, const hlo_shape *shape, uint32_t count,
                           hlo_instr *const *operands);
-hlo_instr *expand_number(expansion *x, int64_t value); /* s32[] */
+hlo_instr *expand_number(expansion *x, int64_t value); /* returns an s32[] constant */
 hlo_instr *expand_zero(expansion *x, hlo_type type);
-/* Broadcasts a scalar to the dimensions of `like`, in its own type. */
+/* Broadcasts a scalar to the dimensions of `like`. The result has the scalar's type. */
 hlo_instr *expand_splat(expansion *x, hlo_instr *scalar, const hlo_shape *like);
-/* Returns an s32 array with the dimensions of `like` that has the index of each element along a
- * dimension. */
+/* Returns an s32 array with the dimensions of `like`. Each element is its own index along dimension
+ * `dim`. */
 hlo_instr *expand_index(expansion *x, const hlo_shape *like, int64_t dim);
 /* Returns `array` with the padding of a dimension set to the scalar `fill`. If `size` is NULL, the
  * dimension has no padding. */

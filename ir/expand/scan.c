@@ -9,13 +9,13 @@ typedef struct scan {
     uint32_t inputs, outputs, carries;
     int64_t dim, turns;
     bool reverse;
-    hlo_computation *step; /* (input slices, carries) to (output slices, carries) */
+    hlo_computation *step; /* maps (input slices, carries) to (output slices, carries) */
     const hlo_shape *state;
-    const hlo_shape *const *parts; /* shapes of the state */
+    const hlo_shape *const *parts; /* shapes of the parts of the loop's state */
 } scan;
 
-/* Creates a computation of the loop's state before the scan's computation, and moves x->build->at
- * into it. */
+/* Creates a computation whose parameter is the loop's state, before the scan's computation. Moves
+ * x->build->at into the new computation. */
 static hlo_instr *open_computation(expansion *x, const scan *s, const char *name) {
     hlo_computation *caller = x->build->at->parent, *comp = hlo_computation_new(x->module, name);
     const uint32_t offset = x->build->at->offset;
@@ -28,7 +28,7 @@ static hlo_instr *open_computation(expansion *x, const scan *s, const char *name
     return state;
 }
 
-/* Ends the computation with its root, and sets the insertion point back to `at`. */
+/* Sets the root of the computation, and restores the insertion point `at`. */
 static hlo_computation *close_computation(expansion *x, hlo_instr *root, hlo_instr *at) {
     hlo_computation *comp = root->parent;
     hlo_instr *end = x->build->at;
@@ -38,7 +38,7 @@ static hlo_computation *close_computation(expansion *x, hlo_instr *root, hlo_ins
     return comp;
 }
 
-/* Builds the operands of a dynamic slice or update of a value in an iteration. */
+/* Builds the operands of the dynamic-slice or dynamic-update-slice of an array in an iteration. */
 static uint32_t place_at(expansion *x, const scan *s, hlo_instr *array, hlo_instr *slice,
                          hlo_instr *place, hlo_instr **out) {
     hlo_instr *zero = expand_number(x, 0);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sizes and bounds of values; errors; the instructions that dynamic shapes are expanded to. */
+/* Computes sizes and bounds of values, reports errors, and builds the instructions that replace
+ * dynamic shapes. */
 #include <string.h>
 
 #include "ir/expand/expansion.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rounds an f32 to a narrow float. The text is valid C, and C++ for CUDA: generated kernels include
- * it (runtime/cuda/codegen/element.cuh). */
+/* Rounds an f32 to a narrow float. The file is valid C and CUDA C++, because generated kernels
+ * include it (runtime/cuda/codegen/element.cuh). */
 #ifndef HLO_IR_FLOAT_ENCODE_H
 #define HLO_IR_FLOAT_ENCODE_H
 
@@ -9,7 +9,7 @@
 #include <string.h>
 #endif
 
-/* Meaning of the codes beyond the finite values; see float.def. */
+/* The meaning of the codes that are not finite values; see float.def. */
 typedef enum special { IEEE, FN, FNUZ, FINITE, E8M0 } special;
 
 static inline float of_bits(unsigned bits) {
@@ -26,17 +26,17 @@ static inline unsigned to_bits(float value) {
 
 /* Rounds to nearest, ties to even, to E exponent and M mantissa bits. Works on the bits of the f32.
  * For a normal result, half a last place is added to the f32's bits (one less for an even result,
- * so that ties go to even) and the remaining bits are shifted out; a carry correctly propagates
+ * so that ties go to even). The remaining bits are then shifted out; a carry correctly propagates
  * into the exponent. For a subnormal result, adding a power of two whose last place is that of the
  * format makes the f32 addition round. Both are computed, so that a loop has no branches. All
- * arguments except `value` are constants where this is expanded. */
+ * arguments except `value` are constants at each call, which compilers inline. */
 static inline unsigned encode(float value, int E, int M, int bias, special kind) {
     if (kind == E8M0) {
-        /* Ties round up; below the smallest normal f32, every value above the smallest code does.
-         */
+        /* Ties round up. Below the smallest normal f32, every value above the smallest code also
+         * rounds up. */
         const unsigned b = to_bits(value);
         const unsigned code = b >= 0x800000 ? (b + 0x400000) >> 23 : b > 0x400000;
-        return b - 1 < 0x7f3fffff ? code : 0xff; /* positive, and not too large */
+        return b - 1 < 0x7f3fffff ? code : 0xff; /* the value is positive and not too large */
     }
     const unsigned all = (1u << (E + M)) - 1, sign = 1u << (E + M);
     const unsigned infinity = ((1u << E) - 1) << M;

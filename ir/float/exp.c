@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exp of rows of f32 in vectors, with the algorithm of glibc's expf, which rounds each step, so
- * that the bits are the same. */
+/* Computes exp of rows of f32 in vectors. It rounds each step of the algorithm of glibc's expf, so
+ * that the results have the same bits. */
 #include <math.h>
 #include <string.h>
 
@@ -10,8 +10,8 @@
 #ifdef HLO_LEVEL
 #define STEPS 32
 
-/* The powers 2^(i/32) as bits of a double, minus i in the exponent field, to which the exponent is
- * added. */
+/* The powers 2^(i/32) as bits of a double, minus i << 47. exp_of() adds k << 47, which sets the
+ * exponent. */
 static const uint64_t powers[STEPS] = {
     0x3ff0000000000000, 0x3fefd9b0d3158574, 0x3fefb5586cf9890f, 0x3fef9301d0125b51,
     0x3fef72b83c7d517b, 0x3fef54873168b9aa, 0x3fef387a6e756238, 0x3fef1e9df51fdee1,

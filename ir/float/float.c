@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Conversions between double and every float format, driven by float.def. */
+/* Converts between double and every float format, by float.def. */
 #include "ir/float/float.h"
 
 #include <math.h>
@@ -95,8 +95,8 @@ uint64_t hlo_float_encode(hlo_type type, double value) {
     uint64_t sign = signbit(value) ? sign_bit(f) : 0;
     if (isnan(value)) return nan_code(f) ^ (f->special == FNUZ ? 0 : sign);
     if (f->special == E8M0) {
-        /* Ties round up; below the smallest normal f32, every value above the
-         * smallest code does. */
+        /* Ties round up. Below the smallest normal f32, every value above the smallest code also
+         * rounds up. */
         if (!(value > 0) || value >= 0x1.8p127) return 0xff;
         if (value < 0x1p-126) return value > 0x1p-127;
         int exponent;
@@ -110,7 +110,7 @@ uint64_t hlo_float_encode(hlo_type type, double value) {
     } else {
         int exponent;
         frexp(size, &exponent);                /* size = [0.5, 1) * 2^exponent */
-        int step = exponent - 1 - f->mantissa; /* exponent of the last place, if normal */
+        int step = exponent - 1 - f->mantissa; /* exponent of the last place of a normal number */
         int lowest = 1 - f->bias - f->mantissa;
         if (size == 0 || step < lowest) step = lowest;
         double units = nearbyint(ldexp(size, -step)); /* ties to even */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every float narrower than 64 bits: exact conversion from bits to value, and back with rounding to
- * nearest even.
+/* Converts every float narrower than 64 bits: exactly from bits to value, and from value to bits
+ * with rounding to nearest even.
  *
- * float.def has the parameters of each format; nothing else in the library depends on them. */
+ * float.def has the parameters of each format. Only these functions depend on the parameters. */
 #ifndef HLO_IR_FLOAT_FLOAT_H
 #define HLO_IR_FLOAT_FLOAT_H
 
@@ -12,7 +12,7 @@
  * payload. */
 double hlo_float_decode(hlo_type type, uint64_t bits);
 /* Encodes to the nearest element, ties to even. Overflow becomes infinity if the format has one,
- * otherwise NaN (f8e4m3fn), as in HLO's `convert`; NaN becomes the format's NaN. */
+ * otherwise NaN (f8e4m3fn), as in HLO's `convert`. NaN becomes the format's NaN. */
 uint64_t hlo_float_encode(hlo_type type, double value);
 
 /* Encode and decode NaN payloads, in formats with infinities. hlo_float_nan() returns the NaN with
@@ -27,8 +27,8 @@ double hlo_number_load(hlo_type type, const void *element);
 void hlo_number_store(hlo_type type, void *element, double value);
 
 /* Convert rows of a float type of at most 16 bits, elements `step` bytes apart, to and from f32.
- * They are faster than the functions above, with equal results. The encoder rounds once, to nearest
- * even. */
+ * They are faster than the functions above, and have the same results. The encoder rounds once, to
+ * nearest even. */
 void hlo_float_decode_row(hlo_type type, const void *in, int64_t step, int64_t count, float *out);
 void hlo_float_encode_row(hlo_type type, const float *in, int64_t count, void *out, int64_t step);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Constant values. */
+/* Creates and reads constant values. */
 #include <string.h>
 
 #include "ir/float/float.h"

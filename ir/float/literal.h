@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Constant values. */
+/* Creation and properties of constant values. */
 #ifndef HLO_IR_FLOAT_LITERAL_H
 #define HLO_IR_FLOAT_LITERAL_H
 

@@ -11,7 +11,7 @@ enum { CHUNK = 256 }; /* number of elements gathered or scattered at once */
 
 /* Returns the bits of an f32. The exponent of a normal number is rebiased. A subnormal number gets
  * the smallest normal exponent, and the resulting excess is subtracted. NaNs of 16 bits keep their
- * payloads. All arguments except `code` are constants where this is expanded. */
+ * payloads. All arguments except `code` are constants at each call, which compilers inline. */
 static inline unsigned decode(unsigned code, int E, int M, int bias, special kind) {
     const unsigned all = (1u << (E + M)) - 1, infinity = ((1u << E) - 1) << M, nan = 0x7fc00000;
     if (kind == E8M0) return code == 0 ? 0x400000 : code == 0xff ? nan : code << 23;

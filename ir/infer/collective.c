@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The shape rules of operations across devices, and the requirements on their groups. */
+/* The shape rules of operations across devices, and the checks of their device groups. */
 #include <stdlib.h>
 
 #include "ir/device_list.h"
@@ -11,8 +11,9 @@ const hlo_shape *hlo_infer_DEVICE(const hlo_inference *q) {
 
 /* --------------------------------------------------------------------------------------- groups */
 
-/* Returns the number of devices per group; 0 if it is determined at run time or differs between
- * groups; -1, with `why` set, if the groups do not contain every device from 0 on exactly once. */
+/* Returns the number of devices per group, or 0 if it is determined at run time or differs between
+ * groups. Returns -1, with `why` set, if the groups do not contain each of the devices 0, 1, ...
+ * exactly once. */
 static int64_t group_size(const hlo_inference *q) {
     const hlo_attr *attr = hlo_infer_attr(q, HLO_ATTR_REPLICA_GROUPS);
     if (hlo_infer_int(q, HLO_ATTR_USE_GLOBAL_DEVICE_IDS, 0) &&
@@ -91,8 +92,8 @@ const hlo_shape *hlo_infer_PERMUTE(const hlo_inference *q) {
     return hlo_infer_attr(q, HLO_ATTR_SLICE_SIZE_LISTS) ? hlo_infer_given(q) : each_operand(q);
 }
 
-/* Infers (operands, results, elements that the backend keeps); with slice_sizes the result is an
- * operand. */
+/* Infers (operands, results, elements that the backend adds). With slice_sizes, the result is one
+ * of the operands. */
 const hlo_shape *hlo_infer_PERMUTE_START(const hlo_inference *q) {
     const hlo_shape *given = hlo_infer_given(q);
     if (!given || !check_pairs(q)) return NULL;
@@ -107,7 +108,7 @@ const hlo_shape *hlo_infer_PERMUTE_START(const hlo_inference *q) {
     return given;
 }
 
-/* Operands: the sent array, the array that receives, then four arrays of offsets and sizes. */
+/* The operands are the sent array, the receiving array, and four arrays of offsets and sizes. */
 const hlo_shape *hlo_infer_RAGGED_ALL_TO_ALL(const hlo_inference *q) {
     if (group_size(q) < 0 || !hlo_infer_arrays(q, 0, q->count)) return NULL;
     const hlo_shape *sent = hlo_infer_operand(q, 0), *received = hlo_infer_operand(q, 1);
@@ -182,8 +183,8 @@ static bool multiplies(const hlo_shape *small, const hlo_shape *large, int64_t a
     return true;
 }
 
-/* Checks the given result of an all-gather (`grows`) or reduce-scatter. It cannot be inferred from
- * groups that are determined at run time. */
+/* Checks the given result of an all-gather (`grows`) or reduce-scatter. The result cannot be
+ * inferred if the groups are determined at run time. */
 static const hlo_shape *scaled(const hlo_inference *q, const hlo_shape *result, bool grows) {
     int64_t group = group_size(q), all;
     const int64_t partitions = hlo_module_int(q->module, HLO_ATTR_NUM_PARTITIONS, 1);
@@ -197,7 +198,7 @@ static const hlo_shape *scaled(const hlo_inference *q, const hlo_shape *result, 
     if (along->count != 1) return hlo_infer_fail(q, "'dimensions' must name one dimension");
     bool many = result->type == HLO_TYPE_TUPLE;
     if (many ? result->rank != q->count : q->count != 1)
-        return hlo_infer_fail(q, "the number of operands differs from the number of results, %s",
+        return hlo_infer_fail(q, "the result must have one array per operand, but it is %s",
                               hlo_infer_text(q, result));
     for (uint32_t i = 0; i < q->count; i++) {
         const hlo_shape *from = hlo_infer_operand(q, i);
@@ -211,7 +212,7 @@ static const hlo_shape *scaled(const hlo_inference *q, const hlo_shape *result, 
     return result;
 }
 
-/* Infers an all-gather; a start has the shape (operands, results). */
+/* Infers an all-gather. An all-gather-start has the shape (operands, results). */
 const hlo_shape *hlo_infer_ALL_GATHER(const hlo_inference *q) {
     const hlo_shape *given = hlo_infer_given(q);
     if (!given) return NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes of tuples, calls, loops and branches, dimension sizes, random numbers, tokens, starts and
- * dones. */
+/* The shape rules of tuples, calls, loops and branches, dimension sizes, random numbers, tokens,
+ * and of asynchronous starts, updates and dones. */
 #include "ir/infer/rules.h"
 #include "ir/ir.h"
 
@@ -102,7 +102,7 @@ const hlo_shape *hlo_infer_RNG(const hlo_inference *q) {
     return q->given;
 }
 
-/* Infers the tuple of new state and bits, or only the bits. */
+/* Infers the tuple of the new state and the bits, or only the bits. */
 const hlo_shape *hlo_infer_RNG_BITS(const hlo_inference *q) {
     const hlo_shape *state = hlo_infer_operand(q, 0), *given = hlo_infer_given(q);
     if (!given) return NULL;
@@ -200,8 +200,8 @@ const hlo_shape *hlo_infer_RECV(const hlo_inference *q) {
     return given ? in_flight(q, given->elements[0]) : NULL;
 }
 
-/* True if both ends of a transfer have the same channel, and both or neither transfer with the
- * host. */
+/* True if both instructions of a transfer have the same channel, and either both or neither
+ * transfer data with the host. */
 static bool same_channel(const hlo_inference *q) {
     const hlo_instr *start = q->operands[0];
     const hlo_attr *ends[] = {hlo_infer_attr(q, HLO_ATTR_CHANNEL_ID),
@@ -259,8 +259,8 @@ static bool is_nothing(const hlo_shape *shape) {
     return shape->type == HLO_TYPE_TUPLE && shape->rank == 0;
 }
 
-/* True if a start, or an update of a chain with the result `before`, may have the result `shape`.
- */
+/* True if an async-start may have the result `shape`. `before`: NULL or, for an async-update, the
+ * previous result in its chain. */
 static bool is_result(const hlo_inference *q, const hlo_shape *shape, const hlo_shape *before) {
     const hlo_computation *comp = called_by(q);
     if (before && !is_nothing(before))
@@ -297,7 +297,8 @@ static bool are_bound(const hlo_inference *q, uint32_t first, uint32_t bound) {
 }
 
 /* Infers ((operands), result of the called computation, further elements that the backend adds).
- * Later updates may bind further parameters; the result may be `()` until then. */
+ * Later updates may bind further parameters; the result may be `()` until all parameters are bound.
+ */
 const hlo_shape *hlo_infer_ASYNC_START(const hlo_inference *q) {
     const hlo_shape *given = given_tuple(q, 2);
     if (!given) return NULL;
@@ -308,8 +309,8 @@ const hlo_shape *hlo_infer_ASYNC_START(const hlo_inference *q) {
     return are_bound(q, 0, 0) && is_result(q, given->elements[1], NULL) ? given : NULL;
 }
 
-/* Infers the shape of the first operand, with the shapes of the other operands appended to the
- * operands in it. */
+/* Infers the shape of the first operand, a tuple (operands, result, ...). Appends the shapes of the
+ * other operands to its operands. */
 const hlo_shape *hlo_infer_ASYNC_UPDATE(const hlo_inference *q) {
     const hlo_shape *before = hlo_infer_operand(q, 0), *given = q->given;
     if (!given) given = before;

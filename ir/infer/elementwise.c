@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes of elementwise operations. */
+/* The shape rules of elementwise operations. */
 #include "ir/infer/rules.h"
 
 enum { /* Classes of types that an opcode accepts. */
@@ -138,7 +138,7 @@ const hlo_shape *hlo_infer_CLAMP(const hlo_inference *q) {
     return shape;
 }
 
-/* Infers the layout of the predicate if that is an array, as XLA's inference does. */
+/* Infers the layout of the predicate if the predicate is not a scalar, as XLA's inference does. */
 const hlo_shape *hlo_infer_SELECT(const hlo_inference *q) {
     if (!hlo_infer_arrays(q, 0, 3)) return NULL;
     const hlo_shape *p = hlo_infer_operand(q, 0), *a = hlo_infer_operand(q, 1),

@@ -16,8 +16,8 @@ const hlo_shape *hlo_infer_IOTA(const hlo_inference *q) {
     return shape;
 }
 
-/* Returns the given shape if it and the operand are arrays and, with `same_type`, have the same
- * element type. */
+/* Returns the given shape if both this shape and the operand are arrays and, with `same_type`, have
+ * the same element type. */
 static const hlo_shape *given_array(const hlo_inference *q, bool same_type) {
     const hlo_shape *given = hlo_infer_given(q);
     if (!given || !hlo_infer_arrays(q, 0, 1)) return NULL;
@@ -52,7 +52,8 @@ static bool unbounded(const hlo_shape *shape) {
     return false;
 }
 
-/* Returns the given shape if `count` returns the same number of `what` for it and the operand. */
+/* Returns the given shape if `count` returns the same number of `what` for the given shape and for
+ * the operand. */
 static const hlo_shape *as_large(const hlo_inference *q, const hlo_shape *to,
                                  int64_t (*count)(const hlo_shape *), const char *what) {
     const hlo_shape *from = hlo_infer_operand(q, 0);
@@ -72,7 +73,7 @@ const hlo_shape *hlo_infer_BITCAST(const hlo_inference *q) {
     return as_large(q, given_array(q, false), hlo_shape_bytes, "bytes");
 }
 
-/* Returns the bits of an element's value. */
+/* Returns the number of bits of an element's value. */
 static int value_bits(hlo_type type) {
     return type == HLO_TYPE_PRED ? 8 : hlo_types[type].bits;
 }
@@ -117,7 +118,7 @@ const hlo_shape *hlo_infer_TRANSPOSE(const hlo_inference *q) {
         if (dynamic) dynamic[i] = from->dynamic[dims->v[i]];
     }
     hlo_shape shape = {.type = from->type, .rank = rank, .dims = moved, .dynamic = dynamic};
-    /* The layout that keeps the operand's bytes in place. */
+    /* Set the layout that keeps the operand's bytes in place. */
     hlo_layout layout = {0};
     if (from->layout && hlo_shape_is_ordered(from)) {
         int64_t *order = hlo_infer_scratch(q, rank, sizeof *order);
@@ -208,7 +209,8 @@ const hlo_shape *hlo_infer_DYNAMIC_UPDATE_SLICE(const hlo_inference *q) {
     return start_indices(q, 2, into) ? into : NULL;
 }
 
-/* Computes n + low + high + (n - 1) * interior; -1 if that is negative or too large. */
+/* Computes n + low + high + (n - 1) * interior. Returns -1 if the result is negative or too large.
+ */
 static int64_t padded(int64_t n, const int64_t *padding) {
     const int64_t most = HLO_INFER_EXTENT_MAX;
     int64_t gaps = n > 0 ? n - 1 : 0, inside, size;
@@ -272,16 +274,19 @@ const hlo_shape *hlo_infer_CONCATENATE(const hlo_inference *q) {
 
 /* --------------------------------------------------------------------------- gather and scatter */
 
-/* Dimension numbers of gather and scatter: windows of an operand, one per index vector. In gather,
- * the result consists of the windows; in scatter, the updates do. */
+/* Dimension numbers of gather and scatter. Each index vector selects a window of an operand. In
+ * gather, the windowed array, which consists of the windows, is the result; in scatter, it is the
+ * updates. */
 typedef struct windows {
     const hlo_shape *operand, *indices;
-    const hlo_ints *window_dims;   /* of the windowed array: gather's offset_dims */
-    const hlo_ints *dropped;       /* of the operand, of size 1 in each window */
-    const hlo_ints *batch;         /* of the operand */
-    const hlo_ints *indices_batch; /* of the indices */
-    const hlo_ints *map;           /* of the operand, per entry of an index vector */
-    int64_t vector_dim; /* of the indices; equal to their rank: implicit, vectors of one */
+    const hlo_ints *window_dims;   /* dimensions of the windowed array: gather's offset_dims */
+    const hlo_ints *dropped;       /* dimensions of the operand that have size 1 in each window */
+    const hlo_ints *batch;         /* batch dimensions of the operand */
+    const hlo_ints *indices_batch; /* batch dimensions of the indices */
+    const hlo_ints *map;           /* the dimension of the operand that each entry of an index
+                                    * vector addresses */
+    int64_t vector_dim; /* dimension of the indices that contains the vectors; if it equals their
+                         * rank, each index is a vector of one entry */
 } windows;
 
 static bool sorted(const hlo_ints *list) {
@@ -333,8 +338,8 @@ static bool check_windows(const hlo_inference *q, const windows *w) {
     return true;
 }
 
-/* Computes the dimensions of the windowed array: window sizes at window_dims, and the dimensions of
- * the indices, without that of the index vector, elsewhere. `sizes`: sizes of a window, per
+/* Computes the dimensions of the windowed array. At window_dims, they are the sizes of a window;
+ * elsewhere, those of the indices without vector_dim. `sizes`: the sizes of a window along each
  * dimension of the operand. */
 static int64_t *windowed_dims(const hlo_inference *q, const windows *w, const int64_t *sizes,
                               uint32_t *out_rank) {
@@ -412,7 +417,7 @@ const hlo_shape *hlo_infer_SCATTER(const hlo_inference *q) {
             return hlo_infer_fail(q, "operands 0 and %u have different dimensions", i);
         if (updates->type != types[i])
             return hlo_infer_fail(q, "operand %u and its updates have different element types", i);
-        /* `dims` are those of updates if every window has its maximum size. */
+        /* `dims` are the dimensions of the updates if every window has its maximum size. */
         if (updates->rank != rank)
             return hlo_infer_fail(q, "the updates have rank %u, expected %u", updates->rank, rank);
         for (uint32_t d = 0; d < rank; d++) {
@@ -428,7 +433,7 @@ const hlo_shape *hlo_infer_SCATTER(const hlo_inference *q) {
     return hlo_infer_tuple(q, count, results);
 }
 
-/* Infers the given shape, whose sizes are bounds of the size operands. */
+/* Returns the given shape. Its sizes are upper bounds of the size operands. */
 const hlo_shape *hlo_infer_DYNAMIC_RESHAPE(const hlo_inference *q) {
     const hlo_shape *given = hlo_infer_given(q);
     if (!given || !hlo_infer_arrays(q, 0, q->count)) return NULL;

@@ -12,13 +12,14 @@ hlo_type hlo_infer_product_type(const hlo_inference *q) {
     return hlo_types[b].bits > hlo_types[a].bits ? b : a;
 }
 
-/* Reads `sparsity=L.1@2:4_R.0@2:4`: along dimension `dim` of an operand, `kept` of every `group`
- * elements are stored. */
+/* One part of `sparsity=L.1@2:4_R.0@2:4`: along dimension `dim` of an operand, `kept` of every
+ * `group` elements are stored. */
 typedef struct sparse_dim {
     int64_t dim, kept, group; /* group 0: the operand is dense */
 } sparse_dim;
 
-/* Reads the attribute; `out` has the left and the right operand's sparsity. */
+/* Reads the attribute `sparsity`. Sets `out` to the sparsity of the left and of the right operand.
+ */
 static bool sparse_dims(const hlo_inference *q, sparse_dim out[2]) {
     const hlo_attr *attr = hlo_infer_attr(q, HLO_ATTR_SPARSITY);
     memset(out, 0, 2 * sizeof *out);
@@ -71,7 +72,8 @@ static bool paired(const hlo_inference *q, const hlo_ints *left, const hlo_ints 
 /* Dimension numbers of a product. */
 typedef struct dot_dims {
     const hlo_ints *a_batch, *b_batch, *a_inner, *b_inner;
-    const hlo_ints *b_group; /* ragged-dot: not in the result; otherwise empty */
+    const hlo_ints *b_group; /* ragged-dot: group dimensions, which the result does not have;
+                              * otherwise empty */
 } dot_dims;
 
 /* Counts the occurrences of each of `rank` dimensions in the lists. */
@@ -114,7 +116,8 @@ static bool read_dot_dims(const hlo_inference *q, const sparse_dim sparse[2], do
            paired(q, out->a_inner, out->b_inner, sparse, "contracting");
 }
 
-/* Infers [groups,] batch dimensions, the left operand's free dimensions, the right operand's. */
+/* Infers the result: [groups,] batch dimensions, free dimensions of the left operand, free
+ * dimensions of the right operand. */
 static const hlo_shape *dot_result(const hlo_inference *q, const dot_dims *d,
                                    const int64_t *groups) {
     const hlo_shape *a = hlo_infer_operand(q, 0), *b = hlo_infer_operand(q, 1);
@@ -132,8 +135,8 @@ static const hlo_shape *dot_result(const hlo_inference *q, const dot_dims *d,
     return hlo_shape_array(q->module, hlo_infer_product_type(q), rank, dims);
 }
 
-/* Checks the metadata of a sparse operand: u16, whose 16 bits hold indices into groups, each as
- * wide as the group's size needs. */
+/* Checks the metadata of a sparse operand. The 16 bits of each u16 element contain indices into
+ * groups, with as many bits as the size of a group needs. */
 static bool check_sparse_indices(const hlo_inference *q, uint32_t number, const hlo_shape *operand,
                                  const sparse_dim *sparse) {
     const hlo_shape *indices = hlo_infer_operand(q, number);
@@ -173,8 +176,8 @@ const hlo_shape *hlo_infer_DOT(const hlo_inference *q) {
 
 static const sparse_dim dense[2];
 
-/* Checks the group sizes along the ragged dimension: one vector, or one for each index of the
- * dimensions of the left operand before the ragged one. */
+/* Checks the group sizes along the ragged dimension. They are one vector, or a vector for each
+ * index of the left operand's dimensions that precede the ragged one. */
 static const hlo_shape *check_groups(const hlo_inference *q, const dot_dims *d, int64_t ragged) {
     const hlo_shape *a = hlo_infer_operand(q, 0), *sizes = hlo_infer_operand(q, 2);
     bool is_batch = hlo_ints_contain(d->a_batch, ragged);
@@ -236,7 +239,8 @@ const hlo_shape *hlo_infer_RAGGED_DOT(const hlo_inference *q) {
     return dot_result(q, &dims, inner ? groups : NULL);
 }
 
-/* Checks that each scale is a scalar, or divides the operand's size along every dimension. */
+/* Checks that each scale is a scalar, or that its sizes divide the operand's sizes along every
+ * dimension. */
 const hlo_shape *hlo_infer_SCALED_DOT(const hlo_inference *q) {
     dot_dims dims;
     if (!read_dot_dims(q, dense, &dims)) return NULL;
@@ -303,16 +307,18 @@ const hlo_shape *hlo_infer_TRIANGULAR_SOLVE(const hlo_inference *q) {
         return hlo_infer_fail(q, "the operands must have the same element type and rank");
     bool left = hlo_infer_int(q, HLO_ATTR_LEFT_SIDE, 0);
     uint32_t rank = a->rank;
-    if (!hlo_infer_dim_fits(a->dims[rank - 1], b->dims[rank - (left ? 2 : 1)]))
-        return hlo_infer_fail(q, "incompatible matrix sizes");
+    const int64_t size = a->dims[rank - 1], found = b->dims[rank - (left ? 2 : 1)];
+    if (!hlo_infer_dim_fits(size, found))
+        return hlo_infer_fail(q, "operand 1 has %lld %s, but operand 0 requires %lld",
+                              (long long)found, left ? "rows" : "columns", (long long)size);
     for (uint32_t i = 0; i + 2 < rank; i++)
         if (!hlo_infer_dim_fits(a->dims[i], b->dims[i]))
             return hlo_infer_fail(q, "the operands have different sizes in batch dimension %u", i);
     return b;
 }
 
-/* Infers a transform of the innermost dimensions, as many as fft_length has. Real to complex halves
- * the last one. */
+/* Infers a transform of the innermost dimensions, as many as fft_length has. A real to complex
+ * transform halves the last dimension. */
 const hlo_shape *hlo_infer_FFT(const hlo_inference *q) {
     if (!hlo_infer_arrays(q, 0, 1)) return NULL;
     const hlo_shape *from = hlo_infer_operand(q, 0);

@@ -53,8 +53,8 @@ const hlo_shape *hlo_infer_SORT(const hlo_inference *q) {
     return hlo_infer_tuple(q, q->count, keys);
 }
 
-/* Operands are the inputs, followed by the initial values of the carries. The computation takes a
- * slice of each input and the carries, and returns a slice of each output and the carries. */
+/* The operands are the inputs, followed by the initial values of the carries. The computation takes
+ * a slice of each input and the carries, and returns a slice of each output and the carries. */
 const hlo_shape *hlo_infer_SCAN(const hlo_inference *q) {
     if (!hlo_infer_arrays(q, 0, q->count)) return NULL;
     int64_t carries = hlo_infer_int(q, HLO_ATTR_NUM_CARRIES, 0), size = -1;
@@ -108,7 +108,7 @@ const hlo_shape *hlo_infer_SCAN(const hlo_inference *q) {
                 "output %u of %%%s is %s, which does not have a dimension %lld", i, comp->name,
                 hlo_infer_text(q, shapes[i]), (long long)along->v[0]);
         } else {
-            /* Restore the scan dimension. */
+            /* Insert the scan dimension into the shape of the slice. */
             const uint32_t rank = shapes[i]->rank, at = (uint32_t)along->v[0];
             int64_t *dims = hlo_infer_scratch(q, (size_t)rank + 1, sizeof *dims);
             memcpy(dims, shapes[i]->dims, at * sizeof *dims);
@@ -144,8 +144,8 @@ static void put_word(hlo_printer *o, const void *word) {
     hlo_put_attr(o, word);
 }
 
-/* Reads the window along each of `rank` dimensions. Returns NULL, with `why` set, if its rank
- * differs. */
+/* Reads the window along each of `rank` dimensions. Returns NULL, with `why` set, if the window has
+ * a different rank. */
 static const window_dim *window_dims(const hlo_inference *q, uint32_t rank) {
     static const struct {
         hlo_attr_id id;
@@ -188,14 +188,15 @@ static const window_dim *window_dims(const hlo_inference *q, uint32_t rank) {
     return dims;
 }
 
-/* Computes 1 + (n - 1) * step, the extent of `n` > 0 elements; -1 if that is too large. */
+/* Computes 1 + (n - 1) * step, the extent of `n` > 0 elements. Returns -1 if the extent is too
+ * large. */
 static int64_t dilated(int64_t n, int64_t step) {
     int64_t extent;
     if (__builtin_mul_overflow(n - 1, step, &extent) || extent >= HLO_INFER_EXTENT_MAX) return -1;
     return extent + 1;
 }
 
-/* Counts the positions of the window along a dimension of `n` elements; -1 if a size is too
+/* Counts the positions of the window along a dimension of `n` elements. Returns -1 if a size is too
  * large. */
 static int64_t window_places(int64_t n, const window_dim *w) {
     if (n < 0) return -1;
@@ -215,8 +216,8 @@ const hlo_shape *hlo_infer_CONVOLUTION(const hlo_inference *q) {
     if (rank < 2 || kernel->rank != rank)
         return hlo_infer_fail(q, "the operands must have the same rank, at least 2");
     if (!labels) return hlo_infer_fail(q, "needs the attribute 'dim_labels'");
-    /* Dimensions of each array: batch or input feature, feature or output feature, spatial
-     * dimensions. */
+    /* Dimension numbers of each array: batch (kernel: input feature), feature (kernel: output
+     * feature), spatial dimensions. */
     int64_t *of_in = hlo_infer_scratch(q, (size_t)rank * 3, sizeof *of_in);
     int64_t *of_kernel = of_in + rank, *of_out = of_kernel + rank;
     if (!hlo_dim_labels_read(labels->u.str, rank, of_in))
@@ -230,7 +231,10 @@ const hlo_shape *hlo_infer_CONVOLUTION(const hlo_inference *q) {
     int64_t batch_groups = hlo_infer_int(q, HLO_ATTR_BATCH_GROUP_COUNT, 1);
     if (groups < 1 || batch_groups < 1 || gives % groups || gives % batch_groups ||
         batch % batch_groups)
-        return hlo_infer_fail(q, "the group counts must divide the features and the batch");
+        return hlo_infer_fail(q,
+                              "the group counts must divide the %lld output features, and the "
+                              "batch group count the batch of %lld",
+                              (long long)gives, (long long)batch);
     if (features % groups || features / groups != takes)
         return hlo_infer_fail(q,
                               "the input has %lld features and the group count is %lld, but the "

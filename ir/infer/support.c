@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attributes, checks and messages for shape rules. */
+/* Helpers of shape rules: attributes, checks and messages. */
 #include <stdio.h>
 #include <string.h>
 

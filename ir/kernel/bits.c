@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random bits from a counter and a key: rng-bit-generator. Bits and states equal those of XLA's
- * compilers, whose default is Philox. Source of both generators: Salmon et al., Parallel Random
- * Numbers: As Easy as 1, 2, 3 (SC 2011). */
+/* The kernel of rng-bit-generator: computes random bits from a counter and a key. Bits and states
+ * equal those of XLA's compilers, whose default is Philox. Salmon et al. describe both generators
+ * (Parallel Random Numbers: As Easy as 1, 2, 3, SC 2011). */
 #include <string.h>
 
 #include "ir/kernel/kernel.h"
@@ -76,10 +76,11 @@ static hlo_status run_bits(hlo_call *call) {
     const int64_t count = hlo_view_count(result);
     uint32_t words[4];
     if (is_threefry(call->instr)) {
-        int64_t pair = 1, inner = 1; /* sizes of the paired dimension and of those after it */
+        int64_t pair = 1, inner = 1; /* size of the paired dimension; product of the sizes of those
+                                      * after it */
         if (result->rank && !wide) {
-            /* Neighbors share a counter along the first dimension of even size, otherwise along the
-             * first of the largest. */
+            /* Two neighbors share a counter. Elements are neighbors along the first dimension of
+             * even size or, without such a dimension, along the first of the largest dimensions. */
             uint32_t dim = 0;
             for (uint32_t d = 0; d < result->rank && result->dims[dim] % 2; d++)
                 if (result->dims[d] % 2 == 0 || result->dims[d] > result->dims[dim]) dim = d;
@@ -96,7 +97,7 @@ static hlo_status run_bits(hlo_call *call) {
         const int64_t used = pair ? count / pair * half : 0;
         counter[0] += (uint64_t)(wide ? count : used);
     } else {
-        const int64_t each = wide ? 2 : 4; /* elements per counter */
+        const int64_t each = wide ? 2 : 4; /* number of elements per counter */
         for (int64_t i = 0; i < count; i++) {
             if (i % each == 0) {
                 uint64_t here[] = {counter[0], counter[1]};

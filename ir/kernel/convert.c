@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* convert, stochastic-convert, bitcast-convert, iota. */
+/* The kernels of convert, stochastic-convert, bitcast-convert and iota. */
 #include <string.h>
 
 #include "ir/float/clones.h"
@@ -183,7 +183,8 @@ static hlo_status run_bitcast_convert(hlo_call *call) {
     hlo_view *wide = narrow == &in ? &out : &in;
     uint32_t last = narrow->rank - 1;
     if (hlo_types[narrow->type].bits < 8) {
-        /* Split wide elements into elements of fewer than 8 bits, or join these to wide ones. */
+        /* Split wide elements into elements of fewer than 8 bits, or join narrow elements into wide
+         * elements. */
         const bool apart = narrow == &out;
         const int bits = hlo_types[narrow->type].bits;
         const int64_t parts = narrow->dims[last];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Windows, and the elements that they read; convolutions as matrix products. */
+/* Reads windows, finds the elements that they read, and computes convolutions as matrix products.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +8,8 @@
 
 /* -------------------------------------------------------------------------------------- windows */
 
-/* Returns number `dim` of a window attribute such as 2x3 or 1_0x2_1; the first number of a pair. */
+/* Returns number `dim` of a window attribute such as 2x3 or 1_0x2_1. Of a pair, returns the first
+ * number. */
 static int64_t number_at(const hlo_attr *window, hlo_attr_id id, uint32_t dim, int64_t missing) {
     const hlo_attr *word = hlo_window_word(window, id);
     if (id == HLO_ATTR_PAD) dim *= 2;
@@ -24,7 +26,7 @@ hlo_window hlo_window_of(const hlo_instr *instr, uint32_t dim) {
                         .reversed = number_at(window, HLO_ATTR_RHS_REVERSAL, dim, 0) != 0};
 }
 
-/* Returns the quotient, rounded up, and at least 0; `by` is positive. */
+/* Returns the quotient, rounded up, or 0 if it is negative. `by` must be positive. */
 static int64_t quotient_up(int64_t value, int64_t by) {
     return value > 0 ? (value - 1) / by + 1 : 0;
 }
@@ -40,7 +42,7 @@ hlo_window_reads hlo_window_reads_of(const hlo_window *w, int64_t at, int64_t in
     const int64_t common = a;
     hlo_window_reads s = {.out_step = w->base / common, .in_step = w->stride / common};
     int64_t shift = at * w->dilate - w->low;
-    /* Remainders of positions modulo the dilation repeat after out_step results. */
+    /* The remainders of positions modulo the dilation repeat after out_step results. */
     const int64_t first = quotient_up(-shift, w->stride);
     s.out = first;
     while (s.out < out_dim && s.out - first < s.out_step &&

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dot: both operands as matrices of one lane type, and a matrix product per batch. ragged-dot: a
- * dot for each group, with as many rows or terms as the group has. */
+/* The kernels of dot and ragged-dot. A dot converts both operands to matrices of one lane type, and
+ * computes a matrix product per batch. A ragged-dot computes a dot for each group, with as many
+ * rows or terms as the group has. */
 
 #include "ir/kernel/kernel.h"
 
@@ -15,7 +16,7 @@ hlo_dot_dims hlo_dot_dims_of(const hlo_instr *dot) {
 
 typedef struct inner {
     int64_t n, k;
-    const void *a, *b; /* [m, k], [n, k], dense */
+    const void *a, *b; /* dense arrays [m, k] and [n, k] */
     void *c;           /* [m, n] */
 } inner;
 
@@ -38,9 +39,9 @@ INNER(inner_c128, double _Complex)
 
 /* An operand as [batch, free, contracting]: three groups of dimensions, each merged into one. */
 typedef struct operand {
-    hlo_dims dims, strides; /* dimensions in that order */
+    hlo_dims dims, strides; /* dimensions and strides in that order */
     hlo_view view;
-    uint32_t batch, open; /* number of dimensions in the first and second group */
+    uint32_t batch, open; /* number of dimensions in the groups `batch` and `free` */
     int64_t size[3], stride[3];
 } operand;
 
@@ -107,8 +108,9 @@ hlo_status hlo_eval_dot_views(const hlo_eval_env *env, hlo_dot_dims dims, const 
                               const char **why) {
     static const hlo_eval_env alone = {0};
     if (!env) env = &alone;
-    /* The lane of a product is that of the result. But floats are summed as floats if the result
-     * has integers, and f64 as f64; both are converted after the sum, as in XLA. */
+    /* The lane of a product is that of the result. But if the result has integers, floats are
+     * summed as floats, and f64 is always summed as f64. Such sums are converted afterwards, as in
+     * XLA. */
     const hlo_lane l = hlo_lane_of(lhs->type), r = hlo_lane_of(rhs->type);
     hlo_lane lane = hlo_lane_of(result->type);
     if (lane != HLO_LANE_C128 && (is_float_lane(l) || is_float_lane(r)))
@@ -165,7 +167,7 @@ static int64_t bounded(int64_t value, int64_t most) {
     return value < 0 ? 0 : value > most ? most : value;
 }
 
-/* Lists the dimensions without `dim`, which precede or follow it. */
+/* Lists `dims`, which do not include `dim`, numbered as in an array that lacks `dim`. */
 static const hlo_ints *without(hlo_arena *scratch, const hlo_ints *dims, int64_t dim) {
     hlo_ints *out = hlo_ints_in(scratch, dims->count, NULL);
     for (uint32_t i = 0; i < dims->count; i++) out->v[i] = dims->v[i] - (dims->v[i] > dim);
@@ -189,8 +191,8 @@ const char *hlo_ragged_begin(hlo_ragged_parts *p, const hlo_call *call) {
             size;
     }
     if (r->mode != HLO_RAGGED_BATCH) p->parts *= r->groups;
-    /* Compute where each group ends, at most at the extent. A negative size, which is invalid,
-     * counts as 0, so that no group begins before another ends. */
+    /* Compute the end of each group, which is at most the extent. A negative size, which is
+     * invalid, counts as 0, so that groups do not overlap. */
     const hlo_view *sizes = &call->operands[2];
     hlo_view wide = hlo_view_scratch(call->scratch, HLO_TYPE_S64, sizes);
     hlo_view_convert(call->env, sizes, &wide);
@@ -229,8 +231,8 @@ int64_t hlo_ragged_size(const hlo_ragged_parts *p) {
     return total;
 }
 
-/* A part of an array: some elements along each dimension, without dimension `dropped` (-1: none),
- * which has one element. */
+/* A part of an array: a range of elements along each dimension. The part lacks dimension `dropped`
+ * (-1: none), along which it has one element. */
 typedef struct cut {
     hlo_dims start, size;
     int64_t dropped;
@@ -264,8 +266,9 @@ static hlo_view view_of(hlo_arena *scratch, const hlo_view *view, const cut *c) 
     return part;
 }
 
-/* Selects the part's index in each dimension of the group sizes that belongs to one part. `list`
- * maps these dimensions to the array's; NULL: they are the dimensions starting at `first`. */
+/* Selects the index of the part in each prefix dimension of the group sizes that is the same for
+ * all its pieces. `list` maps these dimensions to those of the array. If it is NULL, they are the
+ * dimensions starting at `first`. */
 static void take_index(const hlo_ragged_parts *p, const int64_t *list, uint32_t listed,
                        int64_t first, cut *c) {
     const hlo_ragged *r = &p->dims;

@@ -2,9 +2,9 @@
 /* Internals of the evaluator: the kernels named in op.def's `eval` column, and their building
  * blocks.
  *
- * Lanes: arithmetic is implemented per lane, not per element type. Lanes are the few C types in
- * which elements are computed. A kernel loads a chunk of a strided row into a lane buffer, works on
- * contiguous memory, and stores the chunk, rounding or wrapping to the element type. */
+ * Lanes are the few C types in which elements are computed: arithmetic is implemented per lane, not
+ * per element type. A kernel loads a chunk of a strided row into a lane buffer, works on contiguous
+ * memory, and stores the chunk. The store rounds or wraps to the element type. */
 #ifndef HLO_IR_KERNEL_KERNEL_H
 #define HLO_IR_KERNEL_KERNEL_H
 
@@ -39,10 +39,10 @@ typedef struct hlo_lanes {
     int64_t count;
     const void *in[3];
     void *out;
-    int bits;               /* bits of the element type */
+    int bits;               /* number of bits of the element type */
     uint64_t sign;          /* sign bit of a float whose code is in the lanes; otherwise 0 */
-    bool signed_zero;       /* the float type has -0; false: the code of -0 is its NaN */
-    const hlo_instr *instr; /* for attributes */
+    bool signed_zero;       /* the float type has -0; otherwise the code of -0 is its NaN */
+    const hlo_instr *instr; /* the instruction, for its attributes */
 } hlo_lanes;
 typedef void hlo_loop(const hlo_lanes *lanes);
 
@@ -50,7 +50,7 @@ typedef enum hlo_out { HLO_OUT_SAME, HLO_OUT_PRED, HLO_OUT_REAL, HLO_OUT_COMPLEX
 
 /* An elementwise operation: a loop for every lane on which it is defined. The lane of the last
  * operand selects the loop; only operand 0 of select has a different lane. Operations that read or
- * move bits work on codes: floats loaded as unsigned integers. */
+ * move bits work on codes, which are floats loaded as unsigned integers. */
 typedef struct hlo_elementwise {
     uint8_t arity;
     uint8_t out;   /* hlo_out: lane of the result: that of the operands, U64, F64, C128 */
@@ -87,11 +87,12 @@ typedef enum hlo_error_form {
 typedef struct hlo_kernel {
     hlo_status (*run)(hlo_call *call);
     hlo_error_form error;
-    const hlo_elementwise *ops;          /* for elementwise opcodes */
-    int (*pick)(const hlo_instr *instr); /* selects one of `ops`; NULL: the only one; -1: none */
+    const hlo_elementwise *ops;          /* the operations of an elementwise opcode */
+    int (*pick)(const hlo_instr *instr); /* returns the index in `ops`, or -1 if no element fits;
+                                          * NULL: `ops` has one element */
     const char *(*refuse)(
-        const hlo_instr *instr); /* returns why the kernel does not support `instr`; NULL: it
-                                  * supports all that the shape rule allows */
+        const hlo_instr *instr); /* returns why the kernel does not support `instr`; NULL: the
+                                  * kernel supports all that the shape rule allows */
 } hlo_kernel;
 
 #define HLO_OP(id, name, min, max, infer, flags, required, allowed, eval)                          \
@@ -104,7 +105,7 @@ hlo_status hlo_call_refuse(hlo_call *call, const char *why);
 
 /* ---------------------------------------------------------------------------------------- lanes */
 
-enum { HLO_CHUNK = 256 }; /* elements */
+enum { HLO_CHUNK = 256 }; /* maximum number of elements in a chunk */
 
 /* Returns the size of the next chunk, if `left` elements remain. */
 static inline int64_t hlo_chunk_size(int64_t left) {
@@ -120,14 +121,14 @@ typedef union hlo_chunk {
     double _Complex c128[HLO_CHUNK];
 } hlo_chunk;
 
-hlo_lane hlo_lane_of(hlo_type type); /* HLO_LANE_NONE: no elements */
+hlo_lane hlo_lane_of(hlo_type type); /* returns HLO_LANE_NONE for types without elements */
 size_t hlo_lane_size(hlo_lane lane);
-bool hlo_type_is_lane(hlo_type type); /* elements in memory are lanes */
+bool hlo_type_is_lane(hlo_type type); /* true if elements in memory are lanes */
 /* Load or store `count` elements, `step` bytes apart, in the lane of the type. The store rounds
  * floats to nearest even and wraps integers. */
 void hlo_lane_load(hlo_type type, const void *in, int64_t step, int64_t count, void *out_lanes);
 void hlo_lane_store(hlo_type type, const void *lanes, int64_t count, void *out, int64_t step);
-/* Compares two floats: NaN wins; -0 is below 0. */
+/* Return the larger or smaller of two floats, or NaN if one is NaN. -0 is below 0. */
 #define HLO_LARGER(x, y) (((x) > (y)) | ((x) != (x)) | (((x) == (y)) & !signbit(x)) ? (x) : (y))
 #define HLO_SMALLER(x, y) (((x) < (y)) | ((x) != (x)) | (((x) == (y)) & !!signbit(x)) ? (x) : (y))
 /* Casts between lanes as C does, except that NaN and out-of-range numbers are cast to integers as
@@ -136,7 +137,7 @@ void hlo_lane_cast(hlo_lane from, hlo_lane to, const void *in, int64_t count, vo
 /* Clips integer lanes to the range of `type`. */
 void hlo_lane_saturate(hlo_type type, void *lanes, int64_t count);
 /* Returns the lanes of a row: the row itself if its elements are contiguous lanes, otherwise
- * `buffer`, filled. */
+ * `buffer`, after filling it. */
 const void *hlo_lane_view(hlo_type type, const void *in, int64_t step, int64_t count,
                           hlo_chunk *buffer);
 /* Loads elements of any real type as doubles. */
@@ -156,7 +157,8 @@ typedef struct hlo_lane_op {
  * loop, otherwise NULL. */
 const char *hlo_lane_op_init(hlo_lane_op *op, const hlo_instr *instr, const hlo_type *operands,
                              hlo_type result);
-/* Computes `count` lanes, before rounding or wrapping; `out` may be one of `in`. */
+/* Computes `count` lanes without rounding or wrapping them to the result's type. `out` may be one
+ * of `in`. */
 void hlo_lane_op_run(const hlo_lane_op *op, int64_t count, const void *const *in, void *out);
 /* Converts `count` lanes of elements of type `from` and stores them as `to`, as HLO's convert does.
  */
@@ -181,8 +183,8 @@ typedef struct hlo_strided_loop {
 typedef void hlo_strided_loop_body(void *arg, int64_t count, char *const *data,
                                    const int64_t *steps);
 
-/* Plans the loop. All `views` have rank `rank` and dimensions `dims`, or rank 0: a repeated
- * element. */
+/* Plans the loop. Each of `views` has rank `rank` and dimensions `dims`, or has rank 0, so that its
+ * element is repeated. */
 void hlo_strided_loop_init(hlo_strided_loop *loop, uint32_t rank, const int64_t *dims,
                            uint32_t views, const hlo_view *const *view);
 /* Runs the loop on the calling thread. */
@@ -211,9 +213,9 @@ char *hlo_view_element(const hlo_view *view, const int64_t *index);
 bool hlo_dims_next(uint32_t rank, const int64_t *dims, int64_t *index);
 /* Computes the row-major strides of `view->dims`. */
 void hlo_view_dense(const hlo_view *view, hlo_dims *out_strides);
-/* True if the array has these strides, for dimensions of one element any. */
+/* True if the array has row-major strides. The stride of a dimension of one element may be any. */
 bool hlo_view_is_dense(const hlo_view *view);
-/* Loads the element of an array of integers at `offset` elements. */
+/* Loads an element of an array of integers. `offset` counts elements. */
 int64_t hlo_view_integer(const hlo_view *view, int64_t offset);
 /* Allocates a row-major array in scratch memory, with the dimensions of `like`. */
 hlo_view hlo_view_scratch(hlo_arena *scratch, hlo_type type, const hlo_view *like);
@@ -227,8 +229,8 @@ void hlo_view_copy(const hlo_eval_env *env, const hlo_view *in, const hlo_view *
 void hlo_view_convert(const hlo_eval_env *env, const hlo_view *in, const hlo_view *out);
 /* Copies in row-major order between arrays with equal numbers of elements. */
 void hlo_view_reshape(const hlo_call *call, const hlo_view *in, const hlo_view *out);
-/* Converts the representation of elements that were copied from an array of type `from` with equal
- * width to that of the view's type: below 8 bits, only signed elements are sign extended. */
+/* Converts the representation of elements that were copied from an array of type `from`, which has
+ * the same width as the view's type. Below 8 bits, only signed elements are sign extended. */
 void hlo_view_retype(const hlo_view *view, hlo_type from);
 /* Returns a view of `in` with out.dims[i] = in.dims[order[i]]. */
 hlo_view hlo_view_permute(const hlo_view *in, const int64_t *order, hlo_dims *out_dims,
@@ -247,7 +249,7 @@ static inline char *hlo_view_at(const hlo_view *view, int64_t offset) {
 typedef struct hlo_factor {
     hlo_type type;
     const void *data;
-    int64_t batch, line, term; /* distance from one to the next */
+    int64_t batch, line, term; /* distance from one batch, line or term to the next */
 } hlo_factor;
 
 /* Products of matrices: c[i][j] = sum over l of a.data[i * a.line + l * a.term] * b.data[j * b.line
@@ -268,7 +270,8 @@ void hlo_philox(const uint64_t counter[2], uint64_t key, uint32_t out[4]);
 
 /* -------------------------------------------------------------------------------------- windows */
 
-/* One dimension of a window, from `window={size=.. stride=.. ...}`; the first number of pairs. */
+/* One dimension of a window, from `window={size=.. stride=.. ...}`. Of a pair, it has the first
+ * number. */
 typedef struct hlo_window {
     int64_t size, stride, low, base, dilate;
     bool reversed;
@@ -283,8 +286,8 @@ typedef struct hlo_window_reads {
 hlo_window_reads hlo_window_reads_of(const hlo_window *window, int64_t at, int64_t in_dim,
                                      int64_t out_dim);
 
-/* The positions of a window at which a result reads an element, in ascending order: windows may be
- * far larger than the input. */
+/* The positions of a window at which a result reads an element, in ascending order. Other positions
+ * are not listed, because windows may be far larger than the input. */
 typedef struct hlo_window_positions {
     const int64_t *v;
     int64_t count;
@@ -292,18 +295,19 @@ typedef struct hlo_window_positions {
 hlo_window_positions hlo_window_positions_of(const hlo_window *window, int64_t in_dim,
                                              int64_t out_dim, hlo_arena *arena);
 
-/* A convolution as a product of matrices, one for each group of features or batches: [group, batch,
- * position.., output features] from [group, batch, position.., window.., features] and [group,
- * window.., features, output features]. */
+/* A convolution as products of matrices, one for each group of features or batches. The operands
+ * are [group, batch, position.., window.., features] and [group, window.., features, output
+ * features]. The result is [group, batch, position.., output features]. */
 typedef struct hlo_convolution {
     const hlo_instr *instr;
     uint32_t spatial; /* number of spatial dimensions */
     int64_t groups;
-    bool batches;                     /* the groups divide batches */
+    bool batches;                     /* the groups divide the batches, not the features */
     const int64_t *in, *kernel, *out; /* dimension numbers: hlo_dim_labels_read() */
     hlo_dot_dims dims;
 } hlo_convolution;
-/* Reads a convolution; in scratch. Returns why it is not supported, or NULL. */
+/* Reads a convolution. Allocates from scratch. Returns why the convolution is not supported, or
+ * NULL. */
 const char *hlo_convolution_read(const hlo_call *call, hlo_convolution *out);
 /* Copies the input's elements to the positions of the product's left operand, with zeros
  * elsewhere. */
@@ -316,11 +320,11 @@ hlo_view hlo_convolution_result(const hlo_convolution *c, const hlo_view *result
 
 /* ----------------------------------------------------------------------------------- ragged-dot */
 
-/* A ragged-dot as dots of its parts: one for each group, and for each index of the dimensions of
- * the group sizes before the last one. A part is empty if its group is. */
+/* A ragged-dot consists of dots of its parts. There is a part for each group and each index of the
+ * dimensions of the group sizes before the last one. A part is empty if its group is. */
 
 /* The iteration over the parts. If contracting dimensions precede the ragged one in the group
- * sizes, the groups differ between indices of these dimensions: a part then consists of several
+ * sizes, the groups differ between the indices of these dimensions. A part then consists of several
  * concatenated pieces. */
 typedef struct hlo_ragged_parts {
     hlo_ragged dims;
@@ -329,21 +333,22 @@ typedef struct hlo_ragged_parts {
     hlo_arena *scratch;
     const int64_t *ends;                /* [kept, pieces, groups]: where each group ends */
     int64_t pieces, parts;              /* pieces per part; total number of parts */
-    int64_t at;                         /* number of the part */
-    int64_t sizes[HLO_RAGGED_MAX_RANK]; /* sizes of the prefix */
+    int64_t at;                         /* number of the current part */
+    int64_t sizes[HLO_RAGGED_MAX_RANK]; /* sizes of the dimensions of the group sizes before the
+                                         * last one */
     const hlo_ints *rhs_batch;
 } hlo_ragged_parts;
 
-/* Starts at the first part. Returns the reason if the instruction is not a ragged-dot of arrays, or
- * NULL. */
+/* Starts at the first part. Returns NULL, or why the instruction is not a ragged-dot of arrays. */
 const char *hlo_ragged_begin(hlo_ragged_parts *parts, const hlo_call *call);
-/* Returns the number of terms, rows or batches that the part has. */
+/* Returns the number of terms, rows or batches of the part. */
 int64_t hlo_ragged_size(const hlo_ragged_parts *parts);
-/* Returns the part of an operand (0 or 1), or of a result, for the dot of the part. In scratch. */
+/* Return the part of an operand (`side` 0 or 1), or of a result, for the dot of the current part.
+ * They allocate from scratch. */
 hlo_view hlo_ragged_operand(const hlo_ragged_parts *parts, unsigned side, const hlo_view *whole);
 hlo_view hlo_ragged_result(const hlo_ragged_parts *parts, const hlo_view *whole);
-/* Converts an operand to the result's type if that is narrower, as the definition of ragged-dot
- * requires. */
+/* Converts an operand to the result's type if the result's type is narrower, as the definition of
+ * ragged-dot requires. */
 hlo_view hlo_ragged_narrowed(const hlo_call *call, unsigned side);
 
 /* ---------------------------------------------------------------------------------------- calls */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Conversion between elements in memory and lanes. */
+/* Converts between elements in memory and lanes. */
 #include <complex.h>
 #include <math.h>
 #include <string.h>
@@ -30,8 +30,9 @@ size_t hlo_lane_size(hlo_lane lane) {
     return lane == HLO_LANE_F32 ? 4 : lane == HLO_LANE_C128 ? 16 : 8;
 }
 
-/* The cells that contain elements in memory, and the lanes that they are widened to: types that
- * fill their cell, followed by types that use its low bits. */
+/* Lists the cells that contain elements in memory, and the lanes that they are widened to.
+ * WHOLE_CELLS has the types that fill their cell; PART_CELLS has the types that use the low bits of
+ * their cell. */
 #define WHOLE_CELLS(X)                                                                             \
     X(S8, int8_t, int64_t)                                                                         \
     X(S16, int16_t, int64_t)                                                                       \

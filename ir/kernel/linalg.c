@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix factorizations and transforms: cholesky, triangular-solve, fft. Computed in f64 or in
- * complex numbers of two f64, and rounded once. */
+/* The kernels of cholesky, triangular-solve and fft. They compute in f64 or in complex numbers of
+ * two f64, and round once. */
 #include <complex.h>
 #include <string.h>
 
@@ -8,14 +8,14 @@
 
 typedef double _Complex number;
 
-/* Copies elements to complex numbers, row-major. */
+/* Copies elements to a row-major array of complex numbers. */
 static number *load(const hlo_call *call, const hlo_view *in) {
     hlo_view out = hlo_view_scratch(call->scratch, HLO_TYPE_C128, in);
     hlo_view_convert(call->env, in, &out);
     return out.data;
 }
 
-/* Stores `numbers`, row-major; only the real parts for a real type. */
+/* Stores `numbers`, a row-major array; for a real type, only their real parts. */
 static void store(const hlo_call *call, number *numbers, const hlo_view *out) {
     hlo_view in = hlo_view_scratch(call->scratch, HLO_TYPE_C128, out);
     memcpy(in.data, numbers, (size_t)hlo_view_count(out) * sizeof *numbers);
@@ -93,7 +93,7 @@ static hlo_status run_triangular_solve(hlo_call *call) {
     bool left = hlo_instr_int(instr, HLO_ATTR_LEFT_SIDE, false);
     bool lower = hlo_instr_int(instr, HLO_ATTR_LOWER, false);
     bool transposed = strcmp(transpose, "NO_TRANSPOSE") != 0;
-    bool swaps = transposed == left; /* x op(A) = b is op(A)' x' = b' */
+    bool swaps = transposed == left; /* x op(A) = b is solved as op(A)' x' = b' */
     uint32_t rank = in->rank;
     int64_t n = in->dims[rank - 1], rows = right->dims[rank - 2], cols = right->dims[rank - 1];
     triangle t = {.a = load(call, in),
@@ -127,13 +127,13 @@ const hlo_kernel hlo_eval_triangular_solve = {.run = run_triangular_solve,
 
 /* ------------------------------------------------------------------------------------------ fft */
 
-/* A transform of one length: for a power of two by halves, for any other length as a convolution of
- * a longer one (Bluestein, A linear filtering approach to the computation of discrete Fourier
- * transform, 1970). */
+/* A transform of one length. A power of two is transformed by halves, any other length as a
+ * convolution of a longer length. Source: Bluestein, A linear filtering approach to the computation
+ * of discrete Fourier transform, 1970. */
 typedef struct fourier {
-    int64_t n, size; /* size: the power of two */
+    int64_t n, size; /* size: length of the power-of-two transform */
     number *root;    /* exp(-2 pi i k / size), k < size / 2 */
-    number *chirp;   /* exp(-pi i k k / n), k < n; NULL if n is the power of two */
+    number *chirp;   /* exp(-pi i k k / n), k < n; NULL if n is a power of two */
     number *filter;  /* the transform of conj(chirp), wrapped around */
     number *work;    /* `size` elements */
 } fourier;
@@ -184,7 +184,7 @@ static fourier fourier_new(hlo_arena *scratch, int64_t n) {
     return f;
 }
 
-/* Computes the transform of n numbers, `step` apart, in place; an inverse transform without its
+/* Computes the transform of n numbers, `step` apart, in place. An inverse transform lacks its
  * factor 1/n. */
 static void transform(const fourier *f, bool inverse, number *x, int64_t step, number *row) {
     for (int64_t i = 0; i < f->n; i++) row[i] = inverse ? conj(x[i * step]) : x[i * step];

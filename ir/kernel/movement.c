@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opcodes that move elements by an index map, implemented as views and copies. */
+/* The kernels of opcodes that move elements by an index map. They use views and copies. */
 
 #include "ir/kernel/kernel.h"
 #include "ir/module/index_map.h"
@@ -34,7 +34,7 @@ static hlo_status run_bitcast(hlo_call *call) {
 }
 const hlo_kernel hlo_eval_bitcast = {.run = run_bitcast, .error = HLO_ERROR_MOVE};
 
-/* Returns the element that the map adds to a start. */
+/* Returns the value, an element of an operand, that the map adds to its start. */
 static int64_t added_start(const hlo_call *call, const hlo_index *x) {
     if (!x->at) return 0;
     const hlo_view *from = &call->operands[x->at];
@@ -47,7 +47,7 @@ static hlo_status run_part(hlo_call *call) {
     hlo_dims start, strides = {0};
     hlo_index_map map;
     hlo_index x;
-    if (!hlo_view_count(out)) return HLO_OK; /* its strides may overflow */
+    if (!hlo_view_count(out)) return HLO_OK; /* the strides of an empty array may overflow */
     hlo_index_map_first(call->instr, &map);
     for (uint32_t d = 0; d < in->rank; d++) {
         hlo_index_along(&map, d, &x);

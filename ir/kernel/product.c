@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of matrices, summed in f32 or f64.
+/* Computes products of matrices, summed in f32 or f64.
  *
  * Blocks of both operands are converted to the type of the sums and packed in the order in which
- * the inner loop reads them: rows of a, and panels of columns of b, which contain the first terms
- * of the columns, then their second terms, and so on. The inner loop keeps a tile of the result in
- * registers.
+ * the inner loop reads them: rows of a, and panels of columns of b. A panel contains the first
+ * terms of its columns, then their second terms, and so on. The inner loop keeps a tile of the
+ * result in registers.
  *
  * A sum adds its terms in order, in blocks of DEPTH terms, which are then added in order. The
- * result does not depend on the threads, nor on the other rows and columns. If the processor has a
- * fused multiply-add, each product is rounded together with the sum: contraction is allowed in this
- * file. */
+ * result does not depend on the number of threads, nor on other rows and columns. If the processor
+ * has a fused multiply-add, it rounds each product together with the sum: this file allows
+ * contraction. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,22 +18,22 @@
 #include "ir/kernel/kernel.h"
 
 enum {
-    DEPTH = 256, /* terms per block */
+    DEPTH = 256, /* number of terms per block */
     PITCH =
         256 + 16,   /* elements from one row of a to the next: rows begin in different cache sets */
     ROWS = 2048,    /* maximum rows of a per block */
-    COLUMNS = 2048, /* columns of b */
-    TURNED = 8,     /* rows and columns transposed at once */
-    TILES = 8       /* tiles per task, along each side */
+    COLUMNS = 2048, /* maximum columns of b per block */
+    TURNED = 8,     /* number of rows and columns that are transposed at once */
+    TILES = 8       /* number of tiles per task, along each side */
 };
 
 /* The inner loop for one type and one processor level. */
 typedef struct kernel {
     const char *processor;
     size_t size;           /* bytes of an element */
-    int64_t rows, columns; /* of a tile */
-    /* Computes a tile of c, with rows `c_row` elements apart; `add`: adds it to the existing
-     * values. */
+    int64_t rows, columns; /* size of a tile */
+    /* Computes a tile of c, whose rows are `c_row` elements apart. `add`: adds the tile to the
+     * existing values. */
     void (*multiply)(int64_t depth, const void *a, const void *b, void *c, int64_t c_row, bool add);
     /* Transposes TURNED rows and columns; the distances between rows are in elements. */
     void (*turn)(const void *in, int64_t in_row, void *out, int64_t out_row);
@@ -66,7 +66,7 @@ typedef struct kernel {
             *out = add ? *out + sum[i][j] : sum[i][j];                                             \
         }                                                                                          \
     }                                                                                              \
-    /* Repeated three times: rows of the upper half are interleaved with those of the lower half.  \
+    /* Each of three steps interleaves rows of the upper half with rows of the lower half.         \
      */                                                                                            \
     attribute static void turn_##name(const void *in, int64_t in_row, void *out,                   \
                                       int64_t out_row) {                                           \
@@ -115,15 +115,15 @@ const char *hlo_product_processor(void) {
 
 /* -------------------------------------------------------------------------------------- packing */
 
-/* Each thread reads its own copy: the memory next to the block on another thread's stack
- * changes. */
+/* A block of the product. Each thread has a copy: on another thread's stack, the memory next to the
+ * block changes, which evicts it from the cache. */
 typedef struct block {
     const hlo_product *product;
     const kernel *k;
-    const char *a_data, *b_data; /* data of the batch */
+    const char *a_data, *b_data; /* data of the operands of the batch */
     char *c_data;
     int64_t row, rows, column, columns, term, terms;
-    char *a, *b; /* packed */
+    char *a, *b; /* packed blocks of the operands */
 } block;
 
 /* Lines of an operand (rows of a or columns of b), starting at line `line` and term `term`. */
@@ -143,7 +143,7 @@ static bool is_native(const lines *s) {
     return hlo_types[s->of->type].bytes == s->k->size && hlo_type_is_float(s->of->type);
 }
 
-/* Loads elements `step` elements apart. */
+/* Loads `count` elements that are `step` elements apart. */
 static void load(const lines *s, const char *in, int64_t step, int64_t count, void *out) {
     const int64_t bytes = hlo_types[s->of->type].bytes;
     if (is_native(s))
@@ -166,8 +166,8 @@ static void write_turned(const kernel *k, const char *in, int64_t in_row, int64_
                      out + (i + done * out_row) * size, out_row * size);
 }
 
-/* Copies `count` lines of `length` elements each, `step` elements of the operand apart and
- * contiguous, and transposes them: element e of line i goes to out[e * out_row + i]. */
+/* Copies and transposes `count` lines of `length` contiguous elements. The lines are `step`
+ * elements of the operand apart. Element e of line i goes to out[e * out_row + i]. */
 static void load_turned(const lines *s, const char *in, int64_t step, int64_t count, int64_t length,
                         char *out, int64_t out_row) {
     _Alignas(64) double buffer[TURNED * DEPTH];
@@ -227,7 +227,7 @@ static void pack_across(const lines *s, int64_t count, char *out) {
     }
 }
 
-/* Packs columns of b into whole panels; the last one is padded with zeros. */
+/* Packs columns of b into whole panels; the last panel is padded with zeros. */
 static void pack_columns(const block *b, int64_t first, int64_t last) {
     const hlo_factor *of = &b->product->b;
     const int64_t size = (int64_t)b->k->size, width = b->k->columns;
@@ -298,8 +298,8 @@ static void multiply_tile(const block *b, int64_t row, int64_t column) {
     copy_tile(tile, tile_row, c, n * size, rows, columns * size);
 }
 
-/* Multiplies parts of the product in column order, so that a thread reads the same columns
- * again. */
+/* Multiplies parts of the product in column order, so that a thread reuses the columns that it has
+ * read. */
 static void multiply_tiles(void *arg, int64_t begin, int64_t end) {
     const block own = *(const block *)arg, *b = &own;
     const int64_t rows = TILES * b->k->rows, columns = TILES * b->k->columns;
@@ -355,7 +355,7 @@ static void multiply_in(const hlo_eval_env *env, const packing *with, char *memo
 
 enum { SMALL = 128 << 10 /* maximum bytes that one thread packs */, LINE = 64 };
 
-/* Allocates its own memory: the stack of a thread may be smaller. */
+/* Allocates memory for the packed blocks, because they may exceed the stack of a thread. */
 static void multiply_small(void *arg, int64_t begin, int64_t end) {
     packing *with = arg;
     char *memory = aligned_alloc(LINE, (with->a + with->b + LINE - 1) / LINE * LINE);

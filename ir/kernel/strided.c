@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loops over several strided arrays, and views of views. */
+/* Implements loops over several strided arrays, and views of views. */
 #include <string.h>
 
 #include "ir/float/clones.h"
 #include "ir/kernel/kernel.h"
 
-/* True if dimension `a` belongs outside of `b`. */
+/* True if the loop over dimension `a` belongs outside of the loop over `b`. */
 static bool outer(const hlo_strided_loop *w, uint32_t a, uint32_t b) {
     for (uint32_t v = 0; v < w->views; v++) {
         int64_t x = w->steps[v][a] < 0 ? -w->steps[v][a] : w->steps[v][a];
@@ -84,7 +84,7 @@ void hlo_strided_loop_run(const hlo_strided_loop *w, hlo_strided_loop_body *body
     }
 }
 
-enum { WORTH_SHARING = 1 << 17 }; /* elements */
+enum { WORTH_SHARING = 1 << 17 }; /* elements from which a loop uses several threads */
 
 typedef struct share {
     const hlo_strided_loop *loop;
@@ -246,13 +246,13 @@ static void copy_row(void *arg, int64_t count, char *const *data, const int64_t 
     hlo_copy_row(*(const size_t *)arg, data[1], steps[1], count, data[0], steps[0]);
 }
 
-/* A copy whose rows are contiguous on only one side, and contiguous along dimension `along` in the
- * input. Copying tiles keeps both sides in the cache. */
+/* A copy whose rows are contiguous in the output, while the input is contiguous along dimension
+ * `along`. Copying tiles keeps both arrays in the cache. */
 typedef struct transposition {
-    hlo_strided_loop outer; /* over the other dimensions */
+    hlo_strided_loop outer; /* the loop over the other dimensions */
     size_t size;
-    int64_t rows, columns; /* sizes along `along` and along the innermost dimension */
-    int64_t row_steps[2], column_steps[2]; /* bytes, output and input */
+    int64_t rows, columns; /* number of elements along `along` and along the innermost dimension */
+    int64_t row_steps[2], column_steps[2]; /* in bytes, of output and input */
 } transposition;
 
 enum { TILE = 32 };
@@ -324,8 +324,8 @@ void hlo_view_copy(const hlo_eval_env *env, const hlo_view *in, const hlo_view *
     hlo_strided_loop_run_parallel(env, &loop, 0, copy_row, &size);
 }
 
-/* Views `view` as a row-major array of other dimensions. Returns false if its elements are not
- * dense. */
+/* Views `view` as a row-major array with the dimensions of `like`. Returns false if the elements of
+ * `view` are not dense. */
 static bool redimension(const hlo_view *view, const hlo_view *like, hlo_dims *strides,
                         hlo_view *out) {
     if (!hlo_view_is_dense(view)) return false;

@@ -15,7 +15,8 @@ typedef struct hlo_view {
     void *data;
 } hlo_view;
 
-/* Views elements of `shape` in row-major order. Owns nothing: strides are in `arena`. */
+/* Views elements of `shape` in row-major order. The view owns nothing; its strides are in `arena`.
+ */
 hlo_view hlo_view_of(hlo_arena *arena, const hlo_shape *shape, void *data);
 /* Views elements in the order of the shape's layout, without data. */
 hlo_view hlo_view_in_layout(hlo_arena *arena, const hlo_shape *shape);
@@ -27,13 +28,13 @@ enum { HLO_EVAL_MAX_RANK = 24 };
  * calling thread. */
 typedef struct hlo_eval_env {
     void *user; /* passed to parallel() */
-    /* Calls body(arg, begin, end) on disjoint ranges that cover [0, count), on any threads, and
-     * returns when all are done. */
+    /* Calls body(arg, begin, end) on disjoint ranges that cover [0, count), on any threads. Returns
+     * after all calls have returned. */
     void (*parallel)(void *user, int64_t count, void (*body)(void *arg, int64_t begin, int64_t end),
                      void *arg);
 } hlo_eval_env;
 
-/* Dimension numbers of a dot; paired lists have equal lengths. */
+/* Dimension numbers of a dot. The lists of both operands have equal lengths. */
 typedef struct hlo_dot_dims {
     const hlo_ints *lhs_batch, *lhs_contracting, *rhs_batch, *rhs_contracting;
 } hlo_dot_dims;

@@ -222,7 +222,8 @@ hlo_instr *hlo_build_reduce(hlo_builder *b, hlo_op op, hlo_instr *x, double iden
     if (!made) return NULL;
     if (!*combiner || (*combiner)->root->op != op || (*combiner)->root->shape->type != type ||
         hlo_computation_thread(*combiner) != hlo_computation_thread(caller)) {
-        /* A computation of one binary operation on scalars, before `caller` and with its thread. */
+        /* Create a computation of one binary operation on scalars, before `caller` and on the same
+         * thread. */
         const char *thread = hlo_computation_thread(caller);
         hlo_computation *comp =
             hlo_computation_new(caller->module, op == HLO_OP_MAXIMUM ? "max" : hlo_ops[op].name);

@@ -3,10 +3,10 @@
  *
  * A function that takes operands returns NULL if one of them is NULL, or if hlo_builder.admits
  * rejects the instruction. Calls can therefore be nested, and only the last result needs to be
- * checked. Without `admits`, no function returns NULL for operands that exist.
+ * checked. If `admits` is NULL, no function returns NULL unless an operand is NULL.
  *
- * A shape that the caller does not pass has the default layout, unless it is a shape of an
- * operand. */
+ * If the caller does not pass the shape of a result, the shape has the default layout, unless it is
+ * the shape of an operand. */
 #ifndef HLO_IR_MODULE_BUILD_H
 #define HLO_IR_MODULE_BUILD_H
 
@@ -16,9 +16,9 @@
  */
 typedef struct hlo_builder hlo_builder;
 struct hlo_builder {
-    hlo_instr *at;         /* new instructions are inserted before it */
+    hlo_instr *at;         /* new instructions are inserted before this one */
     const hlo_instr *like; /* source of metadata and source offset; NULL: `at` */
-    /* Returns true if the instruction may be created; NULL: all may. */
+    /* Returns true if the instruction may be created. NULL: all instructions may be created. */
     bool (*admits)(hlo_builder *b, const hlo_shape *shape, uint32_t count,
                    hlo_instr *const *operands);
 };
@@ -41,9 +41,9 @@ hlo_instr *hlo_build_select(hlo_builder *b, hlo_instr *where, hlo_instr *x, hlo_
 /* Converts `x`. Returns `x` if it already has the type. */
 hlo_instr *hlo_build_convert(hlo_builder *b, hlo_instr *x, hlo_type type);
 
-/* Reshapes, transposes or broadcasts `x`. `order` has the dimension of `x` for each dimension of
- * the result, `from` the dimension of the result for each dimension of `x`. Each function returns
- * `x` if nothing would change, and builds a reshape if only dimensions of one element move. */
+/* Reshapes, transposes or broadcasts `x`. `order` maps each dimension of the result to a dimension
+ * of `x`. `from` maps each dimension of `x` to a dimension of the result. Each function returns `x`
+ * if nothing would change, and builds a reshape if only dimensions of one element move. */
 hlo_instr *hlo_build_reshape(hlo_builder *b, hlo_instr *x, uint32_t rank, const int64_t *dims);
 hlo_instr *hlo_build_transpose(hlo_builder *b, hlo_instr *x, const int64_t *order);
 hlo_instr *hlo_build_broadcast(hlo_builder *b, hlo_instr *x, uint32_t rank, const int64_t *dims,
@@ -52,20 +52,20 @@ hlo_instr *hlo_build_broadcast(hlo_builder *b, hlo_instr *x, uint32_t rank, cons
 hlo_instr *hlo_build_broadcast_like(hlo_builder *b, hlo_instr *x, const hlo_shape *like,
                                     uint32_t count, const int64_t *from);
 /* Slices `x` to `shape`. `slices` has the start, limit and stride of each dimension. Returns `x` if
- * the shape has its dimensions. */
+ * `shape` has the dimensions of `x`. */
 hlo_instr *hlo_build_slice(hlo_builder *b, hlo_instr *x, const hlo_shape *shape,
                            const int64_t *slices);
 /* Slices the first elements of each dimension. */
 hlo_instr *hlo_build_prefix(hlo_builder *b, hlo_instr *x, const hlo_shape *shape);
-/* Pads `x` to `shape` with the scalar `fill`. `padding` has the number of elements before, after
- * and between those of each dimension. */
+/* Pads `x` to `shape` with the scalar `fill`. `padding` has, for each dimension, the number of
+ * elements to add before, after and between the elements of `x`. */
 hlo_instr *hlo_build_pad(hlo_builder *b, hlo_instr *x, hlo_instr *fill, const hlo_shape *shape,
                          const int64_t *padding);
 
 hlo_instr *hlo_build_iota(hlo_builder *b, const hlo_shape *shape, int64_t dim);
 /* Builds a scalar constant of a real type. */
 hlo_instr *hlo_build_number(hlo_builder *b, hlo_type type, double number);
-/* Builds an array whose elements all equal the number. */
+/* Builds an array whose elements all equal `number`. */
 hlo_instr *hlo_build_filled(hlo_builder *b, const hlo_shape *shape, double number);
 /* Converts `x`, which has one element or repeats one known number (known.h), to the type of `shape`
  * and broadcasts it. Returns NULL if `x` or `shape` is not such an array. */
@@ -78,7 +78,8 @@ typedef struct hlo_dot_lists {
 hlo_instr *hlo_build_dot(hlo_builder *b, const hlo_shape *shape, hlo_instr *const *operands,
                          const hlo_dot_lists *dims);
 
-/* Combine each element of `x` with a scalar, as in hlo_build_splat(), or with a number. */
+/* Combine each element of `x` with a scalar, which is broadcast as by hlo_build_splat(), or with a
+ * number. */
 hlo_instr *hlo_build_by_scalar(hlo_builder *b, hlo_op op, hlo_instr *x, hlo_instr *scalar);
 hlo_instr *hlo_build_by_number(hlo_builder *b, hlo_op op, hlo_instr *x, double number);
 
@@ -86,8 +87,8 @@ hlo_instr *hlo_build_tuple(hlo_builder *b, uint32_t count, hlo_instr *const *ele
 hlo_instr *hlo_build_element(hlo_builder *b, hlo_instr *tuple, int64_t index);
 
 /* Reduces the dimensions `dims` of `x` by `op`, a binary opcode with the identity `identity`, to
- * `shape`. `kept` caches the computation across calls: it is reused if it fits, and otherwise
- * replaced. NULL: always creates a new one. */
+ * `shape`. `kept` caches the computation across calls: the computation is reused if it fits, and
+ * otherwise replaced. If `kept` is NULL, a new computation is created. */
 hlo_instr *hlo_build_reduce(hlo_builder *b, hlo_op op, hlo_instr *x, double identity,
                             const hlo_shape *shape, uint32_t count, const int64_t *dims,
                             hlo_computation **kept);

@@ -136,7 +136,7 @@ void hlo_copy_computations(hlo_copier *c, const hlo_module *from) {
 hlo_status hlo_module_clone(const hlo_module *from, hlo_module **out_clone) {
     *out_clone = NULL;
     jmp_buf recover;
-    /* volatile: modified between setjmp and longjmp. */
+    /* `made` is volatile because it is modified between setjmp() and longjmp(). */
     hlo_module *volatile made = NULL;
     if (setjmp(recover)) {
         hlo_module_free(made);
@@ -181,8 +181,9 @@ hlo_status hlo_module_clone(const hlo_module *from, hlo_module **out_clone) {
 /* -------------------------------------------------------------------------------- memory layout */
 
 /* Instructions are created in the order of the text, and a loop over them is fast while neighbors
- * are contiguous. Passes append new instructions phase by phase and leave gaps where they remove
- * some. A loop then misses the cache at nearly every instruction, even if passes changed few. */
+ * are contiguous. Passes append new instructions in each phase, and leave gaps where they remove
+ * instructions. A loop then misses the cache at nearly every instruction, even if passes changed
+ * few instructions. */
 
 bool hlo_module_is_fragmented(const hlo_module *module) {
     const uint32_t made = module->next_id - module->relocated_ids;

@@ -17,7 +17,7 @@ static uint64_t mix(uint64_t hash, uint64_t value) {
 typedef struct hashes {
     const hlo_module *module;
     uint64_t *whole; /* hashes of instructions with all their dependencies */
-    uint64_t *alone; /* hashes of instructions without their operands */
+    uint64_t *alone; /* hashes of instructions without operands and called computations */
     uint64_t *comps;
     bool ordered;
 } hashes;

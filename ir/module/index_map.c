@@ -2,8 +2,8 @@
 /* Index maps of the opcodes that move elements. */
 #include "ir/module/index_map.h"
 
-/* A rule sets one dimension of a map. Its input is the map of an operand whose indices are those of
- * the result. It returns false if an attribute or an operand is missing. */
+/* A rule sets one dimension of a map. On entry, `out` is the identity: operand and result have the
+ * same indices along `dim`. The rule returns false if an attribute or an operand is missing. */
 
 static bool read_number(const hlo_ints *list, int64_t index, int64_t *out) {
     if (index < 0 || index >= list->count) return false;
@@ -54,7 +54,8 @@ static bool concatenate(const hlo_index_map *map, uint32_t dim, hlo_index *out) 
     return true;
 }
 
-/* The starts of a slice are the elements of one operand, or one operand for each dimension. */
+/* A dynamic-slice has its starts in the elements of one operand, or in one scalar operand for each
+ * dimension. */
 static bool dynamic_slice(const hlo_index_map *map, uint32_t dim, hlo_index *out) {
     const hlo_instr *instr = map->instr;
     const bool updates = instr->op == HLO_OP_DYNAMIC_UPDATE_SLICE;
@@ -71,7 +72,7 @@ static bool dynamic_slice(const hlo_index_map *map, uint32_t dim, hlo_index *out
     return out->at < instr->operand_count;
 }
 
-/* Returns dimension number `index` of those below `rank` that are in neither list. */
+/* Returns number `index` of the dimensions below `rank` that are in neither list. */
 static int64_t find_other(uint32_t rank, const hlo_ints *a, const hlo_ints *b, int64_t index) {
     for (uint32_t d = 0; d < rank; d++)
         if (find_number(a, d) < 0 && find_number(b, d) < 0 && !index--) return d;
@@ -98,8 +99,8 @@ static bool gather(const hlo_index_map *map, uint32_t dim, hlo_index *out) {
     return true;
 }
 
-/* RULE(op, form, rule, list): an opcode that moves elements, its form, its rule, and the attribute
- * that the rule reads, if any. */
+/* RULE(op, form, rule, list): an opcode that moves elements, the form of its maps, its rule, and
+ * the attribute that the rule reads, if any. */
 #define RULES(RULE)                                                                                \
     RULE(BITCAST, MEMORY, same, DIMENSIONS)                                                        \
     RULE(BROADCAST, PART, broadcast, DIMENSIONS)                                                   \

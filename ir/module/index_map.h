@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Index maps: the element of an operand that each element of a result equals. The table in
- * index_map.c is the only list of such opcodes: an opcode with a movement flag in op.def but
- * without a row in the table does not compile. */
+/* Index maps, which say which element of an operand each element of a result equals. The table in
+ * index_map.c is the only list of the opcodes that have such maps. If an opcode has a movement flag
+ * in op.def but no row in the table, the library does not compile. */
 #ifndef HLO_IR_MODULE_INDEX_MAP_H
 #define HLO_IR_MODULE_INDEX_MAP_H
 
@@ -24,36 +24,40 @@ typedef bool hlo_index_rule(const hlo_index_map *map, uint32_t dim, hlo_index *o
 /* The map of one operand of an instruction. */
 struct hlo_index_map {
     const hlo_instr *instr, *from; /* `from`: the operand */
-    uint32_t operand;              /* its number */
+    uint32_t operand;              /* number of the operand */
     hlo_index_form form;
     hlo_index_rule *rule;
     const hlo_ints *list; /* the attribute that the rule reads */
     int64_t joined;       /* number of elements of the previous operands along a JOINED dimension */
 };
 
-/* Finds the map of the operand that the result's elements come from; for several operands, of the
- * first one to try. Returns false if elements are computed. In unverified modules, these functions
- * also return false if attributes or operands are missing. */
+/* Finds the map of the operand that the result's elements come from. If there are several such
+ * operands, finds the map of the first one to try. Returns false if elements are computed. In
+ * unverified modules, the functions of this file also return false if attributes or operands are
+ * missing. */
 bool hlo_index_map_first(const hlo_instr *instr, hlo_index_map *out_map);
-/* Advances to the operand to try next. Returns false at the end. */
+/* Advances to the next operand to try. Returns false after the last one. */
 bool hlo_index_map_next(hlo_index_map *map);
 
-/* The map of one dimension of an operand. At run time, an element of an operand, clamped to 0 and
- * `last`, is added to `start`. */
+/* The map of one dimension of an operand. If `at` is not 0, an element of operand `at`, clamped to
+ * [0, last], is added to `start` at run time. */
 struct hlo_index {
-    int64_t of; /* the dimension of the result; -1: none, the index is `start` */
+    int64_t of; /* the dimension of the result; -1: the index is `start` for all elements */
     int64_t start, stride;
-    int64_t last, element; /* the element's index in a list, or in an index vector of a gather */
-    uint32_t at;           /* number of the operand that has the element; 0: none is added */
-    bool varies;           /* each index of the result's dimensions other than offset dimensions has
-                            * an index vector */
+    int64_t last, element; /* upper bound of the added element; its index in the operand, or in an
+                            * index vector of a gather */
+    uint32_t at;           /* number of the operand that has the added element; 0: no element is
+                            * added */
+    bool varies;           /* each index along the result's dimensions other than offset dimensions
+                            * has its own index vector, so the added element varies */
 };
 /* Finds the index along dimension `dim` of the operand of a PART, PLACED or JOINED map. */
 bool hlo_index_along(const hlo_index_map *map, uint32_t dim, hlo_index *out);
 
 /* Finds the dimension of the result that corresponds to dimension `dim` of the operand, in a map
- * that moves whole dimensions, or adds and removes dimensions of one element. -1: `dim` has one
- * element. Returns false if dimensions are split or merged, or only parts of them move. */
+ * that moves whole dimensions, or adds and removes dimensions of one element. Sets *out_dim to -1
+ * if `dim` has one element. Returns false if dimensions are split or merged, or only parts of them
+ * move. */
 bool hlo_index_dim(const hlo_index_map *map, uint32_t dim, int64_t *out_dim);
 /* True if the result has the elements of its only operand in the same row-major order. */
 bool hlo_index_keeps_order(const hlo_instr *instr);

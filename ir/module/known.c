@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elements known without evaluation: constants and iotas, followed through movement and conversion.
- * Trip counts of while loops.
+/* Finds elements that are known without evaluation: those of constants and iotas, also after
+ * movement and conversion. Finds trip counts of while loops.
  *
  * Invariant: an element is traced to its source one instruction at a time. If a step is uncertain,
  * the element is unknown. */
@@ -79,8 +79,8 @@ hlo_instr *hlo_handed_on(const hlo_instr *value, const hlo_instr **out_holder) {
 }
 
 /* True for a sharding annotation that copies its operand and whose attributes remain valid with
- * another element type, but not for that of a manual region's argument or result, which must stay
- * next to it. */
+ * another element type. False for annotations of arguments and results of manual regions, which
+ * must remain next to the region. */
 static bool copies(const hlo_instr *instr) {
     static const hlo_attr_id ids[] = {HLO_ATTR_OPERAND_LAYOUT_CONSTRAINTS,
                                       HLO_ATTR_OUTPUT_TO_OPERAND_ALIASING, HLO_ATTR_LITERAL,
@@ -169,9 +169,9 @@ __attribute__((noinline)) static bool across_bitcast(const hlo_shape *from, cons
 
 /* ------------------------------------------------------------------------------------- elements */
 
-/* Finds the element of the operand that element `at` of the result comes from. `*out_inside` is
- * false if there is no such element. Returns false if it is unknown. Not inlined: moved_element()
- * recurses, and its frame must be small. */
+/* Finds the element of the operand that element `at` of the result comes from. Sets `*out_inside`
+ * to false if the element comes from no element of this operand. Returns false if this is unknown.
+ * Not inlined: moved_element() recurses, and its frame must be small. */
 __attribute__((noinline)) static bool find_source(const hlo_index_map *map, int64_t at, search *s,
                                                   int64_t *out_at, bool *out_inside) {
     place here, there;
@@ -262,9 +262,9 @@ static bool element(const hlo_instr *value, int64_t at, search *s, cell *out) {
     }
 }
 
-/* Finds the element that all elements equal, from the instruction itself, without visiting
- * repetitions one by one. Returns false if there is no element, or they are not known to be
- * equal. */
+/* Finds the element that all elements equal, from the opcode of the instruction, without visiting
+ * equal elements one by one. Returns false if there is no element, or the elements are not known to
+ * be equal. */
 static bool one_all_over(const hlo_instr *value, search *s, cell *out) {
     int64_t count = hlo_shape_is_array(value->shape) ? hlo_shape_count(value->shape) : 0;
     if (count < 1 || stops(value, s)) return false;
@@ -289,8 +289,9 @@ static bool one_all_over(const hlo_instr *value, search *s, cell *out) {
 
 /* ------------------------------------------------------------------------------------ questions */
 
-/* True if nothing below the value is pinned, including operands that were not read: a user of the
- * number no longer runs after them. */
+/* True if neither the value nor any of its direct and indirect operands is pinned. This includes
+ * operands that the search did not read: an instruction that uses the number instead of the value
+ * no longer runs after them. */
 static bool is_unordered(const hlo_instr *value, unsigned *steps) {
     if (value->pin || (*steps)++ >= STEP_LIMIT) return false;
     for (uint32_t i = 0; i < value->operand_count; i++)
@@ -298,7 +299,8 @@ static bool is_unordered(const hlo_instr *value, unsigned *steps) {
     return true;
 }
 
-/* Converts the element that was found for a value to the result of a public function. */
+/* Converts the element that was found for a value to a number. Returns false if the value depends
+ * on a pinned instruction, or no double equals the element. */
 static bool answer(const hlo_instr *value, cell found, bool through_pins, double *out_number) {
     unsigned steps = 0;
     return (through_pins || is_unordered(value, &steps)) && number_of(found, out_number);
@@ -336,23 +338,23 @@ bool hlo_known_element(const hlo_instr *value, int64_t index, double *out_number
 
 /* ---------------------------------------------------------------------------------- trip counts */
 
-/* A scalar integer as a constant, or as an element of the loop's state plus a constant. */
+/* A scalar integer: a constant, or the sum of an element of the loop's state and a constant. */
 typedef struct affine {
     enum { UNKNOWN, CONSTANT, ELEMENT } kind;
     int64_t element; /* index in the state */
     int64_t plus;
 } affine;
 
-/* A computation being analyzed and its caller. Its parameters are the caller's operands, or the
- * loop's state if it has no caller. */
+/* A computation being analyzed and its caller. The parameters of the computation are the caller's
+ * operands or, without a caller, the loop's state. */
 typedef struct scope {
     const struct scope *outer;
     const hlo_instr *caller;
-    unsigned *steps; /* instructions that the analysis of the loop may still visit */
+    unsigned *steps; /* number of instructions that the analysis of the loop may still visit */
 } scope;
 
-/* Maximum length of a chain of copies and calls, and number of instructions to visit: both operands
- * of a chain of additions may be the same. */
+/* Maximum length of a chain of copies and calls, and maximum number of instructions to visit. The
+ * second limit is for chains of additions whose operands are the same instruction. */
 enum { DEPTH = 64, STEPS = 1 << 10 };
 /* Largest trip count that is computed. */
 enum { LARGEST_TRIP_COUNT = 1 << 20 };
@@ -421,7 +423,8 @@ static affine affine_of_part(const hlo_instr *tuple, int64_t index, const scope 
     return affine_of_operand(tuple, index, s, DEPTH);
 }
 
-/* Finds the counter's initial value and its step. Returns false if it has another form. */
+/* Finds the initial value and the step of the counter. Returns false if the counter has another
+ * form. */
 static bool resolve(const hlo_instr *loop, affine f, unsigned *steps, int64_t *out_start,
                     int64_t *out_step) {
     const scope none = {.steps = steps};
@@ -447,8 +450,8 @@ static bool holds(const char *direction, int64_t a, int64_t b) {
     }
 }
 
-/* True if the counter's type represents the value: a counter that wraps around has another trip
- * count. */
+/* True if the counter's type can represent the value. If the counter wraps around, the trip count
+ * is different. */
 static bool fits(hlo_type type, int64_t value) {
     int bits = hlo_types[type].bits;
     if (hlo_types[type].class == HLO_CLASS_UNSIGNED)

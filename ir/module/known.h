@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elements known without evaluation. */
+/* Finds elements that are known without evaluation. */
 #ifndef HLO_IR_MODULE_KNOWN_H
 #define HLO_IR_MODULE_KNOWN_H
 
@@ -9,30 +9,32 @@
 bool hlo_instr_is_mark(const hlo_instr *instr);
 /* True for a barrier, a sharding annotation, and similar instructions whose result is operand 0. */
 bool hlo_hands_on(const hlo_instr *value);
-/* Returns the instruction whose result equals `value` bit for bit, through only barriers, sharding
- * annotations, tuples and get-tuple-elements; NULL if `value` is computed itself. `out_holder`,
- * which may be NULL: the last barrier or annotation on the path; NULL if there are only tuples. */
+/* Follows `value` through barriers, sharding annotations, tuples and get-tuple-elements to the
+ * instruction whose result it equals bit for bit. Returns NULL if `value` itself is computed. Sets
+ * *out_holder (`out_holder` may be NULL) to the last barrier or annotation on the path; NULL if
+ * there are only tuples. */
 hlo_instr *hlo_handed_on(const hlo_instr *value, const hlo_instr **out_holder);
-/* True if each element of the result is an element of operand 0 or of a pad's padding value, bit
- * for bit and of the same type: opcodes that move elements, except bitcasts to another type; and
- * sharding annotations. */
+/* True if each element of the result is, bit for bit and with the same type, an element of operand
+ * 0 or the padding value of a pad. This is so for sharding annotations and for opcodes that move
+ * elements, except bitcasts to another type. */
 bool hlo_instr_moves(const hlo_instr *instr);
 /* True if the instruction moves elements in one of the ways in `kinds`, a subset of
  * HLO_MOVEMENT. */
 bool hlo_instr_moves_by(const hlo_instr *instr, unsigned kinds);
-/* Finds the number that element `index`, in row-major order of the dimensions, has for all inputs,
- * from constants and iotas, also moved, concatenated and converted (each convert rounds). Returns
- * false if the element is unknown, or no double equals it. */
+/* Finds the number that element `index`, in row-major order, has for all inputs. Elements are known
+ * from constants and iotas, also after movement, concatenation and conversion (each convert
+ * rounds). Returns false if the element is unknown, or no double equals it. */
 bool hlo_known_element(const hlo_instr *value, int64_t index, double *out_number);
-/* Finds the number that all elements equal, bit for bit: 0 and -0 differ. */
+/* Finds the number that all elements equal bit for bit. 0 and -0 differ. */
 bool hlo_known_number(const hlo_instr *value, double *out_number);
 /* Like hlo_known_number(), but also through pinned instructions (passes/analysis/pin.h), which
- * passes do not look through. Used to decode a call, which has the same meaning before and after
- * pinning, and for questions whose answer can only forbid something. */
+ * passes do not look through. Use it to decode a call, whose meaning does not depend on pins, and
+ * for checks that can only forbid a rewrite. */
 bool hlo_known_number_pinned(const hlo_instr *value, double *out_number);
 
-/* The trip count of a while loop if its condition and body determine it: the loop increments one
- * element of its state from a constant, by a constant, to a constant. */
+/* Returns the trip count of a while loop if its condition and body determine it, otherwise
+ * HLO_TRIP_COUNT_UNKNOWN. The loop must increment one element of its state from a constant, by a
+ * constant, to a constant. */
 #define HLO_TRIP_COUNT_UNKNOWN UINT64_MAX
 uint64_t hlo_while_trip_count(const hlo_instr *loop);
 

@@ -49,7 +49,7 @@ typedef struct instr_record {
     const hlo_shape *shape;
     const hlo_attr *attrs;
     uint32_t attr_count, operand_count;
-    hlo_use *operands; /* address of the operands, if any */
+    hlo_use *operands; /* address of the operands; not read if there are none */
     hlo_instr *defs[];
 } instr_record;
 

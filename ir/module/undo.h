@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Undoes changes of a module: new objects by a journal, all changes by a snapshot. */
+/* Undoes changes of a module. A journal undoes the creation of objects, a snapshot undoes all
+ * changes. */
 #ifndef HLO_IR_MODULE_UNDO_H
 #define HLO_IR_MODULE_UNDO_H
 
@@ -11,26 +12,26 @@ hlo_journal *hlo_journal_new(hlo_arena *arena);
  * hlo_journal_close(). */
 void hlo_journal_open(hlo_journal *journal, hlo_module *module);
 void hlo_journal_close(hlo_module *module);
-/* Removes the logged objects, newest first. The module is then as it was when the journal was
- * opened, including names and the order of use lists; ids are not reused. No older object may use a
- * removed one, and no older object may have changed. */
+/* Removes the logged objects, newest first. The module then has the same state as when the journal
+ * was opened, including names and the order of use lists. Ids are not reused. No older object may
+ * use a removed one, and no older object may have changed. */
 void hlo_journal_undo(hlo_module *module);
 
-/* A saved state of a module. It is much smaller than a copy: the opcode, shape and attribute values
- * of an instruction never change, so a snapshot records only the list of instructions, their
- * operands and their attributes. */
+/* A saved state of a module. It is much smaller than a copy: opcodes, shapes and attribute values
+ * never change, so a snapshot records only the list of instructions, their operands and pointers to
+ * their attributes. */
 typedef struct hlo_snapshot hlo_snapshot;
 
-/* Saves the state of a module in `arena`, which need not be the module's. Valid while the module
- * exists. */
+/* Saves the state of a module in `arena`, which need not be the module's arena. The snapshot is
+ * valid while the module exists. */
 const hlo_snapshot *hlo_snapshot_take(const hlo_module *module, hlo_arena *arena);
 /* Restores the saved state, including ids. Names reserved since then are free again, and use lists
  * have the order of a newly parsed module. Instructions and computations created since then are no
  * longer in the module. A snapshot can be restored any number of times. */
 void hlo_snapshot_restore(hlo_module *module, const hlo_snapshot *snapshot);
 
-/* A hash of everything that passes may change, including names, order and use lists: two
- * fingerprints of a module differ if it has changed in between. */
+/* Returns a hash of everything that passes may change, including names, order and use lists. Two
+ * fingerprints of a module differ if the module has changed in between. */
 uint64_t hlo_module_fingerprint(const hlo_module *module);
 
 #endif

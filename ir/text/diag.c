@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Diagnostics: from a byte offset to line, column, source line and caret. */
+/* Emits and prints diagnostics: maps a byte offset to line and column, and prints the source line
+ * with a caret. */
 #include "hlo/diag.h"
 
 #include <stdarg.h>
@@ -134,8 +135,8 @@ static size_t character(const char *text, size_t size, uint32_t *out_code) {
     return count + 1;
 }
 
-/* Writes `text` with tabs as spaces, and `?` for each byte of characters that cannot be displayed;
- * with `mark`, writes that byte for each column instead. */
+/* Writes `text` with tabs as spaces, and `?` for each byte of characters that cannot be displayed.
+ * If `mark` is not 0, writes `mark` for each column instead. */
 static void put_source(FILE *out, const char *text, size_t size, char mark) {
     static const uint32_t wide[][2] = {{0x1100, 0x115f}, {0x2e80, 0xa4cf},   {0xac00, 0xd7a3},
                                        {0xf900, 0xfaff}, {0xfe30, 0xfe6f},   {0xff00, 0xff60},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Diagnostics about locations in a module's source. */
+/* Emits diagnostics about locations in a module's source. */
 #ifndef HLO_IR_TEXT_DIAG_H
 #define HLO_IR_TEXT_DIAG_H
 
@@ -15,8 +15,8 @@ void hlo_diag_emit(const hlo_module *module, const hlo_diag_sink *sink, hlo_seve
 void hlo_diag_vemit(const hlo_module *module, const hlo_diag_sink *sink, hlo_severity severity,
                     size_t offset, size_t length, const char *format, va_list args);
 
-/* Emits an error about a file, at a line and a column (0: none), or without a file if NULL. Returns
- * HLO_INVALID_INPUT. */
+/* Emits an error about a file, at a line and a column (0: none). If `file` is NULL, the error names
+ * no file. Returns HLO_INVALID_INPUT. */
 hlo_status hlo_diag_refuse(const hlo_diag_sink *sink, const char *file, int line, int column,
                            const char *format, ...) __attribute__((format(printf, 5, 6)));
 

@@ -2,8 +2,9 @@
 /* Reads whole files.
  *
  * A path must name a regular file. A directory, a device, a socket or a FIFO in the file system is
- * rejected, because reading it may never end. Files that the caller has opened may be of any kind:
- * `-` (standard input), /dev/stdin, and /dev/fd/N, which a shell passes for `<(command)`. */
+ * rejected, because reading it may never end. Files that the caller has opened may be of any kind.
+ * Their paths are `-` (standard input), /dev/stdin, and /dev/fd/N, which a shell passes for
+ * `<(command)`. */
 #ifndef HLO_IR_TEXT_FILE_H
 #define HLO_IR_TEXT_FILE_H
 
@@ -22,16 +23,16 @@ typedef struct hlo_content {
 /* Doubles the capacity. Returns false if memory runs out. */
 bool hlo_content_grow(hlo_content *content);
 
-/* Moves the bytes, followed by two NULs, to the arena. If the capacity allows, as for a regular
- * file, no copy is made, and content->bytes becomes NULL. */
+/* Moves the bytes, followed by two NULs, to the arena. If the capacity has space for the NULs, as
+ * for a regular file, makes no copy and sets content->bytes to NULL. */
 char *hlo_content_take(hlo_content *content, hlo_arena *arena);
 
-/* Reads the whole file. The caller always frees out->bytes. HLO_INVALID_INPUT, with one error in
- * `sink` whose file is the path, or HLO_OUT_OF_MEMORY. */
+/* Reads the whole file. The caller always frees out->bytes. Returns HLO_OK; HLO_INVALID_INPUT, with
+ * one error in `sink` that names the path; or HLO_OUT_OF_MEMORY. */
 hlo_status hlo_file_read(const char *path, const hlo_diag_sink *sink, hlo_content *out);
 
-/* Checks that hlo_file_read() could open the file, for files that other libraries read. Statuses as
- * for hlo_file_read(). */
+/* Checks that hlo_file_read() could open the file, for files that other libraries read. Returns the
+ * same statuses as hlo_file_read(). */
 hlo_status hlo_file_check(const char *path, const hlo_diag_sink *sink);
 
 /* Emits the error "cannot read the file: why". Returns HLO_INVALID_INPUT. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Option structs, whose first member is the struct size in the caller's header. */
+/* Reads and fills option structs. Their first member is the size of the struct in the header with
+ * which the caller was compiled. */
 #ifndef HLO_IR_TEXT_OPTIONS_H
 #define HLO_IR_TEXT_OPTIONS_H
 
@@ -23,10 +24,10 @@ static inline void hlo_options_fill(void *options, size_t struct_size, const voi
     if (struct_size >= sizeof struct_size) memcpy(options, &struct_size, sizeof struct_size);
 }
 
-/* Overwrites the defaults in *out, a struct of `size` bytes, by the caller's options, unless these
- * are NULL. A smaller struct overwrites the fields that it covers. Returns HLO_INVALID_USAGE, with
- * an error that names `type`, if the struct is larger, or if its size cannot be that of a struct
- * that begins with a size_t. */
+/* Overwrites the defaults in *out, a struct of `size` bytes, by the caller's options, unless
+ * `options` is NULL. A smaller struct overwrites the fields that it covers. Returns
+ * HLO_INVALID_USAGE, with an error that names `type`, if the struct is larger, or if its size
+ * cannot be that of a struct that begins with a size_t. */
 static inline hlo_status hlo_options_take(const char *type, void *out, size_t size,
                                           const void *options, const hlo_diag_sink *sink) {
     if (!options) return HLO_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes that need no escape in quoted text. */
+/* Finds bytes that need no escape in quoted text. */
 #ifndef HLO_IR_TEXT_PLAIN_H
 #define HLO_IR_TEXT_PLAIN_H
 
@@ -15,7 +15,8 @@ static inline bool hlo_is_plain(unsigned char c) {
 /* A word with `byte` in each of its bytes. */
 #define HLO_EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
 
-/* Nonzero in the highest bit of a byte if any byte of the word is 0. */
+/* Returns a word that is nonzero if any byte of `word` is 0. Only the highest bits of its bytes may
+ * be set. */
 static inline uint64_t hlo_zeros(uint64_t word) {
     return (word - HLO_EACH(1)) & ~word;
 }

@@ -11,8 +11,8 @@
 
 /* ------------------------------------------------------------------- instructions, computations */
 
-/* Writes the attributes of an `op`, each after a comma. A reduce-scatter's dimensions come later
- * than those of other opcodes. */
+/* Writes the attributes of an `op`, each after a comma. The dimensions of a reduce-scatter come
+ * later than those of other opcodes. */
 static void put_op_attrs(hlo_printer *o, hlo_op op, const hlo_attr *attrs, uint32_t count) {
     const int early = HLO_ATTR_DIMENSIONS, late = HLO_ATTR_USE_GLOBAL_DEVICE_IDS;
     o->op = op;
@@ -61,7 +61,7 @@ static void put_body_line(hlo_printer *o, const hlo_computation *comp, const hlo
     }
     hlo_put_char(o, ')');
     if (wrapped && instr->op == HLO_OP_ASYNC_START) {
-        /* Write the attributes of both in one order. */
+        /* Write the attributes of both instructions in one order. */
         hlo_attr all[HLO_ATTR_COUNT];
         uint32_t count = 0;
         for (uint32_t i = 0; i < instr->attr_count; i++)
@@ -90,11 +90,12 @@ static void push(postorder *w, const hlo_instr *instr) {
     if (!is_placed(w, instr)) w->stack[w->depth++] = instr;
 }
 
-/* Returns the instructions of a computation in the order of a canonical print, a depth-first
- * postorder from the results without users, and numbers them. The caller frees the result; NULL:
- * out of memory. */
+/* Returns the instructions of a computation in the order of a canonical print, and numbers them.
+ * The order is a depth-first postorder that starts from the instructions without users. The caller
+ * frees the result. Returns NULL if memory runs out. */
 static const hlo_instr **print_order(const hlo_computation *comp, uint32_t *numbers) {
-    size_t most = 1; /* entries on the stack: an instruction once per user */
+    size_t most = 1; /* maximum number of entries on the stack: an instruction is pushed once per
+                      * user */
     for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
         const hlo_attr *control = hlo_instr_attr(instr, HLO_ATTR_CONTROL_PREDECESSORS);
         most += 1 + instr->operand_count + (control ? control->u.instrs->count : 0);
@@ -197,9 +198,9 @@ static void count_call(void *callers, hlo_computation *called) {
     ((uint32_t *)callers)[called->id]++;
 }
 
-/* Marks, by id, the computations that a single async-start calls and that can be printed as the
- * instruction they consist of. The caller frees the result. Returns NULL if there are none or
- * memory runs out; then every computation is printed. */
+/* Marks, by id, the computations that only one async-start calls and that can be printed as the
+ * single instruction that they wrap. The caller frees the result. Returns NULL if there are no such
+ * computations or memory runs out; every computation is then printed. */
 static bool *find_hidden(const hlo_module *module) {
     if (!module->op_counts[HLO_OP_ASYNC_START]) return NULL;
     uint32_t *callers = calloc(module->next_computation_id, sizeof *callers); /* by id */
@@ -296,7 +297,8 @@ void hlo_print_options_init_sized(hlo_print_options *options, size_t struct_size
     hlo_options_fill(options, struct_size, &all, sizeof all);
 }
 
-/* A canonical print repeats the body of a computation at each call. */
+/* The size of a printed computation. A canonical print repeats the body of a computation at each
+ * call. */
 typedef struct extent {
     uint32_t depth; /* nesting depth of bodies */
     uint64_t instrs;
@@ -319,7 +321,8 @@ static void add_called(void *user, hlo_computation *called) {
 static hlo_status check_extent(const hlo_module *module, const hlo_diag_sink *sink) {
     extents e = {.of = calloc((size_t)module->next_computation_id + 1, sizeof *e.of)};
     if (!e.of) return HLO_OUT_OF_MEMORY;
-    const hlo_instr *excess = NULL; /* the first instruction with which the print is too large */
+    const hlo_instr *excess = NULL; /* the first instruction with which the print exceeds the
+                                     * limit */
     for (const hlo_computation *comp = module->first; comp && !excess; comp = comp->next) {
         e.now = (extent){.depth = 1, .instrs = comp->instr_count};
         for (const hlo_instr *i = comp->first; i && !excess; i = hlo_instr_next(i)) {
@@ -380,7 +383,8 @@ hlo_status hlo_module_to_text(const hlo_module *module, const hlo_print_options 
     hlo_print_options own;
     if (take_options(options, &own) != HLO_OK) return HLO_INVALID_USAGE;
     hlo_printer o = {.overflow = HLO_OVERFLOW_GROW, .put_called = put_called, .options = &own};
-    /* The long form of a short source is longer than the source; untouched pages use no memory. */
+    /* Allocate more than the source, because the long form of a short text is longer. Pages that
+     * are not written use no memory. */
     o.failed = !hlo_printer_grow(&o, BUFFER + module->source_size / 2 * 3);
     const hlo_status status = o.failed ? HLO_OUT_OF_MEMORY : print(&o, module);
     if (status == HLO_OK) hlo_put_char(&o, '\0');

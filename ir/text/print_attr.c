@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attributes as text, and values that are parsed into structs, in XLA's form. */
+/* Prints attributes, including values that are parsed into structs, in XLA's form. */
 #include "ir/device_list.h"
 #include "ir/text/printer.h"
 
@@ -30,7 +30,7 @@ static void put_array(hlo_printer *o, const hlo_device_array *d) {
 static void put_axis_name(hlo_printer *o, const char *name) {
     hlo_put_char(o, '\'');
     for (size_t i = 0; i < hlo_intern_length(name); i++) {
-        if (strchr("'\\", name[i])) hlo_put_char(o, '\\'); /* this includes NUL */
+        if (strchr("'\\", name[i])) hlo_put_char(o, '\\'); /* strchr() also finds NUL */
         hlo_put_char(o, name[i] ? name[i] : '0');
     }
     hlo_put_char(o, '\'');
@@ -204,8 +204,8 @@ static void put_shaped_literal(hlo_printer *o, const hlo_literal *literal) {
     HLO_PUT(o, " )");
 }
 
-/* Writes a list, sizes, slices or padding. Strides and interior padding are written for all
- * dimensions or for none. */
+/* Writes a list, sizes, slices or padding. If one dimension needs a stride or interior padding,
+ * writes it for all dimensions. */
 static void put_ints(hlo_printer *o, const hlo_attr *attr) {
     const hlo_attr_kind kind = hlo_attrs_info[attr->id].kind;
     const hlo_ints *ints = attr->u.ints;
@@ -238,7 +238,7 @@ static void put_double(hlo_printer *o, double value) {
     hlo_put_float(o, HLO_TYPE_F64, bits);
 }
 
-/* Writes a sharding; domains without metadata, as XLA does. */
+/* Writes a sharding. Omits the metadata of domains, as XLA does. */
 static void put_sharding(hlo_printer *o, const hlo_attr *attr) {
     static const hlo_print_options none = {.percent = false};
     if (attr->id != HLO_ATTR_DOMAIN && o->options->metadata) {
@@ -287,7 +287,7 @@ void hlo_put_attr(hlo_printer *o, const hlo_attr *attr) {
             if (i) hlo_put_string(o, o->options->canonical ? ",\n" : ", ");
             o->put_called(o, attr->u.comps->v[i]);
         }
-        if (o->options->canonical) hlo_put_line(o, 0); /* at any depth, as XLA does */
+        if (o->options->canonical) hlo_put_line(o, 0); /* not indented, as in XLA */
         hlo_put_char(o, '}');
         break;
     case HLO_KIND_INSTRS:
@@ -330,7 +330,7 @@ void hlo_put_attr(hlo_printer *o, const hlo_attr *attr) {
     if (attr->id == HLO_ATTR_ORIGIN_RECOVERY_TABLE) hlo_put_char(o, '\n');
 }
 
-/* False for metadata with only line numbers and similar fields, which XLA does not print. */
+/* False for metadata that has only fields such as line numbers: XLA does not print it. */
 static bool is_worth_showing(const hlo_attrs *metadata) {
     for (uint32_t i = 0; i < metadata->count; i++) switch (metadata->v[i].id) {
         case HLO_ATTR_OP_TYPE:
@@ -344,7 +344,8 @@ static bool is_worth_showing(const hlo_attrs *metadata) {
     return false;
 }
 
-/* Searches for each next attribute: instructions have so few that sorting would take longer. */
+/* Searches for the next attribute each time: instructions have so few attributes that sorting would
+ * take longer. */
 void hlo_put_attrs_between(hlo_printer *o, const hlo_attr *attrs, uint32_t count, int after,
                            int before, const char *first, const char *others) {
     bool any = false;

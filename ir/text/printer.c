@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The output buffer of text; shapes and literals as text. */
+/* Implements the output buffer of text, and prints shapes and literals. */
 #include "ir/text/printer.h"
 
 #include <inttypes.h>
@@ -200,7 +200,7 @@ static void write_shape(hlo_printer *o, const hlo_shape *shape, bool layout) {
 
 void hlo_put_shape(hlo_printer *o, const hlo_shape *shape, bool layout) {
     if (!o->shapes ||
-        shape->type == HLO_TYPE_TUPLE) { /* a tuple is long; the texts of its elements are cached */
+        shape->type == HLO_TYPE_TUPLE) { /* a tuple is long; only its elements are cached */
         write_shape(o, shape, layout);
         return;
     }
@@ -219,7 +219,7 @@ void hlo_put_shape(hlo_printer *o, const hlo_shape *shape, bool layout) {
     hlo_put(o, t->text, t->length);
 }
 
-/* Creates a printer into `size` bytes at `text`; into `none` if `size` is 0. */
+/* Creates a printer that writes into `size` bytes at `text`, or into `none` if `size` is 0. */
 static hlo_printer printer_into(char *text, size_t size, char *none) {
     char *buffer = size ? text : none;
     return (hlo_printer){.buffer = buffer,
@@ -244,8 +244,8 @@ const char *hlo_shape_copy_text(hlo_arena *arena, const hlo_shape *shape, bool l
     return text;
 }
 
-/* Writes as many digits as XLA does, enough to read the same value back: a wide float first tries
- * the number of digits that every value of its type preserves. */
+/* Writes as many digits as XLA does, which are enough to read the same value back. For a wide
+ * float, first tries the number of digits that every value of its type preserves. */
 void hlo_put_float(hlo_printer *o, hlo_type type, uint64_t bits) {
     double value = hlo_float_decode(type, bits);
     char text[40];
@@ -273,7 +273,8 @@ void hlo_put_float(hlo_printer *o, hlo_type type, uint64_t bits) {
             double back = type == HLO_TYPE_F32 ? (double)strtof(text, NULL) : strtod(text, NULL);
             if (back != value) length = snprintf(text, sizeof text, "%.*g", most, value);
         }
-        /* XLA's two digits of 2^-127, a subnormal f32, would be read as 2^-126. */
+        /* Add digits: XLA prints 2^-127, a subnormal f32, with two digits that would be read as
+         * 2^-126. */
         while (type == HLO_TYPE_F8E8M0FNU && hlo_float_encode(type, strtod(text, NULL)) != bits)
             length = snprintf(text, sizeof text, "%.*g", ++most, value);
         hlo_put(o, text, (size_t)length);
@@ -286,10 +287,10 @@ static uint64_t load_bits(const char *data, size_t size) {
     return bits;
 }
 
-/* Writes the elements of dimension `dim` and of the dimensions inside it, and returns the data
- * after them. There are no spaces inside the braces of a vector, nor inside those around at most
- * one element. From rank 4 on, outer braces have `index`, their number within the enclosing
- * ones. */
+/* Writes the elements of dimension `dim` and of the dimensions inside it. Returns the address of
+ * the data after them. There are no spaces inside the braces of a vector, nor inside braces with at
+ * most one element. From rank 4 on, outer braces are annotated with `index`, their number within
+ * the enclosing braces. */
 static const char *put_dimension(hlo_printer *o, const hlo_shape *shape, uint32_t dim,
                                  int64_t index, const char *data) {
     if (dim == shape->rank) {

@@ -14,8 +14,8 @@ hlo_suggestion hlo_suggest(const char *word) {
     return (hlo_suggestion){.word = word, .length = length, .distance = most + 1};
 }
 
-/* Computes the edit distance of two words: letters to insert, drop, change or exchange with their
- * neighbor. A result of at least `limit` may be inexact. */
+/* Computes the edit distance of two words: the number of letters to insert, drop, change or
+ * exchange with a neighbor. A result of at least `limit` may be inexact. */
 static unsigned distance(const char *a, size_t a_length, const char *b, size_t b_length,
                          unsigned limit) {
     unsigned rows[3][LONGEST + 1];

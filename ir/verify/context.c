@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Errors and notes of the verifier; errors in the size and layout of a shape. */
+/* Reports errors and notes of the verifier, and finds errors in the size and layout of a shape. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +51,7 @@ bool hlo_verify_step(const hlo_shape **shape, const hlo_ints *index, int64_t *ou
 uint32_t hlo_verify_attr_offset(const verifier *v, uint32_t from, hlo_attr_id id,
                                 bool within_line) {
     const char *source = v->module->source, *name = hlo_attrs_info[id].name;
-    /* After the last error that is reported, a search would only take time. */
+    /* Do not search if the error is not reported. */
     if (!source || from >= v->module->source_size || v->errors.found > v->errors.most) return from;
     const char *at = source + from, *end = source + v->module->source_size;
     const char *line = within_line ? memchr(at, '\n', (size_t)(end - at)) : NULL;
@@ -67,7 +67,7 @@ uint32_t hlo_verify_attr_offset(const verifier *v, uint32_t from, hlo_attr_id id
 
 /* --------------------------------------------------------------------------------------- shapes */
 
-/* Checks `(1:2,4)`: dimension 1 is split before its elements 2 and 4. */
+/* Checks `(1:2,4)`, which says that dimension 1 is split before its elements 2 and 4. */
 static const char *split_fault(const char **at, const hlo_shape *shape, bool *split) {
     char *end;
     const int64_t dim = strtoll(*at + 1, &end, 10);
@@ -77,7 +77,7 @@ static const char *split_fault(const char **at, const hlo_shape *shape, bool *sp
     for (int64_t last = 0, index; *end != ')'; last = index) {
         const char *from = end + 1;
         index = strtoll(from, &end, 10);
-        if (end == from) break; /* empty */
+        if (end == from) break; /* the list is empty */
         if (index <= last || index >= shape->dims[dim])
             return "layout splits a dimension at an invalid position";
     }
@@ -138,7 +138,8 @@ static const char *shape_fault(hlo_arena *scratch, const hlo_shape *shape) {
 }
 
 void hlo_verify_shape(verifier *v, uint32_t offset, const hlo_shape *shape, const char *what) {
-    /* A deferred error already has the location of the layout in the text. */
+    /* Skip a layout that has a deferred error, which already has the layout's location in the text.
+     */
     const hlo_shape **sound = &v->sound[shape->hash % HLO_VERIFY_SOUND];
     if (v->module->deferred || *sound == shape) return;
     const char *fault = shape_fault(v->scratch, shape);

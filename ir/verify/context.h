@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state of the verifier, its errors, and what all its checks need. */
+/* The state of the verifier, and functions that all its checks use, such as error reporting. */
 #ifndef HLO_IR_VERIFY_CONTEXT_H
 #define HLO_IR_VERIFY_CONTEXT_H
 
@@ -13,10 +13,13 @@ typedef struct verifier {
     const hlo_diag_sink *sink;
     hlo_arena *scratch;
     hlo_error_budget errors;
-    bool *passed; /* by instruction id: visited, and in its own computation */
-    const hlo_shape *sound[HLO_VERIFY_SOUND]; /* by hash: the last valid shape */
-    /* Counted in the loop over all instructions, for check_module(). */
-    size_t *calls;         /* by computation id: computations that its instructions name */
+    bool *passed; /* by instruction id: the instruction was visited in the list of its own
+                   * computation */
+    const hlo_shape *sound[HLO_VERIFY_SOUND]; /* the last valid shape with a given hash modulo
+                                               * HLO_VERIFY_SOUND */
+    /* The loop over all instructions counts these for check_module(). */
+    size_t *calls;         /* by computation id: number of computations that the computation's
+                            * instructions name */
     size_t host_transfers; /* number of sends and receives */
 } verifier;
 
@@ -36,8 +39,8 @@ bool hlo_verify_step(const hlo_shape **shape, const hlo_ints *index, int64_t *ou
 /* Reports the error of a shape. */
 void hlo_verify_shape(verifier *v, uint32_t offset, const hlo_shape *shape, const char *what);
 
-/* Returns the offset of the attribute's name in the source after `from`, in the same line if
- * `within_line`; `from` if it is not found. */
+/* Returns the offset of the attribute's name in the source after `from`, and on the same line if
+ * `within_line`. Returns `from` if the name is not found. */
 uint32_t hlo_verify_attr_offset(const verifier *v, uint32_t from, hlo_attr_id id, bool within_line);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verifier: instructions and computations, beyond the shape rules of ir/infer; attributes that
- * refer to operands, results and devices; calls and channels; the module header. */
+/* The verifier. Beyond the shape rules of ir/infer, it checks instructions and computations,
+ * attributes that refer to operands, results and devices, calls and channels, and the module
+ * header. */
 #include "ir/verify/verify.h"
 
 #include <inttypes.h>
@@ -15,7 +16,7 @@
 #include "ir/text/options.h"
 #include "ir/verify/context.h"
 
-/* One attribute that is being checked. */
+/* The attribute that is being checked, and its instruction. */
 typedef struct checked {
     verifier *v;
     const hlo_instr *instr;
@@ -34,7 +35,7 @@ static uint32_t leaves_of(const hlo_shape *shape) {
     return count;
 }
 
-/* Writes the leaves of a shape to `out`; returns the position after them. */
+/* Writes the leaves of a shape to `out`. Returns the position after the last leaf. */
 static const hlo_shape **put_leaves(const hlo_shape *shape, const hlo_shape **out) {
     if (shape->type != HLO_TYPE_TUPLE) {
         *out = shape;
@@ -57,7 +58,7 @@ static bool check_device(const checked *c, const char *text, int64_t device) {
     return false;
 }
 
-/* Checks that `wanted` devices are listed, each once. */
+/* Checks that the list has `wanted` devices, each once. */
 static void check_list(const checked *c, const char *text, const hlo_ints *list, int64_t wanted) {
     int64_t *devices = hlo_arena_copy(c->v->scratch, list->v, list->count * sizeof *devices);
     for (uint32_t i = 0; i < list->count; i++)
@@ -112,12 +113,13 @@ static void check_one_sharding(const checked *c, const hlo_sharding *s, const hl
     } else if (s->kind == HLO_SHARDING_TILED) {
         check_rank(c, text, shape, s->mesh.devices.dims->count - (s->kinds ? s->kinds->count : 0));
         check_array(c, s);
-    } else if (s->mesh.names && check_array(c, s) && s->count) { /* any rank without dims */
+    } else if (s->mesh.names && check_array(c, s) && s->count) { /* a sharding without dims fits any
+                                                                  * rank */
         check_rank(c, text, shape, s->count);
     }
 }
 
-/* Checks a sharding of the result, or one for each of its leaves. */
+/* Checks a sharding of the result, or a tuple with a sharding for each leaf of the result. */
 static void check_sharding(const checked *c, const hlo_sharding *s) {
     const hlo_shape *shape = c->instr->shape;
     if (s->kind != HLO_SHARDING_TUPLE) {
@@ -216,7 +218,7 @@ static void check_attrs(verifier *v, const hlo_instr *instr) {
             for (uint32_t k = 0; k < 2; k++) check_sharding(&c, c.attr->u.sharding->v[k]);
             break;
         case HLO_ATTR_REPLICA_GROUPS: {
-            /* Groups contain all devices, if the header has their number. */
+            /* If the header has the number of devices, groups must contain all devices. */
             const char *what;
             const hlo_groups *groups = c.attr->u.groups;
             const int64_t count = members(&c, &what);
@@ -247,7 +249,7 @@ static void check_attrs(verifier *v, const hlo_instr *instr) {
         }
         case HLO_ATTR_PARAMETER_REPLICATION: {
             const uint32_t leaves = leaves_of(instr->shape);
-            uint32_t count = value[1] != '}'; /* elements of a list in braces */
+            uint32_t count = value[1] != '}'; /* number of elements of a list in braces */
             for (const char *at = value; *at; at++) count += *at == ',';
             if (instr->op != HLO_OP_PARAMETER)
                 COMPLAIN(&c, "%s has no attribute 'parameter_replication'",
@@ -275,7 +277,7 @@ static uint32_t header_offset(const verifier *v, hlo_attr_id id) {
     const char *source = v->module->source;
     const char *end = source + v->module->source_size, *at = source;
     static const char head[] = "HloModule";
-    if (v->errors.found > v->errors.most) return 0; /* no error is reported there */
+    if (v->errors.found > v->errors.most) return 0; /* the error is not reported */
     while (at < end && strncmp(at + strspn(at, " \t"), head, sizeof head - 1) != 0) {
         at = memchr(at, '\n', (size_t)(end - at));
         if (!at) return 0;
@@ -315,7 +317,7 @@ static void check_names(verifier *v, named *names, size_t count, const char *wha
 
 /* ---------------------------------------------------------------------------------------- calls */
 
-/* One instruction that calls one computation. */
+/* A call of a computation by an instruction. */
 typedef struct call_edge {
     const hlo_instr *call;
     const hlo_computation *called;
@@ -332,7 +334,7 @@ static void add_edge(void *user, hlo_computation *called) {
     list->edges[list->count++] = (call_edge){list->call, called};
 }
 
-/* One computation on the path of the search. */
+/* A computation on the path of the search. */
 typedef struct call_frame {
     const hlo_computation *comp;
     const call_edge *next, *end; /* the calls that remain to be followed */
@@ -408,7 +410,8 @@ static void check_calls(verifier *v) {
                 continue;
             }
             const call_edge *edge = frame->next++;
-            /* A fused computation has one caller, and an asynchronous one has one start. */
+            /* A fused computation must have one caller, and an asynchronous computation one start.
+             */
             const bool starts = edge->call->op == HLO_OP_ASYNC_START;
             const hlo_instr **first = &callers[2 * edge->called->id + starts];
             if (hlo_op_is(edge->call->op, HLO_SOLE_CALLER) && !*first) *first = edge->call;
@@ -569,7 +572,7 @@ static void check_aliases(verifier *v) {
  * instructions, which binds each instruction to its name. */
 static void check_module(verifier *v) {
     const hlo_module *m = v->module;
-    /* Names differ if each is bound to the computation, and the instruction, that has it. */
+    /* All names are different if each is bound to the computation or instruction that has it. */
     bool comps_differ = true, instrs_differ = true;
     for (const hlo_computation *comp = m->first; comp; comp = comp->next)
         comps_differ = comps_differ && hlo_intern_cache((hlo_module *)m, comp->name)->comp == comp;
@@ -621,8 +624,8 @@ static void check_module(verifier *v) {
     check_aliases(v);
 }
 
-/* Checks that `def` is in the same computation as `user` and before it. `how` is its role, for the
- * message. */
+/* Checks that `def` is in the same computation as `user` and before it. `how` is the role of `def`,
+ * for the message. */
 static bool check_order(verifier *v, const hlo_instr *user, const hlo_instr *def, const char *how) {
     if (!def->parent)
         hlo_verify_error(v, user->offset, "%s %%%s of %%%s was removed", how, def->name,
@@ -651,7 +654,7 @@ static void note_operand(verifier *v, const hlo_instr *instr, uint32_t number) {
 }
 
 /* Checks that a start has one user, a done or an update, and that the operand of a done or an
- * update is a matching start. A start that is checked in isolation may not have a user yet. */
+ * update is a matching start. If a start is checked in isolation, it may not have a user yet. */
 static void check_async(verifier *v, const hlo_instr *instr) {
     const uint32_t users = hlo_instr_user_count(instr);
     if (hlo_op_async_pair(instr->op, HLO_OP_INVALID) && (v->passed || users)) {
@@ -765,7 +768,7 @@ hlo_status hlo_module_verify(const hlo_module *module, const hlo_verify_options 
     jmp_buf recover;
     hlo_arena *scratch = hlo_arena_new(&recover);
     if (!scratch) return HLO_OUT_OF_MEMORY;
-    /* Inference interns shapes in the module. It changes nothing else. */
+    /* Cast away const: inference interns shapes in the module, and changes nothing else. */
     jmp_buf *before = hlo_arena_set_recover(module->arena, &recover);
     verifier v = {.module = module,
                   .sink = sink,
@@ -818,7 +821,7 @@ hlo_status hlo_module_verify(const hlo_module *module, const hlo_verify_options 
     hlo_arena_set_recover(module->arena, before);
     hlo_arena_free(scratch);
     ((hlo_module *)module)->verified =
-        status == HLO_OK; /* the only member that changes in a const module */
+        status == HLO_OK; /* `verified` is the only member that changes in a const module */
     return status;
 }
 

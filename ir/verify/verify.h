@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verifier, for internal use. */
+/* The internal interface of the verifier. */
 #ifndef HLO_IR_VERIFY_VERIFY_H
 #define HLO_IR_VERIFY_VERIFY_H
 
@@ -11,8 +11,9 @@
 hlo_status hlo_module_ensure_verified(const hlo_module *module, unsigned max_errors,
                                       const hlo_diag_sink *sink);
 
-/* Returns the first violation that hlo_module_verify() would report for this instruction, whose
- * operands come before it, allocated in `scratch`; NULL if the instruction is valid. */
+/* Returns the first violation that hlo_module_verify() would report for this instruction; NULL if
+ * the instruction is valid. The operands must come before the instruction. The text is allocated in
+ * `scratch`. */
 const char *hlo_instr_fault(const hlo_instr *instr, hlo_arena *scratch);
 
 #endif

@@ -24,7 +24,6 @@ typedef struct facts {
 } facts;
 
 struct hlo_fp8_provenance {
-    const hlo_module *module;
     hlo_arena *arena;
     facts *of;      /* by instruction id */
     entry *entries; /* by computation id */
@@ -150,7 +149,7 @@ static void visit(hlo_fp8_provenance *c, const hlo_instr *instr) {
 
 const hlo_fp8_provenance *hlo_fp8_provenance_find(const hlo_module *module, hlo_arena *arena) {
     hlo_fp8_provenance *c = hlo_arena_zero(arena, sizeof *c);
-    *c = (hlo_fp8_provenance){.module = module, .arena = arena, .changed = true};
+    *c = (hlo_fp8_provenance){.arena = arena, .changed = true};
     c->of = hlo_arena_zero(arena, module->next_id * sizeof *c->of);
     c->entries = hlo_arena_zero(arena, module->next_computation_id * sizeof *c->entries);
     for (unsigned sweep = 0; c->changed && sweep < SWEEP_LIMIT; sweep++) {

@@ -39,17 +39,6 @@ static bool has_op(const hlo_module *module, unsigned flags) {
     return false;
 }
 
-/* True if all devices run the module together, so that all of them omit a collective that is
- * removed. This holds if the module has several partitions or will be partitioned. Otherwise a
- * channel may connect to other programs. */
-static bool runs_together(const hlo_module *module) {
-    if (hlo_devices_partitions(module) > 1 || !has_op(module, HLO_COLLECTIVE)) return true;
-    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
-            if (hlo_manual_enters(instr)) return true;
-    return false;
-}
-
 hlo_effects hlo_facts_side_effects(const hlo_module *module, hlo_arena *arena) {
     if (!has_op(module, HLO_SIDE_EFFECT | HLO_COLLECTIVE | HLO_NONDET) &&
         !module->attrs_seen[HLO_ATTR_CUSTOM_CALL_HAS_SIDE_EFFECT])
@@ -58,7 +47,12 @@ hlo_effects hlo_facts_side_effects(const hlo_module *module, hlo_arena *arena) {
                            .random = hlo_arena_zero(arena, module->next_id)};
     bool *side = hlo_arena_zero(arena, module->next_computation_id);
     bool *random = hlo_arena_zero(arena, module->next_computation_id);
-    bool together = runs_together(module);
+    /* All devices of a module that is for several partitions, or will be partitioned, omit a
+     * collective together. Otherwise a channel may connect to other programs. */
+    bool together = hlo_devices_partitions(module) > 1 || !has_op(module, HLO_COLLECTIVE);
+    for (const hlo_computation *comp = module->first; comp && !together; comp = comp->next)
+        for (const hlo_instr *i = comp->first; i && !together; i = hlo_instr_next(i))
+            together = hlo_manual_enters(i);
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
         for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
             called_effects called = {.side = side, .random = random};

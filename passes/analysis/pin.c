@@ -13,7 +13,6 @@ static bool is_entry(const hlo_value_pair *pair, const char *name, const char *v
            *pair->value == '"' && !strncmp(pair->value + 1, value, size);
 }
 
-/* True if the attributes of the instruction place it on the host. */
 static bool says_host(const hlo_instr *instr) {
     const char *at = hlo_instr_str(instr, HLO_ATTR_FRONTEND_ATTRIBUTES);
     hlo_value_pair pair;
@@ -63,25 +62,22 @@ static const bool *find_threads(const hlo_module *module, hlo_arena *scratch) {
     return threads;
 }
 
-/* True for the update or done of a pinned start. */
-static bool ends_pinned(const hlo_instr *instr) {
-    return instr->operand_count && hlo_op_async_pair(hlo_instr_operand(instr, 0)->op, instr->op) &&
-           hlo_instr_operand(instr, 0)->pin;
-}
-
 void hlo_pin_module(hlo_module *module, hlo_arena *scratch) {
     const bool *effects = hlo_facts_side_effects(module, scratch).side;
     const bool *controlled = hlo_facts_control_deps(module, scratch);
     const bool *threads = find_threads(module, scratch);
     if (!effects && !controlled && !threads && !module->spaces_seen) return;
     for (hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (hlo_instr *i = comp->first; i; i = hlo_instr_next(i))
+        for (hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) {
+            const hlo_instr *start = i->operand_count ? hlo_instr_operand(i, 0) : NULL;
+            const bool ends = start && hlo_op_async_pair(start->op, i->op);
             i->pin = hlo_facts_has(threads, comp->id) || says_host(i) ? HLO_PIN_THREAD
                      : hlo_facts_has(controlled, i->id)               ? HLO_PIN_CONTROL
                      : module->spaces_seen && crosses_space(i)        ? HLO_PIN_SPACE
                      : hlo_facts_has(effects, i->id)                  ? HLO_PIN_EFFECT
-                     : ends_pinned(i)                                 ? hlo_instr_operand(i, 0)->pin
+                     : ends                                           ? start->pin
                                                                       : HLO_PIN_NONE;
+        }
 }
 
 hlo_reason hlo_pin_reason(const hlo_instr *pinned) {

@@ -32,8 +32,6 @@ static bool is_trivial(const hlo_shape *shape, const hlo_granularity *granularit
     return true;
 }
 
-/* ---------------------------------------------------------------------------------------- links */
-
 /* A group of adjacent dimensions that a reshape maps to a group with the same number of elements.
  * Equal elements that are contiguous in a group remain contiguous. If equal elements of the result
  * are not contiguous, the operand must be constant throughout the group. */
@@ -160,8 +158,6 @@ bool hlo_granularity_of_operand(const hlo_instr *link, const hlo_granularity *gr
     return !link->pin && link->operand_count && below_any(link, granularity, out_below);
 }
 
-/* ---------------------------------------------------------------------------------------- holds */
-
 /* True if the value has the granularity. If `held` is not NULL, links may be pinned because of
  * their memory space, and the first such link is stored in `*held`. */
 static bool holds(hlo_instr *value, const hlo_granularity *granularity, const hlo_instr **held,
@@ -202,8 +198,6 @@ bool hlo_granularity_holds_elsewhere(hlo_instr *value, const hlo_granularity *gr
     return holds(value, granularity, out_held, &steps);
 }
 
-/* --------------------------------------------------------------------------------------- making */
-
 static hlo_instr *carry_reshape(hlo_rule_env *env, const hlo_instr *link,
                                 const hlo_granularity *granularity, hlo_instr *packed) {
     const hlo_shape *from = hlo_instr_operand(link, 0)->shape, *to = link->shape;
@@ -217,7 +211,6 @@ static hlo_instr *carry_reshape(hlo_rule_env *env, const hlo_instr *link,
     }
     packed = hlo_build_reshape(env->build, packed, to->rank, bridge);
     if (!packed) return NULL;
-    /* Broadcast to the extents of the result. */
     int64_t kept[HLO_RULE_ARGS], dims[HLO_RULE_ARGS];
     uint32_t count = 0;
     for (uint32_t i = 0; i < to->rank; i++) {
@@ -317,8 +310,6 @@ hlo_instr *hlo_granularity_carry(hlo_rule_env *env, const hlo_instr *link,
     default: return NULL;
     }
 }
-
-/* ----------------------------------------------------------------------------------- compacting */
 
 /* Slices the first element of each run. */
 static hlo_instr *first_of(hlo_rule_env *env, hlo_instr *value,

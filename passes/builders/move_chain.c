@@ -33,7 +33,6 @@ static hlo_instr *clone_pad_value(hlo_rule_env *env, hlo_instr *pad_value, hlo_t
     return hlo_build_filled(env->build, shape, number);
 }
 
-/* Clones `like` with other operands and another type. */
 static hlo_instr *clone_as(hlo_rule_env *env, const hlo_instr *like, hlo_instr *const *operands,
                            hlo_type type) {
     const hlo_shape *shape = hlo_shape_retype(env->context->module, like->shape, type);

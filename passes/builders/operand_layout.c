@@ -123,7 +123,6 @@ hlo_instr *hlo_block_narrowed(hlo_rule_env *env, hlo_instr *value, hlo_type type
     return from ? hlo_link_clone_onto(env, value, from) : NULL;
 }
 
-/* Returns the granularity of the scales of a side. */
 static hlo_granularity granularity_of(const hlo_block_side *side) {
     hlo_granularity granularity;
     for (uint32_t i = 0; i < side->shape->rank; i++) granularity.v[i] = 1;

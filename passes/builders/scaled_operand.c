@@ -318,7 +318,6 @@ typedef struct factors {
     hlo_instr *scalar; /* product of the scalars, f32[], or NULL */
 } factors;
 
-/* Multiplies or divides the scale by an f32 factor. */
 static bool multiply_by(hlo_rule_env *env, hlo_op op, hlo_instr *factor, hlo_instr **scale) {
     if (!factor) return false;
     if (!*scale && op == HLO_OP_DIVIDE)

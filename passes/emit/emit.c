@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Implements emit.h. docs/emit.md lists the forms that XLA's rewriter converts to calls. */
-#include "passes/emit/emit.h"
+/* Converts FP8 calls to the form that --emit selects. docs/emit.md lists the forms that XLA's
+ * rewriter converts to calls. */
+#include "passes/passes.h"
 
 #include <float.h>
 #include <math.h>

@@ -268,7 +268,6 @@ typedef struct op_set {
     bool has[HLO_OP_COUNT];
 } op_set;
 
-/* Adds the opcodes that the pattern can match. */
 static void add_ops(const hlo_rule_env *env, uint32_t term, op_set *ops) {
     const hlo_rule_term *t = hlo_rule_term_at(env, term);
     if (t->kind == HLO_TERM_OP) ops->has[t->code] = true;

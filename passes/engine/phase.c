@@ -20,8 +20,6 @@ enum {
     SWEEP_LIMIT = 64
 };
 
-/* ---------------------------------------------------------------------------------------- entry */
-
 static void add_candidate(hlo_engine *e, hlo_op op, const hlo_rule_env *env) {
     const hlo_module *module = e->context->module;
     const bool marks =
@@ -73,8 +71,6 @@ static bool is_fused(const hlo_engine *e, const hlo_computation *comp) {
     return comp->id < e->fused_count && hlo_facts_has(e->fused, comp->id);
 }
 
-/* ------------------------------------------------------------------------------ rules of a file */
-
 static bool matches(hlo_rule_env *env, const hlo_rules *rules, const hlo_rule *rule,
                     hlo_instr *root) {
     env->rules = rules;
@@ -82,21 +78,6 @@ static bool matches(hlo_rule_env *env, const hlo_rules *rules, const hlo_rule *r
     env->root = root;
     env->subject = NULL;
     return root->parent && hlo_rule_match(env);
-}
-
-/* Records an application, and the matches that it removed. Uses `env` for matching. */
-static void note_firing(hlo_engine *e, hlo_rule_env *env, const hlo_rules *of,
-                        const hlo_rule *fired) {
-    const hlo_rules *rules = e->context->rules;
-    if (rules && of == rules) e->context->uses[fired - rules->rules].fired++;
-    for (uint32_t i = 0; rules && i < rules->rule_count; i++) {
-        hlo_rule_use *use = &e->context->uses[i];
-        if (!use->match || use->fired || use->by ||
-            matches(env, rules, &rules->rules[i], use->match))
-            continue;
-        use->by = fired->name;
-        use->at = hlo_arena_format(e->context->lasting, "%s", use->match->name);
-    }
 }
 
 void hlo_given_undone(hlo_pass_context *context, const hlo_rule_use *before) {
@@ -107,8 +88,6 @@ void hlo_given_undone(hlo_pass_context *context, const hlo_rule_use *before) {
         use->match = NULL;
     }
 }
-
-/* -------------------------------------------------------------------------------------- firings */
 
 /* Sets the reason of the subject, unless the sweep has already set one. If `blocker` is NULL, the
  * reason names the rule's root. */
@@ -160,7 +139,7 @@ static bool try_rule(hlo_engine *e, hlo_rule_env *env, const hlo_rule_candidate 
     const uint32_t next_id = e->context->module->next_id;
     const bool matched = matches(env, c->rules, c->rule, root);
     if (e->context->module->next_id != next_id)
-        report_fault(e, c->rule, false, root->offset, "makes instructions in its guards");
+        report_fault(e, c->rule, false, root->offset, "creates instructions in its guards");
     const hlo_rule_action *remark = &env->rules->actions[env->rule->first_action];
     if (matched && env->rule->action_count == 1 && remark->kind == HLO_ACTION_REMARK) {
         const hlo_instr *at = remark->operand < 0 ? NULL : env->slots[remark->operand].instr;
@@ -190,8 +169,20 @@ static bool try_rule(hlo_engine *e, hlo_rule_env *env, const hlo_rule_candidate 
                 snprintf(what, sizeof what, "does not decrease %s", env->rule->measure);
             if (*what) report_fault(e, env->rule, given, env->build->like->offset, what);
         }
-        if (fired) note_firing(e, env, c->rules, c->rule);
-        if (fired) return true;
+        if (fired) {
+            /* Record the application, and which matches it removed. */
+            const hlo_rules *rules = e->context->rules;
+            if (rules && given) e->context->uses[c->rule - rules->rules].fired++;
+            for (uint32_t i = 0; rules && i < rules->rule_count; i++) {
+                hlo_rule_use *use = &e->context->uses[i];
+                if (!use->match || use->fired || use->by ||
+                    matches(env, rules, &rules->rules[i], use->match))
+                    continue;
+                use->by = c->rule->name;
+                use->at = hlo_arena_format(e->context->lasting, "%s", use->match->name);
+            }
+            return true;
+        }
         if (print != fingerprint(e))
             report_fault(e, c->rule, false, root->offset, "changed the module, but was rejected");
     }
@@ -214,9 +205,7 @@ static void visit(hlo_engine *e, hlo_rule_env *env, hlo_instr *instr) {
         }
 }
 
-/* --------------------------------------------------------------------------------------- sweeps */
-
-/* Queues the next batch of the module, or the whole module if `order` is not the module's order.
+/* Queues the next batch of the module, or the whole module if the option `rule_order` is set.
  * Returns false at the end of the module. Prefetches the instructions from which rules start, and
  * the instructions that patterns reach from there. */
 static bool take_batch(hlo_engine *e) {

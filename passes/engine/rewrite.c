@@ -35,19 +35,15 @@ typedef struct hlo_rule_move {
     hlo_instr *after; /* the instruction before the position when the move was planned, or NULL */
 } hlo_rule_move;
 
-static const hlo_rule_move *find_move(const hlo_rule_env *env, const hlo_instr *value) {
-    for (uint32_t i = 0; i < env->move_count; i++)
-        if (env->moves[i].instr == value) return &env->moves[i];
-    return NULL;
-}
-
 /* Plans to move `value`, operands first, before env->build->at. If `value` depends on the replaced
  * root or is pinned, sets env->reason and returns false. `users` is the number of values on the
  * path from the value whose move was requested, or 0 for that value itself; these values move after
  * `value`. */
 static bool hoist(hlo_rule_env *env, hlo_instr *value, uint32_t users) {
     const hlo_instr *at = env->build->at;
-    const hlo_rule_move *move = find_move(env, value);
+    const hlo_rule_move *move = NULL;
+    for (uint32_t i = 0; i < env->move_count && !move; i++)
+        if (env->moves[i].instr == value) move = &env->moves[i];
     if (value != at &&
         (hlo_engine_before(env->engine, value, at) ||
          (move && (move->place == at || hlo_engine_before(env->engine, move->place, at)))))
@@ -273,7 +269,6 @@ static bool set_dims(hlo_rule_env *env, const hlo_rule_set *set, const hlo_ints 
     return true;
 }
 
-/* Sets the element type of a result by its name. */
 static bool set_type(hlo_rule_env *env, const char *word, const hlo_shape **shape) {
     hlo_type type = hlo_type_find(word, strlen(word));
     if (type == HLO_TYPE_INVALID || !hlo_types[type].bits || !*shape)

@@ -84,24 +84,6 @@ static bool is_bare(const hlo_instr *dot, uint32_t number) {
            hlo_type_fits_e4m3(hlo_instr_operand(dot, number)->shape->type);
 }
 
-/* Converts operands of a dot that have a narrow type to fp8, and then to the type of the other
- * operand if that type is wide. */
-static void convert_bare(hlo_pass_context *context, const facts *f, hlo_instr *dot) {
-    for (uint32_t i = 0; i < 2; i++) {
-        if (!is_bare(dot, i)) continue;
-        hlo_instr *value = hlo_instr_operand(dot, i);
-        const hlo_instr *other = hlo_instr_operand(dot, 1 - i);
-        const hlo_type type = other->shape->type;
-        const bool fp8 = hlo_type_is_fp8_operand(type) || hlo_type_fits_e4m3(type);
-        const bool wide = hlo_type_is_wide(type) && hlo_facts_from_fp8(&f->reach, other);
-        if (!fp8 && !wide) continue;
-        value = converted(dot, value, HLO_TYPE_F8E4M3FN, value);
-        if (!fp8) value = converted(dot, value, type, value);
-        hlo_instr_set_operand(dot, i, value);
-        context->changes++;
-    }
-}
-
 /* True if any integer or narrow float is converted to a wide or an fp8 value, or is multiplied. */
 static bool any_source(const hlo_module *module) {
     if (!module->op_counts[HLO_OP_CONVERT] && !module->op_counts[HLO_OP_DOT]) return false;
@@ -127,7 +109,6 @@ static void restore(hlo_pass_context *context, const facts *f, hlo_instr *value)
     context->changes++;
 }
 
-/* Converts or, with `back`, restores every instruction that the pass may change. */
 static hlo_status each(hlo_pass_context *context, bool back) {
     hlo_module *module = context->module;
     if (!any_source(module)) return HLO_OK;
@@ -146,10 +127,23 @@ static hlo_status each(hlo_pass_context *context, bool back) {
         }
         for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
             next = hlo_instr_next(instr);
-            if (back)
-                restore(context, &f, instr);
-            else if (!quantize(context, &f, instr) && fp8 && !instr->pin)
-                convert_bare(context, &f, instr);
+            if (back) restore(context, &f, instr);
+            if (back || quantize(context, &f, instr) || !fp8 || instr->pin) continue;
+            /* Convert bare operands of a dot to fp8, and then to the type of the other operand if
+             * that is wide. */
+            for (uint32_t i = 0; i < 2; i++) {
+                if (!is_bare(instr, i)) continue;
+                hlo_instr *value = hlo_instr_operand(instr, i);
+                const hlo_instr *other = hlo_instr_operand(instr, 1 - i);
+                const hlo_type type = other->shape->type;
+                const bool narrow = hlo_type_is_fp8_operand(type) || hlo_type_fits_e4m3(type);
+                if (!narrow && !(hlo_type_is_wide(type) && hlo_facts_from_fp8(&f.reach, other)))
+                    continue;
+                value = converted(instr, value, HLO_TYPE_F8E4M3FN, value);
+                if (!narrow) value = converted(instr, value, type, value);
+                hlo_instr_set_operand(instr, i, value);
+                context->changes++;
+            }
         }
     }
     return HLO_OK;

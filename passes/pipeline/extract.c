@@ -42,8 +42,6 @@ typedef struct extraction {
     uint32_t waiting_count, waiting_capacity;
 } extraction;
 
-/* --------------------------------------------------------------------------------------- choice */
-
 /* True for a call of a computation that has only elementwise operations on arrays, such as jax's
  * clip(). */
 static bool is_cheap_call(const extraction *e, const hlo_instr *instr) {
@@ -153,8 +151,6 @@ static void take_users(extraction *e) {
             take(e, hlo_instr_operand(e->results[at], i), DEQUANTIZING);
 }
 
-/* ------------------------------------------------------------------------------------- building */
-
 static void make_root(extraction *e) {
     hlo_instr *roots[EPILOGUE_MOST], *root;
     const hlo_shape *shapes[EPILOGUE_MOST];
@@ -203,7 +199,6 @@ static void remove_others(extraction *e, hlo_arena *scratch) {
     module->verified = false;
 }
 
-/* Finds the matmul with the given name. */
 static hlo_instr *find(hlo_module *module, const char *name, hlo_suggestion *near) {
     for (hlo_computation *comp = module->first; comp; comp = comp->next)
         for (hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) {

@@ -455,19 +455,6 @@ static void check_block(hlo_pass_context *context, const hlo_instr *dot, const s
                 hlo_report_input_name(context->report, s->operand), (long long)s->along);
 }
 
-/* Lints the block scales of the operands of a dot or of an instruction in block-scaled notation. */
-static void check_blocks(hlo_pass_context *context, const hlo_instr *dot) {
-    scaled_side s;
-    hlo_block_dot blocks;
-    if (dot->op == HLO_OP_DOT) {
-        for (unsigned side = 0; side < 2; side++)
-            if (read_dot_side(dot, side, &s)) check_block(context, dot, &s);
-    } else if (hlo_block_kind_of(dot) && !hlo_block_dot_read(dot, &blocks)) {
-        for (unsigned b = 0; b < 2; b++)
-            if (read_block_side(&blocks, b, &s)) check_block(context, dot, &s);
-    }
-}
-
 /* ---------------------------------------------------------------------------------------- lints */
 
 /* True for the gradient of a conversion from fp8: JAX's transpose converts the gradient to fp8 and
@@ -606,7 +593,13 @@ static void check_as_read(linting *l, const hlo_instr *instr) {
         if (amax && !is_selected(l, instr, STEPS))
             hlo_remark_lint(l->context, HLO_REASON_LINT_AMAX_ZERO, instr, "%s", name_of(l, amax));
     }
-    check_blocks(l->context, instr);
+    scaled_side block;
+    hlo_block_dot blocks;
+    const bool notation =
+        instr->op != HLO_OP_DOT && hlo_block_kind_of(instr) && !hlo_block_dot_read(instr, &blocks);
+    for (unsigned b = 0; b < 2 && (notation || instr->op == HLO_OP_DOT); b++)
+        if (notation ? read_block_side(&blocks, b, &block) : read_dot_side(instr, b, &block))
+            check_block(l->context, instr, &block);
 }
 
 /* Reports a conversion to fp8 and back, which XLA's simplification of conversions removes. */

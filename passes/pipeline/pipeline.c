@@ -18,7 +18,6 @@
 #include "ir/verify/verify.h"
 #include "matmul/product.h"
 #include "passes/analysis/pin.h"
-#include "passes/emit/emit.h"
 #include "passes/engine/engine.h"
 #include "passes/passes.h"
 #include "passes/pipeline/pipeline.h"
@@ -243,17 +242,6 @@ static hlo_status run_or_undo(run *r, const pass *p) {
     return status;
 }
 
-static hlo_status run_pass(run *r, const pass *p, bool outermost) {
-    hlo_status status;
-    if (!p->sequence)
-        status = run_function(r, p);
-    else if (outermost && has_committing(p))
-        status = run_or_undo(r, p);
-    else
-        status = run_list(r, p->sequence, false);
-    return status == HLO_OK ? dump(r, p->name, p->sequence) : status;
-}
-
 static hlo_status run_list(run *r, const char *list, bool outermost) {
     size_t length;
     hlo_status status = HLO_OK;
@@ -261,25 +249,16 @@ static hlo_status run_list(run *r, const char *list, bool outermost) {
          status == HLO_OK && !r->stopped && (word = hlo_next_word(&at, &length));) {
         hlo_user_pass own;
         const pass *p = find_pass(word, length);
-        if (p)
-            status = run_pass(r, p, outermost);
-        else if (find_user_pass(r->context.options, word, length, &own))
+        if (p) {
+            status = !p->sequence                     ? run_function(r, p)
+                     : outermost && has_committing(p) ? run_or_undo(r, p)
+                                                      : run_list(r, p->sequence, false);
+            if (status == HLO_OK) status = dump(r, p->name, p->sequence);
+        } else if (find_user_pass(r->context.options, word, length, &own)) {
             status = run_user(r, &own);
+        }
     }
     return status;
-}
-
-/* Warns about sharded values, because XLA's partitioner can split a dot, but not a custom call.
- * Does not warn if --emit converts calls back to dots. */
-static void warn_unpartitioned(const run *r) {
-    const hlo_instr *marked;
-    if (!r->committed || r->context.options->emit > HLO_EMIT_FFI ||
-        !hlo_devices_unpartitioned(r->context.module, &marked))
-        return;
-    hlo_diag_emit(r->context.module, r->context.sink, HLO_WARNING, marked->offset,
-                  hlo_intern_length(marked->name),
-                  "not-partitioned: the module has sharded values but is not partitioned yet; XLA "
-                  "cannot partition FP8 calls");
 }
 
 /* Prints a note for each loaded rule that changed nothing, with the cause. Excludes rules that only
@@ -389,7 +368,14 @@ static hlo_status run_until_all_gain(run *r, bool inserts, jmp_buf *recover) {
     }
     if (status == HLO_OK) status = emit(r);
     if (status != HLO_OK) return status;
-    warn_unpartitioned(r);
+    const hlo_instr *marked;
+    /* XLA's partitioner can split a dot, to which --emit may turn a call again, but not a call. */
+    if (r->committed && context->options->emit <= HLO_EMIT_FFI &&
+        hlo_devices_unpartitioned(context->module, &marked))
+        hlo_diag_emit(context->module, context->sink, HLO_WARNING, marked->offset,
+                      hlo_intern_length(marked->name),
+                      "not-partitioned: the module has sharded values but is not partitioned yet; "
+                      "XLA cannot partition FP8 calls");
     note_idle_rules(r);
     return status;
 }
@@ -438,7 +424,6 @@ static hlo_status unknown_pass(const hlo_pass_options *options, size_t length, c
                   hlo_suggest_meant(&s));
 }
 
-/* Checks options->user_passes. */
 static hlo_status check_user_passes(const hlo_pass_options *options) {
     for (size_t i = 0; i < options->user_pass_count; i++) {
         const hlo_pass_options before = {.user_passes = options->user_passes, .user_pass_count = i};
@@ -477,9 +462,12 @@ static bool runs_pass(const char *list, const char *name) {
     return false;
 }
 
-static hlo_status check_options(const hlo_pass_options *options) {
+hlo_status hlo_pass_options_take(const hlo_pass_options *given, hlo_pass_options *options) {
     size_t length;
-    const hlo_status status = check_user_passes(options);
+    *options = default_options;
+    hlo_status status = hlo_options_take("hlo_pass_options", options, sizeof *options, given,
+                                         hlo_options_sink(given));
+    if (status == HLO_OK) status = check_user_passes(options);
     if (status != HLO_OK) return status;
     if (!options->passes) return refuse(options, "passes must not be NULL; \"\" runs none");
     const char *at = *options->passes ? options->passes : NULL;
@@ -510,13 +498,6 @@ static hlo_status check_options(const hlo_pass_options *options) {
         return refuse(options, "invalid CUDA version %d, expected major * 1000 + minor * 10",
                       options->cuda);
     return HLO_OK;
-}
-
-hlo_status hlo_pass_options_take(const hlo_pass_options *options, hlo_pass_options *out) {
-    *out = default_options;
-    const hlo_status status =
-        hlo_options_take("hlo_pass_options", out, sizeof *out, options, hlo_options_sink(options));
-    return status == HLO_OK ? check_options(out) : status;
 }
 
 hlo_status hlo_pass_options_check(const hlo_pass_options *options) {

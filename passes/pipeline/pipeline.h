@@ -5,9 +5,9 @@
 
 #include "passes/verdict/remark.h"
 
-/* Copies the options, fills in the defaults and checks the options as hlo_pass_options_check()
- * does. */
-hlo_status hlo_pass_options_take(const hlo_pass_options *options, hlo_pass_options *out);
+/* Copies the given options, fills in the defaults and checks the options as
+ * hlo_pass_options_check() does. */
+hlo_status hlo_pass_options_take(const hlo_pass_options *given, hlo_pass_options *options);
 
 /* Lints report likely mistakes with the scales of a program. Each lint is a row of
  * passes/reason/reason.def with a name lint-*. */

@@ -51,7 +51,6 @@ static kinds kinds_of(const hlo_instr *ragged, unsigned side, int64_t group) {
     return k;
 }
 
-/* Returns the granularity of factors with a variation. */
 static hlo_granularity granularity_of(const product *p, unsigned side, variation level) {
     const hlo_shape *shape = hlo_instr_operand(p->ragged, side)->shape;
     hlo_granularity g;
@@ -352,29 +351,30 @@ static hlo_instr *arranged(hlo_rule_env *env, const product *p, unsigned side, h
     return hlo_build_reshape(env->build, factors, kept, extents);
 }
 
-/* Multiplies `value`, which has the result's dimensions, by the factors of operand `side`. If a row
- * or batch is in no group, its factor is replaced by 1 or 0. */
-static hlo_instr *scaled(hlo_rule_env *env, hlo_instr *value, const hlo_instr *ragged,
-                         unsigned side) {
+/* Multiplies a value, which has the result's dimensions, by the factors of an operand. If a row or
+ * batch is in no group, its factor is replaced by 1 or 0. */
+MAKE(ragged_scaled) {
+    hlo_instr *value = args[0].instr;
+    const hlo_instr *ragged = args[1].instr;
+    const unsigned side = (unsigned)args[2].number;
     product p;
     hlo_instr *factors;
     hlo_builder *b = env->build;
     if (!read(ragged, &p) || hlo_shape_count(value->shape) != hlo_shape_count(ragged->shape))
-        return NULL;
+        return false;
     const variation level = p.level[side];
     const hlo_granularity g = granularity_of(&p, side, level);
-    if (!hlo_scaled_operand_factors(env, ragged, side, &g, &factors)) return NULL;
-    if (factors && !hlo_scale_is_moderate(env->context->scratch, factors)) {
-        hlo_rule_refuse(env, "scales-out-of-range", hlo_instr_operand(ragged, side));
-        return NULL;
-    }
-    value = hlo_build_reshape(b, value, ragged->shape->rank, ragged->shape->dims);
-    if (!factors || !value) return value;
-    if (level == SCALAR) return hlo_build_by_scalar(b, HLO_OP_MULTIPLY, value, factors);
+    if (!hlo_scaled_operand_factors(env, ragged, side, &g, &factors)) return false;
+    if (factors && !hlo_scale_is_moderate(env->context->scratch, factors))
+        return hlo_rule_refuse(env, "scales-out-of-range", hlo_instr_operand(ragged, side));
+    *out = value = hlo_build_reshape(b, value, ragged->shape->rank, ragged->shape->dims);
+    if (!factors || !value) return value != NULL;
+    if (level == SCALAR)
+        return (*out = hlo_build_by_scalar(b, HLO_OP_MULTIPLY, value, factors)) != NULL;
     const uint32_t rank = value->shape->rank, rows = p.side[0].batch + p.side[0].open;
     const int64_t *extents = value->shape->dims;
     int64_t dims[HLO_RULE_ARGS];
-    uint32_t count = 0;
+    uint32_t mapped = 0;
     const bool split_sum = p.r.mode == HLO_RAGGED_CONTRACTING;
     factors = arranged(env, &p, side, factors, level == ROWS);
     if (side && p.r.mode == HLO_RAGGED_FREE) {
@@ -387,12 +387,12 @@ static hlo_instr *scaled(hlo_rule_env *env, hlo_instr *value, const hlo_instr *r
             factors = hlo_build_broadcast(b, factors, p.side[0].batch + 1, one, 1, dims);
         }
         factors = by_group(env, &p, factors, extents, columns);
-        for (; count < rows + columns; count++) dims[count] = count;
+        for (; mapped < rows + columns; mapped++) dims[mapped] = mapped;
     } else {
         const kinds *k = &p.side[side];
-        for (; count < k->batch; count++) dims[count] = split_sum + count;
+        for (; mapped < k->batch; mapped++) dims[mapped] = split_sum + mapped;
         for (uint32_t i = 0; i < k->open; i++)
-            dims[count++] = split_sum + (side ? rows : k->batch) + i;
+            dims[mapped++] = split_sum + (side ? rows : k->batch) + i;
         if (factors && !split_sum) { /* rows that are in no group may be NaN */
             places at = {.rank = factors->shape->rank,
                          .extents = factors->shape->dims,
@@ -402,11 +402,6 @@ static hlo_instr *scaled(hlo_rule_env *env, hlo_instr *value, const hlo_instr *r
             factors = chosen(b, mask(env, ragged, &p.r, &at), factors, 1);
         }
     }
-    factors = hlo_build_broadcast(b, factors, rank, extents, count, dims);
-    return hlo_build_binary(b, HLO_OP_MULTIPLY, value, factors);
-}
-
-MAKE(ragged_scaled) {
-    *out = scaled(env, args[0].instr, args[1].instr, (unsigned)args[2].number);
-    return *out != NULL;
+    factors = hlo_build_broadcast(b, factors, rank, extents, mapped, dims);
+    return (*out = hlo_build_binary(b, HLO_OP_MULTIPLY, value, factors)) != NULL;
 }

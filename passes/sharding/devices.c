@@ -388,7 +388,6 @@ static void rollback(hlo_replication *a, bool *supposed, bool holds) {
     *supposed &= holds;
 }
 
-/* Binds parameter `number` to `value` in the current call. */
 static void bind(hlo_replication *a, const hlo_computation *comp, uint32_t number,
                  const hlo_instr *value) {
     facts *f = reach(a, comp);

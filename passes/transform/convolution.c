@@ -27,7 +27,6 @@ typedef struct convolution {
     hlo_window windows[HLO_EVAL_MAX_RANK];
 } convolution;
 
-/* Reads a convolution. Returns false if it is not a matmul. */
 static bool read_matmul(hlo_instr *instr, convolution *c) {
     *c = (convolution){.build = {{.at = instr}},
                        .instr = instr,
@@ -76,7 +75,6 @@ typedef struct side {
     int64_t dims[HLO_EVAL_MAX_RANK], contracting[HLO_EVAL_MAX_RANK], batch;
 } side;
 
-/* Adds the dimension of the groups as a batch dimension. */
 static void add_groups(const convolution *c, side *s) {
     if (c->groups == 1) return;
     s->batch = s->rank;

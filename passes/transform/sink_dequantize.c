@@ -75,7 +75,6 @@ static int64_t index_of(const hlo_instr *value, const hlo_instr *tuple) {
     return hlo_instr_int(value, HLO_ATTR_INDEX, -1);
 }
 
-/* Returns the value of the element in the state of the next iteration. */
 static hlo_instr *next_of(const region *e, uint32_t index) {
     return hlo_instr_operand(e->called[0]->root, index);
 }
@@ -112,7 +111,6 @@ static const hlo_instr *moved_from(const hlo_instr *value) {
     return value;
 }
 
-/* Reads a dequantized value to which movement may be applied. */
 static bool read_moved(hlo_instr *value, hlo_dequantized *out) {
     for (unsigned depth = 0; depth < DEPTH_LIMIT && is_plain(value); depth++)
         value = hlo_instr_operand(value, 0);

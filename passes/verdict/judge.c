@@ -114,20 +114,6 @@ static bool repeats_fewer(const hlo_instr *factor) {
     return false;
 }
 
-/* Returns the operand of a product or quotient that the other operand scales; NULL if the other
- * operand is not a scale. */
-static const hlo_instr *scaled_operand(const operations *f, const hlo_instr *value,
-                                       const hlo_instr **out_factor) {
-    const uint32_t count = value->op == HLO_OP_MULTIPLY ? 2 : value->op == HLO_OP_DIVIDE;
-    for (uint32_t i = 0; i < count; i++) {
-        const hlo_instr *operand = hlo_instr_operand(value, i);
-        *out_factor = hlo_instr_operand(value, !i);
-        if (is_computed(f, operand) && (!is_computed(f, *out_factor) || repeats_fewer(*out_factor)))
-            return operand;
-    }
-    return NULL;
-}
-
 /* Returns the operand that the instruction moves or converts, or NULL. */
 static const hlo_instr *moved_operand(const operations *f, const hlo_instr *value) {
     const hlo_instr *from = value->operand_count ? hlo_instr_operand(value, 0) : NULL;
@@ -179,32 +165,32 @@ typedef struct passed {
     double factor, divisor;  /* lower bounds of the factors below the relu, and of the divisors */
 } passed;
 
-static void pass_factor(passed *p, const hlo_instr *scaling, const hlo_instr *factor) {
-    p->scaled = true;
-    if (!repeats_fewer(factor)) {
-        if (!p->array) p->array = factor;
-        const hlo_instr *from = factor;
-        while (from->op == HLO_OP_CONVERT || hlo_instr_moves(from))
-            from = hlo_instr_operand(from, 0);
-        if (!p->barred && from->operand_count && !is_boundary(from)) p->barred = scaling;
-    }
-    if (!p->relu) return;
-    double *least = scaling->op == HLO_OP_DIVIDE ? &p->divisor : &p->factor;
-    *least = fmin(*least, hlo_range_of(factor).low);
-}
-
 /* Returns the value that `value` moves, converts, scales or rectifies, or NULL. */
 static const hlo_instr *step_below(const operations *f, passed *p, const hlo_instr *value) {
     uint32_t index;
-    const hlo_instr *factor, *from = hlo_handed_on(value, NULL);
+    const hlo_instr *from = hlo_handed_on(value, NULL);
     if (from) return from;
     if (hlo_is_relu(value, &index)) {
         if (!p->relu) p->relu = value;
         return hlo_instr_operand(value, index);
     }
-    from = scaled_operand(f, value, &factor);
-    if (from) pass_factor(p, value, factor);
-    if (from) return from;
+    const uint32_t count = value->op == HLO_OP_MULTIPLY ? 2 : value->op == HLO_OP_DIVIDE;
+    for (uint32_t i = 0; i < count; i++) {
+        const hlo_instr *scaled = hlo_instr_operand(value, i),
+                        *factor = hlo_instr_operand(value, !i);
+        if (!is_computed(f, scaled) || (is_computed(f, factor) && !repeats_fewer(factor))) continue;
+        p->scaled = true;
+        if (!repeats_fewer(factor)) {
+            if (!p->array) p->array = factor;
+            from = factor;
+            while (from->op == HLO_OP_CONVERT || hlo_instr_moves(from))
+                from = hlo_instr_operand(from, 0);
+            if (!p->barred && from->operand_count && !is_boundary(from)) p->barred = value;
+        }
+        double *least = value->op == HLO_OP_DIVIDE ? &p->divisor : &p->factor;
+        if (p->relu) *least = fmin(*least, hlo_range_of(factor).low);
+        return scaled;
+    }
     from = moved_operand(f, value);
     if (from && value->op == HLO_OP_DYNAMIC_UPDATE_SLICE && !p->barred) p->barred = value;
     if (from && hlo_op_is(value->op, HLO_JOINS) && !p->join) p->join = value;
@@ -450,7 +436,6 @@ static hlo_judgment judge_unrecognized(hlo_judge_context *j, const hlo_instr *do
     return wide(HLO_REASON_DEQUANTIZE_NOT_RECOGNIZED, NULL);
 }
 
-/* Judges a dot by the operations on both operands, left operand first. */
 static hlo_judgment judge_operations(hlo_judge_context *j, const hlo_instr *dot) {
     const hlo_judgment left = judge_operation(j, hlo_instr_operand(dot, 0));
     return left.reason != HLO_REASON_COUNT ? left : judge_operation(j, hlo_instr_operand(dot, 1));
@@ -541,7 +526,6 @@ static hlo_judgment judge_carried(hlo_judge_context *j, const hlo_instr *dot) {
                    : wide(HLO_REASON_INSIDE_FUSION, fused_l ? fused_l : fused_r);
     const hlo_instr *other = l || l_computed ? right : left, *narrow = find_narrow(other);
     if (!l && !r && !l_computed && !r_computed) {
-        /* Here neither operand comes from fp8. */
         const hlo_instr *narrow_l = find_narrow(left), *narrow_r = find_narrow(right);
         return is_integer(narrow_l)   ? wide(HLO_REASON_INTEGER_OPERAND, narrow_l)
                : is_integer(narrow_r) ? wide(HLO_REASON_INTEGER_OPERAND, narrow_r)

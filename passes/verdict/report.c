@@ -48,18 +48,6 @@ static int64_t find_frame(hlo_report *report, const hlo_tables *tables, int64_t 
     return found;
 }
 
-/* Returns the innermost frame in a user's file, otherwise the innermost frame; 0 if unknown. */
-static int64_t frame_of(hlo_report *report, const hlo_tables *tables, int64_t frame) {
-    if (report->frames != tables->frames || !report->frames) {
-        report->frames = tables->frames;
-        for (unsigned own = 0; own < 2; own++)
-            report->places[own] = hlo_arena_zero(report->arena, (tables->frame_count + 1) *
-                                                                    sizeof *report->places[own]);
-    }
-    const int64_t found = find_frame(report, tables, frame, true);
-    return found ? found : find_frame(report, tables, frame, false);
-}
-
 hlo_verdict hlo_report_describe(hlo_report *report, const hlo_instr *instr) {
     hlo_arena *arena = report->arena;
     hlo_verdict verdict = {.instr = copy_text(arena, instr->name), .epilogue = "", .operands = ""};
@@ -99,7 +87,15 @@ hlo_verdict hlo_report_describe(hlo_report *report, const hlo_instr *instr) {
     const hlo_attr *id = hlo_instr_metadata(instr, HLO_ATTR_STACK_FRAME_ID);
     const hlo_attr *file = hlo_instr_metadata(instr, HLO_ATTR_SOURCE_FILE);
     const hlo_attr *line = hlo_instr_metadata(instr, HLO_ATTR_SOURCE_LINE);
-    const int64_t frame = id ? frame_of(report, tables, id->u.i) : 0;
+    if (id && (report->frames != tables->frames || !report->frames)) {
+        report->frames = tables->frames;
+        for (unsigned own = 0; own < 2; own++)
+            report->places[own] =
+                hlo_arena_zero(arena, (tables->frame_count + 1) * sizeof *report->places[own]);
+    }
+    /* The innermost frame in a user's file, otherwise the innermost frame; 0 if unknown. */
+    int64_t frame = id ? find_frame(report, tables, id->u.i, true) : 0;
+    if (id && !frame) frame = find_frame(report, tables, id->u.i, false);
     if (frame) {
         verdict.source_file = hlo_frame_file(tables, frame);
         verdict.source_line = (long)hlo_frame_location(tables, frame)->line;

@@ -12,7 +12,7 @@ struct hlo_bisection {
     size_t count;
     hlo_moved all, rounding;
     hlo_report *report; /* owns the names of rows */
-    /* Used during construction: */
+    /* The members below are used only during construction. */
     const hlo_module *module;
     const hlo_pass_options *pass;
     const hlo_arrays *inputs;
@@ -30,7 +30,8 @@ static hlo_status execute(const hlo_bisection *s, const hlo_module *module,
     return status;
 }
 
-/* Rewrites a copy of the module except for the matmuls in `wide`; *out_report may be NULL. */
+/* Rewrites a copy of the module. Matmuls named in `wide` are not converted to FP8. `out_report` may
+ * be NULL. */
 static hlo_status rewrite(const hlo_bisection *s, const char *wide, hlo_module **out,
                           hlo_report **out_report) {
     hlo_pass_options pass = *s->pass;
@@ -83,9 +84,10 @@ static hlo_status list(hlo_bisection *s) {
     return s->names ? HLO_OK : HLO_OUT_OF_MEMORY;
 }
 
-/* Returns the names of the matmuls that stay wide: those of pass->wide, and one row, or all other
- * rows. Names in the input replace pass->wide, because a run with other words may assign other
- * names to its FP8 calls. */
+/* Returns the names of the matmuls that are not converted to FP8: those that pass->wide selects,
+ * and either row `index` or, with `others`, all other rows. Lists names of the input module instead
+ * of the patterns of pass->wide, because another rewrite may assign other names to its FP8
+ * calls. */
 static const char *but(const hlo_bisection *s, size_t index, bool others) {
     char *at = s->names;
     for (size_t i = 0; s->pass->wide && i < hlo_report_count(s->report); i++) {

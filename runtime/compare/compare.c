@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Comparison of outputs, element by element. */
+/* Compares outputs, element by element. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdlib.h>
@@ -40,20 +40,21 @@ hlo_status hlo_array_distance(const hlo_array *from, const hlo_array *to, double
     return HLO_OK;
 }
 
-/* Views all elements in one dimension: both arrays have the same order. */
+/* Returns a one-dimensional view of all elements: both arrays have the same memory order. */
 static hlo_view flat(hlo_type type, const int64_t *count, const int64_t *one, void *data) {
     return (hlo_view){.type = type, .rank = 1, .dims = count, .strides = one, .data = data};
 }
 
-/* Sums over the elements that are finite in both arrays: elements of known sigma above 0, in units
- * of sigma; elements of unknown sigma, in units of their root mean square. */
+/* Sums over elements that are finite in both arrays. Sums [0] are over elements of known sigma
+ * above 0, in units of sigma. Sums [1] are over elements of unknown sigma, in units of their root
+ * mean square. */
 typedef struct sums {
     double count[2];
     double squares[2];  /* squares of a - b */
-    double rounding[2]; /* squares of the change by one rounding to the type */
+    double rounding[2]; /* squares of the error of one rounding to the type */
 } sums;
 
-/* Sigmas of at least this size represent infinity. */
+/* Sigmas of at least this value are unknown (infinite). */
 #define UNKNOWN 0x1p120f
 
 typedef struct pair {
@@ -75,7 +76,8 @@ static sums add_up(const pair *p) {
     sums s = {0};
     /* The sigmas of fp8 elements include their rounding steps. */
     double u = hlo_type_is_fp8(p->type) ? 0 : ldexp(1, -hlo_float_precision(p->type));
-    /* The unit of elements of unknown sigma: the root mean square of the finite ones. */
+    /* Compute the unit of elements of unknown sigma: the root mean square of the finite
+     * elements. */
     double sum = 0, count = 0;
     for (int64_t i = 0; i < p->count; i++) {
         if (!(p->sigma[i] >= UNKNOWN)) continue;
@@ -107,12 +109,12 @@ static double mean_root(double squares, double count) {
     return count > 0 ? sqrt(squares / count) : 0;
 }
 
-/* Raises rms, noise and noise_limit to the difference of both arrays, in units of
- * judge->noise. Leaves them unchanged if types or dimensions differ. `drops`: the judge drops
- * the roundings that the other may have dropped. Its samples also drop them and move each result
- * by the amplitude, so the limit is the amplitude; the larger limit is for a module and a
- * rewritten one. Among known and unknown elements, the kind that is nearer to its limit, or farther
- * beyond it, counts. */
+/* Sets d->rms, and d->noise in units of judge->noise, to the difference of both arrays, and
+ * d->noise_limit to the limit of the noise. Returns without a change if types or dimensions differ.
+ * `drops`: the judge omits roundings that the other module may have omitted. Samples of such a
+ * judge also omit them and perturb each result by HLO_ERROR_AMPLITUDE, which is therefore the
+ * limit. Otherwise, the larger limit for a module and its rewritten form applies. Elements of known
+ * and of unknown sigma are compared separately; the noise is the larger of both. */
 static void compare_noise(const hlo_array *judge, const hlo_array *other, bool drops,
                           hlo_difference *d) {
     if (!same_kind(judge, other)) return;
@@ -160,20 +162,20 @@ hlo_status hlo_array_compare(const hlo_array *judge, const hlo_array *other, hlo
 typedef struct finding {
     hlo_type type;
     int64_t count, equal, within, steps, violations;
-    int64_t infinite; /* one of the two elements is not finite, and they differ */
-    int64_t unjudged; /* different, but no bound or noise limit rejects any value */
+    int64_t infinite; /* pairs that differ, of which one element is not finite */
+    int64_t unjudged; /* pairs that differ, for which neither a bound nor a noise limit applies */
     double noise, noise_limit, largest;
     double max_error, max_relative, signal, error; /* the last two: sums of squares */
     int64_t worst;
-    double distance, excess; /* at that element */
+    double distance, excess; /* at element `worst` */
 } finding;
 
 static const char *element_of(const hlo_array *array, hlo_type type, int64_t i) {
     return (const char *)array->data + (size_t)i * hlo_types[type].bytes;
 }
 
-/* `unbounded`: the element's bound is infinite. `sampled`: such elements are judged by noise if
- * finite. */
+/* Adds element `i` to the finding. `unbounded`: the element's bound is infinite. `sampled`: finite
+ * elements without a bound are judged by noise. */
 static void note_element(finding *f, const hlo_array *const *sides, int64_t i, float excess,
                          bool unbounded, bool sampled) {
     const char *found = element_of(sides[0], f->type, i);
@@ -211,7 +213,8 @@ static bool differs(const finding *f) {
     return f->violations || f->noise > f->noise_limit;
 }
 
-/* Compares an output. `judge` NULL: both must be equal. `drops`: the judge drops roundings. */
+/* Compares an output. If `judge` is NULL, both sides must be equal. `drops`: the judge omits
+ * roundings. */
 static hlo_status compare_output(const hlo_comparison *c, const hlo_arrays *judge, bool drops,
                                  size_t index, finding *out) {
     const hlo_array *sides[] = {&c->found->items[index], &c->expected->items[index]};
@@ -224,8 +227,8 @@ static hlo_status compare_output(const hlo_comparison *c, const hlo_arrays *judg
     hlo_array equal = *sides[1];
     equal.bound = NULL;
     const hlo_array *by = judge ? &judge->items[index] : &equal;
-    /* Compare both sides by the judge's bounds. The noise, relative to its limit, is the larger of
-     * both. */
+    /* Compare both sides with the judge by its bounds. Keep the larger noise of both sides,
+     * relative to its limit. */
     const int64_t one = 1;
     hlo_view a = flat(type, &out->count, &one, by->data);
     hlo_view sigma = flat(HLO_TYPE_F32, &out->count, &one, by->bound);
@@ -249,12 +252,13 @@ static hlo_status compare_output(const hlo_comparison *c, const hlo_arrays *judg
     return HLO_OK;
 }
 
-/* Violations of a judge's bounds over all outputs, most important first. */
+/* Totals over all outputs by which judges are compared, most important member first. */
 typedef struct verdict {
     double differ, violations, noise;
 } verdict;
 
-/* Returns the judge that drops roundings, which judges outputs that the others reject, or NULL. */
+/* Returns the judge that omits roundings, which is used for outputs that other judges reject, or
+ * NULL. */
 static const hlo_arrays *dropping_judge(const hlo_comparison *c) {
     return c->last_drops && c->judge_count > 1 ? c->judges[c->judge_count - 1] : NULL;
 }
@@ -279,9 +283,9 @@ static hlo_instr *maker(const hlo_module *module, size_t leaf) {
 
 enum { MOST_OPERANDS = 8 };
 
-/* Computes all operands of the instruction of an output. Returns NULL if that is impossible, for
- * example because an operand is not an array or cannot be executed separately.
- * HLO_OUT_OF_MEMORY. */
+/* Computes all operands of the instruction of an output. Sets *out to NULL if that is impossible,
+ * for example because an operand is not an array or cannot be executed separately. Returns
+ * HLO_OUT_OF_MEMORY if memory runs out. */
 static hlo_status operands_of(const hlo_module *module, size_t output, const hlo_arrays *inputs,
                               hlo_arrays **out) {
     hlo_module *copy;
@@ -295,7 +299,7 @@ static hlo_status operands_of(const hlo_module *module, size_t output, const hlo
     hlo_status status = hlo_module_clone(module, &copy);
     if (status != HLO_OK) return status;
     hlo_plan_options_init(&options);
-    /* Make the operands the result of the copy. */
+    /* Make the operands the result of the copy of the module. */
     instr = maker(copy, output);
     hlo_instr *operands[MOST_OPERANDS];
     const hlo_shape *shapes[MOST_OPERANDS];
@@ -320,8 +324,8 @@ static hlo_status operands_of(const hlo_module *module, size_t output, const hlo
     return status == HLO_OUT_OF_MEMORY ? status : HLO_OK;
 }
 
-/* True if the arrays differ, and only in ways explained by rounding `values` to f16 before rounding
- * to the fp8 type of the second one. */
+/* True if the arrays differ, and rounding `values` to f16 before rounding to the second array's fp8
+ * type explains every difference. */
 static bool rounds_by_f16(const hlo_array *values, const hlo_array *const *sides) {
     const hlo_type type = hlo_type_find(sides[1]->type, strlen(sides[1]->type));
     if (!hlo_type_is_fp8(type) ||
@@ -340,10 +344,11 @@ static bool rounds_by_f16(const hlo_array *values, const hlo_array *const *sides
     return memcmp(sides[0]->data, sides[1]->data, sides[1]->size) != 0;
 }
 
-/* Prints a line, which begins with `name`, about the computation of element
- * `element` of output `output` of `module`: the instruction, and its operands' values there. Prints
- * nothing if they are unknown. `sides`: NULL, or the output and the array that it differs from;
- * then prints another line if rounding to f16 first explains all differences. HLO_OUT_OF_MEMORY. */
+/* Prints a line that begins with `name` and shows how `module` computes element `element` of output
+ * `output`: the instruction, and its operands' values at that element. Prints nothing if the
+ * operands cannot be computed. If `sides` has the output and the array that it differs from, prints
+ * another line if rounding to f16 first explains all differences; `sides` may be NULL. Returns
+ * HLO_OUT_OF_MEMORY if memory runs out. */
 static hlo_status print_element_origin(const hlo_module *module, const char *name,
                                        const hlo_arrays *inputs, size_t output, int64_t element,
                                        const hlo_array *const *sides, FILE *out) {
@@ -359,7 +364,7 @@ static hlo_status print_element_origin(const hlo_module *module, const char *nam
     for (uint32_t o = 0; o < instr->operand_count; o++) {
         hlo_print_plain(out, o ? ", %%%s" : "%%%s", hlo_instr_operand(instr, o)->name);
         if (!values) continue;
-        /* Print the only element, or the element at the same index. */
+        /* Print the operand's only element, or its element at the same index. */
         const hlo_array *operand = hlo_arrays_at(values, o);
         const hlo_type type = hlo_type_find(operand->type, strlen(operand->type));
         const size_t width = hlo_types[type].bytes;
@@ -375,9 +380,10 @@ static hlo_status print_element_origin(const hlo_module *module, const char *nam
     fputs(")\n", out);
     if (sides && values && instr->op == HLO_OP_CONVERT &&
         rounds_by_f16(hlo_arrays_at(values, 0), sides))
-        fputs("  hint: all differences are explained by rounding to f16 before FP8, as XLA's CPU "
-              "backend does before jaxlib 0.8\n",
-              out);
+        fputs(
+            "  hint: all differences are explained by rounding to f16 before converting to FP8, as "
+            "XLA's CPU backend in jaxlib 0.7 and earlier does\n",
+            out);
     hlo_arrays_free(values);
     return HLO_OK;
 }
@@ -403,7 +409,7 @@ static void print_counts(const hlo_array *array, size_t index, const finding *f,
     fputc('\n', out);
 }
 
-/* Prints the size of a difference that is expected. */
+/* Prints the size of the difference of an output for which quantization errors are expected. */
 static void print_quantization(const hlo_array *array, size_t index, const finding *f, FILE *out) {
     fprintf(out, "output %zu ", index);
     print_kind(array, out);
@@ -449,11 +455,11 @@ static hlo_status print_worst(const hlo_comparison *c, size_t index, const findi
                                 out);
 }
 
-/* A dropped rounding to bf16 of a term that is more than 2^-8 of its sum changes at least one
- * element of the sum in this many. */
+/* Omitting the rounding to bf16 of a term that is more than 2^-8 of its sum changes at least one in
+ * this many elements of the sum. */
 enum { DROPPED_MOVES_ONE_IN = 1024 };
 
-/* Maximum number of differing outputs whose worst element is recomputed. */
+/* Maximum number of differing outputs for which the origin of the worst element is printed. */
 enum { COMPUTED_AGAIN = 3 };
 
 static hlo_status compare_one(const hlo_comparison *c, const hlo_arrays *judge, size_t index,
@@ -472,8 +478,8 @@ static hlo_status compare_one(const hlo_comparison *c, const hlo_arrays *judge, 
     hlo_status status = compare_output(c, judge, false, index, &f);
     if (status != HLO_OK) return status;
     const hlo_arrays *dropping = differs(&f) ? dropping_judge(c) : NULL;
-    /* The elements that a dropped rounding may change have a known sigma above 0. The judge does
-     * not apply if fewer of them differ than it would change. */
+    /* Elements that an omitted rounding may change have a known sigma above 0. If fewer elements
+     * differ than an omitted rounding would change, do not use the judge that omits roundings. */
     const float *sigma = dropping ? dropping->items[index].bound : NULL;
     int64_t movable = 0;
     for (int64_t i = 0; sigma && i < f.count; i++) movable += sigma[i] > 0 && sigma[i] < UNKNOWN;
@@ -521,8 +527,8 @@ hlo_status hlo_arrays_compare_by(const hlo_comparison *comparison, FILE *out) {
         if (out) fprintf(out, "compare: %zu outputs, expected %zu\n", c->found->count, count);
         return HLO_MISMATCH;
     }
-    /* Choose the judge with the fewest violations. Each judge assumes that the other module was
-     * derived from its own module, so one of them must accept all outputs. */
+    /* Choose the judge with the fewest violations. Each judge assumes that its own module is the
+     * original from which the other module was derived, so one judge must accept all outputs. */
     const hlo_arrays *judge = c->judge_count ? c->judges[0] : NULL;
     verdict least = {0};
     const size_t judges = c->judge_count - (dropping_judge(c) != NULL);
@@ -608,7 +614,7 @@ hlo_status hlo_arrays_sample(hlo_arrays *judge, const hlo_comparison *comparison
         hlo_arrays *sample;
         status = hlo_plan_run(plan, inputs, sink, &sample);
         for (size_t k = 0; status == HLO_OK && k < judge->count; k++) {
-            /* The noise is the largest of the perturbed executions. */
+            /* Take the largest noise of all perturbed executions. */
             const pair p = pair_of(&judge->items[k], &sample->items[k]);
             const sums s = add_up(&p);
             double *noise = judge->items[k].noise;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collectives between simulated devices (runtime/world.h): participants, rendezvous, and the
- * exchange of arrays between the members of a group. */
+/* Implements collectives between simulated devices (runtime/world.h): finds the participants, meets
+ * them, and exchanges arrays between the members of a group. */
 #include <string.h>
 
 #include "ir/devices/boundary.h"
@@ -10,17 +10,17 @@
 /* The state of a collective's job. */
 typedef struct cpu_gathering {
     const cpu_device *cpu;
-    const hlo_ints *members; /* device numbers, in the order of the group, or NULL */
-    const hlo_ints *sources; /* collective-permute: the source of each member; -1: zeros */
-    hlo_tiling *tilings;     /* at a boundary: the tiling of each operand */
+    const hlo_ints *members; /* device numbers of the group, in its order, or NULL */
+    const hlo_ints *sources; /* collective-permute: the source of each member, or -1 for zeros */
+    hlo_tiling *tilings;     /* at the boundary of a manual region: the tiling of each operand */
 } cpu_gathering;
 
-/* True if the last operand selects the member of the group that sends each other operand. */
+/* True if the last operand selects the member of the group that sends the other operands. */
 static bool has_dynamic_root(const hlo_instr *instr) {
     return hlo_instr_int(instr, HLO_ATTR_HAS_DYNAMIC_ROOT, 0) != 0;
 }
 
-/* The jobs of a group, and the arrays that are exchanged: the values, or their sigmas. */
+/* The jobs of a group's members, which exchange values or, with `sigmas`, the values' sigmas. */
 typedef struct party {
     const hlo_job *const *jobs;
     uint32_t count;
@@ -40,7 +40,7 @@ static const hlo_view *received(const party *p, uint32_t member, uint32_t leaf) 
     return p->sigmas ? &job->result_sigmas[leaf] : &job->results[leaf];
 }
 
-/* Copies elements. Sigmas without data are zeros. */
+/* Copies elements. If `from` has no data, as only sigmas may, writes zeros. */
 static void copy(const party *p, const hlo_view *from, const hlo_view *to) {
     static const double none = 0;
     const hlo_view zero = {to->type, 0, NULL, NULL, (void *)(uintptr_t)&none};
@@ -53,7 +53,8 @@ typedef struct part {
     hlo_view view;
 } part;
 
-/* Views part `index` of `count` of an array along a dimension. */
+/* Returns a view of part `index` of an array that is divided into `count` parts along a
+ * dimension. */
 static const hlo_view *part_of(const hlo_view *whole, int64_t dim, uint32_t index, uint32_t count,
                                part *out) {
     memset(&out->start, 0, sizeof out->start);
@@ -66,7 +67,6 @@ static const hlo_view *part_of(const hlo_view *whole, int64_t dim, uint32_t inde
     return &out->view;
 }
 
-/* Views the tile of a device. */
 static const hlo_view *tile_of(const hlo_view *whole, const hlo_tiling *t, int64_t device,
                                part *out) {
     for (uint32_t d = 0; d < whole->rank; d++) {
@@ -93,7 +93,8 @@ static int64_t integer_at(const hlo_view *view, int64_t index) {
 
 /* --------------------------------------------------------------------------------------- moving */
 
-/* Sends the operand of the first member, or of the member that the last operand specifies. */
+/* Sends one member's operand to all members: the first member's, or that of the member that the
+ * last operand specifies. */
 static hlo_status broadcast(const party *p, uint32_t leaf, const char **why) {
     int64_t root = 0;
     const uint32_t last = p->instr->operand_count - 1;
@@ -125,8 +126,8 @@ typedef struct terms {
     part *values, *sigmas;
 } terms;
 
-/* Reduces the parts like a reduce over an array of all but the first part, whose initial value is
- * the first part. */
+/* Reduces the parts like a `reduce` instruction whose initial value is the first part and whose
+ * operand contains the other parts. */
 static hlo_status fold(const party *p, const terms *t, const hlo_view *to, const hlo_view *to_sigma,
                        const char **why) {
     const hlo_view *first = &t->values[0].view;
@@ -169,7 +170,8 @@ static hlo_status fold(const party *p, const terms *t, const hlo_view *to, const
                             why);
 }
 
-/* Reduces a leaf. Each member receives the whole result or, along `dim`, its part. */
+/* Reduces a leaf. Each member receives the whole result, or its part along `dim` if that is not
+ * negative. */
 static hlo_status reduce(const party *p, uint32_t leaf, int64_t dim, const char **why) {
     const uint32_t rounds = dim < 0 ? 1 : p->count;
     terms t = {hlo_arena_array(p->scratch, p->count, sizeof *t.values),
@@ -207,7 +209,8 @@ static hlo_status exchange_leaf(const party *p, uint32_t leaf, const char **why)
                      part_of(received(p, i, leaf), dim_of(p), j, p->count, &to));
     } break;
     case HLO_OP_CUSTOM_CALL: {
-        /* Join the members' tiles. If tiles are equal, each member keeps its own. */
+        /* Join the members' tiles. The member's own tile is copied last, so that it overwrites
+         * tiles of other members at the same position. */
         const cpu_gathering *g = p->jobs[0]->state;
         part to;
         for (uint32_t i = 0; i < p->count; i++)
@@ -322,11 +325,11 @@ static bool is_permute(const hlo_instr *instr) {
 
 /* --------------------------------------------------------------------------------------- groups */
 
-/* The meaning of the numbers in groups. */
+/* How the numbers in replica groups identify devices. */
 typedef enum group_mode {
-    REPLICAS,   /* replicas; each partition has separate groups */
-    PARTITIONS, /* partitions; each replica has separate groups */
-    BOTH,       /* replicas, with all their partitions */
+    REPLICAS,   /* replica ids; each partition has separate groups */
+    PARTITIONS, /* partition ids; each replica has separate groups */
+    BOTH,       /* replica ids; a group contains all their partitions */
     DEVICES     /* replica * partitions + partition */
 } group_mode;
 
@@ -341,7 +344,7 @@ static group_mode mode_of(const hlo_instr *instr) {
     return hlo_instr_int(instr, HLO_ATTR_USE_GLOBAL_DEVICE_IDS, 0) ? DEVICES : BOTH;
 }
 
-/* Returns how many numbers groups may use, and the number of the device. */
+/* Returns the limit of the numbers in groups, and writes the number of the device. */
 static int64_t own_number(const hlo_seat *seat, group_mode mode, int64_t *out_own) {
     switch (mode) {
     case PARTITIONS: *out_own = seat->partition; return seat->partitions;
@@ -352,7 +355,8 @@ static int64_t own_number(const hlo_seat *seat, group_mode mode, int64_t *out_ow
     }
 }
 
-/* Returns the devices that a list of numbers represents for the device, in order. */
+/* Returns the devices that a group's numbers identify, from the point of view of the device at
+ * `seat`, in order. */
 static hlo_ints *devices_of(const hlo_seat *seat, group_mode mode, const hlo_ints *numbers,
                             hlo_arena *arena) {
     const uint32_t each = mode == BOTH ? seat->partitions : 1;
@@ -378,8 +382,8 @@ static hlo_ints *first_numbers(int64_t count, hlo_arena *arena) {
     return all;
 }
 
-/* Lists the participants of the device's group. Returns NULL if no group contains the device, or
- * with `why` set if the groups are for other devices. */
+/* Lists the participants of the device's group. Returns NULL if no group contains the device, or if
+ * the groups are for other devices; in the latter case, sets `why`. */
 static const hlo_ints *find_members(const hlo_seat *seat, const hlo_instr *instr, hlo_arena *arena,
                                     const char **why) {
     const group_mode mode = mode_of(instr);
@@ -399,8 +403,8 @@ static const hlo_ints *find_members(const hlo_seat *seat, const hlo_instr *instr
     return devices_of(seat, mode, numbers, arena);
 }
 
-/* Lists the devices whose parts are joined by an instruction that leaves a manual region; NULL if
- * unknown. */
+/* Lists the devices whose parts an instruction joins at the end of a manual region. Returns NULL if
+ * they are unknown. */
 static const hlo_ints *find_joined(const hlo_seat *seat, const hlo_instr *leaves,
                                    hlo_arena *arena) {
     hlo_ints *all = first_numbers((int64_t)seat->replicas * seat->partitions, arena);
@@ -415,8 +419,8 @@ static const hlo_ints *find_joined(const hlo_seat *seat, const hlo_instr *leaves
     return all;
 }
 
-/* Returns the source device of each device in a collective-permute. Returns NULL, with `why` set,
- * on error. */
+/* Returns the source device of each device in a collective-permute. Returns NULL and sets `why` on
+ * error. */
 static const hlo_ints *find_sources(const hlo_seat *seat, const hlo_instr *instr, hlo_arena *arena,
                                     const char **why) {
     const group_mode mode = mode_of(instr);
@@ -429,7 +433,7 @@ static const hlo_ints *find_sources(const hlo_seat *seat, const hlo_instr *instr
     for (int64_t i = 0; i < pairs->count; i++) {
         const int64_t from = listed[2 * i], to = listed[2 * i + 1];
         if (from >= most || to >= most) {
-            *why = hlo_arena_format(arena, "sends from %lld to %lld, but there are only %lld",
+            *why = hlo_arena_format(arena, "sends from %lld to %lld, but only %lld participate",
                                     (long long)from, (long long)to, (long long)most);
             return NULL;
         }
@@ -450,14 +454,15 @@ static const hlo_shape *leaf_of(const hlo_shape *shape, uint32_t leaf) {
     return shape->type == HLO_TYPE_TUPLE ? shape->elements[leaf] : shape;
 }
 
-/* Returns a shape of the result; the result of a start comes after its operands. */
+/* Returns the shape of a result leaf. In the shape of an asynchronous start, results follow the
+ * operands. */
 static const hlo_shape *result_shape(const hlo_instr *instr, uint32_t leaf) {
     const bool starts =
         instr->op == HLO_OP_ALL_GATHER_START || instr->op == HLO_OP_COLLECTIVE_PERMUTE_START;
     return leaf_of(starts ? instr->shape->elements[1] : instr->shape, leaf);
 }
 
-/* Returns why the shapes do not match a group of `count` devices; NULL if they do. */
+/* Returns why the shapes do not match a group of `count` devices, or NULL if they match. */
 static const char *shape_refusal(const hlo_instr *instr, int64_t count) {
     const hlo_ints *dims = hlo_instr_ints(instr, HLO_ATTR_DIMENSIONS);
     const bool gather = instr->op == HLO_OP_ALL_GATHER || instr->op == HLO_OP_ALL_GATHER_START;
@@ -487,8 +492,8 @@ const char *cpu_collective_refusal(const cpu_device *cpu, const hlo_instr *instr
                                    hlo_arena *arena) {
     const hlo_seat *seat = &cpu->seat;
     const char *why = NULL;
-    /* The minimum number of devices that the collective requires, from the header or from the
-     * devices that it names. */
+    /* Find the minimum number of devices that the collective requires: from the module's header, or
+     * from the devices that the collective names. */
     const hlo_module *module = instr->parent->module;
     const int64_t given = (int64_t)seat->replicas * seat->partitions;
     int64_t wanted = hlo_module_int(module, HLO_ATTR_NUM_PARTITIONS, 1) *

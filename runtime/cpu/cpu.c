@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CPU backend: memory is the host's; opcodes are evaluated by ir/eval. */
+/* The CPU backend: uses the host's memory, and evaluates opcodes by ir/eval. */
 #include "runtime/cpu/cpu.h"
 
 #include <limits.h>
@@ -89,8 +89,8 @@ static hlo_status cpu_prepare(void *device, hlo_job *job, hlo_arena *arena, cons
     else if (job->group.instr_count && cpu_is_random(job->instr->op))
         cpu_random_prepare(job, arena);
     else if (job->group.instr_count) {
-        /* Find the operands whose views a result may share, as allowed by ir/eval. Sigmas need
-         * separate views. */
+        /* Find the operands whose memory the result may reuse, as ir/eval allows. With sigmas,
+         * results need separate memory. */
         const hlo_instr *instr = job->instr;
         uint32_t candidates = 0;
         if (hlo_op_is(instr->op, HLO_ELEMENTWISE)) candidates = job->operand_count;
@@ -138,7 +138,8 @@ static hlo_status run(cpu_device *cpu, const hlo_job *job, const char **why) {
                             job->result_sigmas, &options, cpu->scratch, why);
 }
 
-/* Perturbs results: the sigmas of a job with exact operands are its own rounding errors. */
+/* Runs the job and perturbs its results by its own rounding errors: the sigmas that it has with
+ * exact operands. */
 static hlo_status run_perturbed(cpu_device *cpu, const hlo_job *job, const char **why) {
     hlo_job own = *job;
     own.bounded = true;
@@ -146,7 +147,8 @@ static hlo_status run_perturbed(cpu_device *cpu, const hlo_job *job, const char 
     for (uint32_t i = 0; i < job->result_count; i++)
         if (job->results[i].data)
             own.result_sigmas[i] = hlo_view_scratch(cpu->scratch, HLO_TYPE_F32, &job->results[i]);
-    /* If the instruction scales converted values of 8 bits, equal results have equal operands. */
+    /* Detect an instruction that scales converted 8-bit values: its equal results have equal
+     * operands. */
     const hlo_instr *instr = job->instr;
     bool dequantizes = false;
     if (instr && (instr->op == HLO_OP_MULTIPLY || instr->op == HLO_OP_DIVIDE))
@@ -209,7 +211,7 @@ static void cpu_fill(void *device, void *memory, unsigned char byte, size_t size
     if (size) memset(memory, byte, size);
 }
 
-/* If memory for a mark runs out, the mark is omitted, and finish() reports it. */
+/* If memory for the mark runs out, omits the mark; finish() reports the error. */
 static void cpu_mark(void *device, uint32_t index) {
     cpu_device *cpu = device;
     struct timespec now;

@@ -14,10 +14,11 @@ typedef struct cpu_pool cpu_pool;
 
 typedef struct cpu_device {
     hlo_arena *scratch;
-    cpu_pool *pool; /* NULL: another program's threads are used */
+    cpu_pool *pool; /* NULL if another program's threads are used */
     hlo_eval_env env;
-    bool wants_every_value; /* instructions are not grouped */
-    double *marks;          /* seconds on a clock */
+    bool wants_every_value; /* each instruction's value is requested, so instructions are not
+                             * grouped */
+    double *marks;          /* times of marks, in seconds on a clock */
     size_t mark_capacity;
     bool unmarked; /* memory for a mark ran out */
     hlo_seat seat;
@@ -28,8 +29,8 @@ extern const hlo_backend cpu_backend;
 /* Type of hlo_eval_env.parallel. */
 typedef void cpu_parallel(void *user, int64_t count,
                           void (*body)(void *arg, int64_t begin, int64_t end), void *arg);
-/* Initializes a device without threads: `parallel` divides its loops. It need not be closed. Jobs
- * are executed as on a device that cpu_backend opens, one at a time. */
+/* Initializes a device without threads, which divides its loops by `parallel` and need not be
+ * closed. The device executes jobs one at a time, like a device that cpu_backend opens. */
 void cpu_device_init(cpu_device *cpu, hlo_arena *scratch, void *user, cpu_parallel *parallel);
 
 enum { CPU_MAX_THREADS = 64 };
@@ -40,66 +41,71 @@ typedef struct cpu_share {
     int64_t end, chunk;
 } cpu_share;
 
-/* pool.c: a loop that threads share. One thread opens and finishes it; others help at any time,
- * even after its end. Waiting threads spin briefly, and then sleep. A thread begins with its own
- * share, so that consecutive loops over equal arrays find them in the cache of their processor. It
- * then helps with other shares. */
+/* pool.c: a loop that threads share. One thread opens and finishes the loop. Other threads may try
+ * to help at any time, even after its end. Waiting threads spin briefly, and then sleep. A thread
+ * begins with its own share, so that consecutive loops over the same arrays find its part in the
+ * cache of its processor. After that, the thread helps with other shares. */
 typedef struct cpu_loop {
     void (*body)(void *arg, int64_t begin, int64_t end);
     void *arg;
-    const hlo_watch *watch; /* NULL: all chunks run. Set while the loop is closed */
-    atomic_bool stopped;    /* by the watch */
+    const hlo_watch *watch; /* NULL if nothing stops the loop; set only while the loop is closed */
+    atomic_bool stopped;    /* the watch stopped the loop */
     int64_t share_count;
     cpu_share shares[CPU_MAX_THREADS];
     _Alignas(64) atomic_uint generation; /* odd while the loop is open */
     _Alignas(64) atomic_int inside;      /* number of threads that help */
     atomic_int asleep;                   /* number of threads that wait for the loop to open */
-    atomic_bool finishing;               /* the thread that opened the loop sleeps */
+    atomic_bool finishing;               /* the thread that opened the loop sleeps until others
+                                          * leave */
     pthread_mutex_t lock;
     pthread_cond_t opened, left;
 } cpu_loop;
 void cpu_loop_init(cpu_loop *loop);
 void cpu_loop_end(cpu_loop *loop);
-/* Opens the loop, with a share for each of `threads`, but at most one per index. */
+/* Opens the loop, and divides its indices into `threads` shares, or fewer if there are fewer
+ * indices. */
 void cpu_loop_open(cpu_loop *loop, int64_t count, int64_t threads,
                    void (*body)(void *arg, int64_t begin, int64_t end), void *arg);
-/* Runs chunks until none is left, if the loop is still open with that `generation`. The seat of the
- * thread that opened the loop is 0. */
+/* Runs chunks until none is left, if the loop is still open with that `generation`. `seat` is the
+ * thread's number; 0 is the thread that opened the loop. */
 void cpu_loop_help(cpu_loop *loop, unsigned generation, int64_t seat);
 /* Runs chunks, closes the loop and waits for the other threads. */
 void cpu_loop_finish(cpu_loop *loop);
 
 /* pool.c: creates a pool with a thread for each processor that the process may use, at most `most`
- * including the caller's, or fewer if the system refuses them. NULL if memory runs out. */
+ * including the caller's, or fewer if the system cannot create them. Returns NULL if memory runs
+ * out. */
 cpu_pool *cpu_pool_new(int most);
 /* Returns the number of threads, including the caller's. */
 int cpu_pool_threads(const cpu_pool *pool);
-/* Ends the threads. */
+/* Ends the threads and frees the pool. */
 void cpu_pool_free(cpu_pool *pool);
-/* Sets the watch of the next loops; may be NULL. */
+/* Sets the watch of later loops; `watch` may be NULL. */
 void cpu_pool_watch(cpu_pool *pool, const hlo_watch *watch);
 /* Divides a loop among the threads; see hlo_eval_env.parallel. `user` is the pool. */
 cpu_parallel cpu_pool_run;
 
-/* matmul.c: returns the options of the job's sigmas. */
+/* matmul.c: returns the options with which the job's sigmas are computed. */
 hlo_error_options cpu_error_options(const hlo_job *job);
 
-/* random.c: true for rng and rng-get-and-update-state, which XLA draws from a hidden state. */
+/* random.c: true for rng and rng-get-and-update-state, whose values XLA draws from a hidden
+ * state. */
 bool cpu_is_random(hlo_op op);
-/* Returns why the device does not support it, or NULL. */
+/* Returns why the device does not support such an instruction, or NULL. */
 const char *cpu_random_refusal(const hlo_instr *instr);
-/* Creates the job's state. */
+/* Creates the state of such an instruction's job. */
 void cpu_random_prepare(hlo_job *job, hlo_arena *arena);
 void cpu_random_execute(const cpu_device *cpu, const hlo_job *job);
 
-/* collective.c: true for instructions that these functions support: collectives and their starts,
- * partition-id and replica-id, and calls at the boundary of a manual region. */
+/* collective.c: true for the instructions of the next three functions: collectives and their
+ * asynchronous starts, partition-id, replica-id, and calls at the boundary of a manual region. */
 bool cpu_is_collective(const hlo_instr *instr);
-/* Returns why the device does not support a collective, or NULL. In the arena, or static. */
+/* Returns why the device does not support a collective, or NULL. The string is static or in the
+ * arena. */
 const char *cpu_collective_refusal(const cpu_device *cpu, const hlo_instr *instr, hlo_arena *arena);
 /* Creates the job's state: the participants of the device's group. */
 void cpu_collective_prepare(const cpu_device *cpu, hlo_job *job, hlo_arena *arena);
-/* Waits for the other participants, and runs the job with them. */
+/* Waits for the other participants, and runs the job together with theirs. */
 hlo_status cpu_collective_execute(const cpu_device *cpu, const hlo_job *job, const char **why);
 
 /* tile.c: groups live instructions; see hlo_backend.group. */
@@ -107,15 +113,14 @@ uint32_t cpu_tile_group(const hlo_instr *const *live, uint32_t count, hlo_arena 
                         hlo_group **out_groups);
 /* Creates the program of a group of several instructions, which is the job's state. */
 void cpu_tile_prepare(hlo_job *job, hlo_arena *arena);
-/* Runs the program. */
+/* Runs the program of a job. */
 void cpu_tile_execute(const cpu_device *cpu, const hlo_job *job);
 
-/* An activation of an epilogue. For HLO_ACTIVATION_NONE, all members are NULL. */
+/* An activation of an epilogue. All members are NULL for HLO_ACTIVATION_NONE. */
 typedef struct cpu_activation {
     float (*value)(float x);
     double (*exact)(double x);
-    double (*rounding)(double x,
-                       double y); /* sigma of the error that value() adds at x, y = f(x) */
+    double (*rounding)(double x, double y); /* sigma of the error of value() at x, where y = f(x) */
 } cpu_activation;
 extern const cpu_activation cpu_activations[HLO_ACTIVATION_COUNT];
 
@@ -123,7 +128,7 @@ extern const cpu_activation cpu_activations[HLO_ACTIVATION_COUNT];
 bool cpu_matmul_supports(const hlo_instr *call, hlo_arena *arena, const char **why);
 /* Finds the parts of the call; sets the job's state and scratch size. */
 void cpu_matmul_prepare(hlo_job *job, hlo_arena *arena);
-/* Computes the call by the formula in matmul/call.h, and its error bounds. */
+/* Computes the call by the formula in matmul/call.h and, if requested, its sigmas. */
 hlo_status cpu_matmul_execute(const cpu_device *device, const hlo_job *job, const char **why);
 
 #endif

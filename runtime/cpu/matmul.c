@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuBLASLt matmul calls on the CPU: D = d_scale * epilogue(alpha * a_scale * b_scale * (A x B) +
- * beta * c_scale * C + bias), accumulated and scaled in f32 (matmul/call.h). */
+/* Computes cuBLASLt matmul calls on the CPU: D = d_scale * epilogue(alpha * a_scale * b_scale * (A
+ * x B) + beta * c_scale * C + bias), accumulated and scaled in f32 (matmul/call.h). */
 #include <math.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -14,7 +14,8 @@
 
 /* ---------------------------------------------------------------------------------- activations */
 
-/* Each has its value in f32, its value in f64, and the error bound of the former. */
+/* Each activation has a function in f32, a function in f64, and the error bound of the f32
+ * function. */
 
 static float value_RELU(float x) {
     return x < 0 ? 0 : x;
@@ -38,7 +39,8 @@ static double exact_GELU(double x) {
     return 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
 }
 
-/* Returns the rounding error: 1 + tanh is rounded like a number near 1, even if it is small. */
+/* Returns the rounding error: 1 + tanh is rounded like a number near 1, even if the sum is
+ * small. */
 static double rounding_GELU(double x, double y) {
     return 0x1p-24 * fmax(8 * fabs(y), fabs(x) / 2);
 }
@@ -52,23 +54,25 @@ const cpu_activation cpu_activations[HLO_ACTIVATION_COUNT] = {
 
 /* --------------------------------------------------------------------------------------- scales */
 
-/* Scales of matmul operands per row and per block. Scales that vary along the contracting dimension
- * multiply the product of each of its ranges before these are summed, all in f32. */
+/* Scales of matmul operands per row and per block. If scales vary along the contracting dimension,
+ * the product of each range with constant scales is multiplied by the scales before the products
+ * are summed, all in f32. */
 
-/* Scales of a and b, in any modes. Arrays are dense. NULL: 1, or exact. */
+/* The scales of a and b, in any scale modes. Arrays are dense. A NULL scale is 1; a NULL sigma
+ * means that the scale is exact. */
 typedef struct cpu_scales {
     const float *a, *b, *a_sigma, *b_sigma;
     hlo_scale_mode a_mode, b_mode;
     hlo_matmul_sizes size;
 } cpu_scales;
 
-/* The factor of one element of the product. */
+/* The factor by which scales multiply one term of one element of the product. */
 typedef struct cpu_scale {
-    double value; /* a product of two scales: rounded to f32, but exact for 8-bit scales */
-    double sigma; /* ir/error/error.h; without the value's own rounding */
+    double value; /* product of both scales, rounded to f32; exact for 8-bit scales */
+    double sigma; /* sigma (ir/error/error.h) from the sigmas of both scales, without the rounding
+                   * of `value` */
 } cpu_scale;
 
-/* True if both scales are scalars. */
 static bool are_scalar(const cpu_scales *s) {
     return s->a_mode == HLO_SCALE_SCALAR && s->b_mode == HLO_SCALE_SCALAR;
 }
@@ -90,7 +94,7 @@ static cpu_scale scale_at(const cpu_scales *s, int64_t element, int64_t along) {
     double x = (double)at(s->a, a, 1), y = (double)at(s->b, b, 1);
     double x_sigma = (double)at(s->a_sigma, a, 0), y_sigma = (double)at(s->b_sigma, b, 0);
     const bool narrow =
-        hlo_scale_modes[s->a_mode].type != HLO_TYPE_F32; /* their signs are ignored */
+        hlo_scale_modes[s->a_mode].type != HLO_TYPE_F32; /* 8-bit scales, whose signs are ignored */
     return (cpu_scale){.value = narrow ? fabs(x * y) : (double)((float)x * (float)y),
                        .sigma = hypot(x_sigma * y, y_sigma * x)};
 }
@@ -99,9 +103,9 @@ static cpu_scale scale_at(const cpu_scales *s, int64_t element, int64_t along) {
 typedef struct stretch {
     const cpu_scales *scales;
     int64_t start;
-    const float *part, *part_sigma; /* product of the range */
+    const float *part, *part_sigma; /* product of the range, and its sigmas */
     float *product;
-    double *variance; /* NULL: not requested */
+    double *variance; /* sums of squared sigmas; NULL if not requested */
 } stretch;
 
 static void add_stretch(void *arg, int64_t begin, int64_t end) {
@@ -118,7 +122,7 @@ static void add_stretch(void *arg, int64_t begin, int64_t end) {
     }
 }
 
-/* Views `count` elements, starting at `start`, along dimension `dim`. */
+/* Returns a view of `count` elements, starting at `start`, along dimension `dim`. */
 static hlo_view part_of(const hlo_view *view, int64_t dim, int64_t start, int64_t count,
                         hlo_dims *dims, hlo_dims *strides) {
     hlo_dims from = {{0}};
@@ -142,8 +146,8 @@ static void take(side *s, int64_t start, int64_t count) {
         s->part_sigma = part_of(s->sigma, s->dim, start, count, &s->dims, &s->sigma_strides);
 }
 
-/* Computes the scaled product, f32 and dense, of operands with one contracting dimension each.
- * Unless `variance` is NULL, also computes the squares of its sigmas. */
+/* Computes the scaled product of operands with one contracting dimension each, as dense f32. Unless
+ * `variance` is NULL, also computes the squares of its sigmas. */
 static hlo_status multiply_ranges(const cpu_device *cpu, const cpu_scales *scales,
                                   hlo_dot_dims dims, const hlo_view *a, const hlo_view *a_sigma,
                                   const hlo_view *b, const hlo_view *b_sigma,
@@ -183,9 +187,9 @@ static hlo_status multiply_ranges(const cpu_device *cpu, const cpu_scales *scale
 
 /* Sums of products of fp8 values as the tensor cores of Hopper compute them: docs/numerics.md. */
 
-/* STEP: products that one instruction adds to the accumulator. FRACTION_BITS: fraction bits of the
- * largest product that it keeps. PROMOTED: products after which the accumulator is added to a sum
- * in f32. */
+/* STEP: number of products that one instruction adds to the accumulator. FRACTION_BITS: number of
+ * fraction bits of the largest product that are kept. PROMOTED: number of products after which the
+ * accumulator is added to a sum in f32. */
 enum { STEP = 32, FRACTION_BITS = 13, PROMOTED = 128 };
 
 typedef struct sums {
@@ -201,8 +205,8 @@ static float sum_of(const sums *s, const float *a, const float *b) {
         const int64_t end = s->k - from < s->promoted ? s->k : from + s->promoted;
         float sum = 0;
         for (int64_t at = from; at < end; at += STEP) {
-            /* Add up to STEP products: all are truncated toward zero at the last kept bit of the
-             * largest. */
+            /* Add up to STEP products to the accumulator. Each term is truncated toward zero at the
+             * last bit that is kept of the largest term. */
             float terms[STEP + 1], largest = 0, plain = 0;
             terms[STEP] = sum;
             for (int64_t i = 0; i < STEP; i++) terms[i] = at + i < end ? a[at + i] * b[at + i] : 0;
@@ -240,26 +244,11 @@ static const float *arrange(const cpu_device *cpu, const hlo_view *view, const h
     return wide.data;
 }
 
-/* Computes a product, dense and row-major, with the accumulation of
- * HLO_ACCUMULATE_HOPPER; `fast`: without promotion. */
-static void accumulate_narrow(const cpu_device *cpu, hlo_dot_dims dims, hlo_matmul_sizes size,
-                              const hlo_view *a, const hlo_view *b, bool fast, float *out) {
-    const hlo_arena_mark mark = hlo_arena_here(cpu->scratch);
-    sums s = {.a = arrange(cpu, a, dims.lhs_batch, dims.lhs_contracting),
-              .b = arrange(cpu, b, dims.rhs_batch, dims.rhs_contracting),
-              .c = out,
-              .m = size.m,
-              .n = size.n,
-              .k = size.k,
-              .promoted = fast ? size.k + 1 : PROMOTED};
-    cpu->env.parallel(cpu->env.user, size.batch * size.m, make_rows, &s);
-    hlo_arena_release(cpu->scratch, mark);
-}
-
-/* True if a rewrite can find a converted and scaled fp8 value in the value. Either such operations,
- * and those that rewrites move across a scale, lead to a value of at most 8 bits (fp8 represents
- * all values of the narrower types). Or the value enters a computation, or leaves a loop or a
- * branch, where rewrites also keep fp8 values. After *steps values, returns true. */
+/* True if a rewrite may replace the value by an fp8 value and a scale. Then the value is computed
+ * from a value of at most 8 bits, only by conversions, scalings and operations that rewrites move
+ * across a scale. (fp8 represents all values of the narrower types.) A value that enters a
+ * computation or leaves a loop or branch also qualifies, because rewrites pass fp8 values there.
+ * Returns true after *steps values. */
 static bool may_be_dequantized(const hlo_instr *value, int *steps) {
     if (!hlo_shape_is_array(value->shape)) return false;
     if ((*steps)-- == 0) return true;
@@ -286,7 +275,7 @@ static bool may_be_dequantized(const hlo_instr *value, int *steps) {
     case HLO_OP_MULTIPLY:
     case HLO_OP_NEGATE:
     case HLO_OP_SUBTRACT: break;
-    case HLO_OP_CUSTOM_CALL: /* of one operand: for example a sharding annotation */
+    case HLO_OP_CUSTOM_CALL: /* a call with one operand, for example a sharding annotation */
         if (value->operand_count == 1) break;
         return false;
     default:
@@ -304,8 +293,9 @@ hlo_error_options cpu_error_options(const hlo_job *job) {
     if (job->accumulate != HLO_ACCUMULATE_HOPPER || !job->instr) return options;
     if (job->instr->op == HLO_OP_DOT || job->instr->op == HLO_OP_CONVOLUTION ||
         job->instr->op == HLO_OP_RAGGED_DOT) {
-        /* If both operands of a product can be dequantized values, the product may become an FP8
-         * call, which uses fast accumulation unless an operand requests higher precision. */
+        /* If both operands of a product may be dequantized values, a rewrite may turn the product
+         * into an FP8 call. Such a call uses fast accumulation unless an operand requests higher
+         * precision. */
         enum { STEPS = 256 };
         for (uint32_t i = 0; i < 2; i++)
             if (!may_be_dequantized(hlo_instr_operand(job->instr, i), &(int){STEPS}))
@@ -323,11 +313,11 @@ hlo_error_options cpu_error_options(const hlo_job *job) {
 
 /* ------------------------------------------------------------------------------------- epilogue */
 
-/* Operand number of each part of the call, or -1. */
+/* The operand or result index of each part of the call, or -1. */
 typedef struct parts {
     hlo_matmul matmul;
     int a, b, c, a_scale, b_scale, c_scale, d_scale, bias;
-    int aux, amax, workspace; /* results */
+    int aux, amax, workspace; /* indices of results */
     int64_t n;
 } parts;
 
@@ -381,29 +371,30 @@ static float scalar_of(const hlo_job *job, int operand) {
     return operand < 0 ? 1.0f : *(const float *)job->operands[operand].data;
 }
 
-/* The epilogue's state. The epilogue computes every element before the output scale, in place. */
+/* The epilogue's state. The epilogue replaces each element of the product, in place, by the element
+ * of D. */
 typedef struct epilogue {
     float *d;          /* row-major */
     const float *c;    /* row-major, or NULL */
     const float *bias; /* n elements, or NULL */
     float *aux;        /* row-major, or NULL */
     int64_t n;
-    const cpu_scales *scales; /* scales for the product's rows and columns, or NULL */
+    const cpu_scales *scales; /* scales per row and column of the product, or NULL */
     float product_scale, c_scale, d_scale;
     float limit; /* largest finite value of D's type; infinity: D does not saturate */
     const cpu_activation *activation;
     bool amax_wanted;
     atomic_uint
-        amax; /* bits of a nonnegative float: they compare like integers, and NaN is largest */
+        amax; /* bits of a nonnegative float: compared as integers, so that NaN is largest */
 } epilogue;
 
-/* All comparisons are evaluated for every x, so that compilers vectorize them. */
+/* Evaluates both comparisons for every x, so that compilers vectorize the loop. */
 static inline float saturate(float x, float limit) {
     x = x > limit ? limit : x;
     return x < -limit ? -limit : x;
 }
 
-/* True if the call reads A, B and their scales. If alpha is 0, it does not, so that their
+/* True if the call reads A, B and their scales. With alpha 0, the call ignores them, so that their
  * infinities and NaNs do not reach D. */
 static bool multiplies(const hlo_matmul *m) {
     return m->alpha != 0;
@@ -422,7 +413,7 @@ HLO_CLONED static void scale_range(float *d, int64_t count, float scale, float d
 static void finish_range(void *arg, int64_t begin, int64_t end) {
     epilogue *e = arg;
     float amax = 0;
-    /* The most common epilogue only scales. */
+    /* Handle the most common epilogue, which only scales, separately. */
     if (!e->scales && !e->c && !e->bias && !e->aux && !e->activation->value && !e->amax_wanted) {
         scale_range(e->d + begin, end - begin, e->product_scale, e->d_scale, e->limit);
         return;
@@ -443,7 +434,7 @@ static void finish_range(void *arg, int64_t begin, int64_t end) {
     while (bits > before && !atomic_compare_exchange_weak(&e->amax, &before, bits)) continue;
 }
 
-/* Returns an array as dense f32; NULL if it has no data. */
+/* Returns an array as dense f32, or NULL if the array has no data. */
 static const float *densify(const cpu_device *cpu, const hlo_view *from) {
     if (!from->data) return NULL;
     hlo_view wide = hlo_view_scratch(cpu->scratch, HLO_TYPE_F32, from);
@@ -451,7 +442,8 @@ static const float *densify(const cpu_device *cpu, const hlo_view *from) {
     return wide.data;
 }
 
-/* Return an operand, or its sigmas, as dense f32; NULL if there are none. */
+/* Return an operand, or its sigmas, as dense f32, or NULL if the call has no such operand or
+ * sigmas. */
 static const float *widen(const cpu_device *cpu, const hlo_job *job, int operand) {
     return operand < 0 ? NULL : densify(cpu, &job->operands[operand]);
 }
@@ -473,12 +465,12 @@ static void write_result(const cpu_device *cpu, float *values, const hlo_view *o
 
 /* -------------------------------------------------------------------------------------- product */
 
-/* A x B, and its sigmas for the epilogue. */
+/* The product A x B, and its sigmas for the epilogue's bounds. */
 typedef struct product {
     cpu_scales scales;
-    const float *copy;  /* copy of the product, which the epilogue overwrites; both only if bounds
-                         * are requested */
-    const float *sigma; /* ir/error/error.h */
+    const float *copy;  /* copy of the product, which the epilogue overwrites; NULL if bounds are
+                         * not requested */
+    const float *sigma; /* sigmas (ir/error/error.h); NULL if bounds are not requested */
 } product;
 
 static hlo_status multiply(const cpu_device *cpu, const hlo_job *job, product *out,
@@ -514,14 +506,23 @@ static hlo_status multiply(const cpu_device *cpu, const hlo_job *job, product *o
     double *variance = NULL;
     if (inside && job->bounded) variance = hlo_arena_array(cpu->scratch, count, sizeof *variance);
     hlo_status status = HLO_OK;
-    if (inside)
+    if (inside) {
         status = multiply_ranges(cpu, scales, dims, a, a_sigma, b, b_sigma, &values, variance,
                                  &options, why);
-    else if (job->accumulate == HLO_ACCUMULATE_HOPPER && hlo_type_is_fp8(a->type) &&
-             hlo_type_is_fp8(b->type))
-        accumulate_narrow(cpu, dims, scales->size, a, b, hlo_matmul_accumulates_fast(m),
-                          values.data);
-    else
+    } else if (job->accumulate == HLO_ACCUMULATE_HOPPER && hlo_type_is_fp8(a->type) &&
+               hlo_type_is_fp8(b->type)) {
+        const hlo_arena_mark mark = hlo_arena_here(cpu->scratch);
+        const hlo_matmul_sizes size = scales->size;
+        sums s = {.a = arrange(cpu, a, dims.lhs_batch, dims.lhs_contracting),
+                  .b = arrange(cpu, b, dims.rhs_batch, dims.rhs_contracting),
+                  .c = values.data,
+                  .m = size.m,
+                  .n = size.n,
+                  .k = size.k,
+                  .promoted = hlo_matmul_accumulates_fast(m) ? size.k + 1 : PROMOTED};
+        cpu->env.parallel(cpu->env.user, size.batch * size.m, make_rows, &s);
+        hlo_arena_release(cpu->scratch, mark);
+    } else
         status = hlo_eval_dot_views(&cpu->env, dims, a, b, &values, cpu->scratch, why);
     if (status != HLO_OK || !job->bounded) return status;
     out->copy = hlo_arena_copy(cpu->scratch, values.data, count * sizeof(float));
@@ -539,17 +540,17 @@ static hlo_status multiply(const cpu_device *cpu, const hlo_job *job, product *o
 
 /* --------------------------------------------------------------------------------------- bounds */
 
-/* Sigmas (ir/error/error.h) of the epilogue, by element. */
+/* The state for computing the sigmas (ir/error/error.h) of the epilogue's elements. */
 typedef struct bounds {
     const epilogue *e;
     const float *product, *product_sigma; /* A x B, before the epilogue overwrote it */
-    const float *c_sigma, *bias_sigma;    /* dense; NULL: exact */
+    const float *c_sigma, *bias_sigma;    /* dense; NULL if exact */
     double product_scale_sigma, c_scale_sigma, d_scale_sigma;
     hlo_type type, aux_type;
     const hlo_error_options *options;
-    float *d, *aux;      /* results; NULL: not requested */
+    float *d, *aux;      /* sigmas of D and of the auxiliary result; NULL if not requested */
     bool anything;       /* an element may be NaN, and therefore also the amax */
-    double above, below; /* the amax with all elements moved up, and moved down */
+    double above, below; /* the amax if all elements are increased, or decreased, by their sigmas */
 } bounds;
 
 static double squared(double x) {
@@ -565,8 +566,8 @@ static double addend_variance(float value, float sigma) {
     return overflowed ? HLO_ERROR_ANYTHING : squared((double)sigma);
 }
 
-/* True if such a scale changes zeros, including those of padding, which may be elsewhere in another
- * module. */
+/* True if the scale turns zeros into NaNs. Zeros of padding, which may be at other positions in
+ * another module, are among them. */
 static bool spoils_zeros(const bounds *b, double scale) {
     return b->options->roundings_may_be_dropped && !isfinite(scale);
 }
@@ -627,7 +628,8 @@ static hlo_status bound_all(const cpu_device *cpu, const hlo_job *job, const epi
     const hlo_error_options options = cpu_error_options(job);
     double product_scale_sigma = multiplies(m) ? 0x1p-24 * fabs(m->alpha) : 0;
     if (are_scalar(&made->scales) && multiplies(m)) {
-        /* from the sigmas of both scales, and the rounding of their product */
+        /* Compute the sigma of the product of both scales from their sigmas and the rounding of the
+         * product. */
         const double x = scalar_of(job, p->a_scale), y = scalar_of(job, p->b_scale);
         product_scale_sigma = fabs(m->alpha) * sqrt(squared(scale_sigma(job, p->a_scale) * y) +
                                                     squared(scale_sigma(job, p->b_scale) * x) +
@@ -696,7 +698,8 @@ hlo_status cpu_matmul_execute(const cpu_device *cpu, const hlo_job *job, const c
         unsigned bits = atomic_load(&e.amax);
         memcpy(job->results[p->amax].data, &bits, sizeof bits);
     }
-    if (p->workspace >= 0 && job->results[p->workspace].data) { /* returned by the program */
+    if (p->workspace >= 0 && job->results[p->workspace].data) { /* the program returns the
+                                                                 * workspace */
         size_t size = (size_t)hlo_view_count(&job->results[p->workspace]);
         memset(job->results[p->workspace].data, 0, size);
         if (job->result_sigmas[p->workspace].data)

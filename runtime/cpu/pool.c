@@ -10,11 +10,9 @@
 
 enum {
     CHUNKS_PER_SHARE = 8,
-    WATCHED_CHUNKS = 64, /* per share, if the loop has a watch */
+    WATCHED_CHUNKS = 64, /* number of chunks per share, if the loop has a watch */
     ASKED = 2000         /* number of spins before a thread sleeps: about 50 microseconds */
 };
-
-/* ----------------------------------------------------------------------------------------- loop */
 
 void cpu_loop_init(cpu_loop *loop) {
     *loop = (cpu_loop){.share_count = 0};
@@ -37,7 +35,7 @@ static void take_all(cpu_loop *loop, int64_t seat) {
     for (int64_t i = 0; i < loop->share_count; i++) {
         cpu_share *share = &loop->shares[(seat + i) % loop->share_count];
         while (atomic_load(&share->next) < share->end) {
-            /* Only the thread that opened the loop, `seat` 0, calls the watch. */
+            /* Only the thread that opened the loop (`seat` 0) calls the watch. */
             if (loop->watch && !seat && !loop->watch->goes_on(loop->watch->user))
                 atomic_store(&loop->stopped, true);
             if (loop->watch && atomic_load(&loop->stopped)) break;
@@ -72,8 +70,9 @@ void cpu_loop_open(cpu_loop *loop, int64_t count, int64_t threads,
     pthread_mutex_unlock(&loop->lock);
 }
 
-/* A thread is counted before it checks whether the loop is open, and the loop is closed before its
- * threads are counted. Therefore no thread is inside when the loop is opened again. */
+/* A helping thread increments `inside` before it checks whether the loop is open. cpu_loop_finish()
+ * closes the loop before it reads `inside`. Therefore no thread is inside when the loop is opened
+ * again. */
 void cpu_loop_help(cpu_loop *loop, unsigned generation, int64_t seat) {
     atomic_fetch_add(&loop->inside, 1);
     if (generation % 2 && atomic_load(&loop->generation) == generation) take_all(loop, seat);
@@ -101,8 +100,6 @@ void cpu_loop_finish(cpu_loop *loop) {
     pthread_mutex_unlock(&loop->lock);
 }
 
-/* ----------------------------------------------------------------------------------------- pool */
-
 typedef struct pool_thread {
     cpu_pool *pool;
     int seat;
@@ -112,11 +109,12 @@ typedef struct pool_thread {
 struct cpu_pool {
     cpu_loop loop;
     pool_thread threads[CPU_MAX_THREADS];
-    int thread_count; /* without the caller's thread */
+    int thread_count; /* number of threads, without the caller's */
     atomic_bool stop;
 };
 
-/* Returns the generation of the next loop after `seen`, or any when the pool stops. */
+/* Waits for a loop after generation `seen`, and returns its generation. Returns any generation when
+ * the pool stops. */
 static unsigned wait_for_loop(cpu_pool *pool, unsigned seen) {
     cpu_loop *loop = &pool->loop;
     unsigned now = seen;

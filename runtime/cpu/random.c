@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reproducible random numbers: element i of the n-th execution of an `rng` in a run is derived from
- * Philox-4x32 of the counter (i, device * 2^32 + n), whose key is the FNV-1a hash of the
- * instruction's name. Therefore rewriting a module does not change its random numbers. */
+/* Reproducible random numbers. Element i of the n-th execution of an `rng` in a run is derived from
+ * Philox-4x32 of the counter (i, device * 2^32 + n). The key is the FNV-1a hash of the
+ * instruction's name, so that rewriting a module does not change its random numbers. */
 #include "runtime/cpu/cpu.h"
 
 #include <math.h>
@@ -62,7 +62,7 @@ static uint64_t next_execution(const hlo_job *job) {
 
 void cpu_random_execute(const cpu_device *cpu, const hlo_job *job) {
     if (job->instr->op == HLO_OP_RNG) {
-        /* Draw from a minimum and a limit, or from a mean and a deviation. */
+        /* Draw between a minimum and a limit, or with a mean and a standard deviation. */
         const draws *d = job->state;
         const hlo_view *out = &job->results[0];
         hlo_chunk ends[2], value;
@@ -92,7 +92,7 @@ void cpu_random_execute(const cpu_device *cpu, const hlo_job *job) {
             hlo_lane_store(out->type, &value, 1, hlo_view_element(out, index.v), 0);
         }
     } else {
-        /* Read and advance the instruction's state, which has this initial value in XLA. */
+        /* Read and advance the instruction's state. XLA's state has the same initial value. */
         static const uint64_t first = 0x7012395;
         const uint64_t delta = (uint64_t)hlo_instr_int(job->instr, HLO_ATTR_DELTA, 0);
         uint64_t state[] = {first, 0};
@@ -103,7 +103,7 @@ void cpu_random_execute(const cpu_device *cpu, const hlo_job *job) {
         memcpy(job->results[0].data, state, sizeof state);
     }
     if (job->bounded) {
-        /* Numbers drawn between exact ends are exact. */
+        /* The drawn numbers are exact: set their sigmas to 0. */
         const hlo_view *sigma = &job->result_sigmas[0];
         float worst = 0, *out = sigma->data;
         for (uint32_t i = 0; i < job->operand_count; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Groups of elementwise instructions, computed tile by tile, so that intermediate values stay in
- * the cache. Each value is rounded to its type as if it had been written to memory. */
+/* Computes groups of elementwise instructions tile by tile, so that intermediate values stay in the
+ * cache. Each value is rounded to its type as if it had been written to memory. */
 #include <string.h>
 
 #include "ir/eval/apply.h"
@@ -58,7 +58,8 @@ uint32_t cpu_tile_group(const hlo_instr *const *live, uint32_t count, hlo_arena 
 
 /* ------------------------------------------------------------------------------------- programs */
 
-/* A tile's elements of an operand or a result, in memory; or a buffer of the tile. */
+/* The location of a tile's elements: the memory of an operand or a result, or a buffer of the
+ * tile. */
 typedef enum tile_place { TILE_BUFFER, TILE_OPERAND, TILE_RESULT } tile_place;
 typedef struct tile_ref {
     tile_place place;
@@ -68,17 +69,17 @@ typedef struct tile_ref {
 
 /* An operand whose elements are read in an order that differs from memory order. */
 typedef struct tile_source {
-    uint32_t operand, rank;                                    /* at least 1 */
-    int64_t dims[HLO_EVAL_MAX_RANK], steps[HLO_EVAL_MAX_RANK]; /* bytes */
+    uint32_t operand, rank;                                    /* rank is at least 1 */
+    int64_t dims[HLO_EVAL_MAX_RANK], steps[HLO_EVAL_MAX_RANK]; /* steps are in bytes */
 } tile_source;
 
 typedef enum tile_op_kind {
-    TILE_GATHER,  /* elements of a source */
-    TILE_COPY,    /* elements of `type` */
-    TILE_LOAD,    /* elements of `type` to lanes */
-    TILE_STORE,   /* lanes to elements of `type` */
-    TILE_CONVERT, /* lanes of `type` to elements of `to` */
-    TILE_LOOP     /* lanes to lanes */
+    TILE_GATHER,  /* copies elements of a source to consecutive positions */
+    TILE_COPY,    /* copies elements of `type` */
+    TILE_LOAD,    /* converts elements of `type` to lanes */
+    TILE_STORE,   /* converts lanes to elements of `type` */
+    TILE_CONVERT, /* converts lanes of `type` to elements of `to` */
+    TILE_LOOP     /* computes lanes from lanes */
 } tile_op_kind;
 
 typedef struct tile_op {
@@ -101,16 +102,16 @@ typedef struct tile_program {
 
 enum {
     TILE_LENGTH = 512,     /* maximum elements per tile */
-    TILE_MEMORY = 6 * 1024 /* lanes of all buffers together, 8 bytes each */
+    TILE_MEMORY = 6 * 1024 /* maximum lanes of all buffers together, 8 bytes each */
 };
 
-/* A value: a member's, or an operand's as a member reads it. Lanes of floats that are moved as
- * codes differ from lanes that are computed with. */
+/* The value of a member, or of an operand as a member reads it. A float has different lanes for
+ * computing and for copying; lanes for copying contain its code. */
 typedef struct value {
     hlo_type type;
-    const tile_source *source; /* elements must still be gathered from it; may be NULL */
+    const tile_source *source; /* source from which elements must still be gathered, or NULL */
     bool has_elements, has_lanes[2];
-    tile_ref elements, lanes[2]; /* as `type`, and as its codes */
+    tile_ref elements, lanes[2]; /* lanes as `type`, and as codes of `type` */
 } value;
 
 typedef struct making {
@@ -160,7 +161,7 @@ static tile_ref elements_of(making *m, value *v) {
     return v->elements;
 }
 
-/* Returns the location of the lanes of the elements, read as `type`. */
+/* Returns the location of the lanes of the value's elements, read as `type`. */
 static tile_ref lanes_of(making *m, value *v, hlo_type type) {
     const int as = type != v->type;
     if (!v->has_lanes[as]) {
@@ -181,8 +182,7 @@ static uint32_t position(const hlo_instr *const *instrs, uint32_t count, const h
     return i;
 }
 
-/* Returns the value that `user` reads: that of a member or of an operand. Equal reads share a
- * value. */
+/* Returns the value of a member or of an operand that `user` reads. Equal reads share a value. */
 static value *value_read(making *m, const hlo_instr *user, const hlo_instr *operand) {
     const hlo_group *g = &m->job->group;
     uint32_t at = position(g->instrs, g->instr_count, operand);
@@ -199,7 +199,7 @@ static value *value_read(making *m, const hlo_instr *user, const hlo_instr *oper
     const uint32_t number = position(g->inputs, g->input_count, operand);
     tile_source *s = hlo_arena_zero(m->arena, sizeof *s);
     s->operand = number;
-    /* Adjacent dimensions are merged if possible. */
+    /* Merge adjacent dimensions if possible. */
     const int64_t size = hlo_types[type].bytes;
     for (uint32_t d = 0; d < shape->rank; d++) {
         if (shape->dims[d] == 1) continue;
@@ -235,7 +235,8 @@ static value *value_read(making *m, const hlo_instr *user, const hlo_instr *oper
     return v;
 }
 
-/* Returns where a member's elements are written: its result, if it is a result. */
+/* Returns where a member's elements are written: to the result's memory if the member is a result,
+ * otherwise to a buffer. */
 static tile_ref elements_ref(making *m, const hlo_instr *instr) {
     const hlo_group *g = &m->job->group;
     uint32_t result = position(g->results, g->result_count, instr);
@@ -243,7 +244,7 @@ static tile_ref elements_ref(making *m, const hlo_instr *instr) {
                                     : new_buffer(m);
 }
 
-/* Creates the value of a member that equals its operand, or repeats it. */
+/* Creates the value of a member that copies or broadcasts its operand. */
 static value *move(making *m, const hlo_instr *instr) {
     const hlo_group *g = &m->job->group;
     value *v = value_read(m, instr, hlo_instr_operand(instr, 0));
@@ -289,7 +290,8 @@ static value *compute(making *m, const hlo_instr *instr) {
     bool direct = hlo_type_is_lane(op.loop.result);
     op.out = direct ? elements_ref(m, instr) : new_buffer(m);
     add_op(m, op, false);
-    /* Truth is also 0 or 1 in lanes; other values are rounded or wrapped when they are stored. */
+    /* A pred has lanes of 0 or 1, so it needs no conversion; other values are rounded or wrapped
+     * when they are stored. */
     if (hlo_kernel_elementwise(instr)->out == HLO_OUT_PRED) {
         v->has_lanes[0] = true;
         v->lanes[0] = op.out;
@@ -301,8 +303,8 @@ static value *compute(making *m, const hlo_instr *instr) {
     return v;
 }
 
-/* True if each tile reads an operand only at the positions of a result's elements, and writes no
- * position after these. */
+/* True if each tile reads the operand only at the positions of the result's elements that it
+ * computes, and before it writes them. */
 static bool is_overwritten(const tile_program *p, const hlo_job *job, uint32_t operand,
                            uint32_t result) {
     bool written = false;
@@ -341,8 +343,8 @@ void cpu_tile_prepare(hlo_job *job, hlo_arena *arena) {
     memmove(p->ops + p->once, p->ops, p->op_count * sizeof *p->ops);
     memcpy(p->ops, m.once, p->once * sizeof *p->ops);
     p->op_count += p->once;
-    /* Share memory between buffers that are not in use at the same time. Buffers that are filled
-     * once are in use to the end. */
+    /* Let buffers that are not in use at the same time share memory. Buffers that the first `once`
+     * ops fill are in use to the end. */
     uint32_t *last = hlo_arena_zero(arena, p->buffer_count * sizeof *last);
     uint32_t *place = hlo_arena_array(arena, p->buffer_count, sizeof *place);
     uint32_t *spare = hlo_arena_array(arena, p->buffer_count, sizeof *spare), spares = 0, used = 0;

@@ -6,10 +6,8 @@
 #include "runtime/cpu/cpu.h"
 #include "runtime/cuda/codegen/kernel.h"
 
-/* ----------------------------------------------------------------------------- jobs of the host */
-
-/* Jobs of --fallback=cpu: the cpu backend runs an instruction that no other part supports on copies
- * of its operands. */
+/* Jobs of --fallback=cpu: if no other part supports an instruction, the cpu backend runs it on host
+ * copies of its operands. */
 static bool host_supports(const cuda_device *device, const hlo_instr *instr, hlo_arena *arena,
                           const char **why) {
     *why = NULL;
@@ -28,7 +26,8 @@ static hlo_view *on_host(const hlo_view *views, uint32_t count, hlo_arena *arena
     return copies;
 }
 
-/* Creates the job's state: a job of the host, whose arrays are in the plan's memory. */
+/* Creates the job's state: a job of the cpu backend, whose arrays are in host memory that the arena
+ * owns. */
 static hlo_status host_prepare(cuda_device *device, hlo_job *job, hlo_arena *arena,
                                const char **why) {
     hlo_job *host = hlo_arena_copy(arena, job, sizeof *job);
@@ -68,12 +67,10 @@ static const cuda_part host_part = {
     .print = host_print,
 };
 
-/* ------------------------------------------------------------------------------------ the table */
-
 /* Alignment that cuBLASLt requires for its workspace. */
 enum { ALIGN = 256 };
 
-/* Parts, in the order in which they are tried. */
+/* All parts. The first part that supports an instruction runs it. */
 static const cuda_part *const parts[] = {&cuda_matmul_part, &cuda_kernel_part, &host_part};
 enum { PARTS = sizeof parts / sizeof *parts };
 
@@ -93,7 +90,8 @@ static hlo_status cuda_open(const hlo_plan_options *options, const hlo_seat *sea
     hlo_status status = cuda_device_open(options, sink, &device);
     *out_device = NULL;
     if (status != HLO_OK) return status;
-    /* The shared state is the program of all kernels, and the CPU's device. */
+    /* Create the state that jobs share: the program of all kernels, and the cpu backend's
+     * device. */
     device->program = cuda_program_new();
     if (!device->program || !cuda_own(device, device->program, release_program))
         status = HLO_OUT_OF_MEMORY;
@@ -109,8 +107,8 @@ static hlo_status cuda_open(const hlo_plan_options *options, const hlo_seat *sea
     return status;
 }
 
-/* Finds the first part that supports the instruction, or returns NULL. `why` is the first reason of
- * a part before it. */
+/* Returns the first part that supports the instruction, or NULL. Sets `why` to the first reason
+ * that a previous part gives. */
 static const cuda_part *find_part(const cuda_device *device, const hlo_instr *instr,
                                   hlo_arena *arena, const char **why) {
     const cuda_part *found = NULL;
@@ -138,7 +136,7 @@ static hlo_status cuda_prepare(void *device, hlo_job *job, hlo_arena *arena, con
     hlo_status status = HLO_INVALID_INPUT;
     if (alone) part = find_part(device, job->instr, arena, &reason);
     if (part != &host_part) status = part->prepare(device, job, arena, &reason);
-    /* Some reasons are only found during code generation. */
+    /* A part may find only during code generation that it does not support the instruction. */
     if (status == HLO_INVALID_INPUT && alone &&
         host_part.supports(device, job->instr, arena, &ignored)) {
         part = &host_part;
@@ -177,7 +175,7 @@ static void cuda_describe_shared(void *device, FILE *out) {
 static void cuda_identify_all(void *device, FILE *out) {
     const cuda_device *d = device;
     cuda_identify(device, out);
-    fflush(out); /* the following code runs on the device */
+    fflush(out); /* the next call runs on the device and may crash */
     const bool branches = cuda_branches(device);
     fprintf(out, "CUDA graphs: %s, %s, %s\n",
             branches ? "conditional nodes" : "no conditional nodes",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrays in device memory that outlive a run, their conversion to and from DLPack tensors, and runs
- * of resident plans, which take and create such arrays. */
+/* Buffers: arrays in device memory that outlive a run. Converts them to and from DLPack tensors,
+ * and runs resident plans, whose inputs and outputs are buffers. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,20 +16,20 @@
 #include "runtime/grow.h"
 #include "runtime/plan/plan.h"
 
-/* A range that was freed, kept for the next allocation of its size. */
+/* A freed range of memory that is kept for the next allocation of the same size. */
 typedef struct plan_spare {
     void *data;
     size_t size;
     hlo_event *last, *lent; /* as in plan_memory */
 } plan_spare;
 
-/* An open device, closed when neither its plan nor a buffer is left. */
+/* An open device. It is closed when its plan and all its buffers are freed. */
 typedef struct plan_device {
     atomic_uint users;
     const hlo_backend *backend;
     void *device;
     pthread_mutex_t lock; /* guards the members below */
-    bool retired;         /* its plan was freed: no spares are kept */
+    bool retired;         /* the plan was freed, so no spares are kept */
     plan_spare *spares;
     size_t count, capacity;
 } plan_device;
@@ -37,7 +37,7 @@ typedef struct plan_device {
 struct hlo_event {
     atomic_uint users;
     plan_device *device;
-    void *handle; /* NULL: all work before it is complete */
+    void *handle; /* the backend's event; NULL if all work before the event is complete */
 };
 
 /* A range of a device's memory. */
@@ -46,18 +46,18 @@ typedef struct plan_memory {
     plan_device *device;
     void *data;
     size_t size;
-    hlo_event *last; /* the end of the last run that reads or writes it, or NULL */
-    hlo_event *lent; /* the end of others' work on its released tensors, or NULL; guarded by the
-                      * device's lock */
+    hlo_event *last; /* the end of the last run that reads or writes the range, or NULL */
+    hlo_event *lent; /* the end of other programs' work on released tensors of the range, or NULL;
+                      * guarded by the device's lock */
     bool read_only;
-    void (*release)(void *owner); /* returns the range to its owner; NULL: the device */
+    void (*release)(void *owner); /* returns the range to its owner; NULL if the device owns it */
     void *owner;
 } plan_memory;
 
 struct hlo_buffer {
     hlo_array array;
     hlo_shape shape;
-    plan_memory *memory; /* NULL: it was donated */
+    plan_memory *memory; /* NULL if the buffer was donated */
 };
 
 enum { MOST_SPARES = 256 };
@@ -90,8 +90,9 @@ static void drop_device(plan_device *device) {
     free(device);
 }
 
-/* Releases the spare ranges, once their last uses are complete. The caller must have a reference to
- * the device: otherwise freeing its last event would close the device while its lock is held. */
+/* Waits for the last uses of the spare ranges, and releases the ranges. The caller must hold a
+ * reference to the device: otherwise, freeing the last event would close the device while its lock
+ * is held. */
 static void free_spares(plan_device *device) {
     pthread_mutex_lock(&device->lock);
     while (device->count) {
@@ -115,8 +116,8 @@ void plan_device_retire(plan_device *device) {
 
 /* --------------------------------------------------------------------------------------- events */
 
-/* Creates an event that owns the handle. NULL: memory ran out; all work before the handle is
- * complete then. */
+/* Creates an event that owns the handle. If memory runs out, waits for the handle, frees it and
+ * returns NULL. */
 static hlo_event *new_event(plan_device *device, void *handle) {
     hlo_event *event = calloc(1, sizeof *event);
     if (!event) {
@@ -131,25 +132,13 @@ static hlo_event *new_event(plan_device *device, void *handle) {
     return event;
 }
 
-/* Creates the event of the completion of all work queued on the device. HLO_INVALID_INPUT on
- * failure, with `why` as in hlo_backend. */
-static hlo_status record_event(plan_device *device, hlo_event **out_event, const char **why) {
-    void *handle = NULL;
-    *out_event = NULL;
-    hlo_status status = HLO_OK;
-    if (device->backend->event_new)
-        status = device->backend->event_new(device->device, &handle, why);
-    if (status == HLO_OK && !(*out_event = new_event(device, handle))) return HLO_OUT_OF_MEMORY;
-    return status;
-}
-
-/* NULL is allowed */
+/* NULL a reference to the event, which may be NULL. */
 static hlo_event *share_event(hlo_event *event) {
     if (event) atomic_fetch_add(&event->users, 1);
     return event;
 }
 
-/* Makes work queued on the device from now on wait for the event; NULL: does nothing. */
+/* Makes work queued on the device from now on wait for the event. Does nothing for NULL. */
 static void queue_event(const plan_device *device, const hlo_event *event) {
     if (event && event->handle) device->backend->event_queue(device->device, event->handle);
 }
@@ -193,8 +182,8 @@ static plan_memory *new_memory(plan_device *device, void *data, size_t size) {
     return memory;
 }
 
-/* Allocates a range of the device's memory, whose last use may not be complete; NULL if memory runs
- * out. */
+/* Allocates a range of the device's memory. The range's last use may not be complete. Returns NULL
+ * if memory runs out. */
 static plan_memory *allocate_memory(plan_device *device, size_t size) {
     plan_memory *memory = new_memory(device, NULL, size);
     plan_spare spare = {0};
@@ -229,7 +218,7 @@ static plan_memory *share_memory(plan_memory *memory) {
     return memory;
 }
 
-/* Returns a reference to the event of others' use. */
+/* Returns a new reference to memory->lent. */
 static hlo_event *share_lent(plan_memory *memory) {
     pthread_mutex_lock(&memory->device->lock);
     hlo_event *lent = share_event(memory->lent);
@@ -237,7 +226,7 @@ static hlo_event *share_lent(plan_memory *memory) {
     return lent;
 }
 
-/* Waits on the host for the last uses of the range. HLO_INVALID_INPUT: a run failed. */
+/* Waits on the host for the last uses of the range. Returns HLO_INVALID_INPUT if a run failed. */
 static hlo_status wait_for_memory(plan_memory *memory, const hlo_diag_sink *sink) {
     hlo_event *lent = share_lent(memory);
     const hlo_status others = hlo_event_wait(lent, sink);
@@ -245,13 +234,13 @@ static hlo_status wait_for_memory(plan_memory *memory, const hlo_diag_sink *sink
     return others == HLO_OK ? hlo_event_wait(memory->last, sink) : others;
 }
 
-/* Drops a reference. After the last one, the range is free once its last use is complete. NULL is
- * allowed. */
+/* Drops a reference to the range. With the last reference, keeps the range as a spare, or waits for
+ * its last uses and releases it. NULL is allowed. */
 static void drop_memory(plan_memory *memory) {
     if (!memory || atomic_fetch_sub(&memory->users, 1) > 1) return;
     plan_device *device = memory->device;
     const plan_spare spare = {memory->data, memory->size, memory->last, memory->lent};
-    bool kept = false; /* as a spare: not if the device is being closed or has enough spares */
+    bool kept = false; /* kept as a spare, unless the device is retired or has enough spares */
     if (!memory->release) {
         pthread_mutex_lock(&device->lock);
         kept = !device->retired && device->count < MOST_SPARES &&
@@ -273,8 +262,8 @@ static void drop_memory(plan_memory *memory) {
     drop_device(device);
 }
 
-/* Makes work queued on a device from now on wait for the last uses of the range. `known` is already
- * waited for, or NULL. */
+/* Makes work queued on a device from now on wait for the last uses of the range, except for the
+ * event `known` (may be NULL), for which it already waits. */
 static void queue_memory(const plan_device *device, plan_memory *memory, const hlo_event *known) {
     hlo_event *lent = share_lent(memory);
     if (memory->last != known) queue_event(device, memory->last);
@@ -282,7 +271,6 @@ static void queue_memory(const plan_device *device, plan_memory *memory, const h
     hlo_event_free(lent);
 }
 
-/* Records the last use of the range. */
 static void use_memory(plan_memory *memory, hlo_event *event) {
     hlo_event *before = memory->last;
     memory->last = share_event(event);
@@ -313,7 +301,7 @@ size_t hlo_plan_donated_input(const hlo_plan *plan, size_t output) {
     return plan->taken && plan->taken[output] != PLAN_NONE ? plan->taken[output] : SIZE_MAX;
 }
 
-/* Checks that the plan is resident, and has such an input. */
+/* Checks that the plan is resident and has an input with that index. */
 static hlo_status check_buffer(const hlo_plan *plan, size_t input, const hlo_diag_sink *sink) {
     if (!plan->options.resident || !plan->shared)
         return misuse(sink, "the plan %s, so it does not accept buffers",
@@ -333,8 +321,8 @@ typedef struct held {
     int64_t numbers[]; /* dimensions; minor_to_major */
 } held;
 
-/* Creates a buffer of an array of `shape`, with a reference to `memory`, which is dropped on
- * failure; NULL if memory runs out. */
+/* Creates a buffer of an array of `shape`, which takes over the caller's reference to `memory`. If
+ * memory runs out, drops that reference and returns NULL. */
 static hlo_buffer *new_buffer(const hlo_shape *shape, plan_memory *memory) {
     const uint32_t rank = shape->rank;
     held *h = memory ? calloc(1, sizeof *h + 2 * rank * sizeof *h->numbers) : NULL;
@@ -404,7 +392,7 @@ hlo_status hlo_buffer_new(hlo_plan *plan, size_t input, const hlo_array *array,
 void hlo_buffer_free(hlo_buffer *buffer) {
     if (!buffer) return;
     drop_memory(buffer->memory);
-    free(buffer); /* the first member of `held` */
+    free(buffer); /* frees `held`, whose first member is the buffer */
 }
 
 /* -------------------------------------------------------------------------------------- reading */
@@ -413,7 +401,8 @@ const hlo_array *hlo_buffer_array(const hlo_buffer *buffer) {
     return &buffer->array;
 }
 
-/* Makes later work on `stream` see the buffer; NULL: waits for the buffer. */
+/* Makes later work on `stream` wait for the buffer's contents. If `stream` is NULL, waits on the
+ * host. */
 static hlo_status hand_over(const hlo_buffer *buffer, void *stream, const hlo_diag_sink *sink) {
     if (!buffer->memory) return misuse(sink, "the buffer was donated to a run");
     const plan_device *device = buffer->memory->device;
@@ -465,21 +454,21 @@ static uint8_t bits_of(hlo_type type) {
     return type == HLO_TYPE_PRED ? 8 : (uint8_t)hlo_types[type].bits;
 }
 
-/* True if DLPack packs such elements by default, whereas they occupy one byte each here. */
+/* True for elements that DLPack packs by default. Here, each of them occupies a byte. */
 static bool is_padded(hlo_type type) {
     return bits_of(type) < 8;
 }
 
 /* ---------------------------------------------------------------------------------- buffers out */
 
-/* A tensor that was created here, in one allocation with its numbers. */
+/* A DLPack tensor of a buffer, in one allocation with its numbers. */
 typedef struct lent {
     union {
         struct DLManagedTensorVersioned versioned;
         struct DLManagedTensor plain;
     } tensor;
     plan_memory *memory;
-    void *stream;      /* stream of the caller's work on it; NULL: unknown */
+    void *stream;      /* stream of the caller's work on the tensor; NULL if unknown */
     int64_t numbers[]; /* dimensions, strides */
 } lent;
 
@@ -487,7 +476,7 @@ static void delete_lent(lent *l) {
     plan_device *device = l->memory->device;
     const hlo_backend *backend = device->backend;
     if (l->stream && backend->event_behind) {
-        /* Work queued so far on the caller's stream may use the range, but no later work. */
+        /* Only work that is already queued on the caller's stream may use the range. */
         pthread_mutex_lock(&device->lock);
         hlo_event *before = l->memory->lent;
         void *handle =
@@ -593,8 +582,7 @@ static void release_nothing(void *owner) {
     (void)owner;
 }
 
-/* Checks the tensor and creates a buffer on its memory, without taking ownership of the tensor yet.
- */
+/* Checks the tensor and creates a buffer on its memory. The caller still owns the tensor. */
 static hlo_status borrow(hlo_plan *plan, size_t input, const dlpack_tensor *tensor, uint64_t flags,
                          const hlo_diag_sink *sink, hlo_buffer **out) {
     *out = NULL;
@@ -643,7 +631,6 @@ static void release_plain(void *owner) {
     if (tensor->deleter) tensor->deleter(tensor);
 }
 
-/* Transfers ownership of the tensor to the buffer. */
 static void own(hlo_buffer *buffer, void (*release)(void *owner), void *owner) {
     buffer->memory->release = release;
     buffer->memory->owner = owner;
@@ -671,19 +658,21 @@ hlo_status hlo_buffer_from_dlpack_unversioned(hlo_plan *plan, size_t input,
     return status;
 }
 
-/* A run is recorded for the addresses of its inputs and outputs. A loop that donates alternates
- * between a few sets of addresses. */
+/* Maximum number of recordings. A recording is valid only for the same addresses of inputs and
+ * outputs. Repeated runs that donate buffers alternate between a few sets of addresses. */
 enum { RECORDINGS = 8 };
 
 typedef struct recording {
-    plan_place *places;          /* of inputs, followed by outputs; NULL: unused */
-    plan_command_buffer *buffer; /* NULL: only one run has had these addresses */
+    plan_place *places;          /* places of inputs, followed by those of outputs; NULL if the
+                                  * recording is unused */
+    plan_command_buffer *buffer; /* NULL if only one run has had these addresses */
 } recording;
 
 struct plan_resident {
     hlo_event *last; /* the end of the last run */
     recording recordings[RECORDINGS];
-    size_t oldest; /* the next of the recordings without a buffer to replace */
+    size_t oldest; /* number of the recording to replace next; recordings with a buffer are
+                    * skipped */
 };
 
 void plan_resident_free(plan_resident *resident) {
@@ -728,8 +717,8 @@ hlo_status plan_resident_bind(hlo_plan *plan, const hlo_diag_sink *sink) {
 
 /* ------------------------------------------------------------------------------------ recording */
 
-/* Finds the recording of the addresses of this run, and records the run if it is the second one
- * that has them; otherwise saves the addresses. */
+/* Sets plan->buffer to the recording for the addresses of this run. If this is the second run with
+ * these addresses, records it. If it is the first, saves the addresses. */
 static hlo_status find_or_record(hlo_plan *plan, const hlo_diag_sink *sink) {
     plan_resident *r = plan->resident;
     const size_t inputs = plan->inputs.count * sizeof(plan_place);
@@ -755,7 +744,7 @@ static hlo_status find_or_record(hlo_plan *plan, const hlo_diag_sink *sink) {
     return HLO_OK;
 }
 
-/* Sets plan->buffer to the recorded run on these addresses, or to NULL. */
+/* Sets plan->buffer to a recording for the addresses of this run, or to NULL. */
 static hlo_status record_run(hlo_plan *plan, const hlo_diag_sink *sink) {
     jmp_buf recover;
     plan->buffer = NULL;
@@ -821,7 +810,7 @@ static hlo_status check_inputs(const hlo_plan *plan, hlo_buffer *const *inputs, 
 
 /* -------------------------------------------------------------------------------------- running */
 
-/* Queues a run on checked buffers on the stream. */
+/* Queues a run on the stream. The inputs must have been checked. */
 static hlo_status queue_run(hlo_plan *plan, hlo_buffer *const *inputs, void *stream,
                             const hlo_diag_sink *sink, hlo_buffer **outputs,
                             hlo_event **out_event) {
@@ -858,13 +847,17 @@ static hlo_status queue_run(hlo_plan *plan, hlo_buffer *const *inputs, void *str
         queue_memory(plan->shared, outputs[o]->memory, last);
     if (plan->look) plan_look_start(plan);
     status = plan_queue(plan, sink);
-    if (status == HLO_OK) status = record_event(plan->shared, out_event, &why);
+    void *handle = NULL;
+    if (status == HLO_OK && backend->event_new)
+        status = backend->event_new(plan->device, &handle, &why);
+    if (status == HLO_OK && !(*out_event = new_event(plan->shared, handle)))
+        status = HLO_OUT_OF_MEMORY;
     if (status == HLO_INVALID_INPUT && !plan->failure)
         hlo_diag_refuse(sink, NULL, 0, 0, "the %s backend %s", plan->backend->name, why);
     if (status != HLO_OK) plan->backend->finish(plan->device, &why);
     if (status == HLO_OK && plan->look) status = plan_look_end(plan, sink);
     if (backend->use_stream) backend->use_stream(plan->device, NULL, &why);
-    /* Record the end of the run in the memory it used, and clear the donated inputs. */
+    /* Record the end of the run in the memory that it uses, and clear the donated inputs. */
     hlo_event *event = *out_event;
     for (size_t i = 0; i < plan->inputs.count; i++)
         if (event) use_memory(inputs[i]->memory, event);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Public functions of plans: for one device, or for several simulated devices. */
+/* The public functions of plans, for one device or for several simulated devices. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,8 +22,6 @@ static const hlo_plan_options default_options = {.struct_size = sizeof default_o
 void hlo_plan_options_init_sized(hlo_plan_options *options, size_t struct_size) {
     hlo_options_fill(options, struct_size, &default_options, sizeof default_options);
 }
-
-/* --------------------------------------------------------------------------------------- making */
 
 static const hlo_seat alone = {.replicas = 1, .partitions = 1};
 
@@ -63,8 +61,8 @@ hlo_status hlo_plan_new(const hlo_module *module, const hlo_plan_options *option
     const hlo_status verified = hlo_module_ensure_verified(module, 0, sink);
     if (verified != HLO_OK) return verified;
     if (own.devices == 1) return plan_new(module, backend, &own, &alone, sink, out);
-    /* A header without device numbers is that of a module with partitions. The plan of each device
-     * has the same errors, so only those of the first are reported. */
+    /* If the header has no device counts, all devices are partitions. The plans of all devices have
+     * the same errors, so report only those of the first plan. */
     const uint32_t devices = own.devices;
     int64_t replicas = hlo_module_int(module, HLO_ATTR_REPLICA_COUNT, 1);
     int64_t partitions = hlo_module_int(module, HLO_ATTR_NUM_PARTITIONS, 1);
@@ -108,9 +106,8 @@ void hlo_plan_free(hlo_plan *plan) {
     hlo_world_free(world);
 }
 
-/* -------------------------------------------------------------------------------------- running */
-
-/* Returns a device's inputs from those of all devices; inputs for one device are shared by all. */
+/* Returns a device's part of the inputs. If there are inputs for only one device, all devices share
+ * them. */
 static hlo_arrays inputs_of(const hlo_plan *plan, const hlo_arrays *inputs, uint32_t device) {
     const size_t count = plan->inputs.count;
     if (inputs->count != count * plan->device_count) return *inputs;
@@ -139,14 +136,14 @@ static void run_device(void *arg, uint32_t device) {
     all->statuses[device] = plan_execute(all->plan->devices[device], all->count, NULL);
 }
 
-/* Calls options.progress of the plan of device 0, on the thread that called the run. */
+/* Calls options.progress for the plan of device 0, on the thread that called the run. Returns false
+ * if the run should stop. */
 static bool watch_devices(void *arg) {
     const side_by_side *all = arg;
     hlo_plan *first = all->plan;
     return !first->progress.instruction || plan_goes_on(first);
 }
 
-/* Runs the plans of all devices `count` times. */
 static hlo_status execute(hlo_plan *plan, size_t count, const hlo_diag_sink *sink) {
     if (!plan->seat.world) return plan_execute(plan, count, sink);
     side_by_side all = {plan, count, calloc(plan->device_count, sizeof *all.statuses)};
@@ -154,8 +151,8 @@ static hlo_status execute(hlo_plan *plan, size_t count, const hlo_diag_sink *sin
     hlo_status status = hlo_world_run(plan->seat.world, run_device,
                                       plan->options.progress ? watch_devices : NULL, &all);
     if (status == HLO_OK && !hlo_world_goes_on(plan->seat.world)) status = HLO_STOPPED;
-    /* Report the failure of one device. A deadlock is not reported if another device failed
-     * first. */
+    /* Report the failure of one device. Prefer other failures to deadlocks, because they may have
+     * caused the deadlocks. */
     const hlo_plan *failed = NULL;
     const bool ended = status == HLO_OK;
     for (uint32_t d = 0; ended && d < plan->device_count; d++) {
@@ -179,7 +176,7 @@ static hlo_status execute(hlo_plan *plan, size_t count, const hlo_diag_sink *sin
     return status;
 }
 
-/* Returns the time of a run: the maximum over all devices. */
+/* Writes the time of the n-th run: the maximum over all devices. */
 static hlo_status seconds_of(hlo_plan *plan, uint32_t n, const hlo_diag_sink *sink,
                              double *out_seconds) {
     hlo_status status = HLO_OK;

@@ -2,9 +2,10 @@
 /* Executes a plan's steps, or records them and replays the recording.
  *
  * All addresses are known once a plan has its memory, so a run is recorded once. Straight-line
- * steps form a graph of the backend (a CUDA graph). A loop that is not unrolled and a conditional
- * are branches of the graph, if the backend supports them. Otherwise they, like jobs on the host,
- * come between graphs: the host reads the predicate and replays the selected graph. */
+ * steps form a graph of the backend (a CUDA graph). Conditionals, and loops that are not unrolled,
+ * become branches of the graph if the backend supports branches. Otherwise the recording is split
+ * into several graphs: the host reads the predicate and replays the selected graph. Jobs on the
+ * host also run between graphs. */
 #include <math.h>
 #include <string.h>
 
@@ -12,42 +13,42 @@
 #include "ir/text/diag.h"
 #include "runtime/exec/run.h"
 
-/* Action on each job. */
+/* The action of a visit of the steps on each job. */
 typedef enum plan_mode {
     PLAN_EXECUTE,
-    PLAN_BIND,  /* binds all jobs once, in every branch */
-    PLAN_RECORD /* records to the buffer, which branches where control depends on data */
+    PLAN_BIND,  /* binds all jobs once, in all branches */
+    PLAN_RECORD /* records all jobs to the buffer */
 } plan_mode;
 
 typedef struct plan_run {
     hlo_plan *plan;
     const hlo_diag_sink *sink;
     plan_mode mode;
-    bool branches;               /* for PLAN_RECORD: graphs have branches */
-    plan_command_buffer *buffer; /* for PLAN_RECORD */
-    uint64_t *stream;            /* stream of the next job */
+    bool branches;               /* for PLAN_RECORD: graphs may have branches */
+    plan_command_buffer *buffer; /* for PLAN_RECORD: the buffer to record to */
+    uint64_t *stream;            /* random stream of the next job */
 } plan_run;
 
 typedef enum node_kind { NODE_GRAPH, NODE_JOB, NODE_WHILE, NODE_CONDITIONAL } node_kind;
 
 typedef struct node {
     node_kind kind;
-    const plan_step *step; /* NULL: NODE_GRAPH */
+    const plan_step *step; /* NULL for NODE_GRAPH */
     const void *graph;
     hlo_job job;               /* NODE_JOB: a copy with the views of this run */
     const plan_slot *selector; /* NODE_CONDITIONAL: type and size of the index */
     const void *choice;        /* NODE_WHILE, NODE_CONDITIONAL: address of the predicate or index */
-    plan_command_buffer *conditions, *bodies; /* NODE_WHILE: two of each, for the state in either of
-                                               * its slots */
+    plan_command_buffer *conditions, *bodies; /* NODE_WHILE: two each, which read the state from its
+                                               * own slots and from the spare slots */
     plan_command_buffer
         *back; /* NODE_WHILE: copies the state from the spare slots to its own slots */
-    plan_command_buffer *branches; /* NODE_CONDITIONAL: step->called_count */
+    plan_command_buffer *branches; /* NODE_CONDITIONAL: step->called_count buffers */
 } node;
 
 struct plan_command_buffer {
     node *nodes;
     uint32_t count, capacity;
-    bool noted; /* the graph being recorded is not empty */
+    bool noted; /* the graph that is being recorded is not empty */
 };
 
 /* Runs the computation on `arguments`, with results in `results`. */
@@ -56,7 +57,6 @@ static hlo_status run_comp(const plan_run *r, plan_comp *comp, char *frame,
 
 /* ---------------------------------------------------------------------------------------- steps */
 
-/* Sets the memory of every slot for this run. */
 static void bind(const hlo_plan *plan, plan_comp *comp, char *frame, const plan_place *arguments,
                  const plan_place *results) {
     for (uint32_t i = 0; i < comp->slot_count; i++) {
@@ -75,7 +75,8 @@ static void bind(const hlo_plan *plan, plan_comp *comp, char *frame, const plan_
     }
 }
 
-/* Reports that the step failed, or the whole run if `step` is NULL. Returns `status`. */
+/* Unless `status` is HLO_OK, reports that the step failed, or the whole run if `step` is NULL.
+ * Returns `status`. */
 static hlo_status report_failure(const plan_run *r, const plan_step *step, hlo_status status,
                                  const char *why) {
     const hlo_module *module = r->plan->module;
@@ -93,14 +94,14 @@ static hlo_status report_failure(const plan_run *r, const plan_step *step, hlo_s
     return status;
 }
 
-/* Reports that the whole run failed. Returns `status`. */
+/* Unless `status` is HLO_OK, reports that the whole run failed. Returns `status`. */
 static hlo_status failed(hlo_plan *plan, const hlo_diag_sink *sink, hlo_status status,
                          const char *why) {
     const plan_run r = {.plan = plan, .sink = sink};
     return report_failure(&r, NULL, status, why);
 }
 
-/* Copies a leaf of the type and size of slot `like`. */
+/* Copies a leaf and its sigmas, whose sizes are those of slot `like`. */
 static void copy_leaf(const hlo_plan *plan, plan_place to, plan_place from, const plan_slot *like) {
     plan->backend->copy(plan->device, to.data, from.data, like->size);
     if (to.bound && from.bound)
@@ -109,7 +110,8 @@ static void copy_leaf(const hlo_plan *plan, plan_place to, plan_place from, cons
         plan->backend->fill(plan->device, to.bound, 0, like->bound_size);
 }
 
-/* Copies a leaf. Does nothing while jobs are bound, because no job reads its operands then. */
+/* Copies a leaf like copy_leaf(). Does nothing with PLAN_BIND, because binding does not read
+ * operands. */
 static void copy(const plan_run *r, plan_place to, plan_place from, const plan_slot *like) {
     if (r->mode == PLAN_BIND) return;
     if (r->mode == PLAN_RECORD) r->buffer->noted = true;
@@ -145,15 +147,17 @@ static void lend(const plan_comp *comp, const plan_step *step) {
             step->results[i] == PLAN_NONE ? (plan_place){0} : comp->slots[step->results[i]].place;
 }
 
-/* True if another execution may take another branch at this predicate or index. */
+/* True if an execution with other rounding errors may have another value of this predicate or
+ * index. */
 static bool is_uncertain(const hlo_plan *plan, plan_place place) {
     float sigma = 0;
     if (place.bound) plan->backend->copy_out(plan->device, &sigma, place.bound, sizeof sigma);
     return sigma != 0;
 }
 
-/* Sets the sigmas of a step's results to 3.4e38, the largest float of one repeated byte: another
- * execution may run the step differently. */
+/* Makes the sigmas of a step's results unknown, because an execution with other rounding errors may
+ * take other branches. Sets them to 3.4e38, the largest float that consists of one repeated
+ * byte. */
 static void forget(const hlo_plan *plan, const plan_comp *comp, const plan_step *step) {
     for (uint32_t i = 0; i < step->result_count; i++) {
         if (step->results[i] == PLAN_NONE) continue;
@@ -162,7 +166,6 @@ static void forget(const hlo_plan *plan, const plan_comp *comp, const plan_step 
     }
 }
 
-/* Starts timing a step, or the run. */
 static hlo_status begin_span(const plan_run *r, plan_step *step, bool on_host,
                              plan_span *out_span) {
     const char *why = "failed";
@@ -170,7 +173,7 @@ static hlo_status begin_span(const plan_run *r, plan_step *step, bool on_host,
     return report_failure(r, NULL, status, why);
 }
 
-/* Begins a decision of the host about a loop or conditional, after its input is available. */
+/* Begins to time a decision of the host about a loop or conditional. */
 static hlo_status begin_decision(const plan_run *r, plan_step *step, plan_span *out_span) {
     const bool timed = r->plan->trace && r->plan->backend->own_clock;
     return timed ? begin_span(r, step, true, out_span) : HLO_OK;
@@ -216,7 +219,7 @@ static hlo_status begin_graph(const plan_run *r) {
     return report_failure(r, NULL, HLO_INVALID_INPUT, "cannot continue recording");
 }
 
-/* Ends the recorded graph, and adds it unless it is empty. */
+/* Ends the graph that is being recorded, and adds it to the buffer unless it is empty. */
 static hlo_status cut_graph(const plan_run *r) {
     const char *why = "cannot record";
     const void *graph;
@@ -226,13 +229,14 @@ static hlo_status cut_graph(const plan_run *r) {
     return HLO_OK;
 }
 
-/* Ends the recorded graph. Drops it unless its recording has the status HLO_OK. */
+/* Ends the graph that is being recorded. Adds it to the buffer if `status` is HLO_OK, otherwise
+ * drops it. */
 static hlo_status end_graph(const plan_run *r, hlo_status status) {
     const char *why;
     const void *graph;
     if (status == HLO_OK) return cut_graph(r);
-    r->plan->backend->recorded(r->plan->device, &graph, &why); /* a failure may have ended the
-                                                                * recording */
+    r->plan->backend->recorded(r->plan->device, &graph, &why); /* ignore errors: the failure may
+                                                                * have ended the recording */
     return status;
 }
 
@@ -247,14 +251,14 @@ static hlo_status record_comp(const plan_run *r, plan_comp *comp, char *frame,
     return end_graph(&own, run_comp(&own, comp, frame, arguments, results));
 }
 
-/* Returns the slot of a loop's state in step->results or step->spare. A state that is written in
- * place has one slot for both. */
+/* Returns the slot of leaf `i` of a loop's state in `slots`, which is step->results or step->spare.
+ * A leaf that is written in place has the same slot in both. */
 static const plan_slot *state_slot(const plan_comp *comp, const plan_step *step,
                                    const uint32_t *slots, uint32_t i) {
     return &comp->slots[slots[i] == PLAN_NONE ? step->results[i] : slots[i]];
 }
 
-/* Copies a loop's state to other slots: step->results or step->spare. */
+/* Copies a loop's state to `slots`, which is step->results or step->spare. */
 static void move_state(const plan_run *r, const plan_comp *comp, const plan_step *step,
                        const uint32_t *slots) {
     for (uint32_t i = 0; i < step->result_count; i++) {
@@ -273,8 +277,8 @@ static void lend_state(const plan_comp *comp, const plan_step *step, plan_place 
         if (step->results[i] != PLAN_NONE) places[i] = state_slot(comp, step, slots, i)->place;
 }
 
-/* True if a step with these callees can be a branch of the graph; `own`: the number of nested
- * branches of the step itself. */
+/* True if the step can be recorded as a branch of the graph. `own` is the number of nested branches
+ * that the step itself needs. */
 static bool is_branch(const plan_run *r, const plan_step *step, uint32_t own) {
     for (uint32_t i = 0; i < step->called_count; i++)
         if (step->called[i]->hosted || step->called[i]->depth + own > HLO_MOST_BRANCHES)
@@ -290,7 +294,8 @@ static hlo_status begin_branch(const plan_run *r, const plan_step *step, hlo_cho
     return report_failure(r, step, status, why);
 }
 
-/* Ends a branch whose recording has `status`. */
+/* Ends a branch if its recording has succeeded. Returns `status`, or the error of ending the
+ * branch. */
 static hlo_status end_branch(const plan_run *r, const plan_step *step, hlo_status status) {
     const char *why = "cannot be recorded";
     if (status != HLO_OK) return status;
@@ -298,14 +303,15 @@ static hlo_status end_branch(const plan_run *r, const plan_step *step, hlo_statu
     return report_failure(r, step, status, why);
 }
 
-/* Records the condition on the state in the slots `from`. */
+/* Records the loop's condition, which reads the state from the slots `from`. */
 static hlo_status record_test(const plan_run *r, const plan_comp *comp, const plan_step *step,
                               const uint32_t *from, plan_place test) {
     lend_state(comp, step, step->arguments, from);
     return run_comp(r, step->called[0], comp->slots[step->work].place.data, step->arguments, &test);
 }
 
-/* Records the body, from the state in the slots `from` to the state in `to`, and the condition. */
+/* Records the loop's body, which reads the state from the slots `from` and writes it to `to`, and
+ * then the condition. */
 static hlo_status record_round(const plan_run *r, const plan_comp *comp, const plan_step *step,
                                const uint32_t *from, const uint32_t *to, plan_place test) {
     lend_state(comp, step, step->arguments, from);
@@ -318,8 +324,8 @@ static hlo_status record_round(const plan_run *r, const plan_comp *comp, const p
 /* Records a loop of unknown length; step->arguments and step->lent must be set. */
 static hlo_status record_while(const plan_run *r, const plan_comp *comp, const plan_step *step) {
     if (is_branch(r, step, 2)) {
-        /* Each iteration goes to the spare slots and back to the loop's own slots. If the loop ends
-         * in the spare slots, the state is copied back. */
+        /* A recorded iteration runs the body twice: from the loop's own slots to the spare slots,
+         * and back. If the loop ends after the first run, the state is copied back. */
         const plan_place test = comp->slots[step->predicate].place;
         const hlo_choice more = {test.data, 1, 0}, over = {test.data, 0, 0};
         move_state(r, comp, step, step->results);
@@ -353,7 +359,7 @@ static hlo_status record_while(const plan_run *r, const plan_comp *comp, const p
                                  &buffers[2 + i]);
     }
     if (status != HLO_OK) return status;
-    plan_run back = *r; /* from the spare slots to the loop's own */
+    plan_run back = *r; /* records the copy from the spare slots to the loop's own slots */
     back.buffer = &buffers[4];
     status = begin_graph(&back);
     if (status != HLO_OK) return status;
@@ -401,7 +407,8 @@ static hlo_status record_conditional(const plan_run *r, const plan_comp *comp,
 
 /* --------------------------------------------------------------------------------- control flow */
 
-/* Decides whether the loop runs another iteration. */
+/* Sets *out_more if the loop runs another iteration, and *uncertain if that depends on rounding
+ * errors. */
 static hlo_status ask(const plan_run *r, const plan_comp *comp, plan_step *step, uint64_t rounds,
                       bool *out_more, bool *uncertain) {
     const hlo_plan *plan = r->plan;
@@ -442,8 +449,8 @@ static hlo_status run_conditional(const plan_run *r, const plan_comp *comp, plan
     return status;
 }
 
-/* Runs a loop. The state begins in `arguments`. The body writes the next state to the free one of
- * its two slots, or in place. */
+/* Runs a loop. The first state is in `arguments`. The body writes each leaf of the next state to
+ * the free one of the leaf's two slots, or in place. */
 static hlo_status run_while(const plan_run *r, const plan_comp *comp, plan_step *step) {
     char *frame = comp->slots[step->work].place.data;
     bool uncertain = false, more;
@@ -497,7 +504,7 @@ static hlo_status visit_step(const plan_run *r, const plan_comp *comp, plan_step
             if (backend->bind) status = backend->bind(r->plan->device, job, &why);
             return report_failure(r, step, status, why);
         }
-        if (r->mode == PLAN_RECORD && job->host) { /* executed between graphs */
+        if (r->mode == PLAN_RECORD && job->host) { /* the host executes the job between graphs */
             status = cut_graph(r);
             if (status != HLO_OK) return status;
             node *n = add_node(r, NODE_JOB, step);
@@ -535,7 +542,8 @@ static hlo_status visit_step(const plan_run *r, const plan_comp *comp, plan_step
 static hlo_status run_comp(const plan_run *r, plan_comp *comp, char *frame,
                            const plan_place *arguments, const plan_place *results) {
     if (r->mode == PLAN_BIND) {
-        /* Once: 40 functions that each call the next one twice are 2^40 runs. */
+        /* Bind each computation once: 40 functions that each call the next function twice would be
+         * visited 2^40 times. */
         if (comp->is_bound) return HLO_OK;
         comp->is_bound = true;
     }
@@ -559,7 +567,7 @@ static hlo_status run_comp(const plan_run *r, plan_comp *comp, char *frame,
     for (uint32_t i = 0; i < comp->result_count; i++)
         if (results[i].data && !plan_makes_result(comp, i)) {
             const plan_slot *slot = &comp->slots[comp->results[i]];
-            if (slot->place.data == results[i].data) continue; /* a donated input is the output */
+            if (slot->place.data == results[i].data) continue; /* the output is a donated input */
             plan_slot like = *slot;
             if (results[i].bound)
                 like.bound_size = slot->size / hlo_types[slot->type].bytes * sizeof(float);
@@ -577,7 +585,6 @@ hlo_status plan_bind(hlo_plan *plan, const hlo_diag_sink *sink) {
 
 /* -------------------------------------------------------------------------------------- playing */
 
-/* Executes a recorded run. */
 static hlo_status play(const plan_run *r, const plan_command_buffer *buffer) {
     const hlo_plan *plan = r->plan;
     hlo_status status = HLO_OK;
@@ -656,7 +663,8 @@ static hlo_status queue(hlo_plan *plan, const hlo_diag_sink *sink) {
     return status == HLO_OK && plan->trace ? plan_span_end(plan, &span) : status;
 }
 
-/* Begin timing, if enabled, with marks from number `mark` on; read the times. */
+/* If timing is enabled, begin_times() starts it with marks from number `mark` on, and read_times()
+ * reads the times. */
 static hlo_status begin_times(hlo_plan *plan, uint32_t mark, const hlo_diag_sink *sink) {
     const char *why = "failed";
     const hlo_status status = plan->trace ? plan_trace_begin(plan, mark, &why) : HLO_OK;
@@ -685,7 +693,8 @@ hlo_status plan_execute(hlo_plan *plan, size_t count, const hlo_diag_sink *sink)
     }
     if (status == HLO_OK) status = plan_finish(plan, sink);
     if (status == HLO_OK) return read_times(plan, sink);
-    plan->backend->finish(plan->device, &why); /* only the first failure is reported */
+    plan->backend->finish(plan->device, &why); /* ignore later failures: the first one was
+                                                * reported */
     return status;
 }
 

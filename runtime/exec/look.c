@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values of a run: saved, and checked for NaNs and infinities. */
+/* Saves values of a run, and checks values for NaNs and infinities. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,10 +20,10 @@ struct plan_look {
     hlo_arrays values;
     warning warnings[FOUND_KINDS];
     uint32_t warning_count;
-    uint32_t *places; /* by instruction id: index of its first value, plus one; 0: not computed in
-                       * this run */
+    uint32_t *places; /* by instruction id: index of its first saved array, plus one; 0 if there is
+                       * no value in this run */
     bool reported[FOUND_KINDS];
-    void *staging[2]; /* a value in row-major order, and in its own order */
+    void *staging[2]; /* a value in row-major order, and in its memory order */
     size_t staged;
 };
 
@@ -69,9 +69,8 @@ static bool reserve(plan_look *look, size_t size) {
     return true;
 }
 
-/* -------------------------------------------------------------------------------------- checked */
-
-/* The first elements of an array, in row-major order, that are NaN and infinite, or -1. */
+/* The index of an array's first NaN, and of its first infinity, in row-major order; -1 if there is
+ * no such element. */
 typedef struct nonfinite {
     int64_t first[FOUND_KINDS];
 } nonfinite;
@@ -104,7 +103,8 @@ static nonfinite find(const hlo_shape *shape, const char *data) {
     return found;
 }
 
-/* Returns leaf `leaf` of an inspected value in row-major order, in the staging memory. */
+/* Copies leaf `leaf` of an inspected value to the staging memory, in row-major order, and returns
+ * it. Returns NULL if memory runs out. */
 static const char *stage(hlo_plan *plan, const plan_comp *comp, const plan_step *step,
                          uint32_t leaf) {
     plan_look *look = plan->look;
@@ -116,7 +116,8 @@ static const char *stage(hlo_plan *plan, const plan_comp *comp, const plan_step 
     return look->staging[0];
 }
 
-/* Writes the operands, with their values at the same element if they have one. */
+/* Writes the operands' names and, for operands that have an element at the same index, its
+ * value. */
 static hlo_status put_operands(hlo_plan *plan, const plan_comp *comp, const plan_step *step,
                                const hlo_shape *result, int64_t element, FILE *out) {
     enum { MOST = 4 };
@@ -172,7 +173,7 @@ static hlo_status report(hlo_plan *plan, const plan_comp *comp, const plan_step 
 }
 
 hlo_status plan_look_at(hlo_plan *plan, const plan_comp *comp, const plan_step *step) {
-    /* Report a NaN in the value that is in no operand, and an infinity if all operands are
+    /* Report a NaN in the value if no operand has a NaN, and an infinity if all operands are
      * finite. */
     const bool *reported = plan->look->reported;
     for (uint32_t leaf = 0; step->checks && leaf < step->own; leaf++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans: creating, running, printing, freeing. */
+/* Creates, prints and frees plans, and transfers their inputs and outputs. */
 #include "ir/expand/expand.h"
 #include "ir/float/c_locale.h"
 #include "ir/module/known.h"
@@ -13,10 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --------------------------------------------------------------------------------------- making */
-
 /* Marks the computations that an instruction calls, and sets the layouts of their arguments and
- * results: a loop's state has the layout of the body's parameter; the branches of a conditional all
+ * results. A loop's state has the layout of the body's parameter. All branches of a conditional
  * return the conditional's layout. */
 static void want_called(hlo_plan *plan, const hlo_instr *instr, bool *wanted) {
     switch (instr->op) {
@@ -41,8 +39,8 @@ static void want_called(hlo_plan *plan, const hlo_instr *instr, bool *wanted) {
     }
 }
 
-/* Plans all computations: finds the needed ones from callers to callees, then plans callees before
- * callers. */
+/* Plans all computations that are executed: finds them from callers to callees, then plans callees
+ * before callers. */
 static bool build_all(hlo_plan *plan, const hlo_diag_sink *sink) {
     const hlo_module *module = plan->module;
     size_t comps = module->next_computation_id;
@@ -72,7 +70,7 @@ static bool build_all(hlo_plan *plan, const hlo_diag_sink *sink) {
     return good;
 }
 
-/* Returns the bytes of a leaf and its sigmas. */
+/* Returns the bytes of a leaf and, if `bounded` and the plan has sigmas, of its sigmas. */
 static size_t leaf_size(const hlo_plan *plan, const hlo_shape *shape, bool bounded) {
     size_t size = (size_t)hlo_shape_bytes(shape), all = plan_align(plan, size);
     if (bounded && plan->options.bounds)
@@ -90,7 +88,6 @@ static plan_place place_leaf(const hlo_plan *plan, const hlo_shape *shape, bool 
     return place;
 }
 
-/* True if an output is in the entry's frame. */
 static bool is_in_frame(const hlo_plan *plan, size_t output) {
     return plan_places_results(plan, plan->entry) && !plan_is_over_input(plan, output) &&
            plan_makes_result(plan->entry, (uint32_t)output);
@@ -98,14 +95,14 @@ static bool is_in_frame(const hlo_plan *plan, size_t output) {
 
 enum { LARGEST = 8 };
 
-/* A leaf in memory, and what it is. */
+/* An array in memory, and what it is for. */
 typedef struct need {
     const hlo_instr *instr;
     size_t size;
     const char *what;
 } need;
 
-/* Inserts a leaf into the largest ones, which are in descending order. */
+/* Inserts an array into the list of the largest arrays, in descending order of size. */
 static void add_need(need *largest, need added) {
     for (int i = 0; i < LARGEST; i++)
         if (added.size > largest[i].size) {
@@ -115,9 +112,9 @@ static void add_need(need *largest, need added) {
         }
 }
 
-/* Reports the memory that the plan requires and, if the backend knows it, the free memory, with a
- * note about each of the largest arrays of the entry: inputs, outputs, results of steps and working
- * memory of steps. */
+/* Reports the memory that the plan requires and, if the backend knows it, the free memory. Adds a
+ * note about each of the entry computation's largest arrays: inputs, outputs, results of steps and
+ * working memory of steps. */
 static hlo_status refuse_memory(const hlo_plan *plan, const hlo_diag_sink *sink) {
     size_t inputs = 0, outputs = 0, available = 0;
     char there[64] = "";
@@ -133,7 +130,8 @@ static hlo_status refuse_memory(const hlo_plan *plan, const hlo_diag_sink *sink)
         "%zu)",
         plan->backend->name, plan->memory_size, there, inputs, outputs,
         plan->options.resident ? plan->entry->frame_size : plan->memory_size - inputs - outputs);
-    /* Steps reuse the memory of results that are no longer needed. */
+    /* List the largest arrays. Their sizes may exceed the total, because steps reuse the memory of
+     * dead results. */
     need largest[LARGEST] = {{0}};
     const hlo_computation *entry = plan->module->entry;
     for (size_t i = 0; i < plan->inputs.count; i++)
@@ -162,10 +160,11 @@ static hlo_status refuse_memory(const hlo_plan *plan, const hlo_diag_sink *sink)
     return HLO_OUT_OF_MEMORY;
 }
 
-/* Replaces the module by a copy without block-scaled notation, scans, batch normalization, dynamic
- * shapes and calls, if it has any of these. Calls are not inlined if bounds and noise are derived
- * per computation, values are inspected by their place in the text, or simulated devices must meet
- * at the same instructions. */
+/* If the module has block-scaled notation, scans, batch normalization, dynamic shapes or calls,
+ * replaces it by a copy in which these are expanded. Does not inline calls if bounds or noise are
+ * computed, because these are derived per computation. It also does not inline calls if values are
+ * inspected, because these are identified by their place in the text, or with several simulated
+ * devices, because these must meet at the same instructions. */
 static hlo_status expand(hlo_plan *plan, jmp_buf *recover, const hlo_diag_sink *sink) {
     const hlo_plan_options *o = &plan->options;
     const bool blocks = hlo_block_any(plan->module);
@@ -199,8 +198,9 @@ static hlo_status make(hlo_plan *plan, jmp_buf *recover, const hlo_diag_sink *si
     if (status == HLO_OK && !build_all(plan, sink)) status = HLO_INVALID_INPUT;
     if (status == HLO_OK && plan->options.resident) status = plan_find_donations(plan, sink);
     if (status != HLO_OK) return status;
-    /* The memory of a run: the entry's frame, inputs and the other outputs, in this order, in one
-     * allocation. For a resident plan, only the frame. */
+    /* Compute the size of the memory of a run. One allocation contains the entry's frame, the
+     * inputs and the outputs outside the frame, in this order; for a resident plan, only the
+     * frame. */
     plan->memory_size = plan->entry->frame_size;
     for (size_t i = 0; i < plan->inputs.count && !plan->options.resident; i++)
         plan->memory_size += leaf_size(plan, plan->inputs.shapes[i], false);
@@ -247,7 +247,7 @@ hlo_status plan_new(const hlo_module *module, const hlo_backend *backend,
     plan->device_count = 1;
     plan->watch =
         seat->world ? (hlo_watch){hlo_world_goes_on, seat->world} : (hlo_watch){plan_goes_on, plan};
-    /* Decoding calls caches their configs in the module, which may run out of memory. */
+    /* Decoding a call caches its config in the module's arena, which may run out of memory. */
     jmp_buf *before = hlo_arena_set_recover(module->arena, &recover);
     const hlo_status status = setjmp(recover) ? HLO_OUT_OF_MEMORY : make(plan, &recover, sink);
     hlo_arena_set_recover(plan->arena, NULL);
@@ -275,9 +275,7 @@ void plan_free(hlo_plan *plan) {
     free(plan);
 }
 
-/* -------------------------------------------------------------------------------------- running */
-
-/* Copies a leaf to the device, from row-major order, through `staging` of its size. */
+/* Copies input `i`, in row-major order, to the device in its layout, through `staging`. */
 void plan_put_input(hlo_plan *plan, size_t i, const hlo_array *array, void *staging) {
     const hlo_shape *shape = plan->inputs.shapes[i];
     const void *host = array->data;
@@ -318,8 +316,6 @@ size_t plan_staging_size(const hlo_plan *plan) {
     }
     return most;
 }
-
-/* ------------------------------------------------------------------------------------- printing */
 
 static void print_slot(const plan_comp *comp, uint32_t index, FILE *out) {
     if (index == PLAN_NONE) {

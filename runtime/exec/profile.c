@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times of the steps of runs, as tables and as a trace. */
+/* Measures the times of the steps of runs, and prints them as tables and as a trace. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -9,18 +9,18 @@
 #include "runtime/exec/run.h"
 #include "runtime/grow.h"
 
-/* A step that was executed. */
+/* One execution of a step. */
 typedef struct event {
-    plan_step *step; /* NULL: the whole run */
+    plan_step *step; /* NULL for the whole run */
     bool on_host;
-    double start, seconds; /* by plan_trace_clock() */
+    double start, seconds; /* by the clock of plan_trace_clock() */
 } event;
 
-/* A span that has ended, and was not read yet. */
+/* A span that has ended and whose time was not read yet. */
 typedef struct pending {
     plan_span span;
-    uint32_t mark; /* mark of its end */
-    double end;    /* time of the end, for a span of the host */
+    uint32_t mark; /* mark of the span's end */
+    double end;    /* time of the span's end, if the host timed it */
 } pending;
 
 enum {
@@ -31,10 +31,11 @@ enum {
 struct plan_trace {
     event *events;
     size_t count, capacity;
-    double first, seconds; /* start of the first run; total time of all runs */
+    double first, seconds; /* start of the first run, and total time of all runs */
     uint64_t runs;
-    /* Spans that were not read yet. The mark `base` is at the time `moment`. */
-    plan_span *open; /* the innermost */
+    /* The next members describe spans whose times were not read yet. The mark `base` was recorded
+     * at the time `moment`. */
+    plan_span *open; /* the innermost open span */
     uint32_t depth;  /* number of open spans */
     pending *pending;
     size_t pending_count, pending_capacity;
@@ -60,15 +61,12 @@ double plan_trace_clock(void) {
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* True if the time is that of the step's own work. For a loop, a conditional or a call, that is the
- * time of the host's decisions. */
+/* True if the time counts as the step's own work. For a loop, a conditional or a call, only the
+ * host's decisions count. */
 static bool is_own(const plan_step *step, bool on_host) {
     return step && (step->kind == STEP_JOB || step->kind == STEP_COPY || on_host);
 }
 
-/* ---------------------------------------------------------------------------------------- times */
-
-/* Sets the start of a span. */
 static hlo_status find_start(const hlo_plan *plan, plan_span *span, const char **why) {
     const plan_trace *trace = plan->trace;
     double seconds = 0;
@@ -87,7 +85,7 @@ hlo_status plan_trace_read(const hlo_plan *plan, const char **why) {
         status = find_start(plan, s, why);
     for (size_t i = 0; i < trace->pending_count && status == HLO_OK; i++) {
         pending *p = &trace->pending[i];
-        const bool old = p->span.known && !p->span.on_host; /* its start was read before */
+        const bool old = p->span.known && !p->span.on_host; /* the span's start was read before */
         double end = p->end, seconds = 0;
         status = find_start(plan, &p->span, why);
         if (status == HLO_OK && !p->span.on_host)
@@ -113,8 +111,8 @@ hlo_status plan_trace_read(const hlo_plan *plan, const char **why) {
     return status;
 }
 
-/* Begins to record marks from the base on, whose time is read from the host's clock while the
- * device is idle. */
+/* Records the mark `base`, waits until the device is idle, and reads the mark's time from the
+ * host's clock. */
 static hlo_status begin_marks(const hlo_plan *plan, const char **why) {
     plan_trace *trace = plan->trace;
     plan->backend->mark(plan->device, trace->base);
@@ -128,7 +126,7 @@ hlo_status plan_trace_begin(const hlo_plan *plan, uint32_t mark, const char **wh
     plan_trace *trace = plan->trace;
     trace->open = NULL;
     trace->depth = 0;
-    trace->pending_count = 0; /* from a failed run */
+    trace->pending_count = 0; /* drop spans of a failed run */
     trace->base = mark;
     const hlo_status status = plan->backend->finish(plan->device, why);
     return status == HLO_OK ? begin_marks(plan, why) : status;
@@ -178,15 +176,13 @@ hlo_status plan_span_end(const hlo_plan *plan, const plan_span *span) {
     return HLO_OK;
 }
 
-/* --------------------------------------------------------------------------------------- tables */
-
-/* One row of a table: a step, or all steps with one op_name. */
+/* One row of a table, about a step or about all steps with the same op_name. */
 typedef struct row {
     const plan_step *step;
     const char *op_name;
-    double seconds, bytes; /* over all its runs */
+    double seconds, bytes; /* totals over all runs */
     uint64_t runs;
-    double *in_run; /* seconds in each run whose events are complete */
+    double *in_run; /* seconds in each run of which all events were kept */
 } row;
 
 static size_t collect(const hlo_plan *plan, row *out) {
@@ -197,7 +193,7 @@ static size_t collect(const hlo_plan *plan, row *out) {
             const plan_step *step = &comp->steps[s];
             if (!step->runs) continue;
             const char *op_name = hlo_instr_op_name(step->instr);
-            double bytes = 0; /* read and written in a run; a decision reads almost none */
+            double bytes = 0; /* bytes that a run reads and writes; 0 for a decision */
             for (uint32_t i = 0; !step->called_count && i < step->operand_count; i++)
                 bytes += (double)comp->slots[step->operands[i]].size;
             for (uint32_t i = 0; !step->called_count && i < step->result_count; i++)
@@ -333,8 +329,6 @@ hlo_status hlo_plan_print_profile(const hlo_plan *plan, FILE *out) {
     return HLO_OK;
 }
 
-/* ---------------------------------------------------------------------------------------- trace */
-
 static void print_text(const char *text, FILE *out) {
     fputc('"', out);
     for (; *text; text++)
@@ -347,7 +341,6 @@ static void print_text(const char *text, FILE *out) {
 
 enum { DEVICE = 1, HOST }; /* track numbers */
 
-/* Prints the name of the process or of a track. */
 static void print_name(const char *kind, int track, const char *name, FILE *out) {
     fprintf(out, "{\"ph\": \"M\", \"pid\": 1, \"tid\": %d, \"name\": \"%s\", \"args\": {\"name\": ",
             track, kind);

@@ -1,49 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Internals of making and running plans. */
+/* Internals of creating and running plans. */
 #ifndef HLO_RUNTIME_EXEC_RUN_H
 #define HLO_RUNTIME_EXEC_RUN_H
 
 #include "runtime/plan/plan.h"
 
-/* execute.c: calls options.progress if it is due. False stops the run. `plan` is an hlo_plan. */
+/* execute.c: calls options.progress if it is due. Returns false if the run should stop. `plan` is
+ * an hlo_plan. */
 bool plan_goes_on(void *plan);
 
-/* look.c: sets plan->look; HLO_OUT_OF_MEMORY. */
+/* look.c: sets plan->look. May return HLO_OUT_OF_MEMORY. */
 hlo_status plan_look_new(hlo_plan *plan);
 void plan_look_free(plan_look *look); /* NULL is allowed */
-/* Clears the values of the last run, on all devices. */
+/* Clears the saved values of the last run, on all devices. */
 void plan_look_start(hlo_plan *plan);
-/* Saves or checks the values of a STEP_LOOK. HLO_OUT_OF_MEMORY. */
+/* Saves or checks the values of a STEP_LOOK. May return HLO_OUT_OF_MEMORY. */
 hlo_status plan_look_at(hlo_plan *plan, const plan_comp *comp, const plan_step *step);
-/* Emits the warnings of all devices, and lists the values that they saved. HLO_OUT_OF_MEMORY. */
+/* Emits the warnings of all devices, and sets plan->values to the values that all devices saved.
+ * May return HLO_OUT_OF_MEMORY. */
 hlo_status plan_look_end(hlo_plan *plan, const hlo_diag_sink *sink);
 
-/* The time of a step that is being queued, or of the whole run. */
+/* A span: the time of a step that is being queued, or of the whole run. */
 typedef struct plan_span {
     struct plan_span *outer; /* the enclosing span, or NULL */
-    plan_step *step;         /* NULL: the whole run */
-    bool on_host;            /* timed by the host's clock; otherwise by the device's, between two
-                              * marks */
+    plan_step *step;         /* NULL for the whole run */
+    bool on_host;            /* timed by the host's clock; otherwise by the device's clock, between
+                              * two marks */
     bool known;              /* `start` is known */
-    uint32_t mark;           /* mark of its start */
-    double start;            /* by plan_trace_clock() */
+    uint32_t mark;           /* mark of the start */
+    double start;            /* start, by the clock of plan_trace_clock() */
 } plan_span;
 
-/* profile.c: sets plan->trace; HLO_OUT_OF_MEMORY. */
+/* profile.c: sets plan->trace. May return HLO_OUT_OF_MEMORY. */
 hlo_status plan_trace_new(hlo_plan *plan);
 void plan_trace_free(plan_trace *trace); /* NULL is allowed */
 /* Returns seconds since an arbitrary time, by the host's clock. */
 double plan_trace_clock(void);
-/* `why` in these functions is as in the backend's functions (backend.h). Waits for the device, and
- * starts timing, with marks from number `mark` on. */
+/* Waits for the device, and starts timing, with marks from number `mark` on. Here and in the next
+ * two functions, `why` is as in backend.h. */
 hlo_status plan_trace_begin(const hlo_plan *plan, uint32_t mark, const char **why);
-/* Waits for the device, and reads all marks, so that they can be reused. HLO_OUT_OF_MEMORY. */
+/* Waits for the device, and reads all marks, which can then be reused. May return
+ * HLO_OUT_OF_MEMORY. */
 hlo_status plan_trace_read(const hlo_plan *plan, const char **why);
-/* Begins a span, which must not move in memory until it ends. A span of the host waits for the
- * device. */
+/* Begins a span. *out_span must not move in memory until the span ends. If `on_host`, first waits
+ * for the device. */
 hlo_status plan_span_begin(const hlo_plan *plan, plan_step *step, bool on_host, plan_span *out_span,
                            const char **why);
-/* Ends the innermost span. HLO_OUT_OF_MEMORY. */
+/* Ends the innermost span. May return HLO_OUT_OF_MEMORY. */
 hlo_status plan_span_end(const hlo_plan *plan, const plan_span *span);
 /* plan.c: creates the plan of one device. */
 hlo_status plan_new(const hlo_module *module, const hlo_backend *backend,
@@ -52,20 +55,21 @@ hlo_status plan_new(const hlo_module *module, const hlo_backend *backend,
 void plan_free(hlo_plan *plan);
 /* Returns the bytes of the largest input or output, with its sigmas. */
 size_t plan_staging_size(const hlo_plan *plan);
-/* Copies an input to the device, through `staging` of that size. */
+/* Copies an input to the device, through `staging` of at least plan_staging_size() bytes. */
 void plan_put_input(hlo_plan *plan, size_t i, const hlo_array *array, void *staging);
 /* Appends the outputs of the last run to `out`. */
 hlo_status plan_fetch_outputs(hlo_plan *plan, const hlo_diag_sink *sink, hlo_arrays *out,
                               void *staging);
 
-/* buffer.c: creates a shared handle of an open device, which is closed on failure; NULL if memory
- * runs out. */
+/* buffer.c: creates a shared handle of an open device. If memory runs out, closes the device and
+ * returns NULL. */
 plan_device *plan_device_new(const hlo_backend *backend, void *device);
 /* Drops the plan's reference. */
 void plan_device_retire(plan_device *device);
-/* Waits for the last run. NULL is allowed. */
+/* Waits for the last run, and frees its event. NULL is allowed. */
 void plan_resident_free(plan_resident *resident);
-/* Sets plan->resident, and binds every job to its memory, with temporary inputs and outputs. */
+/* Sets plan->resident, and binds every job to its memory. Inputs and outputs are temporary during
+ * binding. */
 hlo_status plan_resident_bind(hlo_plan *plan, const hlo_diag_sink *sink);
 
 #endif

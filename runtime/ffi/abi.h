@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* XLA's C interface for handlers of typed custom calls, which XLA calls FFI: numbers and the layout
- * of structs, as far as they are used here. Source: xla/ffi/api/c_api.h in jaxlib's include folder,
- * version 0.3; tests/unit/runtime/test_runtime_ffi_abi.c compares this file with it.
+/* XLA's C interface for handlers of typed custom calls, which XLA calls FFI: the numbers and struct
+ * layouts that are used here. Source: xla/ffi/api/c_api.h in jaxlib's include folder, version 0.3;
+ * tests/unit/runtime/test_runtime_ffi_abi.c compares this file with it.
  *
- * A struct begins with its size in bytes in XLA's version: a member may be read if it ends within
- * that size (FFI_HAS). */
+ * Each struct begins with its size in bytes in XLA's version. A member may be read only if it ends
+ * within that size (FFI_HAS). */
 #ifndef HLO_RUNTIME_FFI_ABI_H
 #define HLO_RUNTIME_FFI_ABI_H
 
@@ -13,7 +13,7 @@
 
 enum { FFI_MAJOR = 0, FFI_MINOR = 3 };
 
-/* The bytes of a struct up to and including a member. */
+/* The number of bytes of a struct up to and including a member. */
 #define FFI_SIZE(type, member) (offsetof(type, member) + sizeof(((type *)NULL)->member))
 #define FFI_HAS(object, type, member) ((object)->size >= FFI_SIZE(type, member))
 
@@ -34,7 +34,7 @@ typedef struct ffi_version {
     int major, minor;
 } ffi_version;
 
-/* An extension of a call frame by which XLA queries the properties of the function. */
+/* The properties of the function, which XLA queries by an extension of a call frame. */
 typedef struct ffi_metadata {
     size_t size;
     ffi_version version;
@@ -45,7 +45,7 @@ typedef struct ffi_metadata_extension {
     ffi_metadata *metadata;
 } ffi_metadata_extension;
 
-/* Statuses of errors. */
+/* Status codes of errors. */
 enum {
     FFI_INVALID_ARGUMENT = 3,
     FFI_RESOURCE_EXHAUSTED = 8,
@@ -86,13 +86,13 @@ enum {
     FFI_TYPE_C64 = 15,
     FFI_TYPE_C128 = 18,
     FFI_TYPE_TOKEN = 17,
-    FFI_TYPE_OPAQUE = -1, /* neither of these two is ever an operand */
+    FFI_TYPE_OPAQUE = -1, /* these two types never occur as operands */
     FFI_TYPE_TUPLE = -2,
-    FFI_TYPE_F6E2M3FN = -3, /* XLA's interface has no number for these two */
+    FFI_TYPE_F6E2M3FN = -3, /* these two types have no number in XLA's interface */
     FFI_TYPE_F6E3M2FN = -4
 };
 
-/* A dense array in a layout that the struct does not specify. */
+/* A dense array. The struct does not specify its layout. */
 typedef struct ffi_buffer {
     size_t size;
     ffi_extension *extensions;
@@ -102,7 +102,7 @@ typedef struct ffi_buffer {
     int64_t *dims;
 } ffi_buffer;
 
-/* Operands, or results. */
+/* The operands or the results of a call. */
 typedef struct ffi_list {
     size_t size;
     ffi_extension *extensions;
@@ -123,7 +123,7 @@ typedef struct ffi_attrs {
     int64_t count;
     int *kinds; /* FFI_ATTR_... for each attribute */
     ffi_span **names;
-    void **values; /* the struct for the attribute's kind; for a string an ffi_span */
+    void **values; /* a struct that depends on the attribute's kind; for a string, an ffi_span */
 } ffi_attrs;
 enum { FFI_ATTR_ARRAY = 1, FFI_ATTR_DICTIONARY = 2, FFI_ATTR_SCALAR = 3, FFI_ATTR_STRING = 4 };
 
@@ -137,11 +137,11 @@ typedef struct ffi_array {
     void *values;
 } ffi_array;
 
-/* Arguments of XLA's own functions. */
+/* The arguments of functions that XLA provides. */
 typedef struct ffi_error_new {
     size_t size;
     ffi_extension *extensions;
-    const char *message; /* copied */
+    const char *message; /* the function copies the message */
     int code;
 } ffi_error_new;
 typedef struct ffi_error_free {
@@ -153,7 +153,7 @@ typedef struct ffi_stream_get {
     size_t size;
     ffi_extension *extensions;
     ffi_context *context;
-    void *stream; /* output */
+    void *stream; /* output: the stream */
 } ffi_stream_get;
 typedef struct ffi_task {
     size_t size;
@@ -166,7 +166,7 @@ typedef struct ffi_thread_count {
     size_t size;
     ffi_extension *extensions;
     ffi_context *context;
-    int64_t *count; /* output address */
+    int64_t *count; /* output: the address to write the count to */
 } ffi_thread_count;
 
 typedef void ffi_unused(void);
@@ -186,13 +186,13 @@ typedef struct ffi_api {
     ffi_error *(*thread_count)(ffi_thread_count *arguments);
 } ffi_api;
 
-/* A call. */
+/* A call, or a query of the function's properties. */
 struct XLA_FFI_CallFrame {
     size_t size;
     ffi_extension *extensions;
     const ffi_api *api;
     ffi_context *context;
-    int stage; /* FFI_EXECUTE */
+    int stage; /* FFI_EXECUTE for a call */
     ffi_list operands, results;
     ffi_attrs attrs;
 };

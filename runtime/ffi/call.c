@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Executes a call of XLA: checks its frame, and converts it to text, to an instruction and to a
- * job. */
+/* Executes a call from XLA: checks its frame, and converts the frame to text, to an instruction and
+ * to a job. */
 #include "runtime/ffi/call.h"
 
 #include <inttypes.h>
@@ -17,7 +17,8 @@ static const int type_numbers[HLO_TYPE_COUNT] = {
 #undef HLO_TYPE
 };
 
-/* Finds the type with that number; HLO_TYPE_INVALID if it is unknown or has no elements. */
+/* Returns the type with that number, or HLO_TYPE_INVALID if the number is unknown or the type has
+ * no elements. */
 static hlo_type type_of(int number) {
     for (int type = 0; type < HLO_TYPE_COUNT; type++)
         if (type_numbers[type] == number && hlo_types[type].bytes) return (hlo_type)type;
@@ -56,7 +57,7 @@ static const char *check_buffer(hlo_arena *arena, const char *what, const ffi_bu
         empty |= dim == 0;
         valid = dim >= 0 && (!dim || !__builtin_mul_overflow(count, dim, &count));
     }
-    if (!valid || (!empty && count > INT64_MAX / 16)) /* beyond the address space */
+    if (!valid || (!empty && count > INT64_MAX / 16)) /* the size would exceed the address space */
         return hlo_arena_format(arena, "has %s with invalid dimensions", what);
     if (!empty && !buffer->data) return hlo_arena_format(arena, "has %s with NULL data", what);
     if ((uintptr_t)buffer->data % hlo_types[type].bytes)
@@ -65,8 +66,8 @@ static const char *check_buffer(hlo_arena *arena, const char *what, const ffi_bu
     return NULL;
 }
 
-/* Checks that `size` is the size of the struct. A struct within the frame cannot have grown,
- * because the members after it would have moved. */
+/* Checks that `size` is the expected size of a struct inside the frame. Such a struct cannot have
+ * grown in a newer version, because members after it would have moved. */
 static const char *check_inside(hlo_arena *arena, const char *what, size_t size, size_t wanted) {
     if (size == wanted) return NULL;
     return hlo_arena_format(
@@ -94,8 +95,8 @@ static bool span_good(const ffi_span *span) {
     return span && (span->bytes || !span->size);
 }
 
-/* Checks the sizes and pointers of a frame, so that all of it can be read. Returns the reason if it
- * is invalid, otherwise NULL. */
+/* Checks the sizes and pointers of a frame, so that all of it can be read. Returns why the frame is
+ * invalid, or NULL. */
 static const char *check_frame(const ffi_frame *frame, hlo_arena *arena) {
     const char *why =
         check_size(arena, "a call frame", frame->size, FFI_SIZE(struct XLA_FFI_CallFrame, attrs));
@@ -138,16 +139,17 @@ static const char *check_frame(const ffi_frame *frame, hlo_arena *arena) {
 /* ----------------------------------------------------------------------------------------- text */
 
 typedef enum reader_kind {
-    FFI_FOR_READING, /* as matmul/json.h parses them: floats as bits, in any locale */
-    FFI_FOR_PEOPLE   /* floats in decimal, unknown values as `?`, truncated texts */
+    FFI_FOR_READING, /* for matmul/json.h to parse: floats as bits, independent of the locale */
+    FFI_FOR_PEOPLE   /* for messages: floats in decimal, unknown values as `?`, long texts
+                      * truncated */
 } reader_kind;
 
 static bool is_letter(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-/* Returns the bytes in quotes, with escapes for bytes that are not plain; for people, at most MOST
- * bytes. */
+/* Returns the bytes in quotes, with escapes for special bytes. With FFI_FOR_PEOPLE, returns at most
+ * MOST bytes. */
 static const char *quote(const ffi_span *span, hlo_arena *arena, reader_kind reader) {
     enum { MOST = 80 };
     size_t size = reader == FFI_FOR_PEOPLE && span->size > MOST ? MOST : span->size;
@@ -165,7 +167,7 @@ static const char *quote(const ffi_span *span, hlo_arena *arena, reader_kind rea
     return text;
 }
 
-/* Returns the name unchanged, or in quotes. */
+/* Returns the name, in quotes if necessary. */
 static const char *format_name(const ffi_span *name, hlo_arena *arena, reader_kind reader) {
     bool plain = name->size > 0 && name->size < 80 && is_letter(name->bytes[0]);
     for (size_t i = 0; plain && i < name->size; i++)
@@ -181,7 +183,7 @@ static const char *format_float(double value, hlo_arena *arena, reader_kind read
     return hlo_arena_format(arena, "0x%016" PRIX64 " : f64", bits);
 }
 
-/* The integer types: XLA's number and the C type. */
+/* The integer types: XLA's number, and the C type. */
 #define INTEGERS(ROW)                                                                              \
     ROW(FFI_TYPE_S8, int8_t)                                                                       \
     ROW(FFI_TYPE_S16, int16_t)                                                                     \
@@ -192,7 +194,7 @@ static const char *format_float(double value, hlo_arena *arena, reader_kind read
     ROW(FFI_TYPE_U32, uint32_t)                                                                    \
     ROW(FFI_TYPE_U64, uint64_t)
 
-/* Returns integer `index` of an array; NULL if `type` is not an integer type. */
+/* Returns integer `index` of an array as text, or NULL if `type` is not an integer type. */
 static const char *format_integer(int type, const void *values, size_t index, hlo_arena *arena) {
     switch (type) {
 #define ROW(number, c_type)                                                                        \
@@ -208,7 +210,7 @@ static const char *format_integer(int type, const void *values, size_t index, hl
     }
 }
 
-/* Returns the texts, separated by commas. */
+/* Returns the texts as one text, separated by commas. */
 static const char *join(hlo_arena *arena, const char *const *texts, size_t count) {
     size_t size = 1;
     for (size_t i = 0; i < count; i++) size += strlen(texts[i]) + 2;
@@ -218,7 +220,7 @@ static const char *join(hlo_arena *arena, const char *const *texts, size_t count
     return text;
 }
 
-/* Returns an array of integers; an empty one may be of any type. */
+/* Returns an array of integers as text. An empty array may have any element type. */
 static const char *format_array(const ffi_array *array, hlo_arena *arena, reader_kind reader) {
     enum { MOST = 32, LIMIT = 1 << 16 };
     if (reader == FFI_FOR_READING && array->count > LIMIT) return NULL;
@@ -233,9 +235,9 @@ static const char *format_array(const ffi_array *array, hlo_arena *arena, reader
                             join(arena, values, shown), whole ? "" : ", ...");
 }
 
-/* Returns checked attributes as text, in order, separated by commas. Returns NULL, with *why set to
- * a sentence that begins with a verb, if one has a kind of value that matmul/json.h does not
- * support. `why` may be NULL with FFI_FOR_PEOPLE. */
+/* Returns checked attributes as text, in order, separated by commas. If an attribute has a kind of
+ * value that matmul/json.h does not support, returns NULL and sets *why as in call.h. `why` may be
+ * NULL with FFI_FOR_PEOPLE. */
 static const char *format_attributes(const ffi_attrs *attrs, hlo_arena *arena, reader_kind reader,
                                      const char **why) {
     const char **texts = hlo_arena_array(arena, (size_t)attrs->count, sizeof *texts);
@@ -296,8 +298,8 @@ typedef struct reader {
     const char *wrong;
 } reader;
 
-/* Returns the shape of an array with the next layout; row-major without layouts, or if it is
- * invalid. */
+/* Returns the shape of an array, with the next layout of the config. Uses the row-major layout if
+ * the config has no layouts, or if the next layout is invalid, which sets r->wrong. */
 static const hlo_shape *read_shape(reader *r, const ffi_buffer *buffer) {
     const uint32_t rank = (uint32_t)buffer->rank;
     const int64_t *order = NULL;
@@ -369,8 +371,8 @@ static ffi_error *fail(const ffi_frame *frame, int code, const char *message) {
 
 /* ----------------------------------------------------------------------------------- properties */
 
-/* Reports the version of the function: its own, or that of an older XLA whose structs have the same
- * members as far as they are used. */
+/* If the frame is a query of the function's properties, answers it and returns true. Reports the
+ * version of abi.h, or that of an older XLA, whose structs have the same used members. */
 static bool answers(const ffi_frame *frame) {
     if (!FFI_HAS(frame, struct XLA_FFI_CallFrame, extensions)) return false;
     for (ffi_extension *e = frame->extensions; e && FFI_HAS(e, ffi_extension, next); e = e->next) {
@@ -392,7 +394,7 @@ static bool answers(const ffi_frame *frame) {
 
 /* ---------------------------------------------------------------------------------------- calls */
 
-/* A call, and the state that must be available after a jump back. */
+/* A call, and state that must survive a longjmp() to the recovery point. */
 typedef struct run {
     ffi_call call;
     bool checked;
@@ -406,8 +408,8 @@ static hlo_status attempt(run *r, ffi_execute *execute) {
     return execute(&r->call, &r->why);
 }
 
-/* Returns the call's text, `(f8e4m3fn[16,32], f32[]) -> (bf16[16,48]) {beta = 0, ...}`; an empty
- * one if memory runs out, or if it cannot be read. */
+/* Returns the call as text, `(f8e4m3fn[16,32], f32[]) -> (bf16[16,48]) {beta = 0, ...}`. The text
+ * is empty if the frame is invalid or memory runs out. */
 static const char *text_of(const run *r) {
     if (!r->checked || setjmp(*r->call.recover)) return "";
     const ffi_frame *frame = r->call.frame;
@@ -429,7 +431,7 @@ ffi_error *ffi_run(ffi_frame *frame, ffi_execute *execute) {
     hlo_arena_set_recover(r->call.arena, &recover);
     ffi_error *error = NULL;
     if (status != HLO_OK) {
-        enum { MOST = 3000 }; /* of the call's text, so that the reason is never truncated */
+        enum { MOST = 3000 }; /* maximum bytes of the call's text; keeps the reason complete */
         char message[MOST + 1100];
         const bool starved = status == HLO_OUT_OF_MEMORY;
         const char *text = text_of(r);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Executes a call from its frame to its result, or to an XLA error. `why` is a sentence that begins
- * with a verb and follows the call's text; static or in the arena. */
+/* Executes a call that XLA passes in a frame. `why` is the rest of a sentence whose subject is the
+ * call's text; the string is static or in the arena. */
 #ifndef HLO_RUNTIME_FFI_CALL_H
 #define HLO_RUNTIME_FFI_CALL_H
 
@@ -11,31 +11,33 @@
 
 /* A call that is being executed. */
 typedef struct ffi_call {
-    const ffi_frame *frame; /* checked */
+    const ffi_frame *frame; /* the call's frame, which was checked */
     hlo_arena *arena;       /* freed with the call */
-    jmp_buf *recover;       /* recovery point of the arena, for other arenas */
+    jmp_buf *recover;       /* recovery point of the arena, also for other arenas */
     hlo_module *module;     /* freed with the call; may be NULL */
     int code;               /* status of the error, if the call is invalid */
 } ffi_call;
 
-/* Executes a call. HLO_INVALID_INPUT, with *why set to a sentence that begins with a verb. It may
- * run out of memory in the arena, and in other arenas with the same recovery point. */
+/* Executes a call. Returns HLO_INVALID_INPUT and sets *why if the call is invalid. If memory runs
+ * out in the arena, or in another arena with the same recovery point, jumps to that point. */
 typedef hlo_status ffi_execute(ffi_call *call, const char **why);
 
-/* Answers XLA's query for the function's properties, or executes the call. Returns NULL, or the
- * error for XLA. */
+/* Answers XLA's query of the function's properties, or executes the call. Returns NULL or the error
+ * for XLA. */
 ffi_error *ffi_run(ffi_frame *frame, ffi_execute *execute);
 
-/* Creates call->module with the call's instruction as the job of a backend: views of all arrays,
- * without memory. Returns NULL, with *why set, if matmul/ does not support the call. */
+/* Creates call->module with the call's instruction. Returns a backend's job for the instruction,
+ * with views of all arrays, but without memory. If matmul/ does not support the call, sets *why and
+ * returns NULL. */
 hlo_job *ffi_call_job(ffi_call *call, const char **why);
 
-/* Builds the call of a checked frame as an instruction in the entry of the module, which must be
- * empty; its operands are parameters. Returns NULL, with *why set, if matmul/ does not support the
- * call. */
+/* Creates the instruction of a checked frame's call in the entry computation of the module, which
+ * must be empty. The instruction's operands are parameters. If matmul/ does not support the call,
+ * sets *why and returns NULL. */
 hlo_instr *ffi_frame_read(const ffi_frame *frame, hlo_module *module, const char **why);
 
-/* Returns the bytes of an element; 0 if the type is unknown. */
+/* Returns the bytes of an element of the type with XLA's number `number`, or 0 if the type is
+ * unknown. */
 size_t ffi_type_bytes(int number);
 
 /* Returns operand or result `index` of a checked frame. */

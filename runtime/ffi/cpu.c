@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls on the CPU: jobs of the cpu backend, on XLA's threads. */
+/* Executes calls on the CPU, as jobs of the cpu backend on XLA's threads. */
 #include "runtime/cpu/cpu.h"
 
 #include <stdlib.h>
 
 #include "runtime/ffi/call.h"
 
-/* -------------------------------------------------------------------------------------- threads */
-
-/* A loop that XLA's threads share with the caller. XLA may start a task at any time, even after the
- * loop, or never concurrently with the caller: the last thread to release the loop frees it. */
+/* A loop that XLA's threads share with the caller. XLA may start a thread's task at any time, even
+ * after the end of the loop. Therefore the last thread that releases the loop frees it. */
 typedef struct shared {
     cpu_loop loop;
-    unsigned generation; /* generation of the loop */
+    unsigned generation; /* the loop's generation, which tasks help */
     atomic_int holders, seats;
 } shared;
 
@@ -39,7 +37,7 @@ static void share(void *user, int64_t count, void (*body)(void *arg, int64_t beg
                   void *arg) {
     const ffi_frame *frame = user;
     const ffi_api *api = frame->api;
-    int64_t threads = 0; /* of XLA; 0: it provides none */
+    int64_t threads = 0; /* number of XLA's threads; 0 if XLA provides no threads */
     ffi_thread_count query = {
         .size = FFI_SIZE(ffi_thread_count, count), .context = frame->context, .count = &threads};
     if (count > 1 && FFI_HAS(api, ffi_api, thread_count) && api->thread_count &&
@@ -67,8 +65,6 @@ static void share(void *user, int64_t count, void (*body)(void *arg, int64_t beg
     let_go(s);
 }
 
-/* ---------------------------------------------------------------------------------------- calls */
-
 static hlo_status execute(ffi_call *call, const char **why) {
     hlo_job *job = ffi_call_job(call, why);
     if (!job) return HLO_INVALID_INPUT;
@@ -82,7 +78,7 @@ static hlo_status execute(ffi_call *call, const char **why) {
     for (uint32_t i = 0; i < job->operand_count; i++)
         job->operands[i].data = ffi_buffer_at(&call->frame->operands, i)->data;
     for (uint32_t i = 0; i < job->result_count; i++)
-        if ((int)i != job->untouched) /* the job writes nothing in a workspace */
+        if ((int)i != job->untouched) /* the job does not write to the workspace */
             job->results[i].data = ffi_buffer_at(&call->frame->results, i)->data;
     const size_t align = cpu_backend.alignment;
     job->scratch = aligned_alloc(align, (job->scratch_size / align + 1) * align);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls on a CUDA device: cuBLASLt's problems, on XLA's stream and in XLA's memory.
+/* Executes calls on a CUDA device, as cuBLASLt problems on XLA's stream and in XLA's memory.
  *
- * XLA has one handler for all calls of a process and keeps no state between them, so plans are
- * cached here for the lifetime of the process. A plan has no addresses: it serves all calls with
- * its types, dimensions, attributes and alignments in one context. The library is queried only when
- * a plan is created; afterwards a call sets pointers and is enqueued. */
+ * XLA has one handler for all calls of a process and keeps no state between calls, so plans are
+ * cached here until the process ends. A plan does not contain addresses: it serves all calls in one
+ * context that have the same types, dimensions, attributes and alignments. The library is queried
+ * only when a plan is created. Later calls only set pointers and are enqueued. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "runtime/cuda/cublaslt/matmul.h"
 #include "runtime/ffi/call.h"
 
-/* A context in which calls are executed. */
+/* A CUDA context in which calls are executed. */
 typedef struct site {
     struct site *next;
     cuda_context *context;
@@ -21,7 +21,7 @@ typedef struct site {
 
 typedef struct plan {
     struct plan *next;
-    cuda_device device; /* that of its site, with the stream of the launch */
+    cuda_device device; /* the site's device, with the stream of the launch */
     hlo_module *module; /* owns the objects that the problem refers to */
     cuda_matmul problem;
     cuda_call *call;
@@ -33,16 +33,15 @@ typedef struct plan {
 enum { BUCKETS = 1024 };
 
 typedef struct store {
-    pthread_mutex_t lock; /* guards the members below, and launches, which set a plan's pointers */
+    pthread_mutex_t lock; /* guards the members below, and launches, because they set a plan's
+                           * pointers */
     cuda_library lib;
     site *sites;
     plan *plans[BUCKETS];
     char why[1024];
 } store;
 
-/* ----------------------------------------------------------------------------------------- keys */
-
-/* A call as bytes that are equal for calls that share a plan. */
+/* A key of a call: bytes that are equal for calls that share a plan. */
 typedef struct plan_key {
     unsigned char *bytes; /* in the arena */
     size_t size, capacity;
@@ -65,19 +64,12 @@ static void append_number(plan_key *key, int64_t number) {
     key_append(key, &number, sizeof number);
 }
 
-/* Returns the alignment of an address, at most 256. */
-static uint32_t alignment_of(const void *address) {
-    enum { MOST = 256 };
-    const uintptr_t bits = (uintptr_t)address | MOST;
-    return (uint32_t)(bits & (~bits + 1));
-}
-
 static void append_list(plan_key *key, const ffi_list *list) {
     append_number(key, list->count);
     for (int64_t i = 0; i < list->count; i++) {
         const ffi_buffer *buffer = ffi_buffer_at(list, i);
         append_number(key, buffer->type);
-        append_number(key, alignment_of(buffer->data));
+        append_number(key, cuda_alignment_of(buffer->data));
         append_number(key, buffer->rank);
         key_append(key, buffer->dims, (size_t)buffer->rank * sizeof *buffer->dims);
     }
@@ -88,17 +80,14 @@ static void append_span(plan_key *key, const ffi_span *span) {
     key_append(key, span->bytes, span->size);
 }
 
-/* ---------------------------------------------------------------------------------------- sites */
-
 /* A sink that keeps the first error as the reason. */
 static void keep_error(void *user, const hlo_diag *diag) {
     store *s = user;
     if (!*s->why) snprintf(s->why, sizeof s->why, "cannot be run: %s", diag->message);
 }
 
-/* ---------------------------------------------------------------------------------------- plans */
-
-/* The memory for scratch: the last result, a byte vector, starting at an aligned address. */
+/* The memory for scratch: the part of the last result, a byte vector, from the first aligned
+ * address on. */
 typedef struct workspace {
     char *memory;
     size_t size;
@@ -118,7 +107,7 @@ static workspace find_workspace(const ffi_frame *frame) {
 static uint32_t least_alignment(const ffi_list *list, uint32_t least) {
     for (int64_t i = 0; i < list->count; i++) {
         const ffi_buffer *buffer = ffi_buffer_at(list, i);
-        const uint32_t alignment = alignment_of(buffer->data);
+        const uint32_t alignment = cuda_alignment_of(buffer->data);
         if (buffer->rank && buffer->type != FFI_TYPE_S8 && alignment < least) least = alignment;
     }
     return least;
@@ -140,7 +129,7 @@ static void find_addresses(const ffi_frame *frame, const cuda_matmul *problem,
     }
 }
 
-/* Creates the plan's problem and its call. `recover`: where to jump if memory runs out. */
+/* Creates the plan's problem and its call. If memory runs out, jumps to `recover`. */
 static hlo_status build(store *s, plan *p, const ffi_frame *frame, jmp_buf *recover) {
     p->module = hlo_module_new(recover);
     if (!p->module) return HLO_OUT_OF_MEMORY;
@@ -200,9 +189,8 @@ static hlo_status find_plan(store *s, const site *at, const ffi_frame *frame, co
     return HLO_OK;
 }
 
-/* ---------------------------------------------------------------------------------------- calls */
-
-/* Enqueues the call, with the store locked. Allocates nothing in an arena of the call. */
+/* Enqueues the call. The store must be locked. Allocates nothing in the call's arena, so that it
+ * never jumps out while the lock is held. */
 static hlo_status enqueue(store *s, void *stream, const ffi_frame *frame, plan_key *key) {
     *s->why = '\0';
     const hlo_diag_sink sink = {keep_error, s};
@@ -219,7 +207,7 @@ static hlo_status enqueue(store *s, void *stream, const ffi_frame *frame, plan_k
         return HLO_INVALID_INPUT;
     }
     memcpy(key->bytes, &context, sizeof context);
-    /* Find or create the site of the context. */
+    /* Find or create the context's site. */
     plan *p = NULL;
     site *at = s->sites;
     while (at && at->context != context) at = at->next;
@@ -245,11 +233,11 @@ static hlo_status enqueue(store *s, void *stream, const ffi_frame *frame, plan_k
 }
 
 static hlo_status execute(ffi_call *call, const char **why) {
-    static store only = {.lock = PTHREAD_MUTEX_INITIALIZER}; /* one for the process */
+    static store only = {.lock = PTHREAD_MUTEX_INITIALIZER}; /* the only store of the process */
     store *s = &only;
     const ffi_frame *frame = call->frame;
     const ffi_api *api = frame->api;
-    cuda_context *none = NULL; /* reserves its position in the key */
+    cuda_context *none = NULL; /* reserves the position of the context in the key */
     plan_key key = {.arena = call->arena};
     char said[sizeof s->why];
     call->code = FFI_FAILED_PRECONDITION;
@@ -270,7 +258,8 @@ static hlo_status execute(ffi_call *call, const char **why) {
     append_list(&key, &frame->results);
     for (int64_t i = 0; i < frame->attrs.count; i++) {
         append_span(&key, frame->attrs.names[i]);
-        /* In the form that call.c reads: calls with other values have no plan. */
+        /* Append the attributes in the form that call.c reads. Calls with other kinds of values
+         * have no plan. */
         append_number(&key, frame->attrs.kinds[i]);
         if (frame->attrs.kinds[i] == FFI_ATTR_STRING) append_span(&key, frame->attrs.values[i]);
         if (frame->attrs.kinds[i] == FFI_ATTR_SCALAR) {

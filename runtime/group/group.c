@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Groups the instructions that run together in one job.
  *
- * An instruction is inlined if one job reads its value, or if it is nearly free: it is then a
- * member of the group of each reader. All others are computed once, and grouped in the order of the
- * computation. An instruction joins a group with the same number of elements if it reads from the
- * group or shares an input with it, and if no path leads from the group to it through an
- * instruction outside. A value that is read only inside its own group is not a result.
+ * An instruction is inlined if only one job reads its value, or if computing the value is nearly
+ * free. It is then a member of the group of each reader. All other instructions are computed once,
+ * and are assigned to groups in the order of the computation. An instruction joins a group with the
+ * same number of elements if it reads a member's value or shares an input with the group. No path
+ * may lead from the group to the instruction through an instruction outside the group. A value that
+ * is read only inside its own group is not a result.
  *
- * A group that reduces has rows. An instruction that reads a reduce of its own group must read it
- * row by row: every instruction on the path has an element for each element of the space, in the
- * same order ("full"), or one for each row ("row"). */
+ * The space of a group that contains a reduce is divided into rows, each of which is reduced to one
+ * element. An instruction that reads a reduce of its own group must read it row by row. Every
+ * instruction on the path from the reduce has one element per element of the space, in the same
+ * order ("full"), or one element per row ("row"). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,11 +21,12 @@
 #define GROUP_NONE UINT32_MAX
 
 enum {
-    GROUP_CANDIDATES = 64, /* maximum number of groups that an instruction is tried with */
-    GROUP_NEWEST = 16      /* number of those that need not share anything with it */
+    GROUP_CANDIDATES = 64, /* maximum number of groups that are tried for an instruction */
+    GROUP_NEWEST = 16      /* number of newest groups that are tried even if they share nothing with
+                            * it */
 };
 
-/* Relation of an instruction's elements to the space of a group. */
+/* Relation of an instruction's elements to the space of a group; APART if they do not match. */
 typedef enum group_relation { GROUP_APART, GROUP_ROW, GROUP_FULL } group_relation;
 
 typedef struct group_reader {
@@ -31,21 +34,21 @@ typedef struct group_reader {
     uint32_t group;
 } group_reader;
 
-/* An instruction. */
+/* The state of an instruction. */
 typedef struct group_node {
     group_class class;
-    bool computed;        /* computed once, in one group: not inlined */
-    bool outside;         /* read by an instruction outside its group */
-    bool again;           /* recomputed in each group that reads it: inlined */
-    bool stored;          /* an instruction reads it from memory: it is never inlined */
+    bool computed;        /* computed once, in one group, and not inlined */
+    bool outside;         /* an instruction outside its group reads it */
+    bool again;           /* inlined because each group that reads it recomputes it */
+    bool stored;          /* never inlined, because an instruction must read it from memory */
     uint32_t owner;       /* the computed instruction that reads it, directly or through inlined
-                           * ones; GROUP_NONE: several */
-    uint32_t index_class; /* equal values are read at the same index */
-    uint32_t weight;      /* number of times that it is written in its owner's job */
+                           * instructions; GROUP_NONE for several */
+    uint32_t index_class; /* instructions with equal numbers are read at the same index */
+    uint32_t weight;      /* number of times that the code of the owner's job contains it */
     int64_t times;        /* number of times that an element is computed if the instruction is
                            * inlined, because of broadcasts */
-    uint32_t reads;       /* upper bound of a computed instruction's inputs, including those of
-                           * inlined ones */
+    uint32_t reads;       /* upper bound of the inputs of a computed instruction, including those of
+                           * instructions inlined in it */
     uint32_t inlined;     /* number of instructions that are inlined in it */
     uint32_t group;       /* group of a computed instruction */
     uint32_t read;        /* the last group that reads it from memory, plus 1 */
@@ -53,25 +56,25 @@ typedef struct group_node {
 } group_node;
 
 typedef struct group {
-    uint32_t first, last; /* computed instructions */
+    uint32_t first, last; /* indices of the first and the last computed instruction */
     uint32_t computed, members, inputs;
     const hlo_shape *shape;  /* shape of the space */
     const hlo_instr *reduce; /* the first reduce, or NULL */
-    int64_t kept, reduced;   /* number of rows, and elements of each; without a reduce, `reduced` is
-                              * 1 */
+    int64_t kept, reduced;   /* number of rows, and of elements per row; without a reduce, `reduced`
+                              * is 1 */
     bool trailing;           /* the reduced dimensions are the last ones */
     bool alone;
 } group;
 
-/* Marks of one search through the instructions. Marks of an earlier attempt are ignored, so that no
- * search reads those of another. */
+/* Marks of searches through the instructions. A mark contains the number of the attempt that set
+ * it, so that later attempts ignore it. */
 typedef struct group_search {
     uint32_t attempt;
     struct {
         uint32_t visited, relations;
-        uint32_t depends; /* depends on the group to be joined, through an instruction outside */
+        uint32_t depends; /* depends on the group through an instruction outside */
     } * nodes;
-    uint32_t *groups; /* `depends`, for groups */
+    uint32_t *groups; /* like `depends`, by group */
 } group_search;
 
 typedef struct grouping {
@@ -79,7 +82,7 @@ typedef struct grouping {
     hlo_arena *arena;
     const hlo_instr *const *instrs;
     uint32_t count, first_id, last_id;
-    uint32_t *place; /* index of an instruction in `instrs`, by id - first_id, or GROUP_NONE */
+    uint32_t *place; /* by id - first_id: index of the instruction in `instrs`, or GROUP_NONE */
     group_node *nodes;
     group *groups;
     uint32_t group_count;
@@ -87,18 +90,18 @@ typedef struct grouping {
     uint32_t candidates[GROUP_CANDIDATES], candidate_count; /* groups, newest first */
 } grouping;
 
-/* Returns the index of `instr` in `instrs`, which must contain it or an instruction with its id. */
+/* Returns the index in `instrs` of the instruction with the id of `instr`, or GROUP_NONE. */
 static inline uint32_t group_place(const grouping *g, const hlo_instr *instr) {
     return g->place[instr->id - g->first_id];
 }
 
-/* True if `instrs` has the instruction. */
+/* True if `instrs` contains the instruction. */
 static inline bool group_is_live(const grouping *g, const hlo_instr *instr) {
     return instr->id >= g->first_id && instr->id <= g->last_id &&
            group_place(g, instr) != GROUP_NONE;
 }
 
-/* True if the instruction is computed wherever it is read. */
+/* True if the instruction is inlined in the groups that read it. */
 static inline bool group_is_inlined(const group_node *n) {
     return n->class == GROUP_CHEAP ? !n->stored : n->class != GROUP_OTHER && !n->computed;
 }
@@ -109,8 +112,8 @@ static inline bool group_is_elementwise(const hlo_instr *instr) {
 
 /* --------------------------------------------------------------------------------- the relation */
 
-/* True if a broadcast into the group's space repeats rows: it copies each element of its operand to
- * all elements of one row, in order. */
+/* True if a broadcast to the group's space copies each element of its operand to all elements of
+ * one row, in the order of the rows. */
 __attribute__((noinline)) static bool repeats_rows(const group *to, const hlo_instr *broadcast) {
     const hlo_shape *out = broadcast->shape, *in = hlo_instr_operand(broadcast, 0)->shape;
     bool mapped[HLO_LARGEST_RANK] = {false};
@@ -152,7 +155,7 @@ static group_relation relation_of_operand(const group *to, const hlo_instr *inst
 typedef struct trial {
     const grouping *g;
     group_search *search;
-    uint32_t number;  /* number of the group */
+    uint32_t number;  /* number of the group that the instruction may join */
     const group *to;  /* the group after joining */
     uint32_t members; /* number of visited members */
     bool tainted;     /* a reduce of the group was reached */
@@ -210,14 +213,15 @@ static bool has_dependent_operand(const trial *t, const hlo_instr *instr, uint32
     return false;
 }
 
-/* True if a path leads from the group through an instruction outside to `m`, which was visited in
- * this attempt together with the instructions that are inlined in it. */
+/* True if a path leads from the group, through an instruction outside, to instruction `m`. `m` and
+ * the instructions that are inlined in it must have been visited in this attempt. */
 static bool makes_circle(trial *t, uint32_t m) {
     const uint32_t attempt = t->search->attempt;
     uint32_t low = t->to->first > GROUP_SPAN ? t->to->first - GROUP_SPAN : 0;
-    /* Mark the instructions from `low` to `m` that depend on the group and are not in it. A group
-     * depends on every dependency of its members, so a marked group with an earlier member requires
-     * a restart. Nothing else before the group's first member depends on it. */
+    /* Mark the instructions from `low` to `m` that depend on the group and are not in it. If a
+     * member of another group depends on the group, all members of the other group do; if one of
+     * these is earlier, restart. No other instruction before the group's first member depends on
+     * the group. */
     bool again = true;
     for (uint32_t from = t->to->first; again; from = low) {
         again = false;
@@ -254,7 +258,7 @@ static bool makes_circle(trial *t, uint32_t m) {
 
 /* -------------------------------------------------------------------------------------- joining */
 
-/* Sets the rows of the group to those of its first reduce. */
+/* Sets the group's rows to those of `reduce`, its first reduce. */
 static void set_reduce(group *to, const hlo_instr *reduce) {
     to->reduce = reduce;
     to->shape = hlo_instr_operand(reduce, 0)->shape;
@@ -279,8 +283,7 @@ static bool is_transposed(const grouping *g, const group *to, const hlo_instr *i
     return group_is_live(g, operand) && hlo_shape_same_dims(operand->shape, to->shape);
 }
 
-/* Returns the relation of the elements of `instr` to the group's space; GROUP_APART if there is
- * none. */
+/* Returns the relation of the elements of `instr` to the group's space. */
 static group_relation relation_to(const grouping *g, const group *to, const hlo_instr *instr) {
     int64_t count = hlo_shape_count(instr->shape);
     if (count == to->kept * to->reduced) {
@@ -291,7 +294,8 @@ static group_relation relation_to(const grouping *g, const group *to, const hlo_
     return to->reduce && count == to->kept ? GROUP_ROW : GROUP_APART;
 }
 
-/* Sets the rows of `to` to those of a reduce that joins it. Returns false if it has others. */
+/* Sets the rows of `to` to those of a reduce that may join it. Returns false if the group has other
+ * rows. */
 static bool join_rows(const grouping *g, group *to, const hlo_instr *reduce) {
     if (reduce->shape->type == HLO_TYPE_TUPLE) return false;
     if (to->reduce) {
@@ -311,8 +315,8 @@ static bool join_rows(const grouping *g, group *to, const hlo_instr *reduce) {
     return true;
 }
 
-/* True if instruction `m` can join group `number`; *out_joined is then the group with the rows and
- * members after joining. Changes only the marks of `search`. */
+/* True if instruction `m` can join group `number`. *out_joined is then the group after joining.
+ * Changes only the marks of `search`. */
 static bool can_join(const grouping *g, group_search *search, uint32_t number, uint32_t m,
                      group *out_joined) {
     group to = g->groups[number];
@@ -323,7 +327,7 @@ static bool can_join(const grouping *g, group_search *search, uint32_t number, u
     if (relation == GROUP_APART || (reduces && !join_rows(g, &to, instr))) return false;
     search->attempt++;
     trial t = {.g = g, .search = search, .number = number, .to = &to, .good = true};
-    /* A transpose's operand is not written where it is read. */
+    /* A transpose's operand keeps its position in the space, so visit the operand. */
     if (relation == GROUP_FULL && is_transposed(g, &to, instr)) {
         visit(&t, hlo_instr_operand(instr, 0), GROUP_FULL, false);
         search->nodes[m].visited = search->attempt;
@@ -333,7 +337,7 @@ static bool can_join(const grouping *g, group_search *search, uint32_t number, u
     bool small = to.kept * to.reduced <= GROUP_SMALL && !to.reduce &&
                  hlo_shape_same_dims(instr->shape, to.shape);
     if (!t.good || !(t.shares || small) || to.members + t.members > GROUP_MEMBERS) return false;
-    /* A row is in one block only up to some length. */
+    /* Long rows are divided among blocks, so that no block can read the result of a reduce. */
     bool whole = reduces || relation == GROUP_FULL;
     bool chunked = t.tainted && whole && g->rules->is_chunked && g->rules->is_chunked(to.reduce);
     if (chunked || makes_circle(&t, m)) return false;
@@ -344,24 +348,25 @@ static bool can_join(const grouping *g, group_search *search, uint32_t number, u
 
 /* ---------------------------------------------------------------------------------- recomputing */
 
-/* Values that are recomputed in each group that reads them, if that moves fewer bytes than writing
- * them once: for example the exponentials of a softmax from its rows, or a normalized array from
- * the narrow one that it is computed from.
+/* Each group that reads a value recomputes the value if that moves fewer bytes than writing the
+ * value once. Examples are the exponentials of a softmax, and a normalized array that is computed
+ * from a narrower array.
  *
- * Decided on the groups of a first search. A value qualifies if it is computed elementwise from
- * arrays that are in memory anyway and together are no larger, with few operations. A second search
- * follows with these values inlined. */
+ * The values are chosen from the groups of a first search. A value qualifies if few elementwise
+ * operations compute it from arrays that are in memory anyway and are together hardly larger than
+ * the value. A second search inlines these values. */
 enum {
     LEAVES = 16,
-    MEMBERS = 64,         /* maximum instructions from the leaves to a value, */
-    WORK = 40,            /* and maximum operations, */
-    TRANSCENDENTAL = 8,   /* where a transcendental operation counts as this many */
+    MEMBERS = 64,         /* maximum instructions from the leaves to a value */
+    WORK = 40,            /* maximum operations from the leaves to a value */
+    TRANSCENDENTAL = 8,   /* number of operations that a transcendental operation counts as */
     WORTHWHILE = 1 << 12, /* minimum bytes saved */
-    LAUNCH = 1 << 22,     /* bytes that a device moves in the time of a launch */
-    LARGER_BY = 8         /* leaves may exceed the value by one part in this many: values of rows */
+    LAUNCH = 1 << 22,     /* cost of a launch: bytes that a device moves in the same time */
+    LARGER_BY = 8         /* leaves may be larger than the value by this fraction (1/8), for values
+                           * per row */
 };
 
-/* A value traced to its leaves. */
+/* The state of tracing a value to its leaves. */
 typedef struct recomputing {
     grouping *g;
     group_search *search;
@@ -371,8 +376,8 @@ typedef struct recomputing {
     bool possible;
 } recomputing;
 
-/* Counts the operations of an instruction and of those inlined in it, and lists them and their
- * leaves. */
+/* Adds an instruction and the instructions that are recomputed with it: counts their operations,
+ * and lists them and their leaves. */
 static void trace(recomputing *r, uint32_t member) {
     const hlo_instr *instr = r->g->instrs[member];
     r->work +=
@@ -389,8 +394,8 @@ static void trace(recomputing *r, uint32_t member) {
         const uint32_t i = group_place(r->g, operand);
         if (r->search->nodes[i].visited == r->search->attempt) continue;
         r->search->nodes[i].visited = r->search->attempt;
-        /* True if groups that recompute its readers also recompute the value: it is not in memory.
-         */
+        /* A group that recomputes a reader must also recompute the operand if the operand is not in
+         * memory. */
         const group_node *n = &r->g->nodes[i];
         if (n->again || group_is_inlined(n) || (n->class == GROUP_PULL && !n->outside))
             trace(r, i);
@@ -412,12 +417,12 @@ static uint32_t mark_readers(const grouping *g, group_search *search, uint32_t i
     return count;
 }
 
-/* Marks as `again` the values that are better recomputed by each group that reads them. Returns
- * true if there are any. */
+/* Sets `again` of the values that each group that reads them should recompute. Returns true if
+ * there are such values. */
 static bool find_recomputed(grouping *g, group_search *search) {
     bool any = false;
     for (uint32_t i = 0; i < g->count; i++) {
-        /* Only groups may read the value, in full. */
+        /* Skip a value that an instruction outside all groups reads. */
         const hlo_instr *instr = g->instrs[i];
         const group_node *n = &g->nodes[i];
         if (!n->computed || !n->outside || n->stored || n->class != GROUP_PULL ||
@@ -434,7 +439,7 @@ static bool find_recomputed(grouping *g, group_search *search) {
         if (!r.possible) continue;
         const int64_t own = hlo_shape_bytes(instr->shape);
         const int64_t saved = (mark_readers(g, search, i) + 1) * own;
-        int64_t all = 0, read = 0; /* bytes of the leaves; bytes that groups read additionally */
+        int64_t all = 0, read = 0; /* bytes of the leaves, and bytes that groups read in addition */
         for (uint32_t l = 0; l < r.leaf_count; l++) {
             const uint32_t leaf = r.leaves[l];
             const int64_t bytes = hlo_shape_bytes(g->instrs[leaf]->shape);
@@ -454,8 +459,8 @@ static bool find_recomputed(grouping *g, group_search *search) {
     return any;
 }
 
-/* Returns the bytes that groups move, plus the cost of their launches in bytes; INT64_MAX if a
- * group has too many inputs. */
+/* Returns the bytes that all groups move, plus the cost of their launches in bytes, or INT64_MAX if
+ * a group has too many inputs. */
 static int64_t cost_of(const grouping *g, group_search *search) {
     int64_t cost = (int64_t)g->group_count * LAUNCH;
     for (uint32_t h = 0; h < g->group_count; h++)
@@ -471,7 +476,7 @@ static int64_t cost_of(const grouping *g, group_search *search) {
 
 /* --------------------------------------------------------------------------------- instructions */
 
-/* Counts the different operands that are not written as numbers. */
+/* Returns the number of different operands that are not constants. */
 static uint32_t reads_of(const hlo_instr *instr) {
     uint32_t reads = 0;
     for (uint32_t o = 0; o < instr->operand_count; o++) {
@@ -484,8 +489,8 @@ static uint32_t reads_of(const hlo_instr *instr) {
     return reads;
 }
 
-/* Inlines the instruction in its owner. Returns false if the owner would have too many inputs or
- * members. */
+/* Counts the instruction as inlined in its owner. Returns false, without counting it, if the owner
+ * would have too many inputs or members. */
 static bool fits_owner(grouping *g, const group_node *n, const hlo_instr *instr) {
     if (n->owner == GROUP_NONE) return true;
     group_node *owner = &g->nodes[n->owner];
@@ -541,7 +546,8 @@ static void find_owner(grouping *g, uint32_t i) {
     bool reads_all = n->class == GROUP_REDUCE || n->class == GROUP_ALONE;
     n->computed = n->outside || reads_all || many || weight > GROUP_COPIES;
     if (n->again && !n->outside) n->computed = false;
-    /* The instruction is slow, and its elements are read so often that storing them is better. */
+    /* If the instruction is slow and each of its elements would be computed often, compute it once
+     * and store it. */
     if (g->rules->is_slow && n->class == GROUP_PULL && n->times > GROUP_TIMES &&
         n->times * hlo_shape_count(instr->shape) > GROUP_SLOW && g->rules->is_slow(instr))
         n->computed = true;
@@ -559,8 +565,8 @@ static void find_owner(grouping *g, uint32_t i) {
 
 /* --------------------------------------------------------------------------------------- groups */
 
-/* Lists the members that compute `instr` in the group, in `closed`, and marks their inputs with
- * `read`. */
+/* Appends to `closed` the members of the group that compute `instr`, and sets `read` of their
+ * inputs. */
 static void close_over(grouping *g, group_search *search, uint32_t number, const hlo_instr *instr,
                        bool first) {
     if (!group_is_live(g, instr)) return;
@@ -585,8 +591,8 @@ static void close_over(grouping *g, group_search *search, uint32_t number, const
         close_over(g, search, number, hlo_instr_operand(instr, o), false);
 }
 
-/* Adds a group to the candidates, which are sorted. If there are too many, the oldest is
- * dropped. */
+/* Adds a group to the candidates, which are sorted from the newest to the oldest. If there are too
+ * many, drops the oldest. */
 static void add_candidate(grouping *g, uint32_t number) {
     uint32_t at = g->candidate_count;
     while (at > 0 && g->candidates[at - 1] < number) at--;
@@ -597,7 +603,7 @@ static void add_candidate(grouping *g, uint32_t number) {
     g->candidates[at] = number;
 }
 
-/* Adds the groups that compute values that the instruction reads, or that also read them. */
+/* Adds to the candidates the groups that compute or read an operand of the instruction. */
 static void add_sharing(grouping *g, group_search *search, const hlo_instr *instr) {
     for (uint32_t o = 0; o < instr->operand_count; o++) {
         const hlo_instr *operand = hlo_instr_operand(instr, o);
@@ -677,7 +683,8 @@ static hlo_group write_group(grouping *g, group_search *search, uint32_t number)
     return out;
 }
 
-/* Searches for groups. `again`: inlines values that an earlier search has marked; may be NULL. */
+/* Searches for groups. Inlines the values that an earlier search, `again` (may be NULL), has
+ * marked. */
 static void search_groups(grouping *g, group_search *search, const grouping *again) {
     g->nodes = hlo_arena_zero(g->arena, g->count * sizeof *g->nodes);
     g->groups = hlo_arena_array(g->arena, g->count, sizeof *g->groups);
@@ -719,8 +726,8 @@ uint32_t group_instrs(const group_rules *rules, const hlo_instr *const *live, ui
             search = others;
         }
     }
-    /* A value that a later group reads is a result of an earlier one, so the groups are written
-     * twice; the second time all inputs are marked. */
+    /* Write the groups twice. Writing a group marks the values that it reads as results of earlier
+     * groups; the second time, all these marks are set. */
     hlo_group *groups = hlo_arena_array(arena, g.group_count + 1, sizeof *groups);
     for (uint32_t h = 0; h < g.group_count; h++) groups[h] = write_group(&g, &search, h);
     for (uint32_t h = 0; h < g.group_count; h++) groups[h] = write_group(&g, &search, h);

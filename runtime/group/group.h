@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decides which instructions of a computation run together as one job, with the same search for
- * every backend and the backend's rules. */
+/* Decides which instructions of a computation run together as one job. All backends use the same
+ * search, with different rules. */
 #ifndef HLO_RUNTIME_GROUP_GROUP_H
 #define HLO_RUNTIME_GROUP_GROUP_H
 
@@ -12,32 +12,36 @@ enum {
     GROUP_INPUTS = 44,  /* maximum inputs of a group */
     GROUP_MEMBERS = 400,   /* maximum members of a group */
     GROUP_COPIES = 4,      /* maximum number of times that an instruction is written in one job */
-    GROUP_SMALL = 1 << 10, /* elements up to which groups are joined to reduce their number */
-    GROUP_TIMES = 8,       /* maximum number of times that a slow instruction is computed for one
-                            * element, */
-    GROUP_SLOW = 1 << 20   /* or for all elements, if it is inlined */
+    GROUP_SMALL = 1 << 10, /* maximum elements of instructions that join a group that they share
+                            * nothing with */
+    GROUP_TIMES = 8,       /* a slow instruction is not inlined if an element would be computed more
+                            * often than this */
+    GROUP_SLOW = 1 << 20   /* and all its elements together would be computed more often than
+                            * this */
 };
 
 typedef enum group_class {
-    GROUP_OTHER, /* not in any group */
-    GROUP_CHEAP, /* computed wherever it is read */
-    GROUP_ALIAS, /* the same bytes as its operand: free */
+    GROUP_OTHER, /* is not in any group */
+    GROUP_CHEAP, /* is computed wherever it is read */
+    GROUP_ALIAS, /* has the same bytes as its operand, and costs nothing */
     GROUP_PULL,
     GROUP_REDUCE,
-    GROUP_ALONE /* the only result of its group */
+    GROUP_ALONE /* is the only result of its group */
 } group_class;
 
 /* A backend's rules. */
 typedef struct group_rules {
     group_class (*class_of)(const hlo_instr *instr);
-    /* True if an operand must not be computed where `user` reads it. NULL: never. */
+    /* True if `user` must read the operand from memory. May be NULL if this is never the case. */
     bool (*reads_memory)(const hlo_instr *user, const hlo_instr *operand);
-    /* True if no job can both compute the reduce and read it for whole rows. NULL: never. */
+    /* True if no job can both compute the reduce and read its result for whole rows. May be NULL if
+     * this is never the case. */
     bool (*is_chunked)(const hlo_instr *reduce);
-    /* True if an element takes longer to compute than to load: it is not recomputed for each
-     * element that it is broadcast to (GROUP_TIMES, GROUP_SLOW). NULL: never. */
+    /* True if computing an element takes longer than loading it. Such an element is not recomputed
+     * for each element to which it is broadcast (GROUP_TIMES, GROUP_SLOW). May be NULL if no
+     * instruction is slow. */
     bool (*is_slow)(const hlo_instr *instr);
-    /* Values are recomputed if that moves fewer bytes. */
+    /* Groups recompute values if that moves fewer bytes. */
     bool recomputes;
 } group_rules;
 

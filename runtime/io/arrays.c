@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrays in row-major order, as programs pass them in and receive them. */
+/* Arrays in row-major order, which programs pass as inputs and receive as outputs. */
 #include "runtime/io/arrays.h"
 
 #include <inttypes.h>
@@ -113,8 +113,6 @@ void hlo_print_number(hlo_type type, const void *element, FILE *out) {
     default: fprintf(out, "%.9g", hlo_number_load(type, element));
     }
 }
-
-/* --------------------------------------------------------------------------------------- leaves */
 
 static void put_leaves(const hlo_shape *shape, uint32_t owner, hlo_leaves *out) {
     if (shape->type == HLO_TYPE_TUPLE) {

@@ -13,43 +13,45 @@ struct hlo_arrays {
 
 /* Removes all arrays. */
 void hlo_arrays_clear(hlo_arrays *arrays);
-/* Adds an array of zeros; NULL if memory runs out or the size overflows. */
+/* Adds an array of zeros and returns it, or NULL if memory runs out or the size overflows. */
 hlo_array *hlo_arrays_add(hlo_arrays *arrays, hlo_type type, uint32_t rank, const int64_t *dims,
                           bool bound);
 
-/* Extends elements of fewer than 8 bits, whose bytes another program wrote, to the form of a
- * literal: the upper bits repeat the element's sign, or are 0. ml_dtypes leaves them 0. */
+/* Extends elements of fewer than 8 bits, which another program wrote, to the form of a literal. The
+ * upper bits of each byte then repeat the sign of a signed integer, or are 0. (ml_dtypes leaves
+ * them 0.) */
 void hlo_array_extend(hlo_array *array);
 
 /* Prints an element: an integer with all digits, a complex number as (REAL, IMAGINARY). */
 void hlo_print_number(hlo_type type, const void *element, FILE *out);
 
-/* The array shapes in a list of shapes: leaves of tuples in order, without tokens. */
+/* The array shapes in a list of shapes. A tuple contributes its leaves, in order; tokens are
+ * omitted. */
 typedef struct hlo_leaves {
     const hlo_shape **shapes; /* count entries */
     uint32_t *owners;         /* for each leaf, the index of its shape */
     size_t count;
 } hlo_leaves;
 
-/* Finds the leaves of the entry computation's parameters or result. HLO_OUT_OF_MEMORY. Free with
- * hlo_leaves_free(). */
+/* Finds the leaves of the entry computation's parameters or result. The caller frees them with
+ * hlo_leaves_free(). Returns HLO_OUT_OF_MEMORY if memory runs out. */
 hlo_status hlo_leaves_of(const hlo_module *module, hlo_role role, hlo_leaves *out);
 void hlo_leaves_free(hlo_leaves *leaves);
 
-/* Checks `inputs` against the leaves of the parameters. HLO_INVALID_INPUT, with an error in `sink`:
- * their number, or a type or dimensions, differ. */
+/* Checks `inputs` against the leaves of the parameters. If the number of arrays, or a type or
+ * dimensions differ, emits an error to `sink` and returns HLO_INVALID_INPUT. */
 hlo_status hlo_leaves_check(const hlo_leaves *leaves, const hlo_module *module,
                             const hlo_arrays *inputs, const hlo_diag_sink *sink);
 
-/* Checks `array`, which is input `index`, in the same way. */
+/* Checks `array` against the leaf of input `index` in the same way. */
 hlo_status hlo_leaf_check(const hlo_leaves *leaves, const hlo_module *module, size_t index,
                           const hlo_array *array, const hlo_diag_sink *sink);
 
-/* Writes the name of leaf `leaf` of an instruction's value: the instruction's name or, for a tuple,
- * `NAME{0}`. Returns its length like snprintf(). */
+/* Writes the name of leaf `leaf` of an instruction's value: the instruction's name or, for leaf 0
+ * of a tuple, `NAME{0}`. Returns the length of the name, like snprintf(). */
 int hlo_leaf_name(const hlo_instr *instr, size_t leaf, char *out, size_t size);
 
-/* Writes "parameter 3" or "output 3", for messages. */
+/* Writes the name of an input or output for messages, "parameter 3" or "output 3". */
 void hlo_role_name(hlo_role role, size_t index, char *out, size_t size);
 
 #endif

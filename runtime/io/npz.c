@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrays in .npz files: a zip archive of .npy files, as numpy.savez writes and numpy.load reads
- * them. Source: the .npy format, versions 1.0 to 3.0, of numpy.lib.format. */
+/* Reads and writes arrays in .npz files: zip archives of .npy files, which numpy.savez writes and
+ * numpy.load reads. Source: the .npy format, versions 1.0 to 3.0, of numpy.lib.format. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ enum { MAX_HEADER = 1 << 20, MAX_RANK = 64, HEADER_ALIGN = 64, MAX_NAME = 1024 }
 static const char magic[] = "\x93NUMPY";
 enum { MAGIC_SIZE = sizeof magic - 1 };
 
-/* Returns the letter of numpy's type; 'V' for types that numpy lacks. */
+/* Returns the letter of numpy's kind of type, or 'V' for types that numpy does not have. */
 static char numpy_kind(hlo_type type) {
     if (hlo_types[type].bits < 8 && type != HLO_TYPE_PRED) return 'V';
     switch ((hlo_type_class)hlo_types[type].class) {
@@ -28,8 +28,6 @@ static char numpy_kind(hlo_type type) {
     return type == HLO_TYPE_F16 || type == HLO_TYPE_F32 || type == HLO_TYPE_F64 ? 'f' : 'V';
 }
 
-/* -------------------------------------------------------------------------------------- reading */
-
 /* The contents of a header. */
 typedef struct npy_header {
     char order, kind;
@@ -39,7 +37,7 @@ typedef struct npy_header {
     int64_t dims[MAX_RANK];
 } npy_header;
 
-/* Finds the text after `'key':`; NULL if not found. */
+/* Returns the text after `'key':`, or NULL if the header does not contain the key. */
 static const char *find_key(const char *text, const char *key) {
     char quoted[32];
     snprintf(quoted, sizeof quoted, "'%s'", key);
@@ -82,8 +80,8 @@ typedef struct npz_reader {
     zip_t *archive;
 } npz_reader;
 
-/* True if memory ran out: libzip then reports an invalid file, but sets errno, which is 0 before
- * the call. */
+/* True if memory ran out. libzip then reports an invalid file, but sets errno, which must be 0
+ * before the call of libzip. */
 static bool starved(const npz_reader *r) {
     const int code = r->archive ? zip_error_code_zip(zip_get_error(r->archive)) : ZIP_ER_OK;
     return errno == ENOMEM || code == ZIP_ER_MEMORY;
@@ -99,7 +97,8 @@ static bool read_bytes(zip_file_t *file, void *out, size_t size) {
     return true;
 }
 
-/* Reads a header, which the caller frees; NULL if it is invalid or memory runs out. */
+/* Reads a header, which the caller frees. Returns NULL if the header is invalid or memory runs
+ * out. */
 static char *read_header(zip_file_t *file) {
     unsigned char start[MAGIC_SIZE + 2], count[4] = {0};
     if (!read_bytes(file, start, sizeof start) || memcmp(start, magic, MAGIC_SIZE) != 0)
@@ -141,7 +140,7 @@ static hlo_status fail(const npz_reader *r, size_t index, bool list, const char 
             char *text = file ? read_header(file) : NULL;
             npy_header header;
             if (i) at += (size_t)snprintf(there + at, LIST_SIZE - at, ", ");
-            /* The name, without `.npy` and bytes that control a terminal. */
+            /* Print the name without `.npy` and without bytes that control a terminal. */
             if (!name) name = "?";
             size_t end = strlen(name);
             if (end > 4 && strcmp(name + end - 4, ".npy") == 0) end -= 4;
@@ -181,7 +180,7 @@ static hlo_status read_array(const npz_reader *r, zip_file_t *file, const char *
     char wanted[256];
     hlo_shape_format(shape, false, wanted, sizeof wanted);
     char kind = numpy_kind(shape->type);
-    /* For a type that NumPy lacks, raw bytes are accepted, but not a float of another type. */
+    /* For a type that NumPy does not have, accept raw bytes, but not floats of another type. */
     const char *kinds = shape->type == HLO_TYPE_F8E5M2 ? "Vfui"
                         : kind == 'V'                  ? "Vui"
                                                        : (char[]){kind, 0};
@@ -196,7 +195,7 @@ static hlo_status read_array(const npz_reader *r, zip_file_t *file, const char *
     if (!array) return HLO_OUT_OF_MEMORY;
     if (!read_bytes(file, array->data, array->size))
         return fail(r, index, false, "file %s is corrupted or truncated", name);
-    /* libzip checks the checksum when it reads the end of the file. */
+    /* Read the end of the file, at which libzip checks the checksum. */
     char more;
     const zip_int64_t rest = zip_fread(file, &more, 1);
     if (rest)
@@ -222,7 +221,8 @@ static hlo_status read_array(const npz_reader *r, zip_file_t *file, const char *
     return HLO_OK;
 }
 
-/* True if there is an array after the first `count`, for another device or another module. */
+/* True if the archive has more than `count` arrays, which are for other devices or another
+ * module. */
 static bool has_more(const npz_reader *r, size_t count) {
     zip_int64_t place = -1;
     for (int i = 0; i < 2 && place < 0; i++) {
@@ -240,8 +240,8 @@ static hlo_status read_member(const npz_reader *r, const hlo_leaves *leaves, siz
     errno = 0;
     const hlo_shape *shape = leaves->shapes[index];
     char wanted[256], name[MAX_NAME + 16];
-    /* Arrays are named by number, as numpy.savez names unnamed ones; inputs may also be named after
-     * the parameter, like its value saved by a plan. */
+    /* Find an array named by its number, as numpy.savez names unnamed arrays. An input may also be
+     * named after its parameter, as in files of saved values. */
     const uint32_t owner = leaves->owners[index];
     const hlo_instr *parameter = r->role == HLO_INPUTS ? r->module->entry->parameters[owner] : NULL;
     size_t first = index;
@@ -310,9 +310,7 @@ hlo_status hlo_arrays_read(const char *path, const hlo_module *module, hlo_role 
     return hlo_arrays_read_each(path, module, role, 1, sink, out);
 }
 
-/* -------------------------------------------------------------------------------------- writing */
-
-/* Creates a complete .npy file, which the caller frees; NULL if memory runs out. */
+/* Creates the bytes of a .npy file, which the caller frees. Returns NULL if memory runs out. */
 static char *make_npy(const hlo_array *array, size_t *out_size) {
     hlo_type type = hlo_type_find(array->type, strlen(array->type));
     char dims[MAX_RANK * 21 + 1] = "";
@@ -342,24 +340,25 @@ static char *make_npy(const hlo_array *array, size_t *out_size) {
     file[header - 1] = '\n';
     if (array->size) memcpy(file + header, array->data, array->size);
     const int bits = hlo_types[type].bits;
-    const int own = bits < 8 ? 0xff >> (8 - bits) : 0xff; /* like ml_dtypes */
+    const int own = bits < 8 ? 0xff >> (8 - bits) : 0xff; /* bits of an element, as in arrays of
+                                                           * ml_dtypes */
     for (size_t i = 0; bits < 8 && type != HLO_TYPE_PRED && i < array->size; i++)
         file[header + i] = (char)((unsigned char)file[header + i] & own);
     *out_size = header + array->size;
     return file;
 }
 
-enum { DOS_1980 = 1 << 5 | 1 }; /* the first day that a zip archive can represent */
+enum { DOS_1980 = 1 << 5 | 1 }; /* 1980-01-01, the first date of zip archives */
 
 hlo_status hlo_arrays_write(const hlo_arrays *arrays, FILE *out) {
     if (!arrays->count) {
-        /* libzip does not write an empty archive, which is only an end record. */
+        /* libzip does not write empty archives. Such an archive consists only of an end record. */
         static const char end[22] = "PK\5\6";
         return fwrite(end, 1, sizeof end, out) == sizeof end ? HLO_OK : HLO_INVALID_INPUT;
     }
     char **files = calloc(arrays->count, sizeof *files);
     zip_source_t *source = files ? zip_source_buffer_create(NULL, 0, 0, NULL) : NULL;
-    if (source) zip_source_keep(source); /* closing the archive releases it once */
+    if (source) zip_source_keep(source); /* closing the archive releases the source once */
     zip_t *archive = source ? zip_open_from_source(source, ZIP_TRUNCATE, NULL) : NULL;
     if (source && !archive) zip_source_free(source);
     bool added = archive != NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inputs from a seed. */
+/* Creates random inputs from a seed. */
 #include <ctype.h>
 #include <math.h>
 #include <stddef.h>
@@ -13,30 +13,26 @@
 
 __extension__ typedef unsigned __int128 u128;
 
-/* ------------------------------------------------------------------------------- random numbers */
-
 /* The generator of numpy.random.default_rng(seed), bit for bit. */
 
 enum { LAYERS = 256 };
 
-/* PCG64 (XSL-RR output of a 128-bit congruential state; M. O'Neill, "PCG", HMC-CS-2014-0905),
- * seeded through numpy's SeedSequence. */
+/* The state of PCG64 (XSL-RR output of a 128-bit congruential state; M. O'Neill, "PCG",
+ * HMC-CS-2014-0905), which numpy's SeedSequence seeds. */
 typedef struct generator {
     u128 state, increment;
-    bool has_half; /* a 32-bit draw uses half of a 64-bit one, low half first */
+    bool has_half; /* a 32-bit draw uses half of a 64-bit draw, the low half first */
     uint32_t half;
     /* The ziggurat of the normal distribution (J. Doornik, "An improved ziggurat method", 2005,
-     * after G. Marsaglia and W. Tsang): layer 0 is the base with the tail, layer 255 the widest
-     * above it, layer 1 the top. */
-    uint64_t accept[LAYERS]; /* a 52-bit draw below this is inside the layer */
-    double width[LAYERS];    /* width of the layer, over 2^52 */
+     * after G. Marsaglia and W. Tsang): layer 0 is the base with the tail, layer 255 is the widest
+     * layer above it, and layer 1 is the top. */
+    uint64_t accept[LAYERS]; /* a 52-bit draw below this number is inside the layer */
+    double width[LAYERS];    /* width of the layer, divided by 2^52 */
     double height[LAYERS];   /* density at the layer's right edge */
 } generator;
 
-/* --------------------------------------------------------------------------------- SeedSequence */
-
-/* Entropy is spread over a pool of four words by a hash whose multiplier changes at every use
- * (numpy.random.SeedSequence, after M. O'Neill's randutils::seed_seq_fe). */
+/* Entropy is hash, whose multiplier changes at every use, spreads the entropy over a pool of four
+ * words (numpy.random.SeedSequence, after M. O'Neill's randutils::seed_seq_fe). */
 enum { POOL = 4, HASH_SHIFT = 16 };
 
 typedef struct hash {
@@ -49,8 +45,6 @@ static uint32_t hash_word(hash *h, uint32_t word) {
     word *= h->constant;
     return word ^ (word >> HASH_SHIFT);
 }
-
-/* ---------------------------------------------------------------------------------------- PCG64 */
 
 static void step(generator *r) {
     const u128 multiplier = (u128)2549297995355413924u << 64 | 4865540595714422341u;
@@ -79,23 +73,20 @@ static double next_double(generator *r) {
     return (double)(next64(r) >> 11) * 0x1p-53;
 }
 
-/* ------------------------------------------------------------------------------------- ziggurat */
-
-/* Right edge of the base layer, and the area of each layer, including the tail. The area is 4
- * ulp below the exact one: numpy's tables were computed in doubles, and these must have the same
- * bits. */
+/* Right edge of the base layer, and the area of each layer, including the tail. The area is 4 ulp
+ * below the exact area: numpy's tables were computed in doubles, and the tables here must have the
+ * same bits. */
 static const double edge = 3.6541528853610088;
 static const double area = 0.0049286732339746519;
 
-/* Returns the density at x, each double operation of the recursion correctly rounded, independently
- * of libm, except for one value within 0.0003 ulp of a tie, where numpy's table has the other
- * neighbor. */
+/* Returns the density at x, correctly rounded independently of libm. One exception is a value
+ * within 0.0003 ulp of a tie, for which numpy's table has the other neighbor. */
 static double density(int layer, double x) {
     double f = (double)expl(-0.5 * x * x);
     return layer == 38 ? nextafter(f, 1) : f;
 }
 
-/* Draws like Generator.standard_normal(). */
+/* Draws a number like numpy's Generator.standard_normal(). */
 static double random_normal(generator *r) {
     for (;;) {
         uint64_t bits = next64(r);
@@ -132,7 +123,7 @@ static void random_seed(generator *r, uint64_t seed) {
             }
     hash next = {0x8b51f9ddu, 0x58f38dedu};
     for (int i = 0; i < 8; i++) words[i] = hash_word(&next, pool[i % POOL]);
-    u128 wide[2] = {0}; /* of 64-bit halves, the high one first */
+    u128 wide[2] = {0}; /* the high 64-bit half comes first */
     for (int i = 0; i < 4; i++)
         wide[i / 2] = wide[i / 2] << 64 | (uint64_t)words[2 * i + 1] << 32 | words[2 * i];
     r->increment = wide[1] << 1 | 1;
@@ -161,21 +152,19 @@ static void random_seed(generator *r, uint64_t seed) {
     r->accept[1] = 0;
 }
 
-/* ---------------------------------------------------------------------------- realistic numbers */
+/* Numbers numbers resemble those of a trained model: weights as layers initialize them, scales
+ * that fit the quantized values, and data around 0 of size 1. */
 
-/* Numbers that resemble those of a trained model: weights as layers initialize them, scales that
- * fit the quantized values, data around 0 of size 1. */
-
-/* Floats: normal numbers, or their absolute values. */
+/* How floats of an input are drawn: as normal numbers, or as their absolute values. */
 typedef struct draw_role {
     double mean, deviation;
     bool positive;
 } draw_role;
 
-/* A value derived from a parameter: an element of a tuple, or an array. */
+/* A value that depends on a parameter: an element of a tuple, or an array. */
 typedef struct visit {
     const hlo_instr *instr;
-    int64_t element; /* element index; -1: an array */
+    int64_t element; /* index of the tuple's element, or -1 for an array */
 } visit;
 
 enum { VISITS_MOST = 512 };
@@ -183,8 +172,8 @@ enum { VISITS_MOST = 512 };
 typedef struct search {
     visit visits[VISITS_MOST];
     uint32_t count;
-    const hlo_instr *dot; /* the first dot in the text */
-    double contracted;    /* number of terms of its sums */
+    const hlo_instr *dot; /* the dot that uses the value and comes first in the text */
+    double contracted;    /* number of terms of the dot's sums */
 } search;
 
 static void add(search *s, const hlo_instr *instr, int64_t element) {
@@ -199,7 +188,7 @@ static void follow_call(search *s, const hlo_computation *called, uint32_t opera
         add(s, called->parameters[operand], -1);
 }
 
-/* Follows a value to one of its users. */
+/* Adds the results of a user of a value that depend on the value. */
 static void follow(search *s, visit from, const hlo_instr *user, uint32_t operand) {
     switch (user->op) {
     case HLO_OP_DOT: {
@@ -233,7 +222,8 @@ static void follow(search *s, visit from, const hlo_instr *user, uint32_t operan
     if (from.element < 0 && ((moves && operand == 0) || scales)) add(s, user, -1);
 }
 
-/* Returns the number of terms of the sums in which a weight is a factor; 0 if no dot uses it. */
+/* Returns the number of terms of the sums in which the parameter is a factor, or 0 if no dot uses
+ * it. */
 static double terms_of(const hlo_instr *parameter) {
     search s = {.count = 0};
     if (!hlo_shape_is_array(parameter->shape)) return 0;
@@ -259,15 +249,15 @@ static bool has(const char *name, const char *word) {
     return strcasestr(name, word) != NULL;
 }
 
-/* Returns the expected largest absolute value for a scale or an amax: that of data of size 1, or
- * of weights of 64 terms. Gradients are at most that large, and f8e5m2 represents much smaller
- * values. */
+/* Returns the expected largest absolute value of the data of a scale or an amax: of data of size 1,
+ * or of weights of sums of 64 terms. The same maximum serves for gradients, which may be smaller,
+ * because f8e5m2 represents much smaller values. */
 static double amax_of(const char *name) {
     return has(name, "kernel") || has(name, "weight") || has(name, "rhs") ? 0.5 : 4;
 }
 
-/* Returns the role of a parameter, or of an array in it with that shape, in a trained model, from
- * its name and from the dots that use it. */
+/* Returns the role in a trained model of a parameter, or of an array of that shape in it. The role
+ * follows from the parameter's name and from the dots that use it. */
 static draw_role realistic_role(const hlo_instr *parameter, const hlo_shape *shape) {
     const char *op_name = hlo_instr_op_name(parameter);
     const char *name = op_name ? op_name : parameter->name;
@@ -286,10 +276,8 @@ static draw_role realistic_role(const hlo_instr *parameter, const hlo_shape *sha
     return (draw_role){0, weight && terms > 0 ? 1 / sqrt(terms) : 1, false};
 }
 
-/* --------------------------------------------------------------------------------------- inputs */
-
-/* True if values of a parameter with this name are never negative: scales, maxima of absolute
- * values, second moments. */
+/* True if the name is that of a parameter whose values are never negative: a scale, a maximum of
+ * absolute values, a second moment. */
 static bool is_positive(const char *op_name) {
     if (!op_name) return false;
     if (strstr(op_name, "_scale") || strstr(op_name, "amax") || strstr(op_name, "['scale"))
@@ -321,11 +309,12 @@ static hlo_status draw_all(const hlo_module *module, const hlo_leaves *leaves, u
         size_t width = hlo_types[shape->type].bytes;
         char *at = array->data;
         role.positive |= shape->type == HLO_TYPE_F8E8M0FNU; /* the type has no negative numbers */
-        /* Types that numpy does not treat as integers are drawn like floats. */
+        /* Draw types that numpy does not treat as integers like floats. */
         bool integer = shape->type == HLO_TYPE_PRED ||
                        (hlo_type_is_integer(shape->type) && hlo_types[shape->type].bits >= 8);
         for (size_t done = 0; done < array->size; done += width, at += width) {
-            if (integer) { /* like Generator.integers(0, bound), for a power of two */
+            if (integer) { /* like numpy's Generator.integers(0, bound) for a bound that is a power
+                            * of two */
                 const uint64_t bound = shape->type == HLO_TYPE_PRED ? 2 : 8;
                 hlo_number_store(shape->type, at, (double)(next32(&random) * bound >> 32));
             } else {
@@ -337,7 +326,7 @@ static hlo_status draw_all(const hlo_module *module, const hlo_leaves *leaves, u
     return HLO_OK;
 }
 
-/* Draws the inputs of each device, and shares them between devices. */
+/* Draws the inputs of all devices. Devices that must have equal inputs share them. */
 static hlo_status draw_each(const hlo_module *module, const hlo_leaves *leaves, hlo_draw kind,
                             uint64_t seed, uint32_t devices, const hlo_diag_sink *sink,
                             hlo_arrays *out) {
@@ -352,7 +341,7 @@ static hlo_status draw_each(const hlo_module *module, const hlo_leaves *leaves, 
         return HLO_OUT_OF_MEMORY;
     }
     uint32_t *sources = hlo_arena_array(arena, devices * leaves->count + 1, sizeof *sources);
-    /* Find the device whose inputs each device shares, leaf by leaf: [device * leaves + leaf]. */
+    /* Find the device whose array each device shares, for each leaf: [device * leaves + leaf]. */
     const hlo_instr *marked;
     const bool whole = hlo_devices_unpartitioned(module, &marked);
     for (size_t i = 0, first = 0; i < leaves->count; i++) {

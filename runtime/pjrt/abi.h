@@ -2,8 +2,9 @@
 /* The part of the PJRT C API (major version 0) that this folder uses.
  *
  * A structure of arguments begins with its size and a list of extensions. A plugin reads the
- * members that it knows and that the size covers, and rejects a size below that of its oldest
- * version. Therefore each structure here ends with room for members of later versions, all zero. */
+ * members that it knows and that the size covers. A structure must not be smaller than in the
+ * oldest version that the plugin supports. Therefore each structure here ends with room for members
+ * of later versions, which are all zero. */
 #ifndef HLO_RUNTIME_PJRT_ABI_H
 #define HLO_RUNTIME_PJRT_ABI_H
 
@@ -33,7 +34,7 @@ typedef struct pjrt_extension {
 /* Room for members of later versions, in words. */
 #define PJRT_LATER void *later[8]
 
-/* Positions in the function table. */
+/* Indices in the function table. */
 typedef enum pjrt_function {
     PJRT_ERROR_DESTROY = 0,
     PJRT_ERROR_MESSAGE = 1,
@@ -59,7 +60,8 @@ typedef enum pjrt_function {
     PJRT_COMPILE = 89
 } pjrt_function;
 
-/* The function table. Errors and messages are queried by functions without a result. */
+/* The function table. Functions return an error, or NULL for success. The functions that describe
+ * or destroy an error return nothing. */
 typedef pjrt_error *pjrt_call(void *arguments);
 typedef struct pjrt_api {
     PJRT_HEAD;
@@ -73,12 +75,12 @@ typedef struct pjrt_api {
 typedef struct pjrt_error_args {
     PJRT_HEAD;
     pjrt_error *error;
-    const char *message; /* output of PJRT_ERROR_MESSAGE; valid as long as the error */
+    const char *message; /* output of PJRT_ERROR_MESSAGE; valid until the error is destroyed */
     size_t message_size;
     PJRT_LATER;
 } pjrt_error_args;
 
-/* Arguments of functions that take at most one object, and return nothing. */
+/* Arguments of functions that take at most one object and have no output. */
 typedef struct pjrt_object_args {
     PJRT_HEAD;
     void *object;
@@ -87,7 +89,7 @@ typedef struct pjrt_object_args {
 
 typedef enum pjrt_value_type { PJRT_STRING, PJRT_INT64 } pjrt_value_type;
 
-/* A named value, in arrays: without room for later members. */
+/* A named value. Has no room for later members, because it is an element of arrays. */
 typedef struct pjrt_named_value {
     PJRT_HEAD;
     const char *name;
@@ -97,7 +99,7 @@ typedef struct pjrt_named_value {
         const char *string;
         int64_t number;
     } value;
-    size_t value_size; /* for a number: 1 */
+    size_t value_size; /* 1 for a number */
 } pjrt_named_value;
 
 typedef struct pjrt_client_create_args {
@@ -112,7 +114,7 @@ typedef struct pjrt_client_create_args {
 typedef struct pjrt_platform_name_args {
     PJRT_HEAD;
     pjrt_client *client;
-    const char *name; /* output, valid as long as the client */
+    const char *name; /* output; valid as long as the client exists */
     size_t name_size;
     PJRT_LATER;
 } pjrt_platform_name_args;
@@ -120,13 +122,13 @@ typedef struct pjrt_platform_name_args {
 typedef struct pjrt_devices_args {
     PJRT_HEAD;
     pjrt_client *client;
-    pjrt_device *const *devices; /* output, valid as long as the client */
+    pjrt_device *const *devices; /* output; valid as long as the client exists */
     size_t count;
     PJRT_LATER;
 } pjrt_devices_args;
 
-/* A module. `format` is "hlo", an HloModuleProto, or "hlo_with_config", whose field 1 is an
- * HloModuleProto. */
+/* A module. `format` is "hlo" for an HloModuleProto, or "hlo_with_config" for a message whose field
+ * 1 is an HloModuleProto. */
 typedef struct pjrt_program {
     PJRT_HEAD;
     char *code;
@@ -169,14 +171,14 @@ typedef struct pjrt_compile_args {
 typedef struct pjrt_optimized_program_args {
     PJRT_HEAD;
     pjrt_executable *executable;
-    pjrt_program *program; /* `code` NULL: its size is queried */
+    pjrt_program *program; /* if `code` is NULL, only its size is queried */
     PJRT_LATER;
 } pjrt_optimized_program_args;
 
 typedef struct pjrt_get_executable_args {
     PJRT_HEAD;
     pjrt_loaded *loaded;
-    pjrt_executable *executable; /* output, destroyed by the caller */
+    pjrt_executable *executable; /* output; the caller destroys it */
     PJRT_LATER;
 } pjrt_get_executable_args;
 
@@ -198,22 +200,22 @@ typedef struct pjrt_layout {
         const size_t *tile_dim_sizes;
         size_t tile_count;
     } tiled;
-    int type; /* 0: tiled */
+    int type; /* 0 for a tiled layout */
 } pjrt_layout;
 
 typedef struct pjrt_buffer_from_host_args {
     PJRT_HEAD;
     pjrt_client *client;
     const void *data;
-    int type; /* runtime/pjrt/type.def */
+    int type; /* a number of runtime/pjrt/type.def */
     const int64_t *dims;
     size_t dim_count;
-    const int64_t *byte_strides; /* of `data`; empty: row-major */
+    const int64_t *byte_strides; /* strides of `data`; none for row-major */
     size_t byte_stride_count;
-    int semantics; /* 1: `data` does not change until `done` */
+    int semantics; /* 1 if `data` does not change until `done` */
     pjrt_device *device;
     void *memory;
-    const pjrt_layout *layout; /* on the device; NULL: row-major */
+    const pjrt_layout *layout; /* layout on the device; NULL for row-major */
     pjrt_event *done;          /* output */
     pjrt_buffer *buffer;       /* output */
     PJRT_LATER;
@@ -222,14 +224,14 @@ typedef struct pjrt_buffer_from_host_args {
 typedef struct pjrt_buffer_to_host_args {
     PJRT_HEAD;
     pjrt_buffer *buffer;
-    const pjrt_layout *layout; /* on the host */
-    void *data;                /* NULL: `data_size` is queried */
+    const pjrt_layout *layout; /* layout on the host */
+    void *data;                /* if NULL, `data_size` is queried */
     size_t data_size;
     pjrt_event *done; /* output */
     PJRT_LATER;
 } pjrt_buffer_to_host_args;
 
-/* Options of an execution, all zero. */
+/* Options of an execution. All members are zero here. */
 typedef struct pjrt_execute_options {
     PJRT_HEAD;
     void *members[24];
@@ -239,11 +241,11 @@ typedef struct pjrt_execute_args {
     PJRT_HEAD;
     pjrt_loaded *loaded;
     pjrt_execute_options *options;
-    pjrt_buffer *const *const *arguments; /* by device, then argument */
+    pjrt_buffer *const *const *arguments; /* by device, then by argument */
     size_t device_count, argument_count;
-    pjrt_buffer **const *outputs; /* by device, then output */
+    pjrt_buffer **const *outputs; /* by device, then by output */
     pjrt_event **done;            /* by device */
-    pjrt_device *device;          /* NULL: those of the executable */
+    pjrt_device *device;          /* NULL for the executable's devices */
     PJRT_LATER;
 } pjrt_execute_args;
 
@@ -254,7 +256,7 @@ typedef struct pjrt_ffi_extension {
     pjrt_call *functions[3];
 } pjrt_ffi_extension;
 typedef struct pjrt_ffi_register_args {
-    size_t size; /* without a list of extensions */
+    size_t size; /* size of the struct, which has no list of extensions */
     const char *target;
     size_t target_size;
     void (*handler)(void);

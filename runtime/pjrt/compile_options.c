@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CompileOptionsProto, written through protobuf-c. */
+/* Writes CompileOptionsProto through protobuf-c. */
 #include "runtime/pjrt/compile_options.h"
 
 #include <errno.h>
@@ -12,7 +12,8 @@
 #define DISABLE_PASSES "xla_disable_hlo_passes"
 #define PARTITIONING_PASSES "sharding-propagation,spmd-partitioning"
 
-/* Messages that are filled in sequence and freed together. */
+/* A CompileOptionsProto under construction: its messages are filled in sequence and freed
+ * together. */
 typedef struct draft {
     char disable_passes[sizeof DISABLE_PASSES], partitioning_passes[sizeof PARTITIONING_PASSES];
     Pjrt__CompileOptions all;
@@ -56,12 +57,12 @@ static void add_override(draft *d, char *key, char *value) {
     d->entry_list[at] = &d->entries[at];
 }
 
-/* Adds the settings, `KEY=VALUE` each; later ones override earlier ones. Passes that a setting
- * disables are disabled in addition to those of a partitioned module. */
+/* Adds the settings, each `KEY=VALUE`. A later setting overrides an earlier one with the same key.
+ * Passes that a setting disables are added to those that are disabled for a partitioned module. */
 static bool override_options(draft *d, const hlo_pjrt_options *options) {
     size_t size = 1;
     const size_t count = options->setting_count + 1;
-    /* The bytes of a setting, plus the number by which its value may grow. */
+    /* Compute the bytes of a setting, plus the bytes by which its value may grow. */
     for (size_t i = 0; i < options->setting_count; i++)
         size += strlen(options->settings[i]) + sizeof PARTITIONING_PASSES + 1;
     d->overrides = calloc(count, sizeof *d->overrides);
@@ -96,7 +97,7 @@ hlo_status pjrt_compile_options(pjrt_bytes module, pjrt_module_kind kind,
         pjrt__build_options__init(&d.build);
         d.all.executable_build_options = &d.build;
         d.all.parameter_is_tupled_arguments = kind.tupled;
-        if (shape && !kind.tupled) { /* plugins do not use layouts of a tuple in this form */
+        if (shape && !kind.tupled) { /* plugins ignore layouts in this form for a tuple */
             d.all.n_argument_layouts = shape->n_parameters;
             d.all.argument_layouts = shape->parameters;
         }
@@ -127,7 +128,7 @@ hlo_status pjrt_program_module(pjrt_bytes program, const char *format, size_t fo
                                pjrt_bytes *out) {
     *out = (pjrt_bytes){0};
     const bool plain = format_size == 3 && memcmp(format, "hlo", 3) == 0;
-    errno = 0; /* set by a failed allocation */
+    errno = 0; /* a failed allocation sets errno */
     Pjrt__ModuleWithConfig *read =
         plain ? NULL
               : pjrt__module_with_config__unpack(NULL, program.size, (const uint8_t *)program.data);

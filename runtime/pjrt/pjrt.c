@@ -25,7 +25,7 @@
 
 /* -------------------------------------------------------------------------------------- plugins */
 
-/* A loaded plugin. It stays loaded until the process ends, because plugins keep threads. */
+/* A loaded plugin. A plugin stays loaded until the process ends, because plugins keep threads. */
 typedef struct pjrt_plugin {
     const char *path; /* borrowed */
     const pjrt_api *api;
@@ -36,13 +36,13 @@ static pjrt_call *find(const pjrt_plugin *plugin, pjrt_function function) {
     return plugin->api->size < end ? NULL : plugin->api->functions[function];
 }
 
-/* Reports an error of the plugin, and destroys it. */
+/* Reports an error of the plugin, and destroys the error. */
 static hlo_status report_error(const pjrt_plugin *plugin, pjrt_error *error, const char *doing,
                                const hlo_diag_sink *sink) {
     pjrt_error_args args = {.size = sizeof args, .error = error};
     pjrt_call *message = find(plugin, PJRT_ERROR_MESSAGE), *destroy;
     if (message) message(&args);
-    char said[900]; /* in one line */
+    char said[900]; /* the plugin's message, in one line */
     snprintf(said, sizeof said, "%.*s",
              (int)(args.message_size < sizeof said ? args.message_size : sizeof said),
              args.message ? args.message : "");
@@ -55,8 +55,8 @@ static hlo_status report_error(const pjrt_plugin *plugin, pjrt_error *error, con
     return HLO_INVALID_INPUT;
 }
 
-/* Calls a function. Returns HLO_INVALID_INPUT, with an error "PATH: error: cannot `doing`: ..." in
- * `sink`, if the function fails or the plugin lacks it. */
+/* Calls a function of the plugin. If the function fails or the plugin lacks it, emits the error
+ * "PATH: error: cannot `doing`: ..." to `sink` and returns HLO_INVALID_INPUT. */
 static hlo_status call_plugin(const pjrt_plugin *plugin, pjrt_function function, void *arguments,
                               const char *doing, const hlo_diag_sink *sink) {
     pjrt_call *call = find(plugin, function);
@@ -70,7 +70,7 @@ static hlo_status call_plugin(const pjrt_plugin *plugin, pjrt_function function,
     return error ? report_error(plugin, error, doing, sink) : HLO_OK;
 }
 
-/* Calls a function whose only argument is an object; NULL objects are skipped. */
+/* Calls a function whose only argument is an object. Does nothing if the object is NULL. */
 static hlo_status call_on(const pjrt_plugin *plugin, pjrt_function function, void *object,
                           const char *doing, const hlo_diag_sink *sink) {
     if (!object) return HLO_OK;
@@ -78,7 +78,7 @@ static hlo_status call_on(const pjrt_plugin *plugin, pjrt_function function, voi
     return call_plugin(plugin, function, &args, doing, sink);
 }
 
-/* Waits for an event, and destroys it; NULL is allowed. */
+/* Waits for an event, and destroys it. NULL is allowed. */
 static hlo_status await_event(const pjrt_plugin *plugin, pjrt_event *event, const char *doing,
                               const hlo_diag_sink *sink) {
     hlo_status status = call_on(plugin, PJRT_EVENT_AWAIT, event, doing, sink);
@@ -91,12 +91,12 @@ static hlo_status await_event(const pjrt_plugin *plugin, pjrt_event *event, cons
 /* An input or output of a compiled module. */
 typedef struct pjrt_leaf {
     const hlo_shape *shape;        /* shape of the whole array */
-    const int64_t *minor_to_major; /* on the device; NULL: row-major */
-    const int64_t *dims;           /* dimensions of a device's part */
+    const int64_t *minor_to_major; /* layout on the device; NULL for row-major */
+    const int64_t *dims;           /* dimensions of each device's part */
     hlo_tiling tiling;
 } pjrt_leaf;
 
-/* Numbers of element types in the PJRT C API; 0: not supported. */
+/* Numbers of element types in the PJRT C API, or 0 for unsupported types. */
 static const int types[HLO_TYPE_COUNT] = {
 #define PJRT_TYPE(type, number) [HLO_TYPE_##type] = number,
 #include "runtime/pjrt/type.def"
@@ -109,7 +109,8 @@ static size_t part_size(const pjrt_leaf *leaf) {
     return size;
 }
 
-/* Copies rows between a part and its position in the whole array, both row-major. */
+/* Copies rows between a device's part and its position in the whole array. Both are row-major.
+ * `out`: from the whole array to the part. */
 static void copy_part(const pjrt_leaf *leaf, size_t device, char *whole, char *part, bool out) {
     const hlo_shape *shape = leaf->shape;
     const uint32_t rank = shape->rank;
@@ -145,7 +146,7 @@ static pjrt_layout layout_of(const pjrt_leaf *leaf, int64_t *row_major, bool hos
     return layout;
 }
 
-/* Copies a device's part of `array` to a buffer on `device`, whose number is `number`. */
+/* Copies a part of `array` to a new buffer on `device`, which has the number `number`. */
 static hlo_status send_part(const pjrt_plugin *plugin, pjrt_client *client, const pjrt_leaf *leaf,
                             const hlo_array *array, pjrt_device *device, size_t number,
                             const hlo_diag_sink *sink, pjrt_buffer **out) {
@@ -171,7 +172,7 @@ static hlo_status send_part(const pjrt_plugin *plugin, pjrt_client *client, cons
     return status;
 }
 
-/* Copies a buffer of device `number` to its part of `array`. */
+/* Copies a buffer of device `number` to that device's part of `array`. */
 static hlo_status receive_part(const pjrt_plugin *plugin, pjrt_buffer *buffer,
                                const pjrt_leaf *leaf, hlo_array *array, size_t number,
                                const hlo_diag_sink *sink) {
@@ -207,8 +208,8 @@ struct hlo_pjrt {
     bool partitioned;
     hlo_leaves input_shapes, output_shapes;
     pjrt_leaf *inputs, *outputs;
-    pjrt_client *client;     /* NULL: compiled for a target */
-    pjrt_topology *topology; /* of the target */
+    pjrt_client *client;     /* NULL if the module is compiled for a target */
+    pjrt_topology *topology; /* topology of the target, or NULL */
     pjrt_device *const *devices;
     pjrt_loaded *loaded;
     pjrt_executable *executable;
@@ -220,14 +221,13 @@ void hlo_pjrt_options_init_sized(hlo_pjrt_options *options, size_t struct_size) 
     hlo_options_fill(options, struct_size, &all, sizeof all);
 }
 
-/* Reports an error about a value. */
 static hlo_status refuse(const hlo_module *module, const hlo_instr *value,
                          const hlo_diag_sink *sink, const char *why) {
     hlo_diag_emit(module, sink, HLO_ERROR, value->offset, strlen(value->name), "%s", why);
     return HLO_INVALID_INPUT;
 }
 
-/* Finds a call whose target begins with `start`; NULL if not found. */
+/* Returns a custom call whose target begins with `start`, or NULL. */
 static const hlo_instr *find_call(const hlo_module *module, const char *start) {
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
         for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
@@ -237,9 +237,10 @@ static const hlo_instr *find_call(const hlo_module *module, const char *start) {
     return NULL;
 }
 
-/* Rejects what no plugin supports: tuple parameters, except for a single tuple of arrays; a number
- * of devices that differs from the partitions of a partitioned module; cuBLASLt calls, on which
- * XLA's layout assignment aborts, unless that pass is disabled. */
+/* Rejects modules that no plugin supports. A tuple parameter must be the only parameter, and must
+ * contain only arrays. The partitions of a partitioned module must be as many as the devices.
+ * cuBLASLt calls are rejected unless XLA's layout assignment, which would abort on them, is
+ * disabled. */
 static hlo_status check_module(const hlo_module *module, const hlo_pjrt_options *options,
                                const hlo_diag_sink *sink) {
     const hlo_computation *entry = module->entry;
@@ -273,7 +274,8 @@ static hlo_status check_module(const hlo_module *module, const hlo_pjrt_options 
 
 /* --------------------------------------------------------------------------------------- leaves */
 
-/* Finds leaf `*index` of a shape, counted like hlo_leaves_of(); otherwise decreases *index. */
+/* Returns leaf `*index` of a shape, counted as in hlo_leaves_of(). If the shape has fewer leaves,
+ * decreases *index by their number and returns NULL. */
 static const hlo_shape *find_leaf(const hlo_shape *shape, size_t *index) {
     if (shape->type != HLO_TYPE_TUPLE)
         return hlo_types[shape->type].bytes && (*index)-- == 0 ? shape : NULL;
@@ -284,11 +286,11 @@ static const hlo_shape *find_leaf(const hlo_shape *shape, size_t *index) {
     return NULL;
 }
 
-/* Describes the inputs or the results: their layouts and, without partitions, tilings. */
+/* Sets the leaves of the inputs or the results: their layouts, and the parts of devices. */
 static hlo_status describe_leaves(hlo_pjrt *pjrt, hlo_role role, const hlo_diag_sink *sink) {
     const hlo_module *module = pjrt->module;
     const hlo_computation *entry = module->entry;
-    const hlo_shapes *layout = NULL; /* of the parameters and, last, the result */
+    const hlo_shapes *layout = NULL; /* shapes of the parameters and, last, of the result */
     for (uint32_t i = 0; i < module->attr_count && !layout; i++)
         if (module->attrs[i].id == HLO_ATTR_ENTRY_COMPUTATION_LAYOUT)
             layout = module->attrs[i].u.shapes;
@@ -348,7 +350,7 @@ static hlo_status make_client(hlo_pjrt *pjrt, const hlo_diag_sink *sink) {
                                      .value.number = pjrt->device_count,
                                      .value_size = 1};
     pjrt_client_create_args args = {.size = sizeof args, .options = &option};
-    /* Plugins of other platforms reject this option, and use the existing devices. */
+    /* Plugins of platforms other than the CPU reject this option, and use the existing devices. */
     args.option_count = pjrt->device_count > 1;
     hlo_status status = call_plugin(&pjrt->plugin, PJRT_CLIENT_CREATE, &args, "create a client",
                                     args.option_count ? NULL : sink);
@@ -370,8 +372,8 @@ static hlo_status make_client(hlo_pjrt *pjrt, const hlo_diag_sink *sink) {
     return status;
 }
 
-/* Checks that a GpuTargetConfigProto in text format, read from `path`, has the fields that plugins
- * divide by or require. */
+/* Checks that a GpuTargetConfigProto, whose text was read from `path`, has the fields that plugins
+ * require or by which they divide. */
 static hlo_status check_target(const char *path, const hlo_content *text,
                                const hlo_diag_sink *sink) {
     static const char *const fields[] = {"gpu_device_info",   "threads_per_block_limit",
@@ -401,7 +403,7 @@ static hlo_status check_target(const char *path, const hlo_content *text,
     return HLO_OK;
 }
 
-/* Creates the topology of GPUs that need not exist here. */
+/* Creates the topology of a target's GPUs, which need not exist on this machine. */
 static hlo_status make_topology(hlo_pjrt *pjrt, const char *target, const hlo_diag_sink *sink) {
     char shape[32];
     hlo_content text = {0};
@@ -435,8 +437,8 @@ static hlo_status make_topology(hlo_pjrt *pjrt, const char *target, const hlo_di
     return status;
 }
 
-/* Registers the function that executes typed calls on the plugin's platform. A plugin without that
- * extension rejects the module itself. */
+/* Registers the function that executes typed calls on the plugin's platform. Does nothing if the
+ * plugin lacks the extension: it then rejects the module itself. */
 static hlo_status register_calls(hlo_pjrt *pjrt, const hlo_diag_sink *sink) {
     if (!find_call(pjrt->module, HLO_FFI_TARGET)) return HLO_OK;
     pjrt_platform_name_args name = {.size = sizeof name, .client = pjrt->client};
@@ -496,13 +498,13 @@ static hlo_status compile(hlo_pjrt *pjrt, const hlo_pjrt_options *options,
     pjrt_bytes module = {0}, message = {0};
     FILE *file = open_memstream(&module.data, &module.size);
     if (!file) return HLO_OUT_OF_MEMORY;
-    /* The number of partitions is omitted if the options have it. */
+    /* Omit the number of partitions in the module if the compile options have it. */
     hlo_module *copy = NULL;
     hlo_status status = HLO_OK;
     if (hlo_module_int(pjrt->module, HLO_ATTR_NUM_PARTITIONS, 0) == pjrt->device_count)
         status = hlo_module_clone(pjrt->module, &copy);
     if (copy) {
-        hlo_attr *attrs = (hlo_attr *)(uintptr_t)copy->attrs; /* owned by the copy */
+        hlo_attr *attrs = (hlo_attr *)(uintptr_t)copy->attrs; /* the copy owns them */
         uint32_t kept = 0;
         for (uint32_t i = 0; i < copy->attr_count; i++)
             if (attrs[i].id != HLO_ATTR_NUM_PARTITIONS) attrs[kept++] = attrs[i];
@@ -530,15 +532,15 @@ static hlo_status compile(hlo_pjrt *pjrt, const hlo_pjrt_options *options,
     return status;
 }
 
-/* Creates all members and compiles the module. On failure, the caller frees the members created so
- * far. */
+/* Creates all members and compiles the module. On failure, the caller frees the members that were
+ * created. */
 static hlo_status make(hlo_pjrt *pjrt, const hlo_pjrt_options *options, const hlo_diag_sink *sink) {
     hlo_status status = check_module(pjrt->module, options, sink);
     if (status == HLO_OK) status = describe_leaves(pjrt, HLO_INPUTS, sink);
     if (status == HLO_OK) status = describe_leaves(pjrt, HLO_OUTPUTS, sink);
     if (status != HLO_OK) return status;
-    /* Load and initialize the plugin. A path without a slash names a file here, not a system
-     * library. */
+    /* Load and initialize the plugin. A path without a slash names a file in the current folder,
+     * not a system library. */
     const char *path = hlo_arena_format(pjrt->arena, "%s", options->plugin);
     const char *local = hlo_arena_format(pjrt->arena, "%s%s", strchr(path, '/') ? "" : "./", path);
     status = hlo_file_check(local, sink);
@@ -613,7 +615,7 @@ void hlo_pjrt_free(hlo_pjrt *pjrt) {
 
 /* ------------------------------------------------------------------------------------ executing */
 
-/* Buffers of one execution, in rows of one device each. */
+/* The input or output buffers of one execution. There is one row of buffers per device. */
 typedef struct buffers {
     pjrt_buffer **all, ***rows;
     size_t count; /* buffers per row */
@@ -688,7 +690,7 @@ hlo_status hlo_pjrt_run(hlo_pjrt *pjrt, const hlo_arrays *inputs, const hlo_diag
     }
     free(done);
     if (status == HLO_OK) status = hlo_arrays_new(out);
-    /* Whole arrays, or the parts of each device. */
+    /* Create the whole arrays or, without partitioning, those of each device. */
     const size_t arrays = pjrt->partitioned ? devices * count : count;
     for (size_t i = 0; i < arrays && status == HLO_OK; i++) {
         const hlo_shape *shape = pjrt->outputs[i % count].shape;

@@ -17,7 +17,7 @@ typedef struct gap {
 
 typedef struct frame {
     const hlo_plan *plan;
-    gap *gaps; /* by offset, never adjacent */
+    gap *gaps; /* sorted by offset; gaps are never adjacent */
     uint32_t count;
     size_t end; /* end of the highest range ever used */
 } frame;
@@ -31,7 +31,7 @@ static void remove_gap(frame *f, uint32_t index) {
     memmove(&f->gaps[index], &f->gaps[index + 1], (f->count - index) * sizeof *f->gaps);
 }
 
-/* Adds a free range, merged with adjacent ones. */
+/* Adds a free range, and merges it with adjacent gaps. */
 static void add_gap(frame *f, size_t offset, size_t size) {
     uint32_t at = 0, end = f->count;
     while (at < end) {
@@ -74,16 +74,16 @@ static size_t take(frame *f, size_t size) {
     return offset;
 }
 
-/* True if the slot is a range of this frame: a buffer, or a result of the entry whose memory the
- * caller does not provide, which lives to the end. */
+/* True if the slot is a range of this frame: a buffer, or a result of the entry computation whose
+ * memory the caller does not provide. Such a result lives to the end. */
 static bool is_placed(const hlo_plan *plan, const plan_comp *comp, const plan_slot *slot) {
     return slot->kind == SLOT_BUFFER ||
            (slot->kind == SLOT_RESULT && plan_places_results(plan, comp) &&
             !plan_is_over_input(plan, slot->index));
 }
 
-/* True if the operand is a buffer that dies in this step, which reads it once, and whose memory the
- * result can reuse. */
+/* True if the result, which begins in step `s`, can reuse the operand's memory. The operand must be
+ * a buffer that step `s` reads only once and that no later step uses. */
 static bool can_take(const hlo_plan *plan, const plan_comp *comp, uint32_t s, uint32_t result,
                      uint32_t operand) {
     const plan_step *step = &comp->steps[s];
@@ -96,12 +96,10 @@ static bool can_take(const hlo_plan *plan, const plan_comp *comp, uint32_t s, ui
     return times == 1;
 }
 
-/* ------------------------------------------------------------------------------- by their sizes */
-
-/* Memory of one slot, or of several in sequence. */
+/* Memory of one slot, or of several slots that use it one after another. */
 typedef struct range {
     size_t size, offset;
-    uint32_t first, last; /* steps */
+    uint32_t first, last; /* the first and the last step that use the range */
     uint32_t slot;
 } range;
 
@@ -114,13 +112,14 @@ static int compare_sizes(const void *a, const void *b) {
     return x->slot < y->slot ? -1 : 1;
 }
 
-/* Places the largest ranges first, and uses these offsets if the frame is then smaller. */
+/* Computes offsets by placing the largest ranges first, and uses these offsets if they make the
+ * frame smaller. */
 static void place_by_size(frame *f, plan_comp *comp, const uint32_t *shares, const bool *done) {
     hlo_arena *arena = f->plan->arena;
     range *ranges = hlo_arena_array(arena, comp->slot_count + 1, sizeof *ranges);
     range *placed = hlo_arena_array(arena, comp->slot_count + 1, sizeof *placed);
     uint32_t *range_of = hlo_arena_zero(arena, (comp->slot_count + 1) * sizeof *range_of);
-    /* Slots that share memory are one range. */
+    /* Create one range for all slots that share memory. */
     uint32_t count = 0;
     for (uint32_t i = 0; i < comp->slot_count; i++) {
         const plan_slot *slot = &comp->slots[i];
@@ -140,8 +139,8 @@ static void place_by_size(frame *f, plan_comp *comp, const uint32_t *shares, con
     qsort(ranges, count, sizeof *ranges, compare_sizes);
     for (uint32_t i = 0; i < count; i++) {
         range *r = &ranges[i];
-        /* Place it in the smallest gap between the ranges, in offset order, that are in use at the
-         * same time, or after all of them. */
+        /* Place the range in the smallest sufficient gap between the ranges that are in use at the
+         * same time, or after all of these. */
         size_t used = 0, least = SIZE_MAX;
         r->offset = SIZE_MAX;
         for (uint32_t k = 0; k < i; k++) {
@@ -178,15 +177,16 @@ void plan_place_buffers(hlo_plan *plan, plan_comp *comp) {
     frame f = {.plan = plan,
                .gaps = hlo_arena_array(plan->arena, comp->slot_count + 1, sizeof *f.gaps)};
     uint32_t *slots = hlo_arena_array(plan->arena, most, sizeof *slots);
-    /* By slot: the slot whose memory it reuses; it is placed; its memory is reused. */
+    /* By slot: `shares` is the slot whose memory the slot reuses; `done` is true after the slot is
+     * placed; `freed` is true after its memory was freed or reused. */
     uint32_t *shares = hlo_arena_array(plan->arena, comp->slot_count, sizeof *shares);
     bool *done = hlo_arena_zero(plan->arena, comp->slot_count);
     bool *freed = hlo_arena_zero(plan->arena, comp->slot_count);
     for (uint32_t i = 0; i < comp->slot_count; i++) shares[i] = i;
     for (uint32_t s = 0; s < comp->step_count; s++) {
-        /* Place the slots whose first use is this step, then free those whose last use it is. */
+        /* Place the slots that this step uses first, and then free the slots that it uses last. */
         const plan_step *step = &comp->steps[s];
-        uint32_t count = 0; /* of the slots that the step uses, results first */
+        uint32_t count = 0; /* number of slots that the step uses; results come first */
         for (uint32_t i = 0; i < step->result_count; i++) slots[count++] = step->results[i];
         for (uint32_t i = 0; step->spare && i < step->result_count; i++)
             slots[count++] = step->spare[i];
@@ -194,8 +194,8 @@ void plan_place_buffers(hlo_plan *plan, plan_comp *comp) {
         slots[count++] = step->predicate;
         for (uint32_t i = 0; i < step->operand_count; i++) slots[count++] = step->operands[i];
         for (uint32_t r = 0; r < step->result_count; r++) {
-            /* The result reuses the memory of a buffer that the backend overwrites, or of the
-             * first state of a loop. */
+            /* Let the result reuse the memory of a buffer that the backend may overwrite, or that
+             * contains the first state of a loop. */
             const hlo_overwrites *o = step->job ? &step->job->overwrites : NULL;
             uint32_t over = PLAN_NONE;
             if (step->kind == STEP_WHILE && step->results[r] != PLAN_NONE &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Errors, questions about shapes and results, and copies from one memory order to another. */
+/* Reports errors, checks shapes and results, and copies arrays from one memory order to another. */
 #include <string.h>
 
 #include "ir/text/diag.h"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Donated inputs: which output reuses the memory of which input, and whether in place. */
+/* Decides which output reuses the memory of which donated input, and whether in place. */
 #include <stdlib.h>
 
 #include "ir/ir.h"
 #include "ir/text/diag.h"
 #include "runtime/plan/plan.h"
 
-/* Finds the leaf at the end of a path into a shape. Returns false if it is not an array. `*index`
- * advances by the leaves before it. */
+/* Finds the leaf at the end of a path into a shape. Increases *index by the number of leaves before
+ * it. Returns false if the path does not lead to an array. */
 static bool find_leaf(const hlo_shape *shape, const hlo_ints *path, size_t *index) {
     for (uint32_t k = 0; path && k < path->count; k++) {
         for (int64_t e = 0; e < path->v[k]; e++) *index += hlo_shape_leaf_count(shape->elements[e]);
@@ -16,10 +16,8 @@ static bool find_leaf(const hlo_shape *shape, const hlo_ints *path, size_t *inde
     return hlo_shape_is_array(shape);
 }
 
-/* ------------------------------------------------------------------------------------- in place */
-
-/* True if, once the result is begun, nothing reads the argument except the step that overwrites
- * it. */
+/* True if no step reads the argument after the first step of the result. The first step may read
+ * the argument only if the step's job may overwrite it. */
 static bool dies_before(const plan_comp *comp, uint32_t argument, uint32_t result) {
     const plan_slot *from = &comp->slots[argument], *to = &comp->slots[result];
     if (from->first == PLAN_NONE || to->first == PLAN_NONE || from->last < to->first) return true;
@@ -38,13 +36,12 @@ static bool dies_before(const plan_comp *comp, uint32_t argument, uint32_t resul
 bool plan_is_in_place(const plan_comp *comp, uint32_t output, uint32_t input) {
     const uint32_t argument = comp->arguments[input], result = comp->results[output];
     if (argument == PLAN_NONE) return plan_makes_result(comp, output);
-    /* Another output that equals the argument is copied at the end. */
+    /* If another output equals the argument, the argument is read at the end of the run, when that
+     * output is copied. */
     if (comp->slots[argument].results > (result == argument)) return false;
     if (result == argument) return true;
     return plan_makes_result(comp, output) && dies_before(comp, argument, result);
 }
-
-/* ---------------------------------------------------------------------------------------- plans */
 
 static uint32_t *none(hlo_plan *plan, size_t count) {
     uint32_t *v = hlo_arena_array(plan->arena, count + 1, sizeof *v);
@@ -55,11 +52,12 @@ static uint32_t *none(hlo_plan *plan, size_t count) {
 /* An input that may be overwritten. */
 typedef struct candidate {
     size_t size;
-    uint32_t input; /* index of the input */
+    uint32_t input; /* index of the plan's input */
 } candidate;
 
-/* Inputs by size, then by index. `dies` is a tree of minimum numbers over them, with the root at 1
- * and the inputs from `width` on: the number of the step after the last reader. */
+/* Inputs, sorted by size and then by index. `dies` is a binary tree with the root at 1. Its leaves,
+ * from `width` on, contain the number of the step after the input's last reader. Inner nodes
+ * contain the minimum of their children. */
 typedef struct candidates {
     candidate *list;
     uint32_t count, width, *dies;
@@ -78,7 +76,8 @@ static void set_death(candidates *c, uint32_t place, uint32_t step) {
         c->dies[at] = c->dies[2 * at] < c->dies[2 * at + 1] ? c->dies[2 * at] : c->dies[2 * at + 1];
 }
 
-/* Returns the position of a candidate, or where it would be inserted. */
+/* Returns the position of a candidate in the list, or the position at which it would be
+ * inserted. */
 static uint32_t place_of(const candidates *c, candidate wanted) {
     uint32_t low = 0, high = c->count;
     while (low < high) {
@@ -91,7 +90,8 @@ static uint32_t place_of(const candidates *c, candidate wanted) {
     return low;
 }
 
-/* Returns the first position, from `place` on, of an input that no step from `step` on reads. */
+/* Returns the first position, from `place` on, of an input that neither step `step` nor a later
+ * step reads, or `count`. */
 static uint32_t next_dead(const candidates *c, uint32_t place, uint32_t step) {
     uint32_t at = c->width + place;
     if (place >= c->count) return c->count;
@@ -118,7 +118,7 @@ void plan_reuse_inputs(hlo_plan *plan, const plan_comp *entry) {
                     .width = 1};
     for (uint32_t i = 0; i < plan->inputs.count; i++) {
         const uint32_t slot = entry->arguments[i];
-        if (slot == PLAN_NONE || entry->slots[slot].results) continue; /* copied at the end */
+        if (slot == PLAN_NONE || entry->slots[slot].results) continue; /* also an output */
         c.list[c.count++] = (candidate){entry->slots[slot].size, i};
     }
     qsort(c.list, c.count, sizeof *c.list, compare_candidates);
@@ -160,7 +160,7 @@ hlo_status plan_find_donations(hlo_plan *plan, const hlo_diag_sink *sink) {
     for (uint32_t i = 0; i < plan->module->attr_count; i++) {
         const hlo_attr *attr = &plan->module->attrs[i];
         if (attr->id != HLO_ATTR_INPUT_OUTPUT_ALIAS && attr->id != HLO_ATTR_BUFFER_DONOR) continue;
-        /* The module is verified: the sizes of an input and its output are equal. */
+        /* The verifier has checked that the sizes of an input and its output are equal. */
         for (uint32_t k = 0; k < attr->u.aliases->count; k++) {
             const hlo_alias *alias = &attr->u.aliases->v[k];
             size_t input = 0, output = 0;

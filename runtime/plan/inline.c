@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inlines calls in a copy of the module that only the plan uses: groups can extend across former
- * calls, and their values share memory with the caller's. */
+/* Inlines calls in the plan's copy of the module. Groups can then extend across former calls, and
+ * values of callees share memory with values of their callers. */
 #include "runtime/plan/plan.h"
 
-/* Maximum number of copies for all calls together: nested calls can grow a module exponentially. */
+/* Maximum number of instructions that inlining copies, for all calls together: with nested calls,
+ * the module could grow exponentially. */
 enum { MOST_COPIES = 1 << 18 };
 
-/* True if a value of one shape may replace the other after copying it to its layout. */
+/* True if a value of one shape can replace a value of the other shape, after a copy to the other
+ * layout. */
 static bool is_convertible(const hlo_shape *from, const hlo_shape *to) {
     return from == to || (hlo_shape_is_array(from) && hlo_shape_is_array(to));
 }
 
-/* Returns the computation that replaces the call; NULL if the call stays. */
+/* Returns the computation that replaces the call, or NULL if the call is not inlined. */
 static const hlo_computation *callee_of(const hlo_instr *call) {
     if (call->op != HLO_OP_CALL) return NULL;
     const hlo_computation *callee = hlo_instr_comp(call, HLO_ATTR_TO_APPLY);
@@ -21,14 +23,15 @@ static const hlo_computation *callee_of(const hlo_instr *call) {
     for (uint32_t i = 0; i < call->operand_count; i++)
         if (!is_convertible(hlo_instr_operand(call, i)->shape, callee->parameters[i]->shape))
             return NULL;
-    /* The order of side effects matters, and a computation may have a single caller. */
+    /* Do not inline instructions with side effects, whose order matters, or with computations that
+     * must have only one caller. */
     for (const hlo_instr *i = callee->first; i; i = hlo_instr_next(i))
         if (hlo_op_is(i->op, HLO_SIDE_EFFECT | HLO_NONDET | HLO_COLLECTIVE | HLO_SOLE_CALLER))
             return NULL;
     return callee;
 }
 
-/* Returns `value` in the layout of `shape`. */
+/* Returns `value`, or a copy of `value` in the layout of `shape`. */
 static hlo_instr *in_layout(hlo_instr *call, hlo_instr *value, const hlo_shape *shape) {
     if (value->shape == shape || hlo_shape_same_memory(value->shape, shape)) return value;
     hlo_instr *copy = hlo_instr_new(call->parent, call, HLO_OP_COPY, shape, 1, &value, NULL);
@@ -38,7 +41,7 @@ static hlo_instr *in_layout(hlo_instr *call, hlo_instr *value, const hlo_shape *
 
 void plan_inline_calls(hlo_module *module, hlo_arena *scratch) {
     hlo_arena_mark mark = hlo_arena_here(scratch);
-    hlo_instr **copies = NULL; /* by id of the callee's instructions */
+    hlo_instr **copies = NULL; /* by the id of the callee's instruction */
     uint32_t capacity = 0, budget = MOST_COPIES;
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
         for (hlo_instr *call = comp->first, *next; call; call = next) {
@@ -67,8 +70,9 @@ void plan_inline_calls(hlo_module *module, hlo_arena *scratch) {
             hlo_instr_replace_uses(call, in_layout(call, copies[callee->root->id], call->shape));
             hlo_instr_remove(call);
         }
-    /* Number instructions in order: side tables of a computation start at its smallest id, and
-     * copies in a computation would put the ids of all later ones in between. */
+    /* Renumber all instructions in order. Otherwise, copies would have larger ids than all other
+     * instructions, and a computation's side tables, which are indexed from its smallest id to its
+     * largest, would become large. */
     module->next_id = 0;
     for (hlo_computation *comp = module->first; comp; comp = comp->next)
         for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Internals of a plan: its steps, in order, and their memory.
  *
- * There are no tuples: every instruction's value is a list of leaves, each a slot. A slot is
- * memory: a range of the computation's frame, an argument or a result whose memory the caller
- * provides, or a constant. Instructions that only forward values (tuple, get-tuple-element, bitcast
- * ...) forward slots and cost nothing.
+ * A plan has no tuples: the value of each instruction is a list of leaves, each of which has a
+ * slot. A slot stands for memory: a range of the computation's frame, an argument or a result whose
+ * memory the caller provides, or a constant. Instructions that only forward values, such as tuple,
+ * get-tuple-element and bitcast, forward slots and cost nothing.
  *
- * Each computation is planned once. Its caller provides a frame, a range of the caller's own frame,
- * so that the whole program needs one allocation. A computation never calls itself, so it is active
- * at most once, and its slots contain their current memory. */
+ * Each computation is planned once. Its caller provides its frame, a range of the caller's own
+ * frame, so that the whole program needs only one allocation. A computation never calls itself, so
+ * it is active at most once, and its slots can store the addresses of the current run. */
 #ifndef HLO_RUNTIME_PLAN_PLAN_H
 #define HLO_RUNTIME_PLAN_PLAN_H
 
@@ -16,10 +16,10 @@
 #include "runtime/backend.h"
 #include "runtime/io/arrays.h"
 
-/* Memory of a leaf. */
+/* The memory of a leaf. */
 typedef struct plan_place {
     void *data;
-    float *bound; /* NULL: exact */
+    float *bound; /* sigmas of the elements; NULL if the elements are exact */
 } plan_place;
 
 typedef enum plan_slot_kind {
@@ -27,16 +27,16 @@ typedef enum plan_slot_kind {
     SLOT_ARGUMENT, /* provided by the caller, read only */
     SLOT_RESULT,   /* provided by the caller, written */
     SLOT_CONSTANT,
-    SLOT_NOWHERE /* never computed, never read */
+    SLOT_NOWHERE /* neither computed nor read */
 } plan_slot_kind;
 
 typedef struct plan_slot {
     plan_slot_kind kind;
     hlo_type type;
     size_t size;          /* bytes of the elements */
-    size_t bound_size;    /* bytes of their sigmas, which follow the elements, or 0 */
-    size_t offset;        /* SLOT_BUFFER, results of the entry: its offset in the frame */
-    uint32_t index;       /* SLOT_ARGUMENT, SLOT_RESULT: its number */
+    size_t bound_size;    /* bytes of the sigmas, which follow the elements, or 0 */
+    size_t offset;        /* SLOT_BUFFER, results of the entry: offset in the frame */
+    uint32_t index;       /* SLOT_ARGUMENT, SLOT_RESULT: number of the argument or result */
     uint32_t first, last; /* live range of a SLOT_BUFFER, in steps */
     uint32_t results;     /* number of results of the computation that use the slot */
     plan_place place;
@@ -44,22 +44,24 @@ typedef struct plan_slot {
 
 typedef enum plan_step_kind {
     STEP_JOB,
-    STEP_COPY, /* a copy of one leaf, byte by byte */
-    STEP_CALL, /* call, fusion */
+    STEP_COPY, /* copies one leaf, byte by byte */
+    STEP_CALL, /* runs the computation of a call or fusion */
     STEP_WHILE,
     STEP_CONDITIONAL,
-    STEP_LOOK /* the value of an instruction, and those of its operands, are inspected */
+    STEP_LOOK /* inspects the values of an instruction and of its operands */
 } plan_step_kind;
 
 #define PLAN_NONE UINT32_MAX
 #define PLAN_ANY (UINT32_MAX - 1)
 
-/* A recorded run: graphs that the backend replays, and between them data-dependent control flow. */
+/* A recorded run: graphs that the backend replays, with data-dependent control flow between
+ * them. */
 typedef struct plan_command_buffer plan_command_buffer;
-/* State of inspected values and of timing: runtime/exec/. */
+/* The state of inspecting values and of timing; defined in runtime/exec/. */
 typedef struct plan_look plan_look;
 typedef struct plan_trace plan_trace;
-/* The device that a plan shares with buffers, and the runs of a resident plan: runtime/exec/. */
+/* The device that a plan shares with buffers, and the state of a resident plan's runs; defined in
+ * runtime/exec/. */
 typedef struct plan_device plan_device;
 typedef struct plan_resident plan_resident;
 
@@ -68,29 +70,30 @@ typedef struct plan_step {
     const hlo_instr *instr;
     uint32_t operand_count, result_count;
     uint32_t *operands; /* slots */
-    uint32_t *results;  /* slots; PLAN_NONE: the callee's result is an argument or a constant,
-                         * forwarded as such */
-    uint32_t work;      /* a slot that lives during the step (the callee's frame, a job's scratch, a
-                         * loop's predicate), or PLAN_NONE */
+    uint32_t *results;  /* slots; PLAN_NONE if the callee's result is an argument or a constant,
+                         * which is forwarded */
+    uint32_t work;      /* a slot that lives during the step: the callees' frame or the job's
+                         * scratch; or PLAN_NONE */
     hlo_job *job;       /* STEP_JOB */
-    struct plan_comp **called; /* STEP_CALL: one; STEP_WHILE: condition, body; STEP_CONDITIONAL: the
-                                  branches */
+    struct plan_comp **called; /* STEP_CALL: the callee; STEP_WHILE: condition, body;
+                                * STEP_CONDITIONAL: the branches */
     uint32_t called_count;
     uint32_t *spare;           /* STEP_WHILE: a second slot per result, for the next iteration;
-                                * PLAN_NONE: the body writes the next state in place */
+                                * PLAN_NONE if the body writes the next state in place */
     uint32_t predicate;        /* STEP_WHILE: slot of the predicate */
     uint64_t trip_count;       /* STEP_WHILE: trip count, or HLO_TRIP_COUNT_UNKNOWN */
-    bool unrolls;              /* STEP_WHILE: each iteration is recorded */
+    bool unrolls;              /* STEP_WHILE: each iteration is recorded separately */
     uint32_t *branch_operands; /* STEP_CONDITIONAL: first operand of each branch */
     plan_place *arguments,
         *lent;                /* memory of a callee's arguments and results, filled for each run */
-    const hlo_shape **shapes; /* STEP_LOOK: shapes of `operands`: the leaves of the value, then
-                               * those of the instruction's operands */
+    const hlo_shape **shapes; /* STEP_LOOK: shapes of `operands`, which are the leaves of the value,
+                               * then the leaves of the instruction's operands */
     uint32_t own;             /* STEP_LOOK: number of leaves of the value */
-    bool keeps, checks;       /* STEP_LOOK: the value is saved; it is checked for NaNs */
-    uint64_t runs;            /* with options.profile: runs of a job or copy; for a loop or
-                               * conditional, decisions of the host */
-    double seconds;           /* total time of these */
+    bool keeps, checks;       /* STEP_LOOK: the value is saved; the value is checked for NaNs and
+                               * infinities */
+    uint64_t runs;            /* with options.profile: number of runs of a job or copy; for a loop
+                               * or conditional, number of decisions of the host */
+    double seconds;           /* total time of these runs or decisions */
 } plan_step;
 
 typedef struct plan_comp {
@@ -101,22 +104,26 @@ typedef struct plan_comp {
     uint32_t argument_count, result_count;
     const hlo_shape **argument_shapes; /* layouts in which the caller passes arguments */
     const hlo_shape **result_shapes;   /* layouts in which the caller receives results */
-    uint32_t *arguments;               /* their slots; PLAN_NONE: not read */
-    uint32_t *results;                 /* the slots of the root's leaves; NULL: the computation
-                                        * cannot be executed */
+    uint32_t *arguments;               /* slots of the arguments; PLAN_NONE if an argument is not
+                                        * read */
+    uint32_t *results;                 /* slots of the root's leaves; NULL if the computation cannot
+                                        * be executed */
     size_t frame_size;
-    uint64_t weight;  /* estimated number of jobs of a run; loops of unknown length count once */
-    bool hosted;      /* a job runs on the host */
-    bool is_bound;    /* its jobs are bound */
-    uint32_t depth;   /* nesting depth of branches, if all were recorded as branches */
-    double jobs;      /* number of jobs of a run, for the larger branch; NaN: unknown */
-    uint32_t nesting; /* nesting depth of the computations of a run, without this one */
+    uint64_t weight;  /* estimated number of jobs of a run; loops of unknown trip count count
+                       * once */
+    bool hosted;      /* at least one job runs on the host */
+    bool is_bound;    /* the computation's jobs are bound */
+    uint32_t depth;   /* nesting depth if loops and conditionals are recorded as branches */
+    double jobs;      /* number of jobs of a run, with the larger branch of conditionals; NaN if
+                       * unknown */
+    uint32_t nesting; /* nesting depth of the computations that a run calls */
 } plan_comp;
 
-/* The state of a run for options.progress. The thread that called the run reads that of device
- * 0. */
+/* The progress of a run, for options.progress. The thread that called the run reads the progress of
+ * device 0. */
 typedef struct plan_progress {
-    double start, next; /* start of the run; time of the next call, by plan_trace_clock() */
+    double start, next; /* start of the run, and time of the next call, by the clock of
+                         * plan_trace_clock() */
     _Atomic double done;
     _Atomic(const char *) instruction;
     bool stopped;
@@ -125,54 +132,57 @@ typedef struct plan_progress {
 struct hlo_plan {
     hlo_arena *arena;
     const hlo_module *module;
-    hlo_module *expanded; /* owned copy of the module without block-scaled notation and calls; NULL:
-                           * there was nothing to replace */
+    hlo_module *expanded; /* owned copy of the module without the constructs that plan.c expands;
+                           * NULL if there were none */
     const hlo_backend *backend;
     void *device;
-    plan_device *shared; /* the device, once it is open */
+    plan_device *shared; /* handle of the device; NULL until it is open */
     hlo_plan_options options;
-    plan_comp **comps; /* by computation id; NULL: not called */
-    /* By computation id, shapes that replace those of the parameters and the root: text may have
-     * different layouts on both sides of a call. NULL: those of the computation. */
+    plan_comp **comps; /* by computation id; NULL if the computation is not executed */
+    /* By computation id, shapes that replace those of the parameters and the root, because a module
+     * may have different layouts on both sides of a call. NULL if the computation's own shapes
+     * apply. */
     const hlo_shape **arguments_like, **results_like;
     plan_comp *entry;
-    bool *kept;        /* by instruction id: its value is saved; may be NULL */
-    plan_look *look;   /* NULL: no value is inspected */
-    hlo_arrays values; /* the values that the last run saved, of all devices; owns only the list */
-    plan_trace *trace; /* NULL: no timing */
+    bool *kept;        /* by instruction id: true if the value is saved; NULL if no value is
+                        * saved */
+    plan_look *look;   /* NULL if no value is inspected */
+    hlo_arrays values; /* values of all devices that the last run saved; owns only the list */
+    plan_trace *trace; /* NULL without timing */
     hlo_leaves inputs, outputs;
-    plan_place *arguments, *results; /* of the entry */
+    plan_place *arguments, *results; /* places of the entry's arguments and results */
     void *memory;                    /* all memory of a run */
     size_t memory_size;
-    plan_command_buffer *buffer; /* replayed by a run; NULL: a run executes the steps */
-    /* For a resident plan, and with options.overwrites_inputs; otherwise NULL. By input: the output
-     * that reuses its memory, PLAN_ANY, or PLAN_NONE if it is not donated. By output: the input
-     * whose memory it reuses, or PLAN_NONE, and whether in place. */
+    plan_command_buffer *buffer; /* recorded run to replay; NULL if a run executes the steps */
+    /* The next three members are NULL unless the plan is resident or has options.overwrites_inputs.
+     * `given`, by input: the output that reuses the input's memory, PLAN_ANY if any may, or
+     * PLAN_NONE if the input is not donated. `taken`, by output: the input whose memory the output
+     * reuses, or PLAN_NONE. `in_place`, by output: true if the output is written in place. */
     uint32_t *given, *taken;
     bool *in_place;
     plan_resident *resident;
     double seconds;
     uint64_t runs;
     hlo_seat seat;
-    hlo_watch watch; /* for the jobs */
+    hlo_watch watch; /* watch of the jobs */
     plan_progress progress;
-    /* The first failure of the last run; `failed_at` NULL: the whole run failed. */
+    /* The first failure of the last run. `failed_at` is NULL if the whole run failed. */
     const hlo_instr *failed_at;
     const char *failure;
-    /* For the plan of device 0: the plans of all devices, including itself. */
+    /* In the plan of device 0: the plans of all devices, including this plan. */
     hlo_plan *self, **devices;
     uint32_t device_count;
 };
 
-/* steps.c: creates the steps and slots of one computation, whose callees are planned,
- * and their live ranges. Returns false, after an error in `sink`, if an instruction is not
+/* steps.c: creates the steps and slots of one computation, whose callees must be planned, and the
+ * slots' live ranges. Returns false, after emitting an error to `sink`, if an instruction is not
  * supported. */
 bool plan_build(hlo_plan *plan, plan_comp *comp, const hlo_diag_sink *sink);
-/* steps.c: finds the instructions that options.values names, among those of the computations that
- * are executed directly (`runs`, by computation id). Returns false, with an error in `sink`, if a
- * name matches nothing. */
+/* steps.c: finds the instructions that options.values names, in computations that are executed
+ * directly (`runs`, by computation id). Returns false, after emitting an error to `sink`, if a name
+ * matches no such instruction. */
 bool plan_find_kept(hlo_plan *plan, const bool *runs, const hlo_diag_sink *sink);
-/* True if a value is inspected. */
+/* True if any value is inspected. */
 static inline bool plan_looks(const hlo_plan *plan) {
     return plan->kept || plan->options.check_finite;
 }
@@ -180,29 +190,30 @@ static inline bool plan_looks(const hlo_plan *plan) {
 static inline bool plan_keeps(const hlo_plan *plan, const hlo_instr *instr) {
     return plan->kept && plan->kept[instr->id];
 }
-/* donation.c: sets given, taken and in_place. HLO_INVALID_INPUT, with an error in `sink`: a
- * requested donation is impossible. */
+/* donation.c: sets given, taken and in_place of a resident plan. If a requested donation is
+ * impossible, emits an error to `sink` and returns HLO_INVALID_INPUT. */
 hlo_status plan_find_donations(hlo_plan *plan, const hlo_diag_sink *sink);
-/* donation.c: sets given, taken and in_place for the entry of a plan that is not resident: an
- * output reuses the memory of an input that no step reads once the output is begun. */
+/* donation.c: sets given, taken and in_place of a plan that is not resident. An output reuses the
+ * memory of an input that no step reads after the output is begun. */
 void plan_reuse_inputs(hlo_plan *plan, const plan_comp *entry);
-/* inline.c: inlines calls if only the position of the instructions changes. */
+/* inline.c: inlines those calls for which inlining only changes the position of instructions. */
 void plan_inline_calls(hlo_module *module, hlo_arena *scratch);
 /* buffers.c: assigns an offset in the frame to every SLOT_BUFFER. */
 void plan_place_buffers(hlo_plan *plan, plan_comp *comp);
-/* execute.c: queues a run of the entry on plan->arguments, with results in plan->results; waits for
- * it if it is timed. */
+/* execute.c: queues a run of the entry on plan->arguments, with results in plan->results. Waits for
+ * the run if it is timed. */
 hlo_status plan_queue(hlo_plan *plan, const hlo_diag_sink *sink);
-/* execute.c: runs the entry `count` times on plan->arguments, with results in plan->results; the
- * n-th run is between the marks n and n + 1. */
+/* execute.c: runs the entry `count` times on plan->arguments, with results in plan->results. The
+ * n-th run, from 0, is between the marks n and n + 1. */
 hlo_status plan_execute(hlo_plan *plan, size_t count, const hlo_diag_sink *sink);
 /* execute.c: waits until the device is idle, and reports its errors. */
 hlo_status plan_finish(hlo_plan *plan, const hlo_diag_sink *sink);
-/* execute.c: writes the seconds of the n-th run of the last plan_execute(), which has finished. */
+/* execute.c: writes the time in seconds of the n-th run of the last plan_execute(), which must have
+ * finished. */
 hlo_status plan_seconds(hlo_plan *plan, uint32_t n, const hlo_diag_sink *sink, double *out_seconds);
 /* execute.c: binds every job to its memory. */
 hlo_status plan_bind(hlo_plan *plan, const hlo_diag_sink *sink);
-/* execute.c: records a run, if the backend records. */
+/* execute.c: records a run if the backend supports recording. */
 hlo_status plan_record(hlo_plan *plan, const hlo_diag_sink *sink);
 
 /* steps.c: returns the number of branches of a conditional. */
@@ -210,11 +221,11 @@ uint32_t plan_branch_count(const hlo_instr *conditional);
 /* Returns the computation of a branch. */
 hlo_computation *plan_branch(const hlo_instr *conditional, uint32_t index);
 
-/* donation.c: returns true if nothing reads argument `input` once result `output` is written, so
+/* donation.c: returns true if nothing reads argument `input` after result `output` is begun, so
  * that both may have the same memory. */
 bool plan_is_in_place(const plan_comp *comp, uint32_t output, uint32_t input);
-/* True if the results of the computation are in its own frame: those of the entry, unless the
- * caller provides their memory. */
+/* True if the results of the computation are in its own frame. This holds for the entry computation
+ * unless the caller provides the memory. */
 static inline bool plan_places_results(const hlo_plan *plan, const plan_comp *comp) {
     return comp->comp == plan->module->entry && !plan->options.resident;
 }
@@ -231,8 +242,8 @@ size_t plan_align(const hlo_plan *plan, size_t size);
 void plan_to_physical(const hlo_shape *shape, size_t width, void *to, const void *row_major);
 /* build.c: copies elements of `width` bytes from the shape's layout to row-major. */
 void plan_to_row_major(const hlo_shape *shape, size_t width, void *row_major, const void *from);
-/* build.c: copies an array of `size` bytes with elements of `width` bytes from the device, in
- * the shape's layout, to row-major order at `out`, through `staging` of the same size. */
+/* build.c: copies an array of `size` bytes with elements of `width` bytes, in the shape's layout,
+ * from the device to `out`, in row-major order. `staging` has `size` bytes. */
 void plan_fetch(const hlo_plan *plan, const hlo_shape *shape, size_t width, void *out,
                 const void *from, size_t size, void *staging);
 

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The units of a computation to run, and their order. */
+/* Finds the units of a computation that run, and their order. */
 
 #include "runtime/plan/build.h"
 
-/* Units are numbered: an instruction alone by its position in the computation, a group by the
- * number of instructions plus its own number. */
+/* Units are numbered: a single instruction has the number of its position in the computation; a
+ * group has the number of instructions plus the group's index. */
 typedef struct order {
     const build *b;
     uint32_t instr_count, unit_count;
     const hlo_instr **instrs; /* by position */
     hlo_group *groups;
-    uint32_t *maker;   /* by position: the unit that computes the instruction's value */
-    bool *wanted;      /* by unit */
-    uint8_t *state;    /* by unit */
+    uint32_t *maker;   /* by position of an instruction: the unit that computes its value */
+    bool *wanted;      /* by unit: true if the unit runs */
+    uint8_t *state;    /* by unit: UNSEEN, OPEN or MADE */
     uint32_t *waiting; /* a stack of units */
-    uint32_t *next;    /* parallel to `waiting`: number of scheduled inputs of each */
+    uint32_t *next;    /* parallel to `waiting`: number of inputs that were scheduled */
     uint32_t *made;    /* units in execution order */
     uint32_t count;
 } order;
@@ -41,8 +41,8 @@ static uint32_t maker_of_input(const order *o, build_unit unit, uint32_t index) 
     return o->maker[place_of(o, input)];
 }
 
-/* Marks the instructions that the root and side effects depend on. Returns true if there are
- * any. */
+/* Returns an array by position, which is true for instructions on which the root, a side effect or
+ * a saved value depends. */
 static bool *find_live(const order *o) {
     bool *live = hlo_arena_zero(o->b->plan->arena, o->instr_count);
     const hlo_computation *comp = o->b->comp->comp;
@@ -63,8 +63,8 @@ static void want(order *o, uint32_t unit, uint32_t *waiting) {
     o->waiting[(*waiting)++] = unit;
 }
 
-/* Schedules the units that a unit reads, transitively, and then the unit. Returns false if it
- * depends on itself. */
+/* Schedules the units that a unit depends on, and then the unit. Returns false if a unit depends on
+ * itself. */
 static bool make(order *o, uint32_t unit) {
     uint32_t depth = 0;
     if (o->state[unit] == MADE) return true;
@@ -90,24 +90,22 @@ static bool make(order *o, uint32_t unit) {
     return true;
 }
 
-/* ---------------------------------------------------------------------------------- fewer bytes */
-
 enum { FEW_INPUTS = 64 };
 
-/* A second ordering: a unit runs as soon as its inputs are available, if it frees more bytes than
- * it allocates. */
+/* The state of a second ordering, in which a unit that frees more bytes than it allocates runs as
+ * soon as its inputs are available. */
 typedef struct hastening {
     order *o;
     uint32_t *first_user,
-        *users;       /* by unit: where its users begin in `users`, plus one entry for the end */
-    uint32_t *unread; /* by unit: remaining reads of its values */
-    uint32_t *waits;  /* by unit: inputs that are not scheduled */
+        *users;       /* by unit: index in `users` of its first user, plus one entry for the end */
+    uint32_t *unread; /* by unit: number of reads of its values that are not scheduled */
+    uint32_t *waits;  /* by unit: number of its inputs that are not scheduled */
     bool *done;
     uint32_t *stack, depth, *out, count;
 } hastening;
 
-/* Returns the bytes of a unit's results; 0 if there are none, they belong to another unit, or, with
- * `surely`, their owner is unknown. */
+/* Returns the bytes of the memory that a unit's results occupy, or 0 if they have no memory of
+ * their own. With `surely`, also returns 0 if they may not have memory of their own. */
 static int64_t bytes_of(const order *o, uint32_t unit, bool surely) {
     const build_unit u = unit_at(o, unit);
     int64_t bytes = 0;
@@ -121,7 +119,7 @@ static int64_t bytes_of(const order *o, uint32_t unit, bool surely) {
     return hlo_shape_bytes(u.instr->shape);
 }
 
-/* True if the unit may run earlier: it is ordered only by its inputs, and there are few of them. */
+/* True if the unit may run earlier: only its inputs determine its order, and it has few inputs. */
 static bool may_move(const order *o, uint32_t unit) {
     const build_unit u = unit_at(o, unit);
     if (input_count(u) > FEW_INPUTS) return false;
@@ -140,7 +138,7 @@ static bool may_move(const order *o, uint32_t unit) {
     }
 }
 
-/* Pushes a unit that may run now and frees more bytes than it allocates. */
+/* Pushes the unit onto the stack if it can run now and frees more bytes than it allocates. */
 static void consider(hastening *h, uint32_t unit) {
     if (h->done[unit] || h->waits[unit] || !may_move(h->o, unit)) return;
     const build_unit u = unit_at(h->o, unit);
@@ -160,7 +158,7 @@ static void consider(hastening *h, uint32_t unit) {
     }
 }
 
-/* Appends a unit; pushes those on the stack that may follow immediately. */
+/* Appends a unit to the order, and pushes units that should follow immediately onto the stack. */
 static void append(hastening *h, uint32_t unit) {
     const build_unit u = unit_at(h->o, unit);
     h->done[unit] = true;
@@ -206,7 +204,7 @@ static void hasten(order *o) {
             h.first_user[unit + 1] = fill[unit + 1] = h.first_user[unit] + h.unread[unit];
         if (!pass) h.users = hlo_arena_array(arena, h.first_user[o->unit_count], sizeof *h.users);
     }
-    h.unread[o->maker[place_of(o, o->b->comp->comp->root)]]++; /* read by the caller */
+    h.unread[o->maker[place_of(o, o->b->comp->comp->root)]]++; /* the caller reads the root */
     for (uint32_t m = 0; m < o->count; m++) {
         if (h.done[o->made[m]]) continue;
         append(&h, o->made[m]);
@@ -236,7 +234,8 @@ build_unit *build_order(build *b, uint32_t *out_count) {
     o.maker = hlo_arena_array(arena, o.instr_count, sizeof *o.maker);
     for (uint32_t i = 0; i < o.instr_count; i++) o.maker[i] = i;
     for (uint32_t g = 0; g < groups; g++) {
-        /* The group's inputs are the operands of members that are not members, each once. */
+        /* Set the group's inputs: the operands of members that are not members themselves, each
+         * once. */
         hlo_group *group = &o.groups[g];
         const uint32_t mark = g + 1;
         uint32_t most = 0;

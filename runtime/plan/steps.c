@@ -16,12 +16,12 @@
 
 /* ----------------------------------------------------------------------------- values and slots */
 
-/* Returns the instruction's value; it must have been built. */
+/* Returns the instruction's value, which must have been built. */
 static build_value *value_of(const build *b, const hlo_instr *instr) {
     return &b->values[b->place[instr->id - b->first_id]];
 }
 
-/* Writes the leaves' shapes to *out and moves it past them. */
+/* Writes the shapes of the leaves to *out, and advances *out past them. */
 static void add_leaf_shapes(const hlo_shape *shape, const hlo_shape ***out) {
     if (shape->type == HLO_TYPE_TUPLE) {
         for (uint32_t i = 0; i < shape->rank; i++) add_leaf_shapes(shape->elements[i], out);
@@ -30,7 +30,7 @@ static void add_leaf_shapes(const hlo_shape *shape, const hlo_shape ***out) {
     }
 }
 
-/* Returns the leaves' shapes, in the plan's arena. */
+/* Returns the shapes of the leaves of `shape`, in the plan's arena. */
 static const hlo_shape **leaf_shapes(const build *b, const hlo_shape *shape) {
     const hlo_shape **shapes =
         hlo_arena_array(b->plan->arena, hlo_shape_leaf_count(shape) + 1, sizeof *shapes);
@@ -39,7 +39,7 @@ static const hlo_shape **leaf_shapes(const build *b, const hlo_shape *shape) {
     return shapes;
 }
 
-/* Creates a slot; `shape` may be NULL. */
+/* Creates a slot for an array of `shape`, which may be NULL. */
 static uint32_t new_slot(build *b, plan_slot_kind kind, const hlo_shape *shape) {
     plan_comp *comp = b->comp;
     hlo_arena_grow(b->plan->arena, &comp->slots, comp->slot_count, &comp->slot_capacity,
@@ -55,7 +55,6 @@ static uint32_t new_slot(build *b, plan_slot_kind kind, const hlo_shape *shape) 
     return comp->slot_count++;
 }
 
-/* Creates a slot for working memory. */
 static uint32_t new_work(build *b, size_t size) {
     uint32_t slot = new_slot(b, SLOT_BUFFER, NULL);
     b->comp->slots[slot].size = size;
@@ -102,7 +101,6 @@ static build_value slots_of_all(const build *b, const hlo_instr *const *instrs, 
     return v;
 }
 
-/* Lists the instruction's operands. */
 static const hlo_instr **list_operands(const build *b, const hlo_instr *instr) {
     const hlo_instr **list =
         hlo_arena_array(b->plan->arena, instr->operand_count + 1, sizeof *list);
@@ -110,7 +108,6 @@ static const hlo_instr **list_operands(const build *b, const hlo_instr *instr) {
     return list;
 }
 
-/* Returns the leaves of the instruction's operands. */
 static build_value operands_of(const build *b, const hlo_instr *instr) {
     return slots_of_all(b, list_operands(b, instr), instr->operand_count);
 }
@@ -146,7 +143,7 @@ static hlo_view *sigmas_of(const build *b, const hlo_view *views, uint32_t count
     return sigmas;
 }
 
-/* Adds a step for a job whose views are set. */
+/* Completes a job whose views are set, prepares it, and adds its step. */
 static void add_job_step(build *b, hlo_job *job, build_value operands, build_value results) {
     const hlo_plan *plan = b->plan;
     const char *name = hlo_ops[job->instr->op].name, *why = "cannot be run";
@@ -169,8 +166,8 @@ static void add_job_step(build *b, hlo_job *job, build_value operands, build_val
     if (job->scratch_size) step->work = new_work(b, job->scratch_size);
 }
 
-/* Adds a step for a group whose results have slots. `shape` is the shape of the results if it
- * differs from that of the group, otherwise NULL. */
+/* Adds a step for a group whose results have slots. `shape` is NULL, or a shape of the results that
+ * differs from the group's. */
 static void add_job(build *b, const hlo_instr *instr, hlo_group group, const hlo_shape *shape,
                     build_value results) {
     hlo_job *job = hlo_arena_zero(b->plan->arena, sizeof *job);
@@ -186,8 +183,8 @@ static void add_job(build *b, const hlo_instr *instr, hlo_group group, const hlo
     add_job_step(b, job, operands, results);
 }
 
-/* Creates the job of an instruction that the backend runs separately, whose results have the
- * given shape. */
+/* Creates the job of an instruction that the backend runs separately. Its results have the shape
+ * `shape`. */
 static build_value separate_job(build *b, const hlo_instr *instr, const hlo_shape *shape) {
     const char *why;
     build_value v = new_slots(b, SLOT_BUFFER, shape);
@@ -207,8 +204,8 @@ static build_value separate_job(build *b, const hlo_instr *instr, const hlo_shap
     return v;
 }
 
-/* Converts `value`, `count` leaves, from the layouts of `from` to the layouts of `to`, with copies
- * where they differ. */
+/* Converts the leaves of `value` from the layouts of `from` to the layouts of `to`. Adds a copy for
+ * each leaf whose layouts differ. */
 static build_value adapt(build *b, const hlo_instr *instr, build_value value,
                          const hlo_shape *const *from, const hlo_shape *const *to) {
     build_value adapted = value;
@@ -236,7 +233,8 @@ static build_value adapt(build *b, const hlo_instr *instr, build_value value,
 /* Maximum number of jobs that an unrolled loop records. */
 enum { UNROLLED = 1 << 14 };
 
-/* Maximum nesting of computations: a run visits them recursively, on threads with small stacks. */
+/* Maximum nesting depth of computations. It is limited because a run visits them recursively, on
+ * threads with small stacks. */
 enum { MOST_NESTED = 100 };
 
 uint32_t plan_branch_count(const hlo_instr *conditional) {
@@ -251,7 +249,8 @@ hlo_computation *plan_branch(const hlo_instr *conditional, uint32_t index) {
                           index ? HLO_ATTR_FALSE_COMPUTATION : HLO_ATTR_TRUE_COMPUTATION);
 }
 
-/* Reserves working memory for the slots of the callees and for the largest frame among them. */
+/* Completes a step that calls computations: sets its callees, and reserves working memory for the
+ * largest of their frames. */
 static void finish_call(build *b, plan_step *step, uint32_t count, plan_comp **called) {
     hlo_arena *arena = b->plan->arena;
     size_t frame = 0;
@@ -273,13 +272,12 @@ static plan_comp **callees(const build *b, uint32_t count) {
     return hlo_arena_array(b->plan->arena, count, sizeof(plan_comp *));
 }
 
-/* Returns the leaves of all operands, converted to the layouts of `to`. */
+/* Returns the slots of the leaves of all operands, converted to the layouts of `to`. */
 static build_value adapted_operands(build *b, const hlo_instr *instr, const hlo_shape *const *to) {
     const hlo_shape **from = shapes_of_all(b, list_operands(b, instr), instr->operand_count);
     return adapt(b, instr, operands_of(b, instr), from, to);
 }
 
-/* Creates slots for a callee's results. */
 static build_value result_slots(build *b, const plan_comp *callee) {
     build_value v = new_value(b, callee->result_count);
     for (uint32_t i = 0; i < v.count; i++)
@@ -287,7 +285,8 @@ static build_value result_slots(build *b, const plan_comp *callee) {
     return v;
 }
 
-/* Creates a call's results with a shape; leaves that the callee only forwards keep their slots. */
+/* Creates the results of a call, with the layouts of `shape`. Leaves that the callee only forwards
+ * keep their slots. */
 static build_value call_value(build *b, const hlo_instr *instr, hlo_computation *called,
                               const hlo_shape *shape) {
     plan_comp **callee = callees(b, 1);
@@ -312,7 +311,7 @@ static build_value call_value(build *b, const hlo_instr *instr, hlo_computation 
 }
 
 /* Creates a loop's state. Leaves that the body only forwards, or can write in place, have one slot;
- * other leaves have two, because the body reads one while it writes the other. */
+ * other leaves have two slots, because the body reads one slot while it writes the other. */
 static build_value while_value(build *b, const hlo_instr *instr) {
     plan_comp **callee = callees(b, 2);
     callee[0] = b->plan->comps[hlo_instr_comp(instr, HLO_ATTR_CONDITION)->id];
@@ -332,7 +331,8 @@ static build_value while_value(build *b, const hlo_instr *instr) {
     step->spare = spare.slots;
     finish_call(b, step, 2, callee);
     step->predicate = result_slots(b, callee[0]).slots[0];
-    /* With a known trip count, the condition is not run; but it may have a value to save. */
+    /* With a known trip count, the condition would not run. If values are saved, run it anyway,
+     * because it may contain one of them. */
     step->trip_count = b->plan->kept ? HLO_TRIP_COUNT_UNKNOWN : hlo_while_trip_count(instr);
     step->unrolls = step->trip_count != HLO_TRIP_COUNT_UNKNOWN &&
                     step->trip_count * (body->weight + 1) <= UNROLLED;
@@ -381,8 +381,9 @@ bool plan_find_kept(hlo_plan *plan, const bool *runs, const hlo_diag_sink *sink)
         if (*name == '%') name++;
         uint32_t found = 0;
         hlo_suggestion near = hlo_suggest(name);
-        /* Mark the matching instructions in computations that are executed directly. `elsewhere` is
-         * one in another computation, or one whose value has no array, or NULL. */
+        /* Mark the matching instructions in computations that are executed directly. Set
+         * `elsewhere` to a matching instruction that cannot be saved: it is in another computation,
+         * or its value has no array. */
         const hlo_instr *elsewhere = NULL;
         const bool glob = strpbrk(name, "*?[") != NULL;
         for (const hlo_computation *c = plan->module->first; c; c = c->next)
@@ -444,7 +445,8 @@ static void add_look(build *b, const hlo_instr *instr) {
     step->checks = checks;
 }
 
-/* Returns a value in the layouts of another shape: text may specify two layouts for one value. */
+/* Returns a value in the layouts of another shape: a module may specify two layouts for one
+ * value. */
 static build_value relaid(build *b, const hlo_instr *instr, build_value value,
                           const hlo_shape *from, const hlo_shape *to) {
     if (from == to) return value;
@@ -453,7 +455,7 @@ static build_value relaid(build *b, const hlo_instr *instr, build_value value,
 
 /* ------------------------------------------------------------------------------------- plumbing */
 
-/* True if the instruction's value is its first operand, unchanged in memory or in another
+/* True if the instruction's value is its first operand, in the same memory or copied to another
  * layout. */
 static bool is_alias(const build *b, const hlo_instr *instr) {
     const hlo_shape *from =
@@ -470,7 +472,8 @@ static bool is_alias(const build *b, const hlo_instr *instr) {
     case HLO_OP_REDUCE_SCATTER:
     case HLO_OP_ALL_TO_ALL:
     case HLO_OP_COLLECTIVE_BROADCAST: {
-        /* A collective sends nothing if neither the header nor its groups have a second device. */
+        /* A collective is an alias if there is only one device, i.e. neither the header nor its
+         * groups have a second device. */
         const hlo_module *module = b->plan->module;
         const hlo_groups *groups = hlo_instr_groups(instr, HLO_ATTR_REPLICA_GROUPS);
         if (b->plan->seat.world || hlo_module_int(module, HLO_ATTR_NUM_PARTITIONS, 1) > 1 ||
@@ -480,7 +483,7 @@ static bool is_alias(const build *b, const hlo_instr *instr) {
         break;
     }
     case HLO_OP_CUSTOM_CALL: {
-        /* Only a call that specifies to a partitioner how its operand is divided is an alias. */
+        /* Of custom calls, only those that specify sharding for a partitioner are aliases. */
         const char *target = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
         if (instr->operand_count != 1 || !target ||
             (strcmp(target, "Sharding") != 0 && strcmp(target, "xla.sdy.FuncResultSharding") != 0))
@@ -492,8 +495,8 @@ static bool is_alias(const build *b, const hlo_instr *instr) {
     }
     default:
         if (hlo_op_is(instr->op, HLO_REPEATS | HLO_TRANSPOSES)) {
-            /* A transpose, or a broadcast that only adds dimensions of size one, may keep every
-             * element at its position in memory. */
+            /* A transpose, or a broadcast that only adds dimensions of size 1, is an alias if every
+             * element stays at its position in memory. */
             const hlo_shape *to = instr->shape;
             hlo_index_map map;
             hlo_dims own, its;
@@ -514,11 +517,11 @@ static bool is_alias(const build *b, const hlo_instr *instr) {
     return hlo_shape_same_memory(instr->shape, from);
 }
 
-/* Forwards element `index` of the operand. */
+/* Returns the value of element `index` of the operand, a tuple. */
 static build_value element_of(build *b, const hlo_instr *instr, uint32_t index) {
     const hlo_instr *tuple = hlo_instr_operand(instr, 0);
     const uint32_t **starts = &b->starts[b->place[tuple->id - b->first_id]];
-    if (!*starts) { /* the number of leaves before each element */
+    if (!*starts) { /* compute the number of leaves before each element */
         uint32_t *made = hlo_arena_array(b->plan->arena, tuple->shape->rank, sizeof *made), at = 0;
         for (uint32_t i = 0; i < tuple->shape->rank; i++) {
             made[i] = at;
@@ -531,7 +534,8 @@ static build_value element_of(build *b, const hlo_instr *instr, uint32_t index) 
     return relaid(b, instr, v, tuple->shape->elements[index], instr->shape);
 }
 
-/* Forwards the elements, each in the layout that the tuple has for it. */
+/* Returns the value of a tuple: its elements, each in the layout that the tuple's shape has for
+ * it. */
 static build_value tuple_value(build *b, const hlo_instr *instr) {
     build_value v = operands_of(b, instr);
     uint32_t at = 0;
@@ -545,7 +549,7 @@ static build_value tuple_value(build *b, const hlo_instr *instr) {
     return v;
 }
 
-/* Imports the bytes of a constant. */
+/* Imports the bytes of a constant to the device, for slot `index`. */
 static void set_constant(build *b, const hlo_instr *instr, uint32_t index, const void *bytes) {
     plan_slot *slot = &b->comp->slots[index];
     slot->place.data = (void *)b->plan->backend->import(b->plan->device, bytes, slot->size);
@@ -553,7 +557,7 @@ static void set_constant(build *b, const hlo_instr *instr, uint32_t index, const
 }
 
 /* Creates a constant from the elements of the literal, in the layout of `shape`, which is the shape
- * of the instruction or an element of it. The layout of the literal is ignored. */
+ * of the instruction or an element of it. Ignores the layout of the literal. */
 static build_value constant_value(build *b, const hlo_instr *instr, const hlo_shape *shape,
                                   const hlo_literal *literal) {
     if (shape->type == HLO_TYPE_TUPLE) {
@@ -592,8 +596,9 @@ static void check_called(void *user, hlo_computation *called) {
     if (comp && !comp->results) b->failed = true;
 }
 
-/* Creates the value of an asynchronous start: its operands, its results, and additional elements of
- * other devices, which have no memory here. For a copy, the results come first. */
+/* Creates the value of an asynchronous start: its operands, its results, and further elements,
+ * which other devices use and which have no memory here. For a copy-start, the results come
+ * first. */
 static build_value start_value(build *b, const hlo_instr *instr) {
     const bool copies = instr->op == HLO_OP_COPY_START;
     const hlo_shape *shape = instr->shape, *from = shape->elements[copies];
@@ -621,7 +626,7 @@ static build_value value_for(build *b, const hlo_instr *instr) {
                      hlo_ops[instr->op].name);
         return new_slots(b, SLOT_BUFFER, instr->shape);
     }
-    /* The errors of a callee that cannot be executed were already reported. */
+    /* If a callee cannot be executed, its errors were already reported. */
     const bool before = b->failed;
     b->failed = false;
     hlo_instr_visit_called(instr, check_called, b);
@@ -659,7 +664,8 @@ static build_value value_for(build *b, const hlo_instr *instr) {
     case HLO_OP_WHILE: return while_value(b, instr);
     case HLO_OP_CONDITIONAL: return conditional_value(b, instr);
     case HLO_OP_BITCAST: {
-        /* Sigmas belong to elements of one type, so with sigmas a change of type is a copy. */
+        /* With sigmas, a change of the element type needs a copy, because sigmas belong to elements
+         * of one type. */
         const hlo_shape *from = hlo_instr_operand(instr, 0)->shape;
         if (from->type == instr->shape->type || !b->plan->options.bounds)
             return *value_of(b, hlo_instr_operand(instr, 0));
@@ -693,8 +699,8 @@ static void use(plan_comp *comp, uint32_t slot, uint32_t step) {
     if (step > s->last) s->last = step;
 }
 
-/* Sums up the steps: the weight, the jobs of a run, and whether and how deep a graph can contain
- * the computation, including its loops. */
+/* Sets the computation's members that summarize its steps: `weight`, `jobs`, `depth` and
+ * `hosted`. */
 static void sum_up(plan_comp *comp) {
     for (uint32_t s = 0; s < comp->step_count; s++) {
         const plan_step *step = &comp->steps[s];
@@ -722,7 +728,7 @@ static void sum_up(plan_comp *comp) {
     }
 }
 
-/* Chooses the layouts of the computation's arguments and results. */
+/* Sets the shapes of the computation's arguments and results, including layouts. */
 static void find_signature(build *b) {
     plan_comp *comp = b->comp;
     const hlo_computation *c = comp->comp;
@@ -780,7 +786,7 @@ bool plan_build(hlo_plan *plan, plan_comp *comp, const hlo_diag_sink *sink) {
         adapt(&b, root, *value_of(&b, root), leaf_shapes(&b, root->shape), comp->result_shapes);
     comp->results = results.slots;
     comp->result_count = results.count;
-    /* Place the root's leaves that a step computes in memory that the caller provides. */
+    /* Place those of the root's leaves that a step computes in memory that the caller provides. */
     for (uint32_t i = 0; i < comp->result_count; i++) {
         plan_slot *slot = &comp->slots[comp->results[i]];
         slot->results++;

@@ -4,7 +4,7 @@
 
 usage: example.py --bin DIR [--write]
 
-Exits with status 1 if the page shows something else; --write updates the page.
+Exits with status 1 if the page differs; --write updates the page.
 """
 import pathlib
 import re
@@ -18,7 +18,7 @@ BEGIN, END = "<!-- tests/lint/example.py -->\n", "<!-- end of it -->\n"
 
 
 def cut(text):
-    """Returns the entry computation without shardings, metadata and most of the config."""
+    """Returns the entry computation without shardings, metadata and most of the backend config."""
     text = text[text.index("ENTRY"):]
     text = text[:text.index("\n}") + 2]
     text = re.sub(r", (sharding|frontend_attributes|metadata)=\{(\"(\\.|[^\"\\])*\"|\{[^{}]*\}|[^{}])*\}", "", text)
@@ -30,7 +30,7 @@ def example(bin_dir):
     command = [bin_dir / "hlo-fp8-opt", "--remarks=all", MODEL]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     before = cut((ROOT / MODEL).read_text())
-    return (f"`{MODEL}` as JAX lowers it. Shardings and metadata are cut; `%relu.1` is `maximum(x, 0)`, `%region_0.2` is `maximum(x, y)`:\n"
+    return (f"`{MODEL}` as JAX lowers it. Shardings and metadata are omitted; `%relu.1` is `maximum(x, 0)`, `%region_0.2` is `maximum(x, y)`:\n"
             f"```\n{before}\n```\n`hlo-fp8-opt --remarks=all` rewrites it to:\n```\n{cut(ran.stdout)}\n```\n"
             f"and prints:\n```\n{ran.stderr}```\n")
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The text of a kernel: lines, scopes, names, indices; loads and stores of elements or packs; the
- * loops over a thread's elements. */
+/* Writes the text of a kernel: lines, scopes, names and indices, loads and stores of elements or
+ * packs, and the loops over a thread's elements. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +55,6 @@ const char *emit_refuse(emit *e, const char *format, ...) {
 
 /* ---------------------------------------------------------------------------------------- lines */
 
-/* Appends a line to `lines`. */
 static void add_line(emit *e, emit_lines *lines, const char *target, const char *text) {
     hlo_arena_grow(e->arena, &lines->v, lines->count, &lines->capacity, sizeof *lines->v);
     lines->v[lines->count++] = (emit_line){target, text};
@@ -121,8 +120,8 @@ static uint32_t name_at(const char *text, size_t length) {
     return (uint32_t)strtoul(text + digits, NULL, 10);
 }
 
-/* Returns the first word at or after `text`: letters, digits and `_`; *out_length is 0 if not
- * found. */
+/* Returns the first word at or after `text`: letters, digits and `_`; *out_length is 0 if there is
+ * no word. */
 static const char *next_word(const char *text, size_t *out_length) {
     size_t length = 0;
     while (*text && !isalnum((unsigned char)*text) && *text != '_') text++;
@@ -131,7 +130,8 @@ static const char *next_word(const char *text, size_t *out_length) {
     return text;
 }
 
-/* Sets the entries of the names in the text; `set` has `count` entries, by the number of a name. */
+/* Sets the entry of `set` of each name in the text. `set` has `count` entries, by a name's
+ * number. */
 static void mark_names(const char *text, bool *set, uint32_t count) {
     size_t length;
     for (text = next_word(text, &length); length; text = next_word(text + length, &length)) {
@@ -173,8 +173,8 @@ const char *emit_finish(const emit *e, const emit_lines *lines) {
 
 /* -------------------------------------------------------------------------------------- indices */
 
-/* True if the index is the same for all elements of a thread. `given`: it is one of `outer`, or a
- * number. */
+/* True if the index is the same for all elements of a thread. `given`: only numbers and names in
+ * `outer` qualify, not indices derived from them. */
 static bool is_outer(const emit *e, const char *name, bool given) {
     if (isdigit((unsigned char)name[0])) return true;
     for (uint32_t i = 0; i < e->outer_count; i++)
@@ -209,7 +209,7 @@ const char *emit_offset(emit *e, const char *format, ...) {
             return e->sums[i].name;
     hlo_arena_grow(e->arena, &e->sums, e->sum_count, &e->sum_capacity, sizeof *e->sums);
     const char *name = emit_value(e, "i", e->offset, "%s", text);
-    /* Is the index computed from outer ones? */
+    /* True if the index is computed only from indices that are the same for all elements. */
     bool derived = in_elements(e);
     size_t length;
     for (at = next_word(text, &length); length && derived; at = next_word(at + length, &length))
@@ -221,8 +221,8 @@ const char *emit_offset(emit *e, const char *format, ...) {
     return name;
 }
 
-/* Returns the first index of the thread's elements if `at` is that of each element and the first is
- * a multiple of the width; otherwise NULL. */
+/* If `at` is the index of each of the thread's elements, and the index of the first is a multiple
+ * of the width, returns the index of the first. Otherwise returns NULL. */
 static const char *first_index(const emit *e, const char *at) {
     if (!e->minor) return NULL;
     if (strcmp(at, e->minor) == 0) return e->minor_base;
@@ -334,7 +334,8 @@ const emit_index *emit_reshape(emit *e, const emit_index *from, uint32_t rank,
             else
                 out *= dims[b_end++];
         } while (in != out);
-        /* Dimensions [a, a_end) of `from` have as many elements as [b, b_end) of `dims`. */
+        /* Map dimensions [a, a_end) of `from` to dimensions [b, b_end) of `dims`, which have the
+         * same number of elements. */
         uint32_t wide_from = 0, wide_to = 0, only_from = a, only_to = b, order[HLO_EVAL_MAX_RANK];
         for (uint32_t d = a; d < a_end; d++)
             if (from->dims[d] != 1) wide_from++, only_from = d;
@@ -398,7 +399,7 @@ bool emit_is_wide(hlo_type type) {
 
 enum {
     ACCESSES = 2, /* maximum loads or stores per pack */
-    FEW = 1 << 16 /* number of elements up to which threads are scarcer than instructions */
+    FEW = 1 << 16 /* number of threads below which packs are made narrower */
 };
 
 int emit_pack_width(int narrowest, int widest) {
@@ -456,8 +457,8 @@ uint32_t emit_leaf(const emit *e, const hlo_instr *instr) {
     return leaf;
 }
 
-/* Returns the address of the thread's elements if they are contiguous, starting at a multiple of
- * the width; otherwise NULL. */
+/* Returns the address of the thread's elements if they are contiguous and begin at a multiple of
+ * the width. Otherwise returns NULL. */
 static const char *pack_address(emit *e, const emit_index *index, const hlo_view *view,
                                 const char *address) {
     if (e->width == 1 || e->open_count != e->pack_depth) return NULL;
@@ -481,8 +482,9 @@ static const char *pack_address(emit *e, const emit_index *index, const hlo_view
     return moves ? sum : NULL;
 }
 
-/* Returns the address of the row of a tile that contains the thread's element, in an array in which
- * rows are columns. NULL: they are not, or do not begin at multiples of the height. */
+/* Returns the address of the pack of a tile's elements across the rows, which contains the thread's
+ * element, in a transposed array. Returns NULL if the array is not transposed, or if its packs do
+ * not begin at multiples of the height. */
 static const char *turned_address(emit *e, const emit_index *index, const hlo_view *view) {
     if (!e->row || e->open_count != e->pack_depth) return NULL;
     const char *sum = "0";
@@ -507,8 +509,8 @@ static const char *turned_address(emit *e, const emit_index *index, const hlo_vi
     return moves && turns ? sum : NULL;
 }
 
-/* Returns the pack at an address of type `cell`, in which the index of the thread's element is `u`
- * or, with `across`, the repeat's counter. */
+/* Returns the variable with the pack of `cell` elements at an address. The thread's element has
+ * index `u` in the pack or, with `across`, the index of the row. */
 static const char *pack_name(emit *e, const char *pointer, const char *cell, const char *address,
                              bool across) {
     const char *whole = hlo_arena_format(e->arena, "%s + (%s)", pointer, address);
@@ -557,7 +559,6 @@ static const char *load_from(emit *e, const hlo_view *view, const char *pointer,
     return emit_value(e, "c", type->cell, "%s[%s]", pointer, address);
 }
 
-/* Records how an element of an array is read or written. */
 static void note_access(emit *e, emit_access *a, const hlo_view *view, const emit_index *index) {
     const char *address = emit_dot(e, index, view->strides);
     a->elsewhere |= a->address && strcmp(a->address, address) != 0;
@@ -570,8 +571,8 @@ static void note_access(emit *e, emit_access *a, const hlo_view *view, const emi
 const char *emit_load(emit *e, uint32_t operand, const emit_index *index) {
     note_access(e, &e->operands[operand].access, &e->job->operands[operand], index);
     if (!e->row && e->width > 1 && e->minor && e->open_count == e->pack_depth) {
-        /* Records that the operand has contiguous elements along another dimension of the space
-         * than the thread's. */
+        /* Record that the operand's contiguous elements are along another dimension of the space
+         * than the thread's elements. */
         const hlo_view *view = &e->job->operands[operand];
         const char *fastest = NULL;
         bool moves = false;
@@ -623,7 +624,8 @@ static void append(emit *e, emit_lines *to, const emit_lines *from) {
 
 /* ------------------------------------------------------------------ what is the same every time */
 
-/* Marks the variables that a line may set: its target, and a variable at its start. */
+/* Marks the variables that a line may set: its target, and the variable with which its text
+ * starts. */
 static void mark_set(const emit_line *line, bool *set, uint32_t count) {
     size_t length;
     const char *word = next_word(line->text, &length);
@@ -632,7 +634,8 @@ static void mark_set(const emit_line *line, bool *set, uint32_t count) {
     if (line->target) mark_names(line->target, set, count);
 }
 
-/* Marks the variables that the lines read, and returns the lines of `from` that they need. */
+/* Returns the lines of `from` that set variables that `lines` need, directly or through other lines
+ * of `from`. */
 static emit_lines needed(emit *e, const emit_lines *lines, const emit_lines *from) {
     bool *read = hlo_arena_zero(e->arena, e->next_name + 1);
     bool *need = hlo_arena_zero(e->arena, from->count + 1);
@@ -649,10 +652,9 @@ static emit_lines needed(emit *e, const emit_lines *lines, const emit_lines *fro
     return out;
 }
 
-/* Finds the loop-invariant lines: those that depend neither on the counter nor on variables set in
- * the loop. `head`: lines of the loop before `lines`. `depth`: maximum nesting of blocks in `lines`
- * with such lines. Every iteration computes them, and there is at least one iteration; lines in
- * deeper blocks are excluded. */
+/* Finds the loop-invariant lines, which depend neither on the counter nor on variables set in the
+ * loop. `head` has the lines of the loop before `lines`. Only lines at block depth `depth` of
+ * `lines` are considered: every iteration computes them, and there is at least one iteration. */
 static bool *find_constants(emit *e, const emit_lines *head, const emit_lines *lines, int depth,
                             const char *counter) {
     const uint32_t names = e->next_name;
@@ -669,7 +671,7 @@ static bool *find_constants(emit *e, const emit_lines *head, const emit_lines *l
     }
     for (uint32_t i = 0; i < lines->count; i++) {
         if (!same[i]) continue;
-        bool depends = false; /* on the counter or a marked name */
+        bool depends = false; /* the line depends on the counter or a marked name */
         size_t length;
         for (const char *word = next_word(lines->v[i].text, &length); length && !depends;
              word = next_word(word + length, &length)) {
@@ -731,8 +733,8 @@ void emit_elements_end(emit *e) {
     }
     e->out = e->around;
     if (e->repeat) {
-        /* Moves the first loads of the unrolled loop, and the computation of their addresses, to a
-         * loop before it. Moves the constants that are loop-invariant before both loops. */
+        /* Move the first loads of the unrolled loop, and the computation of their addresses, to a
+         * new loop before it. Move loop-invariant lines before both loops. */
         emit_lines *out = e->out, *same = e->width > 1 ? &constants : e->inner;
         emit_lines loop = {0}, early = {0}, rest = {0};
         for (uint32_t i = e->repeat_from; i < out->count; i++)

@@ -25,7 +25,7 @@ emit_space emit_space_of(const hlo_view *view) {
 
 enum {
     PARTS = 2,
-    MANY_BLOCKS = 1 << 12 /* blocks */
+    MANY_BLOCKS = 1 << 12 /* minimum number of blocks for PARTS parts */
 };
 
 const char *emit_offset_type(const emit *e, int64_t count) {
@@ -56,8 +56,8 @@ static void add_pointer(emit *e, cuda_launch *launch, cuda_pointer pointer, cons
     *parameters = hlo_arena_format(e->arena, "%s%s%s", *parameters, **parameters ? ", " : "", text);
 }
 
-/* Returns the qualifier of a pointer whose memory no other pointer refers to. Loads through other
- * pointers may not use the read-only cache. */
+/* Returns the qualifier `__restrict__` if no other pointer refers to the same memory. Without it,
+ * loads through the pointer may not use the read-only cache. */
 static const char *restricts(const emit *e, cuda_pointer_kind kind, uint32_t leaf) {
     const hlo_overwrites *o = &e->overwrites;
     for (uint32_t i = 0; i < o->count; i++)
@@ -99,15 +99,15 @@ cuda_launch emit_launch(emit *e, const char *form, const emit_lines *lines, int6
 
 /* ----------------------------------------------------------------------------------------- loop */
 
-/* Returns the number of positions, a block apart, in which a thread has elements. It is above 1, so
- * that a thread begins several loads together, if there are enough positions and the division is
- * exact. */
+/* Returns the number of packs per thread, which are one block's elements apart. The number is above
+ * 1, so that a thread begins several loads together, if there are enough elements and they can be
+ * divided evenly. */
 static int loop_parts(const emit *e, int64_t count) {
     const int64_t each = (int64_t)CUDA_BLOCK * e->width;
     return count % (PARTS * each) == 0 && count / each >= MANY_BLOCKS ? PARTS : 1;
 }
 
-/* Returns the dimension of contiguous elements, or 0. */
+/* Returns the dimension along which elements are contiguous in memory, or 0. */
 static uint32_t minor_of(const emit_space *space) {
     for (uint32_t i = 0; i < space->rank; i++)
         if (space->dims[space->order[i]] > 1) return space->order[i];
@@ -168,16 +168,18 @@ int64_t emit_blocks(const emit *e, int64_t count) {
     return (count + each - 1) / each;
 }
 
-/* The values that a kernel stores: those of the results, or of a part of the only result, which is
- * one of its operands. */
+/* The values that a kernel stores: those of all results, or of one part of the only result. The
+ * part is an operand of the result's instruction. */
 typedef struct stored {
     const char *form;      /* form of the launch */
-    const hlo_instr *part; /* NULL: the results */
-    const int64_t *begin;  /* offset of the part in the result; NULL: at the indices of an update */
+    const hlo_instr *part; /* NULL if the kernel stores all results */
+    const int64_t *begin;  /* offset of the part in the result; NULL if the indices of an update are
+                            * the offset */
 } stored;
 
-/* Finds the operands of which a thread reads an element only at the position of a result's element,
- * among `count` elements, and before it writes that. */
+/* Finds the operands whose memory a result may reuse: each thread reads an element of the operand
+ * only at the position of the result's element that it writes afterwards. Both have `count`
+ * elements. */
 static void find_overwrites(emit *e, int64_t count, cuda_code *code) {
     const hlo_job *job = e->job;
     for (uint32_t r = 0; r < job->result_count; r++)
@@ -225,7 +227,8 @@ static void store(emit *e, const emit_index *index, const stored *s) {
     }
 }
 
-/* Writes tiles. Returns false if arrays have the space's order, or are small. */
+/* Adds the launch of a kernel that computes tiles. Returns false if all arrays have the space's
+ * memory order, or are small. */
 static bool emit_tiles(emit *e, cuda_code *code, emit_space space, const stored *s) {
     emit_lines lines = {0}, inner;
     emit_tile tile;
@@ -243,7 +246,8 @@ static bool emit_tiles(emit *e, cuda_code *code, emit_space space, const stored 
     return true;
 }
 
-/* Writes a loop over the space, or tiles if operands are in another order. */
+/* Adds the launch of a kernel that loops over the space, or computes tiles if operands have another
+ * memory order. */
 static void emit_all(emit *e, cuda_code *code, const emit_space *space, const stored *s) {
     emit_lines lines = {0}, inner;
     emit_restart(e, &lines);
@@ -260,7 +264,7 @@ void emit_loop(emit *e, cuda_code *code) {
     const stored all = {.form = "loop"};
     if (space.count == 0) return;
     e->offset = emit_offset_type(e, space.count);
-    /* Tiles follow the memory order of the value that the first result only reorders. */
+    /* For tiles, use the memory order of the value that the first result only reorders. */
     const hlo_group *group = &e->job->group;
     emit_space source = space;
     if (group->instr_count == 0) {
@@ -301,7 +305,7 @@ void emit_relayout(emit *e, cuda_code *code, uint32_t from, uint32_t to) {
     emit_add_launch(e, code, emit_launch(e, "loop", &lines, emit_blocks(e, space.count), 0, NULL));
 }
 
-/* Adds the launch of a kernel that writes a part of the result. Its elements are also contiguous in
+/* Adds the launch of a kernel that writes a part of the result. Rows of the part are contiguous in
  * the result, but may start at any element. */
 static void emit_part(emit *e, cuda_code *code, const stored *s) {
     hlo_view view = e->job->results[0];
@@ -354,9 +358,9 @@ enum {
     ACROSS = 8,
     DOWN = 4,
     HELD = 256,      /* maximum bytes of an array in a thread's tile */
-    LEAST = 4,       /* minimum elements of a side, */
-    MANY = 1 << 13,  /* preferred number of tiles, */
-    ENOUGH = 1 << 12 /* and minimum number of tiles */
+    LEAST = 4,       /* minimum elements of a side of a tile */
+    MANY = 1 << 13,  /* preferred minimum number of tiles */
+    ENOUGH = 1 << 12 /* minimum number of tiles */
 };
 
 static bool has_dims(const emit_space *space, uint32_t rank, const int64_t *dims) {
@@ -364,7 +368,8 @@ static bool has_dims(const emit_space *space, uint32_t rank, const int64_t *dims
            (rank == 0 || memcmp(dims, space->dims, rank * sizeof *dims) == 0);
 }
 
-/* Returns the dimension of the space that is the fastest of a result in memory, or -1. */
+/* Returns the dimension of the space along which a result's elements are contiguous in memory, or
+ * -1. */
 static int64_t fastest(const emit *e, const emit_space *space, uint32_t result) {
     const hlo_group *group = &e->job->group;
     const hlo_view *view = &e->job->results[result];
@@ -380,8 +385,8 @@ static int64_t fastest(const emit *e, const emit_space *space, uint32_t result) 
     return -1;
 }
 
-/* Finds the sizes of the narrowest and the widest element of arrays in the order of `row`, or
- * otherwise in the space's order. */
+/* Finds the narrowest and the widest element size of the arrays that are contiguous along `row`, if
+ * `turned`, or of the other arrays. */
 static void find_bytes(const emit *e, const emit_space *space, uint32_t row, bool turned,
                        int *out_narrowest, int *out_widest) {
     const hlo_job *job = e->job;
@@ -417,8 +422,8 @@ bool emit_find_tile(emit *e, const emit_space *space, emit_tile *tile) {
     }
     if (row < 0) return false;
     emit_tile t = {.row = (uint32_t)row, .column = column};
-    /* Sets the sides: as many elements as a load or store of the narrowest arrays covers in either
-     * order, but no more than registers can hold of the widest. */
+    /* Set the sides to the number of elements that a load or store of the narrowest array covers in
+     * either order, limited by the registers for the widest array. */
     int narrowest, widest, other;
     find_bytes(e, space, t.row, true, &narrowest, &other);
     t.height = side(narrowest, other);
@@ -440,8 +445,8 @@ const emit_index *emit_tile_begin(emit *e, const emit_space *space, emit_tile *t
                                   const char *number, emit_lines *inner) {
     uint32_t results = e->job->result_count;
     if (number) {
-        /* Computes the position of the tile: its number counts the threads of a warp first, then
-         * tiles along the space. */
+        /* Compute the position of the tile from its number. The threads of a warp have neighboring
+         * tiles in a rectangle; the rectangles follow the order of the space. */
         int64_t dims[HLO_EVAL_MAX_RANK + 2];
         uint32_t order[HLO_EVAL_MAX_RANK + 2], count = 4;
         const char *at[HLO_EVAL_MAX_RANK + 2];

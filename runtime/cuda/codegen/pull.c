@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The value of an instruction at an index: from an instruction to its operands at their indices,
- * elementwise opcodes, literals, rounding, regions. */
+/* Pulls the value of an instruction at an index: maps the index to indices of operands, and writes
+ * elementwise opcodes, literals, roundings and regions. */
 #include <math.h>
 #include <string.h>
 
@@ -11,11 +11,12 @@
 #include "ir/module/known.h"
 #include "runtime/cuda/codegen/emit.h"
 
-/* Calls of emit_pull() are nested up to GROUP_MEMBERS deep. Functions with arrays must
- * not be part of every call's frame. */
+/* Calls of emit_pull() are nested up to GROUP_MEMBERS deep. Therefore functions with large local
+ * arrays must not be inlined into the frame of each call. */
 #define DEEP __attribute__((noinline))
 
-/* A value of a region or a constant. `cell`: its form in memory; NULL: derived from `name`. */
+/* A value of a region or a constant. `name` has the value. `cell` has the form in memory, or is
+ * NULL if this form must be derived from `name`. */
 typedef struct region_value {
     const char *name, *cell;
 } region_value;
@@ -48,7 +49,6 @@ const char *emit_round(emit *e, hlo_type type, const char *expression, bool cell
     return cell ? name : emit_decoded(e, type, name);
 }
 
-/* Returns the bits of an element in memory. */
 static const char *code_of(emit *e, hlo_type type, const char *cell) {
     if (type == HLO_TYPE_F32) return emit_value(e, "k", "uint64", "bits_as<uint>(%s)", cell);
     if (type == HLO_TYPE_F64) return emit_value(e, "k", "uint64", "bits_as<uint64>(%s)", cell);
@@ -56,7 +56,6 @@ static const char *code_of(emit *e, hlo_type type, const char *cell) {
                       (unsigned long long)(UINT64_MAX >> (64 - hlo_types[type].bits)));
 }
 
-/* Returns the element in memory with these bits. */
 static const char *from_code(emit *e, hlo_type type, const char *code) {
     const char *cell = cuda_types[type].cell;
     if (type == HLO_TYPE_F32) return emit_value(e, "c", cell, "bits_as<float>((uint)(%s))", code);
@@ -78,7 +77,7 @@ static const char *float_text(emit *e, double value, bool wide) {
     return hlo_arena_format(e->arena, signbit(value) ? "(%a%s)" : "%a%s", value, suffix);
 }
 
-/* Returns the element as a value. A NaN keeps its bits, because they include its sign. */
+/* Returns the literal's element. A NaN keeps its bits, because they include its sign. */
 static region_value literal(emit *e, const hlo_literal *literal) {
     hlo_type type = literal->shape->type;
     if (!literal->data)
@@ -97,7 +96,7 @@ static region_value literal(emit *e, const hlo_literal *literal) {
     switch (hlo_lane_of(type)) {
     case HLO_LANE_F32: return (region_value){float_text(e, (double)lane.f32[0], false), NULL};
     case HLO_LANE_F64: return (region_value){float_text(e, lane.f64[0], true), NULL};
-    case HLO_LANE_S64: /* the smallest number has no literal */
+    case HLO_LANE_S64: /* C has no literal for the smallest number */
         return (region_value){number >= 0
                                   ? hlo_arena_format(e->arena, "%lld%s", number, suffix)
                                   : hlo_arena_format(e->arena, "(%lld%s - 1)", number + 1, suffix),
@@ -143,7 +142,7 @@ const char *emit_operation(emit *e, const hlo_instr *instr, const char *const *i
     if (instr->op == HLO_OP_SELECT)
         return hlo_arena_format(e->arena, "%s ? %s : %s", in[0], in[1], in[2]);
     if (takes_codes(instr)) {
-        /* Compares codes in the total order. */
+        /* Compare codes in the total order. */
         const char *bits = type == HLO_TYPE_F32   ? "bits_as<uint>"
                            : type == HLO_TYPE_F64 ? "bits_as<uint64>"
                                                   : "";
@@ -172,7 +171,7 @@ const char *emit_operation(emit *e, const hlo_instr *instr, const char *const *i
     case HLO_OP_SHIFT_LEFT:
     case HLO_OP_SHIFT_RIGHT_ARITHMETIC:
     case HLO_OP_SHIFT_RIGHT_LOGICAL:
-    case HLO_OP_MULHI: /* needs the number of bits of an element */
+    case HLO_OP_MULHI: /* the operation needs the number of bits of an element */
         return hlo_arena_format(e->arena, "%s, %d)", text, hlo_types[type].bits);
     case HLO_OP_REDUCE_PRECISION: {
         hlo_type reduced = hlo_reduced_type(type);
@@ -186,13 +185,13 @@ const char *emit_operation(emit *e, const hlo_instr *instr, const char *const *i
     }
 }
 
-/* True if a conversion rounds from one float to another one in memory. */
+/* True if a conversion between float types rounds in memory form. */
 static bool is_rounding(hlo_type from, hlo_type to) {
     return from != to && hlo_lane_of(from) == HLO_LANE_F32 && hlo_lane_of(to) == HLO_LANE_F32 &&
            !emit_is_wide(to);
 }
 
-/* True if the result is always a value of the type. */
+/* True if the result of the instruction is always representable in its type. */
 static bool needs_no_rounding(const hlo_instr *instr) {
     switch (instr->op) {
     case HLO_OP_MAXIMUM:
@@ -219,7 +218,8 @@ const char *emit_cast(emit *e, hlo_type from, hlo_type to, bool within, const ch
     return cell ? emit_cell(e, to, value) : value;
 }
 
-/* Returns a variable with the rounded result of an elementwise instruction: a value or a cell. */
+/* Returns a variable with the rounded result of an elementwise instruction, as a value or a
+ * cell. */
 static const char *apply_elementwise(emit *e, const hlo_instr *instr, const char *const *in,
                                      bool cell) {
     if (instr->op == HLO_OP_CONVERT) {
@@ -302,7 +302,7 @@ static void write_region(emit *e, const hlo_computation *region, const region_va
         else if (hlo_region_called(i))
             write_region(e, hlo_region_called(i), operands, own);
         else {
-            /* A select of narrow floats also selects their cells, so that a NaN keeps its bits. */
+            /* Also select the cells of narrow floats, so that a NaN keeps its bits. */
             const char **texts = hlo_arena_array(e->arena, i->operand_count + 1, sizeof *texts);
             for (uint32_t o = 0; o < i->operand_count; o++) {
                 const hlo_type type = hlo_instr_operand(i, o)->shape->type;
@@ -350,7 +350,7 @@ DEEP const char *emit_pull_scalar(emit *e, const hlo_instr *instr, bool cell) {
 
 /* ------------------------------------------------------------------------------- index to index */
 
-/* Returns the index of `from`, whose dimension order[d] is dimension d of the array of `index`. */
+/* Returns the index in an array whose dimension order[d] is dimension d of the array of `index`. */
 static const emit_index *permuted(emit *e, const emit_index *index, const int64_t *order,
                                   const int64_t *dims) {
     const char *at[HLO_EVAL_MAX_RANK];
@@ -404,8 +404,8 @@ DEEP const char *emit_start(emit *e, const hlo_index_map *map, const hlo_index *
     return start;
 }
 
-/* Returns the index along a dimension of an operand of which the result is a part; `i` are `count`
- * indices of the result. `start`: start at run time; NULL: x->start. */
+/* Returns the index along a dimension of an operand whose part is the result. `i` is the index in
+ * the result, of `count` indices. `start` is a start at run time; if NULL, x->start applies. */
 static const char *part_index(emit *e, const hlo_index *x, const char *start, const char *i,
                               int64_t count, int64_t size) {
     if (start) return count == 1 ? start : emit_offset(e, "%s + %s", start, i);
@@ -417,7 +417,7 @@ static const char *part_index(emit *e, const hlo_index *x, const char *start, co
 }
 
 /* Returns the index along a dimension of an operand that is placed in the result. Appends to
- * `*inside` (NULL: nothing) the condition that it is inside the operand. */
+ * `*inside`, unless `inside` is NULL, the condition that the index is inside the operand. */
 static const char *placed_index(emit *e, const hlo_index *x, const char *start, const char *i,
                                 int64_t size, const char **inside) {
     const long long step = x->stride;
@@ -435,7 +435,7 @@ static const char *placed_index(emit *e, const hlo_index *x, const char *start, 
 }
 
 /* Returns the index in the operand of a map. Appends to `*inside` the condition that the operand
- * has the element. */
+ * contains the element. */
 DEEP static const emit_index *operand_index(emit *e, const hlo_index_map *map,
                                             const emit_index *index, const char **inside) {
     const hlo_shape *from = map->from->shape;
@@ -461,7 +461,7 @@ DEEP static const emit_index *operand_index(emit *e, const hlo_index_map *map,
 
 /* ---------------------------------------------------------------------- one of several operands */
 
-/* A variable that the branches of an `if` set. */
+/* A variable that is set in the branches of an `if`. */
 typedef struct choice {
     const char *name, *type;
     bool cell;
@@ -480,7 +480,7 @@ static void choose(emit *e, choice c, const hlo_instr *instr, const emit_index *
 
 /* -------------------------------------------------------------------------------- other opcodes */
 
-/* Returns the bits of a wide element whose parts, low bits first, are in the operand. */
+/* Returns the bits of a wide element whose parts are elements of the operand, low bits first. */
 static const char *joined(emit *e, const hlo_instr *operand, const emit_index *index) {
     const hlo_shape *parts = operand->shape;
     const char *at[HLO_EVAL_MAX_RANK], *all = "0";
@@ -605,12 +605,13 @@ DEEP const char *cuda_pull_refusal(const hlo_instr *instr) {
 }
 
 static const char *pull_moved(emit *e, const hlo_instr *instr, const emit_index *index, bool cell) {
-    hlo_index_map *map = hlo_arena_array(e->arena, 1, sizeof *map); /* not in a nested frame */
+    hlo_index_map *map = hlo_arena_array(e->arena, 1, sizeof *map); /* not in the stack frame of
+                                                                     * nested calls */
     if (!hlo_index_map_first(instr, map)) return emit_refuse(e, "has no CUDA kernel");
     const hlo_shape *from = map->from->shape;
     switch (map->form) {
     case HLO_INDEX_PLACED: {
-        /* Pulls from the one of two operands that has the element. */
+        /* Pull from that of the two operands which contains the element. */
         const char *inside = "true";
         const emit_index *at = operand_index(e, map, index, &inside);
         const choice c = begin_choice(e, map->instr->shape->type, cell);
@@ -653,7 +654,7 @@ static const char *pull_member(emit *e, const hlo_instr *instr, const emit_index
     if (hlo_op_is(instr->op, HLO_ELEMENTWISE)) {
         const char *in[3] = {NULL};
         const hlo_type type = instr->shape->type;
-        /* A selected NaN keeps its bits. */
+        /* Select cells, so that a NaN keeps its bits. */
         const bool chooses = instr->op == HLO_OP_SELECT && cell && hlo_type_is_float(type);
         for (uint32_t i = 0; i < instr->operand_count; i++) {
             const hlo_instr *from = hlo_instr_operand(instr, i);
@@ -687,7 +688,7 @@ static const char *pull_member(emit *e, const hlo_instr *instr, const emit_index
         return apply(e, instr, in, cells, cell);
     }
     case HLO_OP_BITCAST_CONVERT: return pull_bits(e, instr, index, cell);
-    case HLO_OP_REDUCE: { /* of one element: cuda_reduce_is_single() */
+    case HLO_OP_REDUCE: { /* a reduce of one element: cuda_reduce_is_single() */
         const hlo_instr *operand = hlo_instr_operand(instr, 0);
         const hlo_shape *shape = operand->shape;
         const bool cells = emit_region_moves(hlo_instr_comp(instr, HLO_ATTR_TO_APPLY));
@@ -711,7 +712,7 @@ const char *emit_pull(emit *e, const hlo_instr *instr, const emit_index *index, 
         if (e->known[i].instr == instr)
             name = emit_as(e, type, e->known[i].name, e->known[i].cell, cell);
     const bool member = emit_is_member(e, instr);
-    /* Some elementwise instructions compute the form in memory first, and their value from that. */
+    /* Some elementwise instructions compute the cell first, and the value from the cell. */
     const bool from_cell =
         !member ||
         (hlo_op_is(instr->op, HLO_ELEMENTWISE) &&

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels for ragged-dots. A block computes a tile of the result, and reads from the group sizes
- * where groups begin and end. It only sums for the groups of its rows, or over the terms of its
+ * where groups begin and end. The block sums only the groups of its rows, or only the terms of its
  * group. The grid depends only on shapes, so that a graph can contain the launch. */
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 /* SIDE: a block has SIDE * SIDE threads. DEPTH: terms in shared memory at once. */
 enum { SIDE = 16, DEPTH = 16 };
-/* Merged dimensions of an operand. */
+/* Dimensions of an operand that are merged to one. */
 typedef struct ragged_dims {
     uint32_t count, order[HLO_EVAL_MAX_RANK]; /* from the fastest to the slowest */
     int64_t size;
@@ -21,9 +21,10 @@ typedef struct ragged_dims {
 typedef struct ragged_side {
     const hlo_instr *operand;
     const hlo_ints *summed;
-    int64_t to[HLO_EVAL_MAX_RANK], after; /* the result's dimension, or -1; and the next */
+    int64_t to[HLO_EVAL_MAX_RANK], after; /* the result's dimension by dimension of the operand, or
+                                           * -1; and the next dimension of the result */
     ragged_dims open;                     /* dimensions that the tile divides */
-    int each;                             /* rows or columns per thread */
+    int each;                             /* number of rows or columns per thread */
     const char *base;                     /* the tile's first row or column */
     const char *shared; /* the operand's part in shared memory, [DEPTH][each * SIDE] */
     const char *at[HLO_EVAL_MAX_RANK];
@@ -36,29 +37,29 @@ typedef struct ragging {
     hlo_type type;
     const char *sum_type; /* type of sums; integers wrap */
     ragged_side side[2];
-    ragged_dims summed; /* of the left operand: the dimensions that one loop iterates over */
+    ragged_dims summed; /* dimensions of the left operand that one loop iterates over */
     ragged_dims apart;  /* CONTRACTING: the other contracting dimensions */
     const char *sums;   /* sums of a thread, [rows][columns] */
     const char *result[HLO_EVAL_MAX_RANK];
     bool on_tensor_cores;
 } ragging;
 
-/* The part of the operands that is in shared memory at once: terms from `step` to `end`, rows in
- * [first, last) of the left operand; 0 elsewhere. */
+/* The part of the operands that is in shared memory at once: terms from `step` to `end`, and rows
+ * in [first, last) of the left operand. Other elements of the tile are 0. */
 typedef struct ragged_part {
     const char *step, *end, *first, *last;
 } ragged_part;
 
 /* Elements that a thread copies to shared memory. */
 typedef struct ragged_place {
-    const char *term, *row; /* position of the first one in the tile, */
-    const char *k, *at;     /* and in the operand */
+    const char *term, *row; /* term and row of the first element in the tile */
+    const char *k, *at;     /* term and row of the first element in the operand */
     const char *first, *last, *end;
-    bool by_terms; /* they belong to one row; otherwise to one term */
+    bool by_terms; /* the elements belong to one row; otherwise to one term */
 } ragged_place;
 
-/* On the tensor cores, a block computes a square of the result, each of its warps 16 rows and 32
- * columns of that, and each thread the sums [r][c] of these. */
+/* On the tensor cores, a block computes a square of the result. Each warp computes 16 rows and 32
+ * columns of the square, and each thread the sums [r][c] of its warp's part. */
 enum { RAGGED_MMA_SIDE = 64, RAGGED_MMA_ROWS = 2, RAGGED_MMA_COLUMNS = 8 };
 #define RAGGED_MMA_ROW "threadIdx.x / 64 * 16 + threadIdx.x % 32 / 4 + r * 8"
 #define RAGGED_MMA_COLUMN "threadIdx.x / 32 % 2 * 32 + c / 2 * 8 + threadIdx.x % 4 * 2 + c % 2"
@@ -82,7 +83,7 @@ const char *cuda_ragged_refusal(const hlo_instr *instr) {
                : "has no CUDA kernel for its element type";
 }
 
-/* Merges the `chosen` dimensions, starting with the last. */
+/* Merges the `chosen` dimensions, in memory order, starting with the fastest. */
 static ragged_dims joined(const hlo_shape *shape, const bool *chosen) {
     ragged_dims d = {.size = 1};
     for (uint32_t i = 0, rank = shape->rank; i < rank; i++) {
@@ -95,8 +96,8 @@ static ragged_dims joined(const hlo_shape *shape, const bool *chosen) {
     return d;
 }
 
-/* Sets the result's dimension for each of an operand's dimensions, and which of these the tile
- * divides. */
+/* Sets the result's dimension for each dimension of an operand, and finds the operand's dimensions
+ * that the tile divides. */
 static void read_side(ragging *g, unsigned number) {
     const hlo_ragged *r = &g->r;
     ragged_side *s = &g->side[number];
@@ -132,8 +133,9 @@ static void split_index(ragging *g, const char *linear, const ragged_side *s, co
     emit_split(g->e, linear, s->operand->shape->dims, d->order, d->count, at);
 }
 
-/* Opens the loop in which threads copy a tile of `terms` terms of `width` rows to shared memory,
- * `run` elements at once. Neighboring threads of a warp copy neighboring elements in memory. */
+/* Opens the loop in which threads copy a tile of `width` rows with `terms` terms each to shared
+ * memory, `run` elements at once. Neighboring threads of a warp copy neighboring elements in
+ * memory. */
 static ragged_place open_tile(ragging *g, unsigned number, const ragged_part *part, int width,
                               int terms, int run) {
     emit *e = g->e;
@@ -168,7 +170,7 @@ static void open_inside(ragging *g, unsigned number, const ragged_place *p) {
               p->last);
     split_index(g, p->at, s, &s->open, s->at);
     split_index(g, p->k, &g->side[0], &g->summed, g->side[0].at);
-    /* Sets the right operand's indices of contracting dimensions to those of the left operand. */
+    /* Set the right operand's indices of contracting dimensions to the left operand's. */
     for (uint32_t i = 0; i < g->side[0].summed->count; i++)
         g->side[1].at[g->side[1].summed->v[i]] = g->side[0].at[g->side[0].summed->v[i]];
 }
@@ -179,8 +181,8 @@ static bool is_open(const ragged_side *s, uint32_t dim) {
     return false;
 }
 
-/* Computes the position of the block: its tile, and the index of each dimension that no tile
- * divides. Returns the number of blocks. */
+/* Computes the position of the block: the position of its tile, and the index of each dimension
+ * that no tile divides. Returns the number of blocks. */
 static int64_t find_place(ragging *g) {
     emit *e = g->e;
     const uint32_t rank = g->instr->shape->rank;
@@ -211,7 +213,7 @@ static int64_t find_place(ragging *g) {
     return blocks;
 }
 
-/* Opens a loop over groups. After its first line, `start` and `end` are the range of the group. */
+/* Opens a loop over groups. After the loop's first line, [start, end) is the range of the group. */
 static void open_groups(ragging *g, const char *below, const char *which, const char *start,
                         const char *end) {
     emit *e = g->e;
@@ -230,19 +232,21 @@ static void open_groups(ragging *g, const char *below, const char *which, const 
 /* ------------------------------------------------------------------------- sums on tensor cores */
 
 /* Sums of a ragged-dot of FP8 values on the tensor cores (mma.sync, from sm_89 on). Tiles of both
- * operands are in shared memory with contiguous terms, as the instruction requires. Its sums, which
- * have fewer bits than f32 on some devices, are added in f32 tile by tile. */
-/* TERMS: terms in shared memory at once. PITCH: bytes from row to row there. STEP: terms per
- * instruction. RUN: bytes loaded at once. */
+ * operands are in shared memory with contiguous terms, as the instruction requires. On some
+ * devices, the instruction's sums have fewer bits than f32, so they are added in f32 after each
+ * tile. */
+/* TERMS: terms in shared memory at once. PITCH: bytes from one row to the next in shared memory.
+ * STEP: terms per instruction. RUN: bytes that a thread loads at once. */
 enum { TERMS = 64, PITCH = TERMS + 16, STEP = 32, RUN = 16 };
-enum { FIRST_SM = 89, FIRST_NVRTC = 1204 }; /* first versions with the instruction */
+enum { FIRST_SM = 89, FIRST_NVRTC = 1204 }; /* first versions that support the instruction */
 
 static bool is_mma_type(hlo_type type) {
     return type == HLO_TYPE_F8E4M3FN || type == HLO_TYPE_F8E5M2;
 }
 
-/* Returns the operand's fastest dimension in memory if its bytes can be loaded RUN at a time: a run
- * starts at a multiple of RUN and is entirely inside or outside the group. -1: byte by byte. */
+/* Returns the operand's fastest dimension in memory if a thread can load RUN bytes along this
+ * dimension at once. Such a run starts at a multiple of RUN and is entirely inside or outside the
+ * group. Returns -1 if the operand must be loaded byte by byte. */
 static int64_t run_dim(const ragging *g, unsigned number) {
     const ragged_side *s = &g->side[number];
     const hlo_shape *shape = s->operand->shape;
@@ -265,7 +269,8 @@ static int64_t run_dim(const ragging *g, unsigned number) {
     return term && g->r.mode != HLO_RAGGED_CONTRACTING ? fast : -1;
 }
 
-/* Writes the loads of a thread's registers for one instruction: 16 rows, or 8 columns. */
+/* Returns the arguments of one instruction that load a thread's registers: those of 16 rows
+ * (operand 0) or of 8 columns (operand 1). */
 static const char *registers(ragging *g, unsigned number, const char *row) {
     const char *text = "";
     for (int i = 0; i < (number ? 2 : 4); i++)
@@ -275,8 +280,8 @@ static const char *registers(ragging *g, unsigned number, const char *row) {
     return text;
 }
 
-/* Adds the terms from `start` to `end`, for rows in [first, last). The sums of other rows do not
- * change. */
+/* Writes the code that adds the terms from `start` to `end` to the sums of rows in [first, last).
+ * Sums of other rows do not change. */
 static void mma_terms(ragging *g, const char *start, const char *end, const char *first,
                       const char *last) {
     emit *e = g->e;
@@ -286,7 +291,7 @@ static void mma_terms(ragging *g, const char *start, const char *end, const char
               TERMS);
     emit_text(e, "__syncthreads();");
     for (unsigned i = 0; i < 2; i++) {
-        /* Copies TERMS terms of an operand to shared memory. */
+        /* Copy TERMS terms of an operand to shared memory. */
         const ragged_side *s = &g->side[i];
         const int run = run_dim(g, i) >= 0 ? RUN : 1;
         const ragged_place p = open_tile(g, i, &part, RAGGED_MMA_SIDE, TERMS, run);
@@ -337,8 +342,8 @@ static void mma_terms(ragging *g, const char *start, const char *end, const char
 
 /* ----------------------------------------------------------------------------------------- sums */
 
-/* Adds the terms from `start` to `end`, for rows in [first, last). `guarded`: the sums of other
- * rows do not change, whatever values the right operand has. */
+/* Writes the code that adds the terms from `start` to `end` to the sums of rows in [first, last).
+ * `guarded`: sums of other rows do not change, even if the right operand has infinities or NaNs. */
 static void add_terms(ragging *g, const char *start, const char *end, const char *first,
                       const char *last, bool guarded) {
     emit *e = g->e;
@@ -353,7 +358,7 @@ static void add_terms(ragging *g, const char *start, const char *end, const char
               DEPTH);
     emit_text(e, "__syncthreads();");
     for (unsigned i = 0; i < 2; i++) {
-        /* Copies DEPTH terms of an operand to shared memory. */
+        /* Copy DEPTH terms of an operand to shared memory. */
         const ragged_side *s = &g->side[i];
         const ragged_place p = open_tile(g, i, &part, s->each * SIDE, DEPTH, 1);
         const char *value = emit_name(e, "v");
@@ -389,8 +394,10 @@ static const char *count_text(ragging *g, int64_t count) {
     return hlo_arena_format(g->e->arena, "%lld", (long long)count);
 }
 
-/* Writes the sums of the block's tile: for each group with a row in it; over the terms of its
- * group; or if its batch item is in a group. */
+/* Writes the code that computes the sums of the block's tile. If a free dimension is ragged, each
+ * group with a row in the tile adds terms. If a contracting dimension is ragged, the tile sums the
+ * terms of its group. If a batch dimension is ragged, the tile is summed only if its batch item is
+ * in a group. */
 static void write_sums(ragging *g) {
     emit *e = g->e;
     const ragged_side *s = &g->side[0];
@@ -427,7 +434,8 @@ static void write_sums(ragging *g) {
 
 /* ---------------------------------------------------------------------------------- the results */
 
-/* The row or column of a thread's sum r or c in the tile, and its number of rows or columns. */
+/* The row (or column) in the tile of a thread's sum r (or c), and the thread's number of rows (or
+ * columns). */
 typedef struct sum_place {
     const char *text;
     int count;
@@ -489,8 +497,8 @@ void emit_ragged(emit *e, cuda_code *code) {
     g.summed = joined(s->operand->shape, one);
     g.apart = joined(s->operand->shape, other);
     e->offset = emit_offset_type(e, g.summed.size);
-    /* Tensor cores multiply operands of both FP8 types. There is no compiler if no device is open.
-     */
+    /* Use tensor cores if both operands have FP8 types. Without an open device, the version of the
+     * compiler does not matter. */
     const cuda_library *lib = e->device->lib;
     int major, minor;
     g.on_tensor_cores =

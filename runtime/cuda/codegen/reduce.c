@@ -2,11 +2,12 @@
 /* Kernels that reduce: "row" if the reduced elements are contiguous in memory, otherwise "column".
  *
  * All reduces of the group iterate over one space, whose kept dimensions form `kept` rows of
- * `reduced` elements. A block has a few rows, with several threads ("lanes") each. A reduce that
- * needs the result of another is in a later phase; each phase iterates over the row once more.
- * Results as large as the space are written in the first phase in which their inputs are known,
- * results as large as the rows at the end. If rows are few and long, several blocks share a row
- * ("chunks"): each writes its accumulators to scratch memory, and a second launch combines them. */
+ * `reduced` elements. A block reduces a few rows, each with several threads ("lanes"). A reduce
+ * that needs the result of another reduce is in a later phase; each phase iterates over the row
+ * again. Results with an element per element of the space are written in the first phase in which
+ * their inputs are known. Results with an element per row are written at the end. If rows are few
+ * and long, several blocks share a row, each with one part ("chunk"): each block writes its
+ * accumulators to scratch memory, and a second launch combines them. */
 #include <math.h>
 #include <string.h>
 
@@ -18,13 +19,14 @@
 typedef struct reducing {
     const hlo_instr *instr;
     const hlo_computation *region;
-    hlo_op simple;          /* set if the reduce is one operation with an identity, otherwise
-                             * INVALID */
+    hlo_op simple;          /* the operation, if the reduce is one operation with an identity;
+                             * otherwise INVALID */
     bool cells;             /* accumulators are cells, not values */
-    uint32_t arrays, phase; /* phase: the first is 0 */
-    const char **acc;       /* a thread's accumulators, or those of all lanes once gathered */
-    const char **shared;    /* arrays in shared memory for the accumulators of warps */
-    const char **total;     /* the values, once the row is reduced */
+    uint32_t arrays, phase; /* number of reduced arrays; number of the phase, from 0 */
+    const char **acc;       /* a thread's accumulators; after gather_lanes(), those of all lanes
+                             * together */
+    const char **shared;    /* arrays in shared memory that hold the accumulators of warps */
+    const char **total;     /* the reduce's values, after the row is reduced */
 } reducing;
 
 typedef struct reduction {
@@ -32,18 +34,20 @@ typedef struct reduction {
     cuda_code *code;
     reducing *reduces;
     uint32_t count, phases;
-    uint32_t *levels; /* by member: length of the longest chain of reduces that it depends on */
-    const hlo_shape *shape; /* of the space */
+    uint32_t *levels; /* by member: length of the longest chain of reduces that the member depends
+                       * on */
+    const hlo_shape *shape; /* shape of the space */
     bool row;
     uint32_t kept_order[HLO_EVAL_MAX_RANK], kept_count, order[HLO_EVAL_MAX_RANK], order_count;
     int64_t kept_dims[HLO_EVAL_MAX_RANK]; /* sizes of only the kept dimensions */
     int64_t kept, reduced, chunk;
     int64_t chunks;
     emit_space space;
-    emit_tile tile;  /* width 0: elements are visited in order */
-    int lanes, rows; /* of a block; lanes * rows = CUDA_BLOCK */
-    int paired;      /* steps of a thread that are processed together */
-    int each;        /* contiguous columns of a thread, which has accumulators for each, [u] */
+    emit_tile tile;  /* tile of a thread; width 0 if there are no tiles */
+    int lanes, rows; /* lanes per row, and rows per block; lanes * rows = CUDA_BLOCK */
+    int paired;      /* number of a thread's steps whose loads start together */
+    int each;        /* number of contiguous columns of a thread; column u has separate
+                      * accumulators */
     const char *at[HLO_EVAL_MAX_RANK];
     const char *lane, *mine, *k, *live, *begin, *end, *part;
 } reduction;
@@ -54,9 +58,9 @@ static const char *compute_type(const reducing *r, uint32_t array) {
     return r->cells ? type->cell : type->compute;
 }
 
-enum { WARP = 32 }; /* threads */
+enum { WARP = 32 }; /* threads per warp */
 
-/* Kinds of types by their identities, the columns of the table. */
+/* Kinds of types with the same identities: the columns of the table. */
 enum { PRED, F32, F64, S32, S64, U32, U64, KINDS };
 
 static const char *const identities[][KINDS] = {
@@ -81,9 +85,9 @@ static const char *identity(hlo_op op, hlo_type type) {
     return (size_t)op < sizeof identities / sizeof *identities ? identities[op][kind] : NULL;
 }
 
-/* Returns the text of the initial value of a simple reduce's accumulators: the identity. For a sum
- * it is -0, but 0 if the initial value is 0, because a sum may include its initial value any number
- * of times. */
+/* Returns the text of the initial value of a simple reduce's accumulators: the identity. The
+ * identity of a float sum is -0. If the reduce's initial value is 0, returns 0, which a sum may
+ * include any number of times. */
 static const char *start_of(const reducing *r) {
     const hlo_type type = hlo_instr_operand(r->instr, 0)->shape->type;
     double number;
@@ -94,7 +98,8 @@ static const char *start_of(const reducing *r) {
     return identity(r->simple, type);
 }
 
-/* Writes the reduce's region of a[i] and b[i] to out[i]; a sum is not rounded. */
+/* Applies the reduce's region to a[i] and b[i], and writes the variables of the results to out[i].
+ * A simple operation's result is not rounded. */
 static void combine(emit *e, const reducing *r, const char *const *a, const char *const *b,
                     const char **out) {
     if (r->simple != HLO_OP_INVALID) {
@@ -109,7 +114,7 @@ static void combine(emit *e, const reducing *r, const char *const *a, const char
     emit_region(e, r->region, in, r->cells, out, r->cells);
 }
 
-/* Opens a loop over a thread's columns, u, if it has several. */
+/* Opens a loop over a thread's columns, with counter u, if the thread has several columns. */
 static void open_columns(reduction *s) {
     if (s->each == 1) return;
     emit_open_unrolled(s->e, "u", s->each);
@@ -119,7 +124,8 @@ static void close_columns(reduction *s) {
     if (s->each > 1) emit_close(s->e);
 }
 
-/* Declares a variable for each column of a thread, and returns its text. */
+/* Declares a variable for each column of a thread. Returns the text of the current column's
+ * variable. */
 static const char *declare_each(reduction *s, const char *storage, const char *type,
                                 const char *prefix, const char *dims) {
     emit *e = s->e;
@@ -132,8 +138,8 @@ static const char *declare_each(reduction *s, const char *storage, const char *t
     return hlo_arena_format(e->arena, "%s[u]", name);
 }
 
-/* Declares a thread's accumulators. They start with the identity, if there is one, otherwise with
- * the initial value, which HLO allows to be combined any number of times. */
+/* Declares a thread's accumulators. They start with the identity or, if the region has none, with
+ * the reduce's initial value, which HLO allows to be combined any number of times. */
 static void declare(reduction *s, reducing *r) {
     emit *e = s->e;
     r->acc = hlo_arena_array(e->arena, r->arrays, sizeof *r->acc);
@@ -151,21 +157,21 @@ static void declare(reduction *s, reducing *r) {
     r->total = hlo_arena_copy(e->arena, r->acc, r->arrays * sizeof *r->acc);
 }
 
-/* Combines the accumulators of a thread with an element of each array. */
 static void accumulate(reduction *s, const reducing *r, const char *const *x) {
     const char **sum = hlo_arena_array(s->e->arena, r->arrays, sizeof *sum);
     combine(s->e, r, r->acc, x, sum);
     for (uint32_t i = 0; i < r->arrays; i++) emit_text(s->e, "%s = %s;", r->acc[i], sum[i]);
 }
 
-/* Accumulators of other threads: `format` converts the name of an accumulator of this thread, or of
- * its shared array, and `which`. */
+/* The accumulators of another thread. `format` makes their text from `which` and the name of this
+ * thread's accumulator or, with `shared`, of its shared array. */
 typedef struct other {
     const char *format, *which;
     bool shared;
 } other;
 
-/* Sets the accumulators of a phase to those of another thread, or combines them with these. */
+/* Sets this thread's accumulators of a phase to another thread's or, with `combines`, combines
+ * both. */
 static void take(reduction *s, uint32_t phase, other from, bool combines) {
     emit *e = s->e;
     open_columns(s);
@@ -185,9 +191,9 @@ static void take(reduction *s, uint32_t phase, other from, bool combines) {
     close_columns(s);
 }
 
-/* Combines the accumulators of a row's lanes: in each warp, the upper half into the lower half
- * until one is left, then those of the warps. The first lane has the result, or all lanes if there
- * is another phase. */
+/* Combines the accumulators of a row's lanes. In each warp, repeatedly combines the upper half of
+ * the lanes into the lower half, until one lane is left; then combines the accumulators of the
+ * warps. The result is in the first lane or, if there is another phase, in all lanes. */
 static void gather_lanes(reduction *s, uint32_t phase) {
     emit *e = s->e;
     bool any = false;
@@ -204,8 +210,8 @@ static void gather_lanes(reduction *s, uint32_t phase) {
         emit_close(e);
     }
     if (s->lanes > lanes) {
-        /* Combines the accumulators of a row's warps, in order, through shared memory: the first of
-         * `lanes` in each warp already has the combined accumulators of its warp. */
+        /* Combine the accumulators of a row's warps, in order, through shared memory. The first
+         * lane of each warp already has the combined accumulators of its warp. */
         for (uint32_t i = 0; i < s->count; i++) {
             reducing *r = &s->reduces[i];
             for (uint32_t a = 0; a < r->arrays && r->phase == phase; a++)
@@ -239,11 +245,12 @@ static void gather_lanes(reduction *s, uint32_t phase) {
 
 enum {
     LONG = 1 << 14,        /* maximum elements of a row that one block reduces */
-    CHUNK = 1 << 12,       /* minimum elements of a chunk in a row, */
-    TALL = 64,             /* and in a column */
+    CHUNK = 1 << 12,       /* minimum elements of a chunk of a contiguous row */
+    TALL = 64,             /* minimum elements of a chunk of a column */
     BLOCKS = 4,            /* number of blocks that fill a multiprocessor */
-    PAIRED = 2,            /* steps whose loads are started together, */
-    MANY_PAIRS = 4,        /* and minimum number of such pairs for blocks to have whole pairs */
+    PAIRED = 2,            /* steps whose loads are started together: a pair */
+    MANY_PAIRS = 4,        /* minimum number of pairs per chunk for which chunks are rounded to
+                            * whole pairs */
     SHARED = 1 << 15,      /* maximum bytes of shared memory for accumulators of columns */
     ACROSS = 32,           /* threads along the columns of a block */
     MOST_SHARED = 48 << 10 /* bytes of shared memory that a kernel has by default */
@@ -258,8 +265,9 @@ static uint32_t column_dim(const reduction *s) {
     return 0;
 }
 
-/* Returns the index of an element of each column, and opens the loop over the columns, to which
- * lines are then written. `step`: position in the column, or of a tile's first row. */
+/* Opens the loop over a thread's columns, to which later lines are written, and returns the index
+ * of the current column's element. `step` is the element's position in the column, or that of a
+ * tile's first row. */
 static const emit_index *columns_index(reduction *s, const char *step, emit_lines *inner) {
     emit *e = s->e;
     const char *at[HLO_EVAL_MAX_RANK];
@@ -281,9 +289,9 @@ static const emit_index *columns_index(reduction *s, const char *step, emit_line
     return emit_index_in(e, s->shape, at);
 }
 
-/* Returns the number of columns per thread: the sector of a column is not shared with
- * neighbors in memory, and their accumulators fit in shared memory. Finds a tile of them if a
- * result is transposed. */
+/* Returns the number of contiguous columns per thread: as many as one memory access covers, limited
+ * by the shared memory for their accumulators. Sets a tile of these columns if a result is
+ * transposed. */
 static int find_columns(reduction *s) {
     if (s->row || s->phases != 1 || !s->reduced ||
         s->e->job->group.result_count != s->e->job->result_count)
@@ -292,7 +300,7 @@ static int find_columns(reduction *s) {
     int64_t bytes = 0;
     for (uint32_t i = 0; i < s->count; i++) bytes += (int64_t)s->reduces[i].arrays * 8 * CUDA_BLOCK;
     while (each > 1 && each * bytes > SHARED) each /= 2;
-    /* A tile has columns that belong to one thread and rows that are contiguous in the columns. */
+    /* A tile consists of a thread's columns and of rows that are contiguous in the columns. */
     emit_tile tile;
     uint32_t fastest = 0;
     for (uint32_t i = s->order_count; i-- > 0;)
@@ -306,7 +314,8 @@ static int find_columns(reduction *s) {
 
 /* -------------------------------------------------------------------------------------- results */
 
-/* Computes the value of each reduce of a phase, with its initial value, rounded. */
+/* Computes the value of each reduce of a phase: combines the accumulators with the initial value,
+ * and rounds. */
 static void finish(reduction *s, uint32_t phase) {
     emit *e = s->e;
     for (uint32_t i = 0; i < s->count; i++) {
@@ -369,8 +378,8 @@ static uint32_t level_of(const reduction *s, const hlo_instr *instr) {
 
 /* ---------------------------------------------------------------------------------- one element */
 
-/* Returns the index of an element and opens the loop over the thread's elements, to which lines are
- * then written. `step`: position of the first element in the row. */
+/* Opens the loop over a thread's elements, to which later lines are written, and returns the index
+ * of the current element. `step` is the position of the first element in the row. */
 static const emit_index *element_index(reduction *s, const char *step, emit_lines *inner) {
     emit *e = s->e;
     if (s->each > 1) return columns_index(s, step, inner);
@@ -382,8 +391,8 @@ static const emit_index *element_index(reduction *s, const char *step, emit_line
     for (uint32_t i = s->order_count; i-- > 0;)
         if (s->shape->dims[s->order[i]] > 1) minor = s->order[i];
     bool aligned = e->width > 1 && s->shape->dims[minor] % e->width == 0;
-    /* If the reduced dimensions are the fastest, the row-major number of an element is its
-     * offset. */
+    /* If the reduced dimensions are the fastest, an element's row-major number equals its offset in
+     * memory. */
     bool dense = s->row && (s->order_count == 0 || row_major[s->order[0]] == 1);
     int64_t inside = 1;
     for (uint32_t i = 0; i < s->order_count; i++) {
@@ -419,14 +428,13 @@ static int64_t full_blocks(const reduction *s) {
     return (int64_t)BLOCKS * s->e->device->processors;
 }
 
-/* Returns the number of contiguous elements of a row, or of rows of columns, that a thread
- * processes at once. */
+/* Returns how many positions of a row a thread processes at once: contiguous elements, or the rows
+ * of a tile of columns. */
 static int along(const reduction *s) {
     if (s->each == 1) return s->e->width;
     return s->tile.width ? s->tile.height : 1;
 }
 
-/* Writes the loop of one phase over the elements of a row. */
 static void run_phase(reduction *s, uint32_t phase) {
     emit *e = s->e;
     const hlo_group *group = &e->job->group;
@@ -472,8 +480,8 @@ static void run_phase(reduction *s, uint32_t phase) {
 
 /* -------------------------------------------------------------------------------------- kernels */
 
-/* Divides a block's threads into rows and lanes, for `count` elements of a row, `width` at a
- * time. */
+/* Divides a block's threads into rows and lanes. A row has `count` elements, of which a lane
+ * processes `width` at once. */
 static void divide(reduction *s, int64_t count, int width) {
     int64_t parts = (count + width - 1) / width;
     int most = CUDA_BLOCK, lanes = 1;
@@ -482,7 +490,8 @@ static void divide(reduction *s, int64_t count, int width) {
         while (across < ACROSS && across < s->kept / s->each) across *= 2;
         most = CUDA_BLOCK / across;
     }
-    /* There are enough rows for the device, and a thread starts several loads. */
+    /* If there are enough rows to fill the device, use fewer lanes, so that a thread starts several
+     * loads. */
     if (s->row && s->kept * parts / (PAIRED * CUDA_BLOCK) >= full_blocks(s))
         parts = (parts + PAIRED - 1) / PAIRED;
     while (lanes < most && lanes < parts) lanes *= 2;
@@ -490,7 +499,8 @@ static void divide(reduction *s, int64_t count, int width) {
     s->rows = CUDA_BLOCK / lanes;
 }
 
-/* Computes the thread's row and lane, and its part of the row, which has `count` elements. */
+/* Begins a kernel: computes the thread's row and lane, and the part of the row that it reduces. A
+ * row has `count` elements. */
 static void begin_kernel(reduction *s, int64_t chunks, int64_t chunk, int64_t count) {
     emit *e = s->e;
     int across = s->row ? s->lanes : s->rows;
@@ -531,7 +541,8 @@ static int64_t row_blocks(const reduction *s) {
     return (s->kept + rows - 1) / rows;
 }
 
-/* Allocates scratch memory for the accumulators of each row's chunks, and stores them there. */
+/* Allocates scratch memory for the accumulators of all chunks, and writes the code that stores
+ * them. */
 static emit_scratch *write_partials(reduction *s, uint32_t *out_count) {
     emit *e = s->e;
     uint32_t count = 0;
@@ -604,7 +615,7 @@ static void find_reduces(reduction *s) {
         const char *why = cuda_reduce_refusal(instr);
         if (why) emit_refuse(e, "%s", why);
         const hlo_computation *region = hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);
-        /* One array, whose operation has an identity. */
+        /* A simple reduce has one array, and one operation with an identity. */
         const hlo_type type = hlo_instr_operand(instr, 0)->shape->type;
         hlo_op simple = hlo_region_simple(region);
         if (instr->operand_count != 2 || instr->shape->type != type || simple >= HLO_OP_COUNT ||
@@ -674,7 +685,7 @@ const char *cuda_reduce_refusal(const hlo_instr *instr) {
     return cuda_region_refusal(hlo_instr_comp(instr, HLO_ATTR_TO_APPLY));
 }
 
-/* Chooses tiles or elements, and returns their number per row. */
+/* Decides whether threads process tiles or elements, and returns their number per row. */
 static int64_t find_elements(reduction *s) {
     emit *e = s->e;
     if (s->kept == 1 && s->phases == 1 && s->reduced > 1 &&
@@ -693,8 +704,8 @@ void emit_reduce(emit *e, cuda_code *code) {
     find_reduces(&s);
     if (e->why) return;
     find_rows(&s, s.reduces[0].instr);
-    /* Counts the phases. The last reduce is followed by one more phase only if a result as large as
-     * the space reads it. */
+    /* Count the phases. A phase follows that of the last reduce only if a result with an element
+     * per element of the space reads this reduce. */
     const hlo_group *group = &s.e->job->group;
     for (uint32_t i = 0; i < s.count; i++)
         if (s.reduces[i].phase + 1 > s.phases) s.phases = s.reduces[i].phase + 1;
@@ -724,7 +735,7 @@ void emit_reduce(emit *e, cuda_code *code) {
     for (uint32_t phase = 0; phase < s.phases; phase++) {
         run_phase(&s, phase);
         gather_lanes(&s, phase);
-        if (s.each > 1) { /* the results of a thread's columns are written in a loop */
+        if (s.each > 1) { /* write the results of a thread's columns in a loop */
             const uint32_t d = column_dim(&s);
             open_columns(&s);
             s.k = emit_offset(e, "%s + u", s.k);

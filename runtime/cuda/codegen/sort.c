@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels that sort: tiles in shared memory, then pairwise merges of runs, with a launch for each
- * doubling. Rows that fit into a tile are sorted by one launch. */
+/* Kernels for sort and scatter. The first launch sorts tiles in shared memory. Each further launch
+ * merges pairs of sorted runs. Rows that fit into a tile need only the first launch. */
 #include <string.h>
 
 #include "ir/eval/apply.h"
@@ -11,30 +11,31 @@ typedef struct sorting sorting;
 struct sorting {
     emit *e;
     cuda_code *code;
-    int64_t rows, count;     /* rows, each sorted separately, and records per row */
+    int64_t rows, count;     /* number of rows, each sorted separately; records per row */
     const char *record;      /* type of a record */
     const char *declaration; /* declaration of that type, or NULL */
     size_t bytes;            /* bytes per record */
-    bool across;             /* neighbors in memory belong to different rows */
+    bool across;             /* neighboring elements in memory belong to different rows */
     void *user;
-    /* Write the bodies of functions; `row` and `at` are the position of a record. */
-    void (*load)(sorting *s, const char *row, const char *at); /* ends with a return */
+    /* load() and store() write the bodies of functions; `row` and `at` are the position of a
+     * record. */
+    void (*load)(sorting *s, const char *row, const char *at); /* the body ends with a return */
     const char *(*less)(sorting *s, const char *x, const char *y);
-    /* NULL: the sorted records stay in scratch memory */
+    /* If store() is NULL, the sorted records stay in scratch memory. */
     void (*store)(sorting *s, const char *row, const char *at, const char *x);
 
-    int each, span; /* set by emit_sorting(): records per thread, positions of a row in a tile */
+    int each, span; /* set by add_sorting(): records per thread, and positions per row in a tile */
 };
 
 enum {
     EACH = 8,                   /* maximum records per thread */
-    SHARED = 1 << 15,           /* maximum bytes per tile, */
-    MOST = 3 * SHARED / 2 - 256 /* and if each thread has one record */
+    SHARED = 1 << 15,           /* maximum bytes per tile */
+    MOST = 3 * SHARED / 2 - 256 /* maximum bytes per tile if each thread has one record */
 };
 
 /* ------------------------------------------------------------------------------------- launches */
 
-/* Begins a kernel with its tile and the comparison of records. */
+/* Begins a kernel: declares its tile and the function that compares records. */
 static void begin_kernel(sorting *s, emit_lines *lines) {
     emit *e = s->e;
     emit_restart(e, lines);
@@ -46,7 +47,8 @@ static void begin_kernel(sorting *s, emit_lines *lines) {
     emit_close_as(e, "};");
 }
 
-/* Writes the function that stores a sorted record. `to` is scratch memory, or NULL. */
+/* Writes the function that stores a sorted record. `to` is the pointer to scratch memory, or NULL
+ * if the function stores to the results. */
 static void write_store(sorting *s, const char *to) {
     emit *e = s->e;
     const char *row = emit_name(e, "i"), *at = emit_name(e, "i"), *x = emit_name(e, "x");
@@ -60,12 +62,12 @@ static void write_store(sorting *s, const char *to) {
     emit_close_as(e, "};");
 }
 
-/* Adds the launches that sort stably, for any order. Returns the offset in scratch memory of the
- * sorted records, if they stay there. */
+/* Adds the launches that sort stably; `less` may be any order. If the sorted records stay in
+ * scratch memory, returns their offset there. */
 static size_t add_sorting(sorting *s) {
     emit *e = s->e;
-    /* Chooses tiles: large ones, unless a row fits into smaller ones and there are too few large
-     * ones to fill the device. */
+    /* Choose the size of tiles: large tiles, unless a row fits into smaller tiles and there are too
+     * few large tiles to fill the device. */
     int64_t places = 1;
     while (places < s->count) places *= 2;
     s->each = EACH;
@@ -86,7 +88,7 @@ static size_t add_sorting(sorting *s) {
         s->code->scratch_size += ((size_t)(s->rows * s->count) * s->bytes + 255) / 256 * 256;
     }
     e->width = 1;
-    /* The first launch sorts tiles; without scratch memory, these are complete rows. */
+    /* The first launch sorts tiles. Without scratch memory, tiles contain complete rows. */
     const emit_scratch *to = kept ? &buffers[0] : NULL;
     emit_lines lines = {0};
     begin_kernel(s, &lines);
@@ -102,7 +104,7 @@ static size_t add_sorting(sorting *s) {
     const int64_t blocks = (s->rows + together - 1) / together * ((s->count + size - 1) / size);
     emit_add_launch(e, s->code, emit_launch(e, "sort", &lines, blocks, to ? 1 : 0, to));
     const uint32_t name = e->next_name;
-    for (uint32_t p = 0; p < passes; p++) { /* merges runs of tile << p records */
+    for (uint32_t p = 0; p < passes; p++) { /* launch p merges runs of tile << p records */
         e->next_name = name;                /* equal kernels must have equal texts */
         to = p + 1 < kept ? &buffers[(p + 1) % 2] : NULL;
         lines = (emit_lines){0};
@@ -129,7 +131,8 @@ const char *cuda_applied_refusal(const hlo_instr *instr) {
     return cuda_region_refusal(hlo_instr_comp(instr, HLO_ATTR_TO_APPLY));
 }
 
-/* A record contains the elements that the comparator reads, and the position of the others. */
+/* A record contains the elements that the comparator reads, and the position from which the others
+ * are copied. */
 typedef struct sorted {
     const hlo_instr *instr;
     int64_t dim;
@@ -233,7 +236,7 @@ void emit_sort(emit *e, cuda_code *code) {
     for (uint32_t i = 0; i < space.rank; i++)
         if (space.order[i] != o.dim) o.rows.order[o.rows.rank++] = space.order[i];
     e->offset = emit_offset_type(e, space.count);
-    /* Finds the operands that the comparator reads. */
+    /* Find the operands that the comparator reads. */
     const hlo_computation *region = hlo_instr_comp(o.instr, HLO_ATTR_TO_APPLY);
     o.is_key = hlo_arena_zero(e->arena, o.instr->operand_count * sizeof *o.is_key);
     for (const hlo_instr *i = region->first; i; i = hlo_instr_next(i))
@@ -245,8 +248,9 @@ void emit_sort(emit *e, cuda_code *code) {
 }
 
 enum {
-    FEW = 8,     /* number of updates that are not worth sorting */
-    TOGETHER = 4 /* updates whose loads are started together; twice as many if they are narrow */
+    FEW = 8,     /* maximum number of updates that are not worth sorting */
+    TOGETHER = 4 /* number of updates whose loads are started together; twice as many if packs are
+                  * narrow */
 };
 
 typedef struct scattering {
@@ -257,13 +261,14 @@ typedef struct scattering {
     int64_t vector;
     uint32_t arrays;
     int64_t sizes[HLO_EVAL_MAX_RANK];      /* sizes of a window, by dimension of the result */
-    int64_t window_dim[HLO_EVAL_MAX_RANK]; /* dimension of the updates; -1: the window has none */
+    int64_t window_dim[HLO_EVAL_MAX_RANK]; /* dimension of the updates, by dimension of the result;
+                                            * -1 if windows lack the dimension */
     bool shared[HLO_EVAL_MAX_RANK];        /* dimensions of the updates divided among threads */
-    const char *at[HLO_EVAL_MAX_RANK];     /* index in the updates */
-    int64_t updates;                       /* windows */
+    const char *at[HLO_EVAL_MAX_RANK];     /* index in the updates, by dimension */
+    int64_t updates;                       /* number of windows */
     const char *atomic;                    /* the atomic operation that applies updates, or NULL */
-    /* for sorted updates: */
-    int64_t places;                     /* number of positions of windows */
+    /* The members below are used for sorted updates. */
+    int64_t places;                     /* number of positions that windows may have */
     int64_t strides[HLO_EVAL_MAX_RANK]; /* strides of a position's number, by dimension of the
                                          * result */
     const char *key;                    /* type of a record: position << shift | update */
@@ -314,7 +319,8 @@ static void find_dimensions(scattering *s) {
     }
 }
 
-/* Returns the index that an update goes to, and whether its window is in bounds. */
+/* Returns the index in the result of an update's element, and writes the condition that its window
+ * is in bounds. */
 static const emit_index *destination(scattering *s, const char **out_fits) {
     emit *e = s->e;
     const char *place[HLO_EVAL_MAX_RANK], *at[HLO_EVAL_MAX_RANK], *inside = "true";
@@ -349,7 +355,8 @@ static const char *load(const scattering *s, uint32_t array, const emit_index *a
     return emit_as(s->e, s->e->job->results[array].type, cell, true, s->cells);
 }
 
-/* Adds the launch of a kernel whose threads apply all updates to their elements. */
+/* Adds the launch of a kernel in which each thread applies all updates to its elements of the
+ * result. */
 static void scatter_all(scattering *s, cuda_code *code) {
     emit *e = s->e;
     emit_lines lines = {0}, inner;
@@ -383,7 +390,7 @@ static void scatter_all(scattering *s, cuda_code *code) {
         in[s->arrays + a] =
             emit_pull(e, hlo_instr_operand(s->instr, s->arrays + 1 + a), from, s->cells);
     if (s->atomic) {
-        /* The atomic operation takes unsigned numbers unless it compares. */
+        /* Atomic operations require unsigned types, except for Max and Min. */
         const hlo_view *result = &s->e->job->results[0];
         const char *type = s->atomic[0] == 'M'                  ? cuda_types[result->type].cell
                            : hlo_types[result->type].bits == 32 ? "uint"
@@ -411,7 +418,7 @@ static int bits_of(int64_t value) {
     return bits;
 }
 
-/* Decides whether updates are sorted, and numbers the positions of windows. */
+/* Numbers the positions of windows. Returns true if updates should be sorted by these numbers. */
 static bool find_places(scattering *s) {
     int64_t serial = 1;
     for (uint32_t d = 0; d < s->narrow->rank; d++)
@@ -431,7 +438,6 @@ static bool find_places(scattering *s) {
     return serial > FEW && bits <= 64;
 }
 
-/* Sets the index of an update's window. */
 static void enter_update(scattering *s, const char *update) {
     uint32_t order[HLO_EVAL_MAX_RANK], count = 0;
     for (uint32_t d = s->narrow->rank; d-- > 0;)
@@ -454,7 +460,6 @@ static const char *compare_keys(sorting *sort, const char *x, const char *y) {
     return hlo_arena_format(sort->e->arena, "%s < %s", x, y);
 }
 
-/* Begins the code for each of a thread's elements. */
 static void begin_elements(scattering *s, emit_lines *inner, const char **outer, uint32_t count) {
     emit *e = s->e;
     e->linear = e->base = e->minor = NULL;
@@ -468,7 +473,6 @@ static void begin_elements(scattering *s, emit_lines *inner, const char **outer,
     s->at[s->minor] = e->minor = emit_offset(e, "%s + u", e->minor_base);
 }
 
-/* Applies one update to the thread's elements. */
 static void apply_one(scattering *s, const char *record, const char **outer, uint32_t count) {
     emit *e = s->e;
     emit_lines inner;
@@ -490,7 +494,6 @@ static void apply_one(scattering *s, const char *record, const char **outer, uin
     emit_elements_end(e);
 }
 
-/* Loads the results' elements, or stores them. */
 static void move_results(scattering *s, const char **outer, uint32_t count, bool store) {
     emit *e = s->e;
     emit_lines inner;
@@ -506,8 +509,8 @@ static void move_results(scattering *s, const char **outer, uint32_t count, bool
     emit_elements_end(e);
 }
 
-/* Writes the loops over a window's updates, which are sorted and start at `first`: several at a
- * time, and then the rest. */
+/* Writes the loops over the sorted updates of one window position, which start at `first`: a loop
+ * over several updates at a time, and a loop over the rest. */
 static void apply_segment(scattering *s, const char *first, const char **outer, uint32_t count) {
     emit *e = s->e;
     const int together = e->width > 2 ? TOGETHER : 2 * TOGETHER;
@@ -526,13 +529,14 @@ static void apply_segment(scattering *s, const char *first, const char **outer, 
     emit_close(e);
 }
 
-/* Adds the launch of a kernel with a thread for a few elements of each update. The threads of a
- * window's first update apply all updates, the other threads none. */
+/* Adds the launch of a kernel with a thread for every few elements of each update. The threads of
+ * the first update of a window position apply all updates of that position; the other threads do
+ * nothing. */
 static void scatter_sorted(scattering *s, cuda_code *code, size_t keys) {
     emit *e = s->e;
     emit_lines lines = {0};
     emit_restart(e, &lines);
-    /* Views the windows as consecutive, each in memory order. */
+    /* View the windows as consecutive arrays, each in memory order. */
     hlo_view view = hlo_view_in_layout(e->arena, s->narrow);
     emit_space space = emit_space_of(&view);
     uint32_t order[HLO_EVAL_MAX_RANK], rank = 0;
@@ -590,8 +594,8 @@ void emit_scatter(emit *e, cuda_code *code) {
         return;
     }
     find_dimensions(&s);
-    /* Finds the atomic operation of an order-independent combiner, if elements would have several
-     * sequential updates. */
+    /* If an element may have several updates and the combiner is order-independent, find its atomic
+     * operation. */
     static const char *const names[] = {
         [HLO_OP_ADD] = "Add", [HLO_OP_MAXIMUM] = "Max", [HLO_OP_MINIMUM] = "Min",
         [HLO_OP_AND] = "And", [HLO_OP_OR] = "Or",       [HLO_OP_XOR] = "Xor"};
@@ -603,7 +607,8 @@ void emit_scatter(emit *e, cuda_code *code) {
         s.atomic = names[op];
     for (uint32_t d = 0; d < s.narrow->rank; d++) s.shared[d] |= s.atomic != NULL;
     if (hlo_shape_count(s.wide) == 0) return;
-    /* A result reuses its operand's memory unless the operand is also read elsewhere. */
+    /* Copy the operands to the results. A result may reuse its operand's memory if the operand
+     * occurs once. */
     for (uint32_t a = 0; a < s.arrays; a++) {
         const hlo_instr *operand = hlo_instr_operand(s.instr, a);
         const uint32_t leaf = emit_leaf(e, operand);

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the fastest of cuBLASLt's algorithms for a call by timing them on the device.
+/* Finds the fastest of cuBLASLt's algorithms for a call by timing the algorithms on the device.
  *
- * During the search, the operands' memory is filled with numbers, and its contents are restored
- * afterwards: they are meaningless when a plan is created, and NaNs would make every result equal.
- * Each of the heuristic's first algorithms computes the call once. It is dropped, with a warning
- * that names it, if it fails or if its result differs from the first one's by more than a rounding
- * of the result's type and a fraction of its root mean square that no correct sum reaches. The
- * others are timed: the median of several launches, each after clearing the L2 cache.
+ * During the search, the operands' memory is filled with numbers, because its contents are
+ * undefined when a plan is created, and NaNs would make all results equal. Afterwards, the contents
+ * are restored. Each of the heuristic's first algorithms computes the call once. The reference is
+ * the result with which most algorithms agree. An algorithm that fails is dropped, with a warning.
+ * So is an algorithm whose result differs from the reference by more than a rounding of the
+ * result's type plus a fraction of the root mean square. The error of a correct sum never reaches
+ * this fraction. The other algorithms are timed: the median of several launches, each after
+ * clearing the L2 cache.
  *
- * Timings may be cached in a file: a JSON object that maps a device name, a cuBLASLt version and a
- * problem to the algorithm, the number of algorithms tried and the time. The file is replaced
- * atomically. A file that is not such an object is an error and is left unchanged. */
+ * Choices may be cached in a file. Its JSON object maps a device name, a cuBLASLt version and a
+ * problem to the chosen algorithm, the number of algorithms tried and the time. The file is
+ * replaced atomically. A file that does not contain such an object is not changed, and the search
+ * fails. */
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -37,7 +40,7 @@ static hlo_status no_cache(const cuda_device *device, const char *reason, char *
     return HLO_INVALID_INPUT;
 }
 
-/* Reads the file; a missing file is an empty cache. */
+/* Reads the file. A missing file counts as an empty cache. */
 static hlo_status read_cache(const cuda_device *device, json_t **out_cache, char *why,
                              size_t size) {
     const char *path = device->autotune_cache;
@@ -79,8 +82,8 @@ static void release_cache(cuda_device *device, void *object) {
     json_decref(object);
 }
 
-/* Finds a choice among at least `tried` algorithms; the first call reads the file.
- * HLO_INVALID_INPUT: the file is not a cache. HLO_OUT_OF_MEMORY. */
+/* Finds a cached choice among at least `tried` algorithms. The first call reads the file. Returns
+ * HLO_INVALID_INPUT if the file is not a cache, or HLO_OUT_OF_MEMORY. */
 static hlo_status find_choice(cuda_device *device, const char *key, uint32_t tried, bool *out_known,
                               lt_heuristic *out_chosen, char *why, size_t size) {
     *out_known = false;
@@ -108,7 +111,8 @@ static hlo_status find_choice(cuda_device *device, const char *key, uint32_t tri
     return HLO_OK;
 }
 
-/* Stores a choice, and replaces the file. HLO_INVALID_INPUT: the file cannot be written. */
+/* Adds a choice to the cache, and replaces the file. Returns HLO_INVALID_INPUT if the file cannot
+ * be written. */
 static hlo_status add_choice(cuda_device *device, const char *key, uint32_t tried,
                              double milliseconds, const lt_heuristic *chosen, char *why,
                              size_t size) {
@@ -141,10 +145,10 @@ static hlo_status add_choice(cuda_device *device, const char *key, uint32_t trie
 
 enum {
     MOST = 128,        /* maximum number of algorithms */
-    TIMES = 9,         /* timed launches per algorithm */
-    PATTERN = 1 << 18, /* elements of the pattern that fills memory */
+    TIMES = 9,         /* number of timed launches per algorithm */
+    PATTERN = 1 << 18, /* number of elements of the pattern that fills memory */
     PIECES = 16,       /* number of parts of a result that are compared */
-    PIECE = 1 << 12,   /* elements per part */
+    PIECE = 1 << 12,   /* number of elements per part */
     SAMPLE = PIECES * PIECE
 };
 
@@ -163,13 +167,14 @@ typedef struct tuning {
     void *const *addresses;
     saved saved[LT_PART_COUNT];
     uint32_t saved_count;
-    cuda_address flush; /* twice the size of the L2 cache */
+    cuda_address flush; /* memory of twice the size of the L2 cache, written to clear the cache */
     size_t flush_size;
     cuda_event *begun, *ended;
     void *raw;            /* buffer on the host */
     float *samples[MOST]; /* sample of the result of each algorithm; NULL if it failed */
-    int broken;           /* first nonzero CUresult: the device failed, not an algorithm */
-    int64_t sampled;      /* elements per sample */
+    int broken;           /* first nonzero CUresult, which means that the device failed, not an
+                           * algorithm */
+    int64_t sampled;      /* number of elements per sample */
     char *why;
     size_t size;
 } tuning;
@@ -181,7 +186,6 @@ static hlo_status failed(tuning *t, int result) {
     return result == CUDA_OUT_OF_MEMORY ? HLO_OUT_OF_MEMORY : HLO_INVALID_INPUT;
 }
 
-/* True if the driver's call succeeded. */
 static bool done(tuning *t, int result) {
     if (!t->broken) t->broken = result;
     return !result;
@@ -213,12 +217,12 @@ static void extent(const tuning *t, lt_part part, hlo_type *out_type, int64_t *o
     *out_count = hlo_view_count(view);
 }
 
-/* Returns the size in bytes of elements in the library's memory. */
 static size_t bytes_of(hlo_type type, int64_t count) {
     return type == HLO_TYPE_F4E2M1FN ? (size_t)count / 2 : (size_t)count * hlo_types[type].bytes;
 }
 
-/* Fills a part with approximately normal numbers in a model's distribution, the same each time. */
+/* Fills a part with approximately normal numbers, or a scale with 1. The numbers are the same each
+ * time. */
 static int fill(tuning *t, lt_part part, char *memory) {
     hlo_type type;
     int64_t count;
@@ -240,12 +244,13 @@ static int fill(tuning *t, lt_part part, char *memory) {
             continue;
         }
         hlo_number_store(type, &code, value);
-        to = (unsigned char *)t->raw + i / 2; /* in the library's memory */
+        to = (unsigned char *)t->raw + i / 2; /* two elements per byte, as the library stores
+                                               * them */
         *to = (unsigned char)(i % 2 ? *to | code << 4 : code);
     }
     cuda_stream *stream = t->device->stream;
     int result = t->lib->cuMemcpyHtoDAsync(cuda_address_of(memory), t->raw, first, stream);
-    if (!result) result = t->lib->cuStreamSynchronize(stream); /* raw is reused */
+    if (!result) result = t->lib->cuStreamSynchronize(stream); /* `raw` is reused */
     for (size_t done = first; done < size && !result; done += first) {
         size_t next = size - done < first ? size - done : first;
         result = t->lib->cuMemcpyDtoDAsync(cuda_address_of(memory + done), cuda_address_of(memory),
@@ -261,8 +266,8 @@ static bool is_read(const tuning *t, int part) {
 
 /* -------------------------------------------------------------------------------------- results */
 
-/* True if both samples agree within one rounding of the result's type and a fraction of the root
- * mean square, which exceeds the error of reordered sums, also with the 14 bits of fast
+/* True if both samples agree within one rounding of the result's type plus a fraction of the root
+ * mean square. The fraction exceeds the error of reordering a sum, even with the 14 bits of fast
  * accumulation. */
 static bool agree(const tuning *t, const float *a, const float *b) {
     const double step = lt_type_find(t->p->matrices[LT_PART_D].type)->step;
@@ -281,7 +286,8 @@ static int compare_doubles(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Times an algorithm in milliseconds; negative if it fails. */
+/* Returns the median time of an algorithm in milliseconds, or a negative number if the algorithm
+ * fails. */
 static double time_algo(tuning *t, const lt_heuristic *algorithm) {
     double times[TIMES];
     const cuda_library *lib = t->lib;
@@ -303,7 +309,7 @@ static double time_algo(tuning *t, const lt_heuristic *algorithm) {
     return times[TIMES / 2];
 }
 
-/* Prints the attributes of an algorithm that cuBLASLt reports. */
+/* Writes the attributes that cuBLASLt reports for an algorithm to `out`. */
 static void name_algo(const tuning *t, const lt_algo *algo, char *out, size_t size) {
     static const int attributes[] = {CUDA_LT_ALGO_ID, CUDA_LT_ALGO_TILE, CUDA_LT_ALGO_STAGES,
                                      CUDA_LT_ALGO_SPLIT};
@@ -316,8 +322,8 @@ static void name_algo(const tuning *t, const lt_algo *algo, char *out, size_t si
              values[2], values[3]);
 }
 
-/* Runs the call with the algorithm on memory filled with NaNs, and samples its result. Returns
- * false if it fails. */
+/* Fills the result's memory with NaNs, runs the call with the algorithm, and samples the result.
+ * Returns false on failure. */
 static bool try_algo(tuning *t, const lt_heuristic *algorithm, float *sample) {
     hlo_type type = lt_type_find(t->p->matrices[LT_PART_D].type)->type;
     const size_t bytes = hlo_types[type].bytes;
@@ -331,7 +337,7 @@ static bool try_algo(tuning *t, const lt_heuristic *algorithm, float *sample) {
     if (cuda_call_launch(t->call, algorithm, t->addresses, t->why, t->size) != HLO_OK ||
         !done(t, t->lib->cuStreamSynchronize(stream)))
         return false;
-    /* Copies evenly spread parts of D, as f32. */
+    /* Copy evenly spread parts of D, converted to f32. */
     const int64_t step = count > SAMPLE ? (count - PIECE) / (PIECES - 1) : PIECE;
     t->sampled = 0;
     for (int64_t first = 0; first < count && t->sampled < SAMPLE; first += step) {
@@ -369,8 +375,8 @@ static hlo_status choose(tuning *t, const lt_heuristic *found, uint32_t count,
         t->samples[i] = NULL;
         free(sample);
     }
-    /* The reference is the sample that most algorithms agree with, the first one in a tie; NULL if
-     * no algorithm works. */
+    /* Find the reference: the sample with which most algorithms agree, or the first such sample in
+     * a tie. The reference is NULL if all algorithms failed. */
     const float *reference = NULL;
     for (uint32_t i = 0, most = 0; i < count; i++) {
         uint32_t votes = 0;
@@ -432,13 +438,13 @@ static int set_up(tuning *t) {
                                            t->device->stream);
     }
     if (!result) result = t->lib->cuStreamSynchronize(t->device->stream);
-    /* Parts that share memory have the numbers of the last one. */
+    /* If parts share memory, the last part's numbers remain. */
     for (int part = 0; part < LT_PART_COUNT && !result; part++)
         if (is_read(t, part)) result = fill(t, (lt_part)part, t->addresses[part]);
     return result;
 }
 
-/* Restores the operands, and releases what set_up() made. */
+/* Restores the operands, and releases the resources that set_up() created. */
 static int tear_down(tuning *t) {
     int result = 0;
     for (uint32_t i = 0; i < t->saved_count; i++) {

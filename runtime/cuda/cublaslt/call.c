@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Creates cuBLASLt's objects from a problem: descriptors, algorithms, launches. */
+/* Creates cuBLASLt's descriptors for a problem, queries algorithms, and launches the call. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,14 +11,12 @@ struct cuda_call {
     lt_desc *desc;
     lt_layout *layouts[4]; /* by lt_part, A to D */
     lt_preference *preference;
-    void *addresses[LT_PART_COUNT]; /* addresses set in the descriptor */
+    void *addresses[LT_PART_COUNT]; /* addresses to which the descriptor is set */
     union {
         float f32;
         double f64;
     } alpha, beta;
 };
-
-/* ------------------------------------------------------------------------------------------ log */
 
 typedef struct log_row {
     const char *fragment, *rule;
@@ -30,7 +28,8 @@ static const log_row log_rows[] = {
 #undef LT_LOG
 };
 
-/* The most informative line of the log: the first one in log.def, otherwise the first one. */
+/* The most informative line of the log: the first line that matches a row of log.def, otherwise the
+ * first line. */
 typedef struct log_line {
     char text[512];
     const char *rule;
@@ -40,7 +39,8 @@ typedef struct log_target {
     log_line *line;
 } log_target;
 
-/* Target of the library's log callback, which receives only the line, on the thread of the call. */
+/* The destination of log lines. The library passes only the line to its callback, on the thread of
+ * the call. */
 static _Thread_local const log_target *log_to;
 
 static void take_line(int level, const char *function, const char *message) {
@@ -55,8 +55,9 @@ static void take_line(int level, const char *function, const char *message) {
     line->text[strcspn(line->text, "\r\n")] = '\0';
 }
 
-/* Calls `again` with the library's log enabled: errors and level "info", which has the reasons why
- * no algorithm fits. Without a log file, the library would write to the program's output. */
+/* Calls `again` while the library logs errors and level "info", which has the reasons why no
+ * algorithm fits. Sets a log file, because otherwise the library would write to the program's
+ * output. */
 static void with_log(const cuda_library *lib, void (*again)(void *arg), void *arg,
                      log_line *out_line) {
     enum { ERRORS_AND_INFO = 1 | 8 };
@@ -87,8 +88,6 @@ static hlo_status refuse(const cuda_library *lib, const char *function, int stat
     return HLO_INVALID_INPUT;
 }
 
-/* ---------------------------------------------------------------------------------- descriptors */
-
 /* Sets an attribute of the descriptor, of the layout of a part, or of the preference. */
 static int set(const cuda_call *call, lt_object object, int part, int attribute, int64_t value) {
     const cuda_library *lib = call->device->lib;
@@ -110,8 +109,8 @@ static int set(const cuda_call *call, lt_object object, int part, int attribute,
     return lib->cublasLtMatmulPreferenceSetAttribute(call->preference, attribute, &scalar, bytes);
 }
 
-/* Sets the pointers. On failure, the descriptor has only some of them, and is not valid for any
- * addresses. */
+/* Sets the descriptor's pointers. On failure, only some pointers are set, and the call forgets its
+ * addresses, so that the next call sets all pointers again. */
 static int set_pointers(cuda_call *call, void *const *addresses) {
     int status = 0;
     const cuda_matmul *p = call->p;
@@ -126,6 +125,12 @@ static int set_pointers(cuda_call *call, void *const *addresses) {
     else
         memcpy(call->addresses, addresses, sizeof call->addresses);
     return status;
+}
+
+uint32_t cuda_alignment_of(const void *address) {
+    enum { MOST = 256 };
+    const uintptr_t bits = (uintptr_t)address | MOST;
+    return (uint32_t)(bits & (~bits + 1));
 }
 
 hlo_status cuda_call_new(const cuda_device *device, const cuda_matmul *matmul,
@@ -167,11 +172,9 @@ hlo_status cuda_call_new(const cuda_device *device, const cuda_matmul *matmul,
     if (!status)
         status =
             set(call, LT_PREFERENCE, 0, LT_PREFERENCE_REDUCTION_SCHEME_MASK, matmul->reductions);
-    for (int part = LT_PART_A; part <= LT_PART_D && !status; part++) {
-        enum { MOST = 256 }; /* the largest alignment that cuBLASLt requires */
-        uintptr_t bits = (uintptr_t)call->addresses[part] | MOST;
-        status = set(call, LT_PREFERENCE, 0, alignments[part], (int64_t)(bits & (~bits + 1)));
-    }
+    for (int part = LT_PART_A; part <= LT_PART_D && !status; part++)
+        status =
+            set(call, LT_PREFERENCE, 0, alignments[part], cuda_alignment_of(call->addresses[part]));
     if (status) {
         cuda_call_free(call);
         return refuse(lib, "a descriptor", status, NULL, why, size);
@@ -189,8 +192,6 @@ void cuda_call_free(cuda_call *call) {
     if (call->desc) lib->cublasLtMatmulDescDestroy(call->desc);
     free(call);
 }
-
-/* ----------------------------------------------------------------------------------- algorithms */
 
 typedef struct query {
     const cuda_call *call;

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matmuls as jobs of the CUDA backend: copies of operands in layouts that cuBLASLt does not
- * read, the call, copies of results in layouts that it does not write. */
+/* Matmuls as jobs of the CUDA backend: copies of operands whose layouts cuBLASLt does not support,
+ * the call, and copies to results whose layouts it does not support. */
 #include "runtime/cuda/cublaslt/matmul.h"
 #include "ir/kernel/kernel.h"
 
-/* Alignment of the plan's buffers, at which all algorithms of cuBLASLt are available. */
+/* Alignment of the plan's buffers in bytes. cuBLASLt's algorithms require no more than this. */
 enum { ALIGNMENT = 256 };
 
 typedef struct matmul_job {
     cuda_matmul problem;
     hlo_job copies[CUDA_COPIES];      /* parallel to problem.copies */
     size_t copy_scratch[CUDA_COPIES]; /* offset of each copy's scratch in the job's scratch */
-    int workspace;                    /* the result leaf of the workspace; -1: none */
+    int workspace;                    /* the result leaf of the workspace, or -1 */
     cuda_call *call;
     lt_heuristic chosen;
     char why[1024];
 } matmul_job;
 
-/* Plans the instruction's problem with cuda_matmul_plan(). On a device without FP8, `why` names the
- * missing feature. */
+/* Plans the instruction's problem with cuda_matmul_plan(). On failure for a device without FP8,
+ * `why` names the missing feature. */
 static bool plan_for(const cuda_device *device, const hlo_instr *instr, hlo_arena *arena,
                      cuda_matmul *problem, const char **why) {
     const cuda_matmul_options options = {
@@ -50,7 +50,7 @@ static hlo_status matmul_prepare(cuda_device *device, hlo_job *job, hlo_arena *a
     if (!plan_for(device, job->instr, arena, &state->problem, why)) return HLO_INVALID_INPUT;
     cuda_matmul *p = &state->problem;
     for (uint32_t i = 0; i < p->copy_count; i++) {
-        /* A copy is a job without instructions. */
+        /* Create a job without instructions, which is a copy. */
         hlo_job *copy = &state->copies[i];
         *copy = (hlo_job){
             .instr = job->instr,
@@ -82,7 +82,7 @@ static void find_addresses(const hlo_job *job, void *out_addresses[LT_PART_COUNT
                                   : NULL;
 }
 
-/* Returns a copy's job, with its current memory. */
+/* Returns a copy's job after setting its memory for this run. */
 static hlo_job *placed_copy(const hlo_job *job, uint32_t index) {
     matmul_job *state = job->state;
     const cuda_copy *copy = &state->problem.copies[index];
@@ -111,8 +111,8 @@ static hlo_status matmul_execute(cuda_device *device, const hlo_job *job, const 
     hlo_status status = run_copies(device, job, 0, p->copies_before, why);
     if (status != HLO_OK) return status;
     find_addresses(job, addresses);
-    /* The memory of a call: all operands and results, and all scratch memory except the part of the
-     * workspace that the algorithm does not use. */
+    /* List the memory that the call accesses: all operands and results, and all scratch memory
+     * except the part of the workspace that the algorithm does not use. */
     const char *scratch = job->scratch;
     uint32_t count = 0;
     for (uint32_t i = 0; i < job->operand_count; i++)
@@ -153,8 +153,8 @@ static void release_call(cuda_device *device, void *object) {
     cuda_call_free(object);
 }
 
-/* Binds the call and runs the job once, which completes the library's lazy initialization, so that
- * a run can be captured. */
+/* Binds the call, and runs the job once: the library initializes itself in the first run, which
+ * therefore cannot be captured. */
 static hlo_status matmul_bind(cuda_device *device, hlo_job *job, const char **why) {
     matmul_job *state = job->state;
     hlo_status status = HLO_OK;

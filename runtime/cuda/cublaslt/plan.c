@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From an instruction to a cuBLASLt problem: operands swapped, dimensions joined, descriptors. */
+/* Creates a cuBLASLt problem from an instruction: swaps operands, merges dimensions, and chooses
+ * the attributes of descriptors. */
 #include <limits.h>
 #include <string.h>
 
@@ -7,7 +8,7 @@
 #include "ir/kernel/kernel.h"
 #include "runtime/cuda/cublaslt/matmul.h"
 
-/* Kinds of dimensions, each joined to one dimension. */
+/* Kinds of dimensions. The dimensions of each kind are merged to one dimension. */
 enum { BATCH, FREE, CONTRACTING, KINDS };                           /* of an operand */
 enum { ROWS = FREE, COLS = CONTRACTING, DIMS = HLO_EVAL_MAX_RANK }; /* of a result: m and n */
 
@@ -17,11 +18,12 @@ typedef struct axis {
 
 typedef struct split {
     const hlo_shape *shape;
-    uint32_t counts[KINDS], dims[KINDS][DIMS]; /* major to minor */
+    uint32_t counts[KINDS], dims[KINDS][DIMS]; /* dimensions of each kind, from major to minor */
     axis axes[KINDS];
-    bool apart; /* the first batch dimension has a call for each index: its axis is `outer` */
+    bool apart; /* the call is repeated for each index of the first batch dimension, whose axis is
+                 * `outer` */
     axis outer;
-    bool joined; /* the dimensions of each kind are contiguous in memory */
+    bool joined; /* the dimensions of each kind can be merged in memory */
 } split;
 
 typedef struct builder {
@@ -30,10 +32,11 @@ typedef struct builder {
     const cuda_matmul_options *options;
     hlo_arena *arena;
     cuda_matmul *p;
-    hlo_type operand_type, d_type; /* types that the library computes with; INVALID: the
-                                      instruction's */
-    bool apart;                    /* a call for each index of the first batch dimension */
-    bool swapped;                  /* its A is the instruction's b */
+    hlo_type operand_type, d_type; /* types of the library's operands and D; INVALID for the types
+                                    * of the instruction */
+    bool apart;                    /* the call is repeated for each index of the first batch
+                                    * dimension */
+    bool swapped;                  /* the library's A is the instruction's b */
 } builder;
 
 /* ----------------------------------------------------------------------------------- dimensions */
@@ -73,15 +76,15 @@ static split split_result(const hlo_matmul *m, const hlo_shape *shape, bool apar
     return s;
 }
 
-/* True if the array is a column-major matrix with columns along `minor`, and its other dimension is
- * `major`. */
+/* True if the array is a column-major matrix whose columns are along `minor` and whose rows are
+ * along `major`. */
 static bool lies(const split *s, int minor, int major) {
     const axis *in = &s->axes[minor], *out = &s->axes[major];
     return s->joined && (in->size == 1 || in->stride == 1) &&
            (out->size == 1 || out->stride >= in->size);
 }
 
-/* Sets the distance between the matrices of a part for one call and the next. */
+/* Sets the distance from the matrices of a part in one call to those in the next call. */
 static void set_step(builder *b, lt_part part, const split *s, hlo_type type) {
     b->p->steps[part] = s->apart ? s->outer.stride * hlo_types[type].bytes : 0;
 }
@@ -124,8 +127,8 @@ static void put_scratch(builder *b, lt_part part, size_t size) {
         (size + b->options->alignment - 1) / b->options->alignment * b->options->alignment;
 }
 
-/* Copies a part, `outside` in the instruction, to scratch memory, as `type` and with `minor` minor.
- */
+/* Adds a copy of a part between `outside`, its place in the instruction, and scratch memory, where
+ * it has the type `type` and `minor` is the minor dimension. */
 static void copy_part(builder *b, lt_part part, cuda_pointer outside, hlo_type type, split *s,
                       int major, int minor, const char *why) {
     int64_t *strides = hlo_arena_array(b->arena, s->shape->rank + 1u, sizeof *strides), next = 1;
@@ -142,7 +145,7 @@ static void copy_part(builder *b, lt_part part, cuda_pointer outside, hlo_type t
     s->joined = true;
     hlo_view given = hlo_view_in_layout(b->arena, s->shape),
              wanted = (hlo_view){type, s->shape->rank, s->shape->dims, strides, NULL};
-    if (type == HLO_TYPE_F4E2M1FN) { /* two elements per byte along the fastest dimension */
+    if (type == HLO_TYPE_F4E2M1FN) { /* pack two elements per byte along the fastest dimension */
         const uint32_t rank = wanted.rank, dim = s->dims[minor][s->counts[minor] - 1];
         int64_t *dims = hlo_arena_copy(b->arena, wanted.dims, rank * sizeof *dims);
         for (uint32_t i = 0; i < rank; i++) strides[i] = i == dim ? 1 : strides[i] / 2;
@@ -170,7 +173,7 @@ static const char *copy_reason(const builder *b, const split *s, hlo_type type) 
     return "no matrix dimension is minor";
 }
 
-/* Places the library's A (whose free dimension is m) or B (n). */
+/* Places the library's A (free dimension m) or B (free dimension n). */
 static void place_operand(builder *b, lt_part part, const hlo_instr *operand, const hlo_ints *batch,
                           const hlo_ints *contracting) {
     split s = {.shape = operand->shape, .apart = b->apart};
@@ -218,7 +221,8 @@ static void place_result(builder *b, lt_part part, const hlo_shape *shape, hlo_t
     if (b->p->batch > 1) set(b, LT_DESC_EPILOGUE_AUX_BATCH_STRIDE, matrix.stride);
 }
 
-/* Places C, or without a C its layout: D's, with the type that goes with an fp8 D. */
+/* Places C. A call without a C also has a layout of C: that of D, but with the type that the
+ * library requires if D is fp8. */
 static void place_c(builder *b) {
     const hlo_matmul *m = b->m;
     if (!m->c) {
@@ -249,7 +253,7 @@ static void set_all(builder *b) {
 #undef LT_CALL_EPILOGUE
     };
     set(b, LT_DESC_EPILOGUE, words[m->epilogue]);
-    /* A dot uses fewer bits than f32 only if its algorithm requests it. */
+    /* Unlike calls, a dot uses fast accumulation only if its algorithm requests it. */
     if (b->p->fp8 && hlo_matmul_accumulates_fast(b->m) &&
         (b->instr->op != HLO_OP_DOT || b->m->algorithm))
         set(b, LT_DESC_FAST_ACCUM, 1);
@@ -258,7 +262,7 @@ static void set_all(builder *b) {
     if (m->aux) place_result(b, LT_PART_AUX, m->aux, m->aux->type, hlo_matmul_aux_index(m));
     int amax = hlo_matmul_amax_index(m);
     if (amax >= 0) put(b, LT_PART_AMAX, CUDA_RESULT, (uint32_t)amax, 0);
-    /* Places each operand's scale; a mode is set only if it is not the default. */
+    /* Place the operands' scales. Set a scale mode only if it is not the default. */
     put_operand(b, LT_PART_A_SCALE, b->swapped ? m->b_scale : m->a_scale);
     put_operand(b, LT_PART_B_SCALE, b->swapped ? m->a_scale : m->b_scale);
     put_operand(b, LT_PART_C_SCALE, m->c_scale);
@@ -285,16 +289,16 @@ static void set_all(builder *b) {
 typedef struct facts {
     int sm;
     bool tn_only, tn;
-    bool no_epilogue;         /* cuBLASLt does not have the epilogue */
-    bool fp4;                 /* A and B have two elements to a byte */
-    bool tiled;               /* their scales are of 8 bits per block */
-    bool unaligned[4];        /* by lt_part: a column does not begin at 16 bytes */
-    int64_t unaligned_stride; /* a stride between batches that is not a multiple of 16 bytes; 0:
-                                 none */
-    int64_t ld;               /* the largest of the four */
-    int64_t aux_ld;           /* 0: no aux */
-    int64_t tile_k;           /* elements of a tile of scales, along k, in a batch; 0: no batch of
-                                 such scales */
+    bool no_epilogue;         /* cuBLASLt does not support the epilogue */
+    bool fp4;                 /* A and B have two elements per byte */
+    bool tiled;               /* A and B have 8-bit scales per block */
+    bool unaligned[4];        /* by lt_part: columns do not begin at multiples of 16 bytes */
+    int64_t unaligned_stride; /* a stride between matrices that is not a multiple of 16 bytes, or
+                               * 0 */
+    int64_t ld;               /* the largest leading dimension of A to D */
+    int64_t aux_ld;           /* leading dimension of the auxiliary result; 0 without one */
+    int64_t tile_k;           /* elements along k that a tile of scales covers; 0 without tiled
+                               * scales or without a batch */
 } facts;
 
 static int64_t setting(const cuda_matmul *p, int attribute) {
@@ -303,7 +307,8 @@ static int64_t setting(const cuda_matmul *p, int attribute) {
     return 0;
 }
 
-/* Returns the elements of a tile of scales along k; 0: no such scales. */
+/* Returns the number of elements along k that a tile of scales covers, or 0 if the scales are not
+ * tiled. */
 static int64_t tile_k(const cuda_matmul *p) {
     for (int mode = 0; mode < HLO_SCALE_MODE_COUNT; mode++)
         if (hlo_scale_modes[mode].tiled &&
@@ -324,7 +329,8 @@ const char *cuda_matmul_preflight(const cuda_matmul *matmul, const cuda_matmul_o
         .aux_ld = setting(p, LT_DESC_EPILOGUE_AUX_LD),
         .tiled = tile_k(p) != 0,
         .tile_k = p->batch > 1 ? tile_k(p) : 0,
-        .no_epilogue = setting(p, LT_DESC_EPILOGUE) == 0, /* not a row of epilogue.def */
+        .no_epilogue = setting(p, LT_DESC_EPILOGUE) == 0, /* epilogue.def has no row for the
+                                                           * epilogue */
     };
     for (int part = LT_PART_A; part <= LT_PART_D; part++) {
         const lt_matrix *matrix = &p->matrices[part];
@@ -352,7 +358,7 @@ static int magnitude(hlo_type type) {
     return hlo_types[type].bits - (hlo_types[type].class == HLO_CLASS_SIGNED);
 }
 
-/* True if the second float type represents every value of the first. */
+/* True if the float type `to` represents every value of the type `from`. */
 static bool holds(hlo_type from, hlo_type to) {
     if (from == to) return true;
     if (is_integer(from)) return magnitude(from) <= hlo_float_precision(to);
@@ -360,9 +366,9 @@ static bool holds(hlo_type from, hlo_type to) {
     return to != HLO_TYPE_F16 || from != HLO_TYPE_F8E8M0FNU;
 }
 
-/* True if every sum of `k` products of two integers is representable in the type `d`, and exact
- * in floats of type `sum` in any order of summing. A conversion to `d` does not wrap, but a dot
- * does. */
+/* True if every sum of `k` products of integers of types `a` and `b` is exact in floats of type
+ * `sum` and representable in type `d`, in any order of summation. A dot's sum would wrap on
+ * overflow, but the conversion to `d` does not. */
 static bool sums_exactly(hlo_type a, hlo_type b, int64_t k, hlo_type d, hlo_type sum) {
     const bool is_signed = hlo_types[d].class == HLO_CLASS_SIGNED;
     if (!is_integer(a) || !is_integer(b) || !is_integer(d)) return false;
@@ -376,7 +382,8 @@ static bool sums_exactly(hlo_type a, hlo_type b, int64_t k, hlo_type d, hlo_type
 
 /* ---------------------------------------------------------------------------------------- whole */
 
-/* Builds all parts. The copy of D comes last, because results follow operands. */
+/* Builds all parts of the problem. Places D after the operands, because copies after the call
+ * follow copies before it. Returns NULL, or the reason on failure. */
 static const char *build(builder *b) {
     const hlo_matmul *m = b->m;
     cuda_matmul *p = b->p;
@@ -395,7 +402,7 @@ static const char *build(builder *b) {
     p->m = b->swapped ? size.n : size.m;
     p->n = b->swapped ? size.m : size.n;
     p->k = size.k;
-    /* f32 is multiplied in f32, unless the dot's algorithm names a narrower type. */
+    /* Multiply f32 operands in f32 unless the dot's algorithm names a narrower type. */
     static const struct {
         const char *algorithm;
         int word;
@@ -423,8 +430,8 @@ static const char *build(builder *b) {
     p->reductions = hlo_types[d_type].bits < 32 ? LT_REDUCTION_COMPUTE_TYPE : LT_REDUCTION_MASK;
     if (!m->c) place_c(b);
     set_all(b);
-    /* D may take the memory of C if to the library both are equal, and no other operand reads it.
-     */
+    /* D may reuse the memory of C if both have the same layout for the library and no other part
+     * reads that memory. */
     const cuda_pointer *c = &p->places[LT_PART_C];
     const lt_matrix *from = &p->matrices[LT_PART_C], *to = &p->matrices[LT_PART_D];
     const bool equal = p->present >> LT_PART_C & 1 && c->kind == CUDA_OPERAND &&
@@ -441,9 +448,9 @@ static const char *build(builder *b) {
     return broken ? hlo_arena_format(b->arena, "is not supported by cuBLASLt: %s", broken) : NULL;
 }
 
-enum { CALL = 1 << 22 }; /* bytes that a device transfers in the time of a launch */
+enum { CALL = 1 << 22 }; /* cost of a call: bytes that a device transfers in the time of a launch */
 
-/* Returns the cost of copies and calls, in bytes. */
+/* Returns the cost of the problem's copies and calls, in bytes. */
 static int64_t cost(const cuda_matmul *p) {
     int64_t bytes = p->times * CALL;
     for (uint32_t i = 0; i < p->copy_count; i++)
@@ -464,14 +471,14 @@ static const char *attempt(builder *b, bool fp8, hlo_type operands, hlo_type d) 
     b->apart = true;
     why = build(b);
     b->apart = false;
-    bool aligned = true; /* all calls' matrices are aligned like those of the first call */
+    bool aligned = true; /* the matrices of all calls are aligned like those of the first call */
     for (int part = LT_PART_A; part <= LT_PART_D; part++)
         aligned &= b->p->steps[part] % b->p->alignment == 0;
     if (why || !aligned || cost(b->p) >= cost(&copied)) *b->p = copied;
     return NULL;
 }
 
-/* Plans a dot. FP8 operands use an FP8 matmul if possible, but not for an fp8 result: cuBLASLt
+/* Plans a dot. FP8 operands use an FP8 matmul if possible, unless the result is fp8: cuBLASLt
  * saturates, whereas a dot does not. */
 static const char *plan_dot(builder *b) {
     const hlo_matmul *m = b->m;
@@ -480,9 +487,9 @@ static const char *plan_dot(builder *b) {
         !hlo_matmul_check(m, b->options->target, b->options->cuda, HLO_SCALES_ALL) &&
         !attempt(b, true, HLO_TYPE_INVALID, HLO_TYPE_INVALID))
         return NULL;
-    /* The first operand types that represent its own, with its result type or else a wider one of
-     * at least f32, to be converted. Integers are computed in floats if these represent every sum.
-     */
+    /* Choose the first row of wide types whose operand type represents both operands. Prefer a row
+     * with the dot's result type; otherwise, use a result of at least 32 bits and convert it.
+     * Compute integers in floats only if these represent every sum. */
     const int64_t k = hlo_matmul_extents(m).k;
     const hlo_wide_types *row;
     for (int exact = 1; exact >= 0; exact--)

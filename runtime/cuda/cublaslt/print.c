@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attribute.def, word.def and part.def as data, and a problem as text. */
+/* Makes attribute.def, word.def and part.def available as data, and prints a problem. */
 #include "runtime/cuda/cublaslt/matmul.h"
 
 static const lt_attribute attributes[] = {

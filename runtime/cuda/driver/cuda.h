@@ -17,92 +17,93 @@ typedef struct cuda_program cuda_program; /* kernel.h */
 typedef struct cuda_branching cuda_branching;
 typedef struct cuda_capture cuda_capture; /* graph.h */
 
-enum { CUDA_PROCESSORS = 132 }; /* of an H100 SXM */
+enum { CUDA_PROCESSORS = 132 }; /* multiprocessors of an H100 SXM */
 
-/* A device, or the description of one. */
+/* A device, or the description of a device that need not exist. */
 typedef struct cuda_device {
-    const cuda_library *lib;  /* NULL: plans are only printed; nothing is allocated,
-                                 compiled or run */
+    const cuda_library *lib;  /* NULL if plans are only printed: nothing is allocated, compiled or
+                               * run */
     int sm;                   /* compute capability * 10 */
-    int processors;           /* multiprocessors; without a device CUDA_PROCESSORS */
-    const hlo_target *target; /* of the device, or the closest older one that is known */
+    int processors;           /* number of multiprocessors; CUDA_PROCESSORS without a device */
+    const hlo_target *target; /* the device's target, or the closest older target that is known */
     int cublaslt;             /* major * 10000 + minor * 100 + patch, as cublasLtGetVersion() */
     char name[128];           /* "NVIDIA H100 80GB HBM3"; "sm_90" without a device */
     size_t l2_size;           /* bytes; 0 without a device */
     void *context;            /* CUcontext, current in the thread that runs the plan */
-    void *stream;             /* CUstream of all work: own_stream, or the caller's during a run on
-                                 it */
+    void *stream;             /* CUstream of all work: own_stream or, during a run on the caller's
+                               * stream, that stream */
     void *own_stream;
     void *lt;              /* cublasLtHandle */
-    cuda_program *program; /* the kernels of all jobs: prepare() adds to it, and it is compiled
-                            * before the first job is bound */
+    cuda_program *program; /* the kernels of all jobs; prepare() adds kernels, and the first bind()
+                            * compiles the program */
     bool compiled;
     void *module;               /* CUmodule of the compiled program */
-    const char *kernel_cache;   /* folder of compiled programs; NULL: no cache */
+    const char *kernel_cache;   /* folder of compiled programs; NULL without a cache */
     size_t workspace;           /* bytes of a matmul's workspace */
-    int autotune;               /* number of algorithms to time; 0: use the heuristic's first */
-    const char *autotune_cache; /* path; NULL: timings are not cached */
+    int autotune;               /* number of algorithms to time; 0 to use the heuristic's first
+                                 * algorithm */
+    const char *autotune_cache; /* path of the cache file, or NULL */
     void *tuned;                /* cache of tuned choices in memory (autotune.c) */
-    const hlo_diag_sink *sink;  /* of hlo_plan_new(): for warnings of prepare() and bind(), not used
-                                 * later */
+    const hlo_diag_sink *sink;  /* sink of hlo_plan_new(), for warnings of prepare() and bind(); not
+                                 * used later */
     struct cuda_owned *owned;   /* see cuda_own() */
-    /* used by device.c and cuda.c */
+    /* The next members are used by device.c and cuda.c. */
     int ordinal;
     bool graph, host_fallback;
-    bool tried;                /* graph.c: tried once, whether */
-    bool parallel;             /* nodes may run concurrently, */
-    bool early;                /* and kernels start before the previous one has ended */
+    bool tried;                /* graph.c: the next two members were determined */
+    bool parallel;             /* graph nodes may run concurrently */
+    bool early;                /* kernels may start before the previous kernel has ended */
     void *nothing;             /* CUfunction of an empty kernel, or NULL */
-    cuda_capture *capture;     /* the innermost capture; NULL: not recording */
-    cuda_branching *branching; /* NULL: not needed yet */
-    struct cuda_event **marks; /* NULL: not created yet */
+    cuda_capture *capture;     /* the innermost capture; NULL if no graph is recorded */
+    cuda_branching *branching; /* NULL until branches are needed */
+    struct cuda_event **marks; /* events of marks; NULL until they are created */
     size_t mark_capacity;
     int failed;        /* first nonzero CUresult since the last finish() */
     char message[256]; /* buffer for a `why` */
     void *host;        /* the cpu backend's device, with host_fallback */
 } cuda_device;
 
-/* Records the first failure of a call without a status, for finish(). */
+/* Records the first failure, which finish() reports, for a function that returns no status. */
 static inline void cuda_note(cuda_device *device, int result) {
     if (!device->failed) device->failed = result;
 }
 
-/* Returns the version of cuBLASLt as hlo_cuda_is_version() describes it. */
+/* Returns the version of cuBLASLt in the form of hlo_cuda_is_version(). */
 static inline int cuda_cublaslt_version(const cuda_device *device) {
     return device->cublaslt / 100 * 10;
 }
 
-/* A kind of jobs. If a function that returns a status returns HLO_INVALID_INPUT, it sets `why`: a
- * sentence that starts with a verb and follows the instruction's opcode. */
+/* A kind of jobs. If a function that returns a status returns HLO_INVALID_INPUT, it sets `why`: the
+ * rest of a sentence whose subject is the instruction's opcode. */
 typedef struct cuda_part {
-    const char *name; /* name of its jobs in the plan's text */
-    /* True if it supports the instruction as a group of one. Otherwise `why` is static or in the
-     * arena; NULL: the instruction belongs to another part. */
+    const char *name; /* name of the part's jobs in the plan's text */
+    /* True if the part supports the instruction as a group of one. Otherwise sets `why` to a
+     * reason, static or in the arena, or to NULL if the instruction belongs to another part. */
     bool (*supports)(const cuda_device *device, const hlo_instr *instr, hlo_arena *arena,
                      const char **why);
-    /* Chooses the implementation and generates code, without allocating device memory except for
-     * private state. Sets the job's scratch_size, overwrites, untouched and state. */
+    /* Chooses the implementation and generates code. May allocate device memory only for private
+     * state. Sets the job's scratch_size, overwrites, untouched and state. */
     hlo_status (*prepare)(cuda_device *device, hlo_job *job, hlo_arena *arena, const char **why);
-    /* Runs once for each job, when the views' data and scratch have their addresses and undefined
-     * contents: queries, timing, a first launch. May write to the job's results and scratch. Not
-     * called without a device. May be NULL. */
+    /* Called once for each job, for queries, timing and a first launch. The views' data and scratch
+     * have their addresses, but their contents are undefined. May write to the job's results and
+     * scratch. Not called without a device. May be NULL. */
     hlo_status (*bind)(cuda_device *device, hlo_job *job, const char **why);
-    /* Enqueues the job on the stream, without allocation, queries, compilation or waiting. */
+    /* Enqueues the job on the stream. Does not allocate, query, compile or wait. */
     hlo_status (*execute)(cuda_device *device, const hlo_job *job, const char **why);
-    /* Prints the job's state, as text that depends only on the module and the device's description;
-     * each line is indented by four spaces. */
+    /* Prints the job's state, in lines that begin with four spaces. The text depends only on the
+     * module and the device's description. */
     void (*print)(const cuda_device *device, const hlo_job *job, FILE *out);
 } cuda_part;
 
-extern const cuda_part cuda_matmul_part; /* matmul.c: FP8 calls, wide calls, dots */
+extern const cuda_part cuda_matmul_part; /* matmul.c: FP8 calls, calls on wider types, dots */
 extern const cuda_part cuda_kernel_part; /* kernel.c: groups of other instructions; copies */
 
-/* kernel/kernel.c: groups live instructions, for the backend's table (backend.h). An instruction in
- * no group runs separately, or only forwards values. */
+/* kernel/kernel.c: groups live instructions, for the backend's table (backend.h). An instruction
+ * outside all groups runs separately, or only forwards values. */
 uint32_t cuda_kernel_group(void *device, const hlo_instr *const *live, uint32_t count,
                            hlo_arena *arena, hlo_group **out_groups);
 
-/* nvrtc.c: compiles and loads the device's program. `why` as in cuda_part. */
+/* nvrtc.c: compiles and loads the device's program. Sets `why` as in cuda_part. */
 hlo_status cuda_program_compile(cuda_device *device, const char **why);
 
 /* device.c: memory, time, streams of the caller and events, for the backend's table (backend.h).
@@ -110,9 +111,9 @@ hlo_status cuda_program_compile(cuda_device *device, const char **why);
 hlo_status cuda_device_open(const hlo_plan_options *options, const hlo_diag_sink *sink,
                             cuda_device **out_device);
 void cuda_device_close(void *device);
-/* Describes the device of the current context, which belongs to another program, for calls of
- * cuBLASLt on a stream that the caller sets. It has a library handle for the lifetime of the
- * process, and no memory or kernels. Errors go to `sink`. */
+/* Describes the device of the current context, which another program owns. The description serves
+ * calls of cuBLASLt on a stream that the caller sets. The device has a library handle that lives
+ * until the process ends, but no memory or kernels. Emits errors to `sink`. */
 hlo_status cuda_device_borrow(const cuda_library *lib, const hlo_diag_sink *sink,
                               cuda_device *out_device);
 void *cuda_allocate(void *device, size_t size);
@@ -134,20 +135,20 @@ void cuda_event_queue(void *device, void *event);
 hlo_status cuda_event_wait(void *device, void *event, char *why, size_t size);
 bool cuda_event_done(void *device, void *event);
 
-/* graph.c: begins calls that access these ranges of memory. Other memory that they access must
- * not be accessed by another call if one of the two writes. In a recorded graph, they wait for
- * other calls if their memory requires it. Returns 0, or a status. */
+/* graph.c: begins a node, i.e. calls of the driver that access these ranges of memory. Other memory
+ * that the calls access must be private to the node, or read only. In a recorded graph, the node
+ * waits for other nodes if the ranges require it. Returns 0 or a CUresult. */
 int cuda_node_begin(cuda_device *device, const cuda_range *ranges, uint32_t count);
-/* Ends the calls that were begun. `kernel`: they are one launch of a kernel of codegen/. Returns 0,
- * or a status. */
+/* Ends the node. `kernel`: the node is one launch of a generated kernel. Returns 0 or a
+ * CUresult. */
 int cuda_node_end(cuda_device *device, bool kernel);
-/* Launches a kernel of codegen/ that accesses these ranges. Returns 0, or a status. */
+/* Launches a generated kernel that accesses these ranges, as a node. Returns 0 or a CUresult. */
 int cuda_launch_kernel(cuda_device *device, void *function, unsigned grid, unsigned block,
                        void **arguments, const cuda_range *ranges, uint32_t count);
-/* graph.c: copies and fills, which can be recorded, for the backend's table. */
+/* graph.c: copy and fill, which can be recorded, for the backend's table. */
 void cuda_copy_within(void *device, void *to, const void *from, size_t size);
 void cuda_fill(void *device, void *memory, unsigned char byte, size_t size);
-/* graph.c: recording, and branches of what is recorded, for the backend's table. */
+/* graph.c: recording of graphs and their branches, for the backend's table. */
 bool cuda_record(void *device);
 hlo_status cuda_recorded(void *device, const void **out_graph, const char **why);
 hlo_status cuda_replay(void *device, const void *graph, const char **why);
@@ -158,11 +159,12 @@ hlo_status cuda_branch_end(void *device, const char **why);
 void cuda_range_push(void *device, const char *name);
 void cuda_range_pop(void *device);
 
-/* Writes to `why` that `what` ("launch the kernel") failed, and how. Returns HLO_INVALID_INPUT. */
+/* Writes to `why` that `what`, e.g. "launch the kernel", failed with `result`. Returns
+ * HLO_INVALID_INPUT. */
 hlo_status cuda_fails(cuda_device *device, const char *what, int result, const char **why);
 
-/* Keeps `object` until the device is closed, and then calls `release`, in reverse order. Returns
- * false if memory runs out; `object` is then released at once. */
+/* Makes the device own `object`: when the device is closed, calls `release` for its objects in
+ * reverse order. If memory runs out, releases `object` at once and returns false. */
 bool cuda_own(cuda_device *device, void *object,
               void (*release)(cuda_device *device, void *object));
 

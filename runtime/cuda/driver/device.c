@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device: opening, memory, time, streams of the caller, events. */
+/* Opens the device, and implements memory, time, streams of the caller, and events. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,9 +9,7 @@
 #include "runtime/cuda/driver/library.h"
 #include "runtime/grow.h"
 
-enum { FIRST_DRIVER = 11080 }; /* the first whose cuBLASLt has FP8 */
-
-/* -------------------------------------------------------------------------------------- keeping */
+enum { FIRST_DRIVER = 11080 }; /* the first driver version whose cuBLASLt supports FP8 */
 
 typedef struct cuda_owned {
     struct cuda_owned *next;
@@ -31,8 +29,6 @@ bool cuda_own(cuda_device *device, void *object,
     return true;
 }
 
-/* --------------------------------------------------------------------------------------- errors */
-
 hlo_status cuda_fails(cuda_device *device, const char *what, int result, const char **why) {
     char capacity[160];
     snprintf(device->message, sizeof device->message, "cannot %s: %s", what,
@@ -41,8 +37,6 @@ hlo_status cuda_fails(cuda_device *device, const char *what, int result, const c
     return HLO_INVALID_INPUT;
 }
 
-/* -------------------------------------------------------------------------------------- opening */
-
 static hlo_status refuse(const cuda_device *device, const hlo_diag_sink *sink, const char *what,
                          int result) {
     char capacity[160];
@@ -50,7 +44,8 @@ static hlo_status refuse(const cuda_device *device, const hlo_diag_sink *sink, c
                            cuda_error_text(device->lib, result, capacity, sizeof capacity));
 }
 
-/* Queries the properties of device `ordinal`. `result` is the status of the call that found it. */
+/* Queries the properties of device `ordinal`. `result` is the status of the driver's call that
+ * found the device. */
 static hlo_status ask_device(cuda_device *device, int result, const hlo_diag_sink *sink) {
     const cuda_library *lib = device->lib;
     int major = 0, minor = 0, l2 = 0;
@@ -79,7 +74,7 @@ static hlo_status start_cublaslt(cuda_device *device, const hlo_diag_sink *sink)
                            lib->cublasLtGetStatusName(result));
 }
 
-/* Creates the event of a mark, unless it exists. */
+/* Creates the event of a mark unless the event exists. Returns 0 or a CUresult. */
 static int make_mark(cuda_device *d, uint32_t index) {
     const size_t before = d->mark_capacity;
     if (!hlo_heap_grow(&d->marks, (size_t)index + 1, &d->mark_capacity, sizeof *d->marks))
@@ -196,8 +191,6 @@ void cuda_device_close(void *closed) {
     free(device);
 }
 
-/* --------------------------------------------------------------------------------------- memory */
-
 void *cuda_allocate(void *device, size_t size) {
     const cuda_device *d = device;
     cuda_address memory = 0;
@@ -244,8 +237,8 @@ const void *cuda_import(void *device, const void *bytes, size_t size) {
     return memory;
 }
 
-/* Returns when the host's memory may be reused: if the device itself reads pageable memory, the
- * copy is still in progress when the driver's function returns. */
+/* Waits until the host's memory may be reused: if the device reads pageable memory directly, the
+ * driver's function returns before the copy is complete. */
 void cuda_copy_in(void *device, void *to, const void *host, size_t size) {
     cuda_device *d = device;
     cuda_note(d, d->lib->cuCtxSetCurrent(d->context));
@@ -259,8 +252,6 @@ void cuda_copy_out(void *device, void *host, const void *from, size_t size) {
     if (size) cuda_note(d, d->lib->cuMemcpyDtoHAsync(host, cuda_address_of(from), size, d->stream));
     cuda_note(d, d->lib->cuStreamSynchronize(d->stream));
 }
-
-/* ----------------------------------------------------------------------------------------- time */
 
 void cuda_mark(void *device, uint32_t index) {
     cuda_device *d = device;
@@ -286,8 +277,6 @@ hlo_status cuda_finish(void *device, const char **why) {
     d->failed = 0;
     return failed ? cuda_fails(d, "finish", failed, why) : HLO_OK;
 }
-
-/* ------------------------------------------------------------------------ streams of the caller */
 
 hlo_status cuda_use_stream(void *device, void *stream, const char **why) {
     cuda_device *d = device;

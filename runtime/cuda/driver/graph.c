@@ -3,8 +3,8 @@
  *
  * The calls of a run are captured from one stream. Before each call, its dependencies are set to
  * the nodes whose memory it needs (order.h), so that others can run concurrently. Captured calls
- * without information about their memory depend on everything before, and everything after depends
- * on them: for example, branches and loops. */
+ * that do not declare their memory, for example branches and loops, are ordered after all previous
+ * calls and before all later calls. */
 #include "runtime/cuda/driver/graph.h"
 
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 #include "runtime/grow.h"
 
 typedef struct node {
-    uint32_t first, count; /* handles after which the node has no others */
-    bool kernel;           /* it is one generated kernel */
+    uint32_t first, count; /* range in `all` of the handles with which the node ends */
+    bool kernel;           /* the node is one generated kernel */
 } node;
 
 typedef struct handles {
@@ -24,18 +24,18 @@ typedef struct handles {
 } handles;
 
 struct cuda_capture {
-    cuda_capture *outer; /* of the enclosing graph */
+    cuda_capture *outer; /* capture of the enclosing graph */
     void *outer_stream;
-    uint32_t depth; /* 0: `outer` is NULL */
-    cuda_order
-        *order;  /* NULL: each call depends on the previous one; the members below are unused */
-    node *nodes; /* by number in `order` */
+    uint32_t depth;    /* nesting depth; 0 if `outer` is NULL */
+    cuda_order *order; /* NULL if each call depends on the previous call; the members below are then
+                        * unused */
+    node *nodes;       /* by the node's number in `order` */
     uint32_t count;
     size_t capacity;
     handles all;
-    handles set; /* dependencies of the next call, if it does not declare its memory */
-    bool early;  /* the node that was begun may start before the previous kernel has ended */
-    bool begun;  /* a node was begun, and has not ended or has failed */
+    handles set; /* handles to which the dependencies of the next call are set */
+    bool early;  /* the current node may start before the previous kernel has ended */
+    bool begun;  /* a node has begun and has not ended, or has failed */
 };
 
 static bool append(handles *h, cuda_graph_node *const *nodes, size_t count) {
@@ -47,7 +47,8 @@ static bool append(handles *h, cuda_graph_node *const *nodes, size_t count) {
 
 /* ---------------------------------------------------------------------------------------- nodes */
 
-/* Queries the dependencies of the next call; valid until the next call of the driver. */
+/* Queries the dependencies of the next call. *out_nodes is valid until the next call of the
+ * driver. */
 static int ask(const cuda_device *d, cuda_graph_node *const **out_nodes, size_t *out_count) {
     cuda_graph *graph;
     int capturing = 0;
@@ -57,7 +58,8 @@ static int ask(const cuda_device *d, cuda_graph_node *const **out_nodes, size_t 
     return result;
 }
 
-/* Adds the node that was last added to the order, which was captured up to `ends`. */
+/* Adds the captured form of the node that was last added to the order. The node ends with the
+ * handles `ends`. */
 static int add_node(cuda_capture *c, cuda_graph_node *const *ends, size_t count, bool kernel) {
     if (!hlo_heap_grow(&c->nodes, c->count + 1, &c->capacity, sizeof *c->nodes))
         return CUDA_OUT_OF_MEMORY;
@@ -65,7 +67,6 @@ static int add_node(cuda_capture *c, cuda_graph_node *const *ends, size_t count,
     return append(&c->all, ends, count) ? 0 : CUDA_OUT_OF_MEMORY;
 }
 
-/* Makes the next call depend on these nodes. */
 static int set_nodes(const cuda_device *d, const uint32_t *numbers, int count) {
     cuda_capture *c = d->capture;
     c->set.count = 0;
@@ -83,13 +84,14 @@ int cuda_node_begin(cuda_device *d, const cuda_range *ranges, uint32_t count) {
     if (c->begun) return CUDA_CAPTURE_INVALIDATED;
     c->begun = true;
     uint32_t before[CUDA_LANES];
-    /* Calls captured since the last node become a node that is ordered after all previous nodes and
-     * before all later ones. */
+    /* If calls were captured since the last node, add a node for them that is ordered after all
+     * previous nodes and before all later nodes. */
     cuda_graph_node *const *nodes;
     size_t captured;
     int result = ask(d, &nodes, &captured);
     if (result) return result;
-    bool set = captured == c->set.count; /* true if only the expected dependencies are set */
+    bool set = captured == c->set.count; /* true if the dependencies are still those that the last
+                                          * node set */
     for (size_t i = 0; i < captured && set; i++) {
         set = false;
         for (uint32_t k = 0; k < c->set.count && !set; k++) set = c->set.v[k] == nodes[i];
@@ -124,17 +126,17 @@ int cuda_launch_kernel(cuda_device *d, void *function, unsigned grid, unsigned b
     int result = cuda_node_begin(d, ranges, count);
     if (result) return result;
     if (d->capture && d->capture->early) {
-        /* The kernel waits for the previous kernels, by the instruction griddepcontrol.wait in each
-         * of its threads, before it accesses memory. It may start as soon as each block of the one
-         * kernel that it depends on, K, has executed griddepcontrol.launch_dependents, which comes
-         * after K's own wait. The wait ends when K has ended and its writes are visible.
+        /* The new kernel depends on only one kernel, K. Before the new kernel accesses memory, each
+         * of its threads executes the instruction griddepcontrol.wait. The kernel may start as soon
+         * as each block of K has executed griddepcontrol.launch_dependents, which comes after K's
+         * own wait. The wait ends when K has ended and its writes are visible.
          *
-         * Everything before K has then ended, too. K has ended, so its threads were past their
-         * wait. If K started early itself, the kernel that K depends on had ended, and by induction
-         * that kernel's dependencies. If K did not start early, its edges are full: K began after
-         * its dependencies. The same holds for a node of another kind after K, whose edge is full:
-         * it begins when K has ended. Therefore an edge of either kind orders memory, and edges
-         * that are implied by others can be omitted. */
+         * At that time, all nodes that K depends on have ended, too: K's threads were past their
+         * own wait. If K started early, the kernel that K depends on had ended when that wait ended
+         * and, by induction, so had that kernel's dependencies. If K did not start early, its edges
+         * are full, and K began after its dependencies. If a node of another kind follows K, its
+         * edge is full, so it begins when K has ended. Therefore both kinds of edges order memory
+         * accesses, and edges that other edges imply can be omitted. */
         cuda_launch_attribute attribute = {.id = CUDA_LAUNCH_PROGRAMMATIC, .value.allowed = 1};
         const cuda_launch_config config = {.grid = {grid, 1, 1},
                                            .block = {block, 1, 1},
@@ -182,8 +184,9 @@ static void pop(cuda_device *d) {
     free(c);
 }
 
-/* Begins to capture `stream`, which becomes the device's stream: into `graph`, that of a node of
- * the current capture, or into a new one if it is NULL. Returns 0, or a status. */
+/* Begins to capture `stream`, which becomes the device's stream. Captures into `graph`, the graph
+ * of a conditional node of the current capture, or into a new graph if `graph` is NULL. Returns 0
+ * or a CUresult. */
 static int begin_capture(cuda_device *d, cuda_stream *stream, cuda_graph *graph) {
     cuda_capture *c = calloc(1, sizeof *c);
     if (!c) return CUDA_OUT_OF_MEMORY;
@@ -203,7 +206,7 @@ static int begin_capture(cuda_device *d, cuda_stream *stream, cuda_graph *graph)
     return result;
 }
 
-/* Ends the innermost capture, which must be nested. Returns 0, or a status. */
+/* Ends the innermost capture, which must be nested. Returns 0 or a CUresult. */
 static int end_capture_within(cuda_device *d) {
     cuda_graph *graph;
     const int result = d->lib->cuStreamEndCapture(d->stream, &graph);
@@ -211,7 +214,7 @@ static int end_capture_within(cuda_device *d) {
     return result;
 }
 
-/* Ends all captures and creates the graph. Returns 0, or a status. */
+/* Ends all captures and creates the executable graph. Returns 0 or a CUresult. */
 static int end_capture(cuda_device *d, cuda_graph_exec **out) {
     cuda_graph *graph = NULL;
     while (d->capture->outer) end_capture_within(d);
@@ -226,12 +229,12 @@ static int end_capture(cuda_device *d, cuda_graph_exec **out) {
 /* ------------------------------------------------------------------------------------ recording */
 
 enum {
-    FIRST_EARLY_SM = 90,       /* the first that can start a kernel before the previous one has
-                                * ended */
-    FIRST_EARLY_DRIVER = 12030 /* the first whose graphs have edges for that */
+    FIRST_EARLY_SM = 90,       /* the first architecture that can start a kernel before the previous
+                                * kernel has ended */
+    FIRST_EARLY_DRIVER = 12030 /* the first driver version whose graphs support this */
 };
 
-/* A kernel to try graphs with. */
+/* An empty kernel, for testing graphs. */
 static const char empty_program[] = ".version 7.0\n.target sm_80\n.address_size 64\n"
                                     ".visible .entry nothing() { ret; }\n";
 
@@ -239,7 +242,7 @@ static void release_module(cuda_device *device, void *module) {
     device->lib->cuModuleUnload(module);
 }
 
-/* Launches empty kernels, one after another. Returns 0, or a status. */
+/* Launches empty kernels, each of which depends on the previous kernel. Returns 0 or a CUresult. */
 static int try_kernels(cuda_device *d, void *memory) {
     const cuda_range range = {memory, 1, true};
     int result = 0;
@@ -248,7 +251,8 @@ static int try_kernels(cuda_device *d, void *memory) {
     return result;
 }
 
-/* graph.c: tries once which graph features work; sets the device's `parallel` and `early`. */
+/* On the first call, tests which graph features work, and sets the device's `parallel` and
+ * `early`. */
 static void try_parallel(cuda_device *d) {
     const cuda_library *lib = d->lib;
     const int before = d->failed;
@@ -270,7 +274,8 @@ static void try_parallel(cuda_device *d) {
         d->failed = 0;
         d->parallel = true;
         d->early = i;
-        /* Runs a graph with two concurrent nodes, one node after both, and kernels after that. */
+        /* Run a graph with two concurrent nodes, a node that depends on both, and kernels that
+         * depend on that node. */
         static const unsigned char wanted[4] = {1, 2, 1, 2};
         unsigned char found[4] = {0};
         cuda_graph_exec *exec = NULL;
@@ -290,7 +295,7 @@ static void try_parallel(cuda_device *d) {
         if (result || memcmp(found, wanted, sizeof found) != 0) d->parallel = d->early = false;
     }
     cuda_release(d, memory);
-    d->failed = before; /* unsupported features are not used */
+    d->failed = before; /* a failed test only means that the feature is not used */
 }
 
 bool cuda_record(void *device) {
@@ -315,7 +320,7 @@ hlo_status cuda_recorded(void *device, const void **out_graph, const char **why)
         return HLO_INVALID_INPUT;
     }
     int result = end_capture(d, &exec);
-    if (result) d->failed = 0; /* it is reported now */
+    if (result) d->failed = 0; /* the error is reported by this function */
     if (result) return cuda_fails(d, "record the run in a graph", result, why);
     *out_graph = exec;
     return cuda_own(d, exec, release_exec) ? HLO_OK : HLO_OUT_OF_MEMORY;
@@ -327,10 +332,11 @@ hlo_status cuda_replay(void *device, const void *graph, const char **why) {
     return result ? cuda_fails(d, "launch a graph", result, why) : HLO_OK;
 }
 
-enum { FIRST_DRIVER = 12040 }; /* the first that has all of them */
+enum { FIRST_DRIVER = 12040 }; /* the first driver version that supports conditional nodes */
 
-/* Sets the value of a conditional handle: whether a choice holds (hlo_choice). The driver compiles
- * it, because only the driver has cudaGraphSetConditional. */
+/* PTX of a kernel that sets the value of a conditional handle to 1 if a choice (hlo_choice) holds,
+ * otherwise to 0. The driver compiles the PTX, because only the driver has
+ * cudaGraphSetConditional. */
 static const char choose_program[] =
     ".version 7.0\n.target sm_80\n.address_size 64\n"
     ".extern .func cudaGraphSetConditional(.param .b64 handle, .param .b32 value);\n"
@@ -366,8 +372,8 @@ static const char choose_program[] =
     "    ret;\n"
     "}\n";
 
-/* A branch being recorded, on a separate stream, because the branch around it is also being
- * captured. */
+/* A branch that is being recorded. It has a separate stream, because the enclosing branch is also
+ * being captured. */
 typedef struct level {
     cuda_stream *stream;
     uint64_t handle;
@@ -420,7 +426,8 @@ static int begin_branch(cuda_device *d, const hlo_choice *choice, bool loop) {
     return result ? result : begin_capture(d, l->stream, parameters.u.conditional.graphs[0]);
 }
 
-/* Adds a node to an empty branch: the driver hangs on empty branches before CUDA 12.8. */
+/* Ends the innermost branch. At the end of a loop, sets its handle again. Also does so in an empty
+ * branch, because the driver hangs on empty branches before CUDA 12.8. */
 static int end_branch(cuda_device *d) {
     level *l = &d->branching->levels[d->capture->depth - 1];
     cuda_graph *graph;
@@ -445,7 +452,8 @@ hlo_status cuda_branch_end(void *device, const char **why) {
     return result ? cuda_fails(device, "record a branch", result, why) : HLO_OK;
 }
 
-/* Runs a graph with kernels, and a loop that is not entered, which contains a branch. */
+/* Runs a graph with kernels and a loop with zero iterations that contains a branch. Returns 0 or a
+ * CUresult. */
 static int try_branches(cuda_device *d, void *predicate) {
     const hlo_choice choice = {predicate, 1, 0};
     cuda_graph_exec *exec = NULL;
@@ -474,7 +482,7 @@ static void release_branching(cuda_device *device, void *branching) {
     free(b);
 }
 
-/* Creates the resources for branches, and tries them. Returns 0, or the status of the failure. */
+/* Creates the resources for branches, and tests branches. Returns 0 or a CUresult. */
 static int prepare(cuda_device *d) {
     const cuda_library *lib = d->lib;
     cuda_branching *b = d->branching;
@@ -491,7 +499,7 @@ static int prepare(cuda_device *d) {
     void *predicate = result ? NULL : cuda_allocate(d, 1);
     if (!predicate) return result ? result : CUDA_NOT_SUPPORTED;
     result = try_branches(d, predicate);
-    if (result && d->early) { /* possibly not both */
+    if (result && d->early) { /* branches and early starts may work only separately */
         d->failed = 0;
         d->early = false;
         result = try_branches(d, predicate);
@@ -510,6 +518,6 @@ bool cuda_branches(void *device) {
     try_parallel(d);
     const int before = d->failed;
     b->works = !prepare(d) && !d->failed;
-    d->failed = before; /* unsupported features run on the host */
+    d->failed = before; /* without branches, the host runs the control flow */
     return b->works;
 }

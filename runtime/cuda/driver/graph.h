@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recording in CUDA graphs: structs of cuda.h (CUDA 12.4 to 13.0). */
+/* The structs of cuda.h (CUDA 12.4 to 13.0) that recording in CUDA graphs needs. */
 #ifndef HLO_RUNTIME_CUDA_DRIVER_GRAPH_H
 #define HLO_RUNTIME_CUDA_DRIVER_GRAPH_H
 
 #include "runtime/cuda/driver/cuda.h"
 #include "runtime/cuda/driver/library.h"
 
-/* CUDA_CONDITIONAL_NODE_PARAMS. */
+/* Has the layout of CUDA_CONDITIONAL_NODE_PARAMS. */
 typedef struct cuda_conditional_parameters {
     uint64_t handle;
     int type; /* CUDA_CONDITIONAL_... of number.def */
     unsigned size;
-    struct cuda_graph **graphs; /* written by the driver: the graph to fill */
+    struct cuda_graph **graphs; /* written by the driver: the graphs to fill */
     void *context;
 } cuda_conditional_parameters;
 
-/* CUgraphNodeParams. */
+/* Has the layout of CUgraphNodeParams. */
 typedef struct cuda_node_parameters {
     int type;
     int reserved0[3];
@@ -26,17 +26,17 @@ typedef struct cuda_node_parameters {
     long long reserved2;
 } cuda_node_parameters;
 
-/* CUlaunchAttribute. */
+/* Has the layout of CUlaunchAttribute. */
 typedef struct cuda_launch_attribute {
     int id;
     int reserved;
     union {
-        int allowed; /* of CUDA_LAUNCH_PROGRAMMATIC */
+        int allowed; /* value of CUDA_LAUNCH_PROGRAMMATIC */
         char reserved[64];
     } value;
 } cuda_launch_attribute;
 
-/* CUlaunchConfig. */
+/* Has the layout of CUlaunchConfig. */
 typedef struct cuda_launch_config {
     unsigned grid[3], block[3], shared_bytes;
     cuda_stream *stream;

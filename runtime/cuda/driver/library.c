@@ -33,11 +33,11 @@ static const folder_info folders[] = {
 
 enum { PATH_SIZE = 4096 };
 
-/* Libraries stay loaded: they keep memory that only they refer to, which unloading would leak. */
+/* Libraries stay loaded, because unloading them would leak memory that they keep. */
 #define LOADING (RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)
 
-/* Opens the libraries that `info` lists next to the library at `path`, and then the library itself.
- * Failures of the former are reported by the library's own message. */
+/* Opens the libraries next to `path` that `info` lists as dependencies, and then the library at
+ * `path`. If a dependency cannot be opened, the error of the library itself names it. */
 static void *open_path(const library_info *info, const char *path) {
     const char *slash = strrchr(path, '/');
     char pattern[PATH_SIZE];
@@ -52,10 +52,11 @@ static void *open_path(const library_info *info, const char *path) {
     return dlopen(path, LOADING);
 }
 
-/* Writes the folder that a row's root names. Returns false if not found. */
+/* Writes the folder that the root of a row of library.def stands for. Returns false if there is no
+ * such folder. */
 static bool find_root(const char *root, char *out, size_t size) {
     if (strcmp(root, "python3") == 0) {
-        /* The parent folder of the folder of the first python3 in PATH. */
+        /* Find the parent folder of the folder of the first python3 in PATH. */
         const char *at = getenv("PATH");
         while (at && *at) {
             int length = (int)strcspn(at, ":");
@@ -68,7 +69,7 @@ static bool find_root(const char *root, char *out, size_t size) {
         return false;
     }
     if (strcmp(root, "self") == 0) {
-        /* The folder of the file that contains this code. */
+        /* Find the folder of the file that contains this code. */
         Dl_info self;
         const char *slash = dladdr(folders, &self) ? strrchr(self.dli_fname, '/') : NULL;
         return slash && snprintf(out, size, "%.*s", (int)(slash - self.dli_fname), self.dli_fname) <
@@ -78,7 +79,7 @@ static bool find_root(const char *root, char *out, size_t size) {
     return folder && (*folder || !*root) && snprintf(out, size, "%s", folder) < (int)size;
 }
 
-/* Opens the soname in the folders of library.def; NULL if not found. */
+/* Opens the soname in one of the folders of library.def. Returns NULL if it is not found. */
 static void *open_in_folders(const library_info *info, const char *soname) {
     void *handle = NULL;
     for (size_t i = 0; i < sizeof folders / sizeof *folders && !handle; i++) {
@@ -96,8 +97,8 @@ static void *open_in_folders(const library_info *info, const char *soname) {
     return handle;
 }
 
-/* Opens the first soname that can be loaded. Otherwise reports the error of the first one and
- * returns NULL. */
+/* Opens the first soname that can be loaded. If none can be loaded, reports the error of the first
+ * soname and returns NULL. */
 static void *open_library(const cuda_library *lib, const library_info *info,
                           const hlo_diag_sink *sink) {
     const char *path = getenv(info->variable);

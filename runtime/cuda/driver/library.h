@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA's libraries, opened at run time: neither headers nor libraries of CUDA are needed to
- * build. */
+/* CUDA's libraries, opened at run time. The build requires neither headers nor libraries of
+ * CUDA. */
 #ifndef HLO_RUNTIME_CUDA_DRIVER_LIBRARY_H
 #define HLO_RUNTIME_CUDA_DRIVER_LIBRARY_H
 
@@ -23,7 +23,7 @@ enum {
 #undef CUDA_NUMBER
 };
 
-/* Handles of the libraries: `cuda_stream *` is a CUstream. */
+/* Types of the libraries' handles. For example, `cuda_stream *` is a CUstream. */
 typedef struct cuda_context cuda_context;
 typedef struct cuda_stream cuda_stream;
 typedef struct cuda_event cuda_event;
@@ -45,16 +45,17 @@ static inline cuda_address cuda_address_of(const void *memory) {
     return (cuda_address)(uintptr_t)memory;
 }
 
-/* cublasLtMatmulAlgo_t. May be stored in a file and used with the same version of the library. */
+/* Has the layout of cublasLtMatmulAlgo_t. May be stored in a file, for use with the same version of
+ * the library. */
 typedef struct lt_algo {
     uint64_t data[8];
 } lt_algo;
 
-/* cublasLtMatmulHeuristicResult_t. */
+/* Has the layout of cublasLtMatmulHeuristicResult_t. */
 typedef struct lt_heuristic {
     lt_algo algo;
-    size_t workspace; /* bytes that it requires */
-    int state;        /* 0: usable */
+    size_t workspace; /* bytes of workspace that the algorithm requires */
+    int state;        /* status; 0 if the algorithm is usable */
     float waves;
     int reserved[4];
 } lt_heuristic;
@@ -70,15 +71,15 @@ typedef struct cuda_library {
 #undef CUDA_SYMBOL
 } cuda_library;
 
-/* Opens a library and looks up every function that cublaslt.def lists for it; does nothing if it is
- * loaded. `lib` must initially be all zero. HLO_INVALID_INPUT, with one error in `sink`: the
- * library is not found, or lacks a function; nothing is loaded then. */
+/* Opens a library and looks up every function that cublaslt.def lists for it. Does nothing if the
+ * library is loaded. `lib` must initially be all zero. If the library is not found or lacks a
+ * function, emits an error to `sink`, loads nothing and returns HLO_INVALID_INPUT. */
 hlo_status cuda_library_load(cuda_library *lib, cuda_library_id id, const hlo_diag_sink *sink);
 /* Closes the libraries. */
 void cuda_library_unload(cuda_library *lib);
 
-/* Returns "NAME (text)" for a nonzero CUresult, from the driver. In static storage of the driver,
- * or in `capacity`. */
+/* Returns "NAME (text)" for a nonzero CUresult, as the driver describes it. The string is in static
+ * storage of the driver or in `capacity`, which has `size` bytes. */
 const char *cuda_error_text(const cuda_library *lib, int result, char *capacity, size_t size);
 
 #endif

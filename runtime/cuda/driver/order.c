@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dependencies between the nodes of a graph. Nodes are added in the order of a correct run. For
- * every byte, the last node that wrote it is tracked, and for each lane the last node that has read
- * it since. Because the nodes of a lane are ordered, a node only needs to wait for these. */
+/* Derives dependencies between the nodes of a graph. Nodes are added in the order of a correct run.
+ * For every byte, tracks the last node that wrote the byte and, for each lane, the last node that
+ * has read it since. Because the nodes of a lane are ordered, a new node only needs to wait for
+ * these nodes. */
 #include "runtime/cuda/driver/order.h"
 
 #include <stdlib.h>
@@ -9,12 +10,13 @@
 
 #include "runtime/grow.h"
 
-/* In a `mark`, a node's number + 1, or 0. */
+/* A node's number + 1, or 0 for no node. */
 typedef uint32_t mark;
 
 typedef struct node {
     uint32_t lane;
-    mark seen[CUDA_LANES]; /* the last node of each lane that is before this one, or is this one */
+    mark seen[CUDA_LANES]; /* the last node of each lane that is this node or is ordered before
+                            * it */
 } node;
 
 typedef struct segment {
@@ -26,10 +28,10 @@ struct cuda_order {
     node *nodes;
     uint32_t count;
     size_t capacity;
-    segment *segments; /* by address; they do not overlap */
+    segment *segments; /* sorted by address, without overlaps */
     size_t segment_count, segment_capacity;
     mark last[CUDA_LANES]; /* last node of each lane */
-    mark barrier;          /* the last barrier; all later nodes are after it */
+    mark barrier;          /* the last barrier; later nodes are ordered after it */
 };
 
 cuda_order *cuda_order_new(void) {
@@ -42,8 +44,6 @@ void cuda_order_free(cuda_order *order) {
     free(order->segments);
     free(order);
 }
-
-/* ------------------------------------------------------------------------------------- segments */
 
 /* Returns the first segment that ends after the address. */
 static size_t find(const cuda_order *o, uintptr_t address) {
@@ -58,7 +58,6 @@ static size_t find(const cuda_order *o, uintptr_t address) {
     return low;
 }
 
-/* Makes room for `count` more segments. */
 static bool reserve(cuda_order *o, size_t count) {
     return hlo_heap_grow(&o->segments, o->segment_count + count, &o->segment_capacity,
                          sizeof *o->segments);
@@ -81,7 +80,8 @@ static void split(cuda_order *o, uintptr_t address) {
     o->segments[at].end = o->segments[at + 1].begin = address;
 }
 
-/* Records that the node reads the bytes, some of which no node has accessed. */
+/* Records that the node reads the bytes. Adds segments for bytes that no node has accessed. Returns
+ * false if memory runs out. */
 static bool note_read(cuda_order *o, uintptr_t begin, uintptr_t end, uint32_t lane, mark reader) {
     split(o, begin);
     split(o, end);
@@ -99,8 +99,6 @@ static bool note_read(cuda_order *o, uintptr_t begin, uintptr_t end, uint32_t la
     return true;
 }
 
-/* ---------------------------------------------------------------------------------------- order */
-
 static void raise(mark *m, mark to) {
     if (*m < to) *m = to;
 }
@@ -109,8 +107,8 @@ static void need_node(const cuda_order *o, mark needed[CUDA_LANES], mark m) {
     if (m) raise(&needed[o->nodes[m - 1].lane], m);
 }
 
-/* Drops each needed node that is before another needed node. `seen`: for each lane, the last node
- * that is a needed node or before one. */
+/* Drops each needed node that is ordered before another needed node. Sets `seen` to the last node
+ * of each lane that is a needed node or is ordered before one. */
 static void reduce(const cuda_order *o, mark needed[CUDA_LANES], mark seen[CUDA_LANES]) {
     memset(seen, 0, CUDA_LANES * sizeof *seen);
     for (int l = 0; l < CUDA_LANES; l++)
@@ -145,7 +143,7 @@ int cuda_order_add(cuda_order *o, const cuda_range *ranges, uint32_t count,
     mark needed[CUDA_LANES] = {0}, seen[CUDA_LANES];
     need_node(o, needed, o->barrier);
     for (uint32_t i = 0; i < count; i++) {
-        /* For each lane, the new node waits for the last node that the range needs. */
+        /* Find the last node of each lane for which the new node must wait because of the range. */
         const uintptr_t begin = (uintptr_t)ranges[i].data, end = begin + ranges[i].size;
         for (size_t at = find(o, begin); at < o->segment_count && o->segments[at].begin < end;
              at++) {
@@ -155,8 +153,10 @@ int cuda_order_add(cuda_order *o, const cuda_range *ranges, uint32_t count,
         }
     }
     reduce(o, needed, seen);
-    /* Choose a lane: one that ends with the latest node that the new one waits for; otherwise one
-     * whose end is before it anyway; otherwise the one with the oldest end, for which it waits. */
+    /* Choose a lane. Prefer a lane whose last node is a node that the new node waits for, the
+     * latest if there are several. Otherwise, prefer a lane whose last node is ordered before the
+     * new node anyway. Otherwise, take the lane with the oldest last node, and wait for that
+     * node. */
     uint32_t lane = CUDA_LANES;
     for (uint32_t l = 0; l < CUDA_LANES; l++)
         if (needed[l] && needed[l] == o->last[l] &&
@@ -174,7 +174,8 @@ int cuda_order_add(cuda_order *o, const cuda_range *ranges, uint32_t count,
         reduce(o, needed, seen);
     }
     if (!add_node(o, lane, seen)) return -1;
-    for (uint32_t pass = 0; pass < 2; pass++) /* a range may be read and written */
+    for (uint32_t pass = 0; pass < 2; pass++) /* writes come second: memory may be in a read range
+                                               * and in a written range */
         for (uint32_t i = 0; i < count; i++) {
             const uintptr_t begin = (uintptr_t)ranges[i].data, end = begin + ranges[i].size;
             if (ranges[i].written != (pass == 1) || begin == end) continue;

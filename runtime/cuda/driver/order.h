@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The required order of graph nodes, from the memory that they read and write. */
+/* Derives the required order of graph nodes from the memory that they read and write. */
 #ifndef HLO_RUNTIME_CUDA_DRIVER_ORDER_H
 #define HLO_RUNTIME_CUDA_DRIVER_ORDER_H
 
@@ -9,28 +9,31 @@
 
 enum { CUDA_LANES = 4 }; /* maximum number of concurrent nodes */
 
-/* A range of memory that a node reads or, if `written`, writes and may read. */
+/* A range of memory that a node reads. If `written`, the node writes the range and may also read
+ * it. */
 typedef struct cuda_range {
     const void *data;
     size_t size;
     bool written;
 } cuda_range;
 
-/* Nodes, numbered from 0. Each node is in a lane, after all previous nodes of the lane. */
+/* Nodes, numbered from 0. Each node is in a lane, and is ordered after all previous nodes of the
+ * lane. */
 typedef struct cuda_order cuda_order;
 
-/* Creates an empty order; NULL if memory runs out. The caller frees it with cuda_order_free(). */
+/* Creates an empty order, which the caller frees with cuda_order_free(). Returns NULL if memory
+ * runs out. */
 cuda_order *cuda_order_new(void);
 void cuda_order_free(cuda_order *order); /* NULL is allowed */
 
-/* Adds a node, and writes its direct predecessors: none of them is before another. Returns their
- * number, at most CUDA_LANES, or -1 if memory runs out. */
+/* Adds a node and writes its direct predecessors, none of which is ordered before another. Returns
+ * the number of predecessors, at most CUDA_LANES, or -1 if memory runs out. */
 int cuda_order_add(cuda_order *order, const cuda_range *ranges, uint32_t count,
                    uint32_t out_before[CUDA_LANES]);
-/* Adds a node that is after all earlier nodes and before all later ones. Returns false if memory
- * runs out. */
+/* Adds a node that is ordered after all earlier nodes and before all later nodes. Returns false if
+ * memory runs out. */
 bool cuda_order_add_barrier(cuda_order *order);
-/* Writes the nodes without successors. Returns their number. */
+/* Writes the nodes without successors, and returns their number. */
 int cuda_order_ends(const cuda_order *order, uint32_t out_ends[CUDA_LANES]);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NVTX ranges, which a profiler shows. The functions come from the library that the profiler
- * names in NVTX_INJECTION64_PATH, as with the headers of NVTX 3. Without a profiler, there are
- * no ranges. */
+/* NVTX ranges, which a profiler shows. The profiler names the library that contains its functions
+ * in NVTX_INJECTION64_PATH, as for the headers of NVTX 3. Without a profiler, the functions do
+ * nothing. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -17,10 +17,12 @@ typedef void function(void);
 typedef struct profiler {
     pthread_once_t once;
     function *functions[CUDA_NVTX_CORE_FUNCTIONS];
-    function **addresses[CUDA_NVTX_CORE_FUNCTIONS + 1]; /* of these, terminated by NULL */
+    function **addresses[CUDA_NVTX_CORE_FUNCTIONS + 1]; /* pointers to `functions`, terminated by
+                                                         * NULL */
 } profiler;
 
-/* Returns the profiler of the process: its functions have no argument for context. */
+/* Returns the profiler of the process. It is static, because the functions of NVTX have no argument
+ * for context. */
 static profiler *find_profiler(void) {
     static profiler p = {.once = PTHREAD_ONCE_INIT};
     return &p;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Generated kernels as jobs. */
+/* Runs generated kernels as jobs. */
 #include "runtime/cuda/codegen/kernel.h"
 
 #include <stdlib.h>
@@ -12,11 +12,9 @@
 #include "runtime/group/group.h"
 #include "runtime/grow.h"
 
-/* -------------------------------------------------------------------------------------- packing */
-
-/* Kernels that pack 4-bit elements, two per byte: "pack". A thread has a few elements that are
- * consecutive in the packed order, loads them at once if they are contiguous, and stores their
- * bytes at once. */
+/* Kernels "pack" kernels pack 4-bit elements, two per byte. A thread packs a few elements that are
+ * consecutive in the packed order. It loads the elements at once if they are contiguous, and stores
+ * their bytes at once. */
 enum { WIDEST = 16, NARROWEST = 4 }; /* elements per thread */
 
 static void emit_pack(emit *e, cuda_code *code) {
@@ -50,8 +48,6 @@ static void emit_pack(emit *e, cuda_code *code) {
     emit_add_launch(e, code, emit_launch(e, "pack", &lines, emit_blocks(e, space.count), 0, NULL));
 }
 
-/* ----------------------------------------------------------------------------------------- code */
-
 cuda_code *cuda_code_new(const cuda_device *device, const hlo_job *job, hlo_arena *arena,
                          const char **why) {
     emit *e = hlo_arena_alloc(arena, sizeof *e);
@@ -80,8 +76,6 @@ cuda_code *cuda_code_new(const cuda_device *device, const hlo_job *job, hlo_aren
     *why = e->why;
     return e->why ? NULL : code;
 }
-
-/* ------------------------------------------------------------------------------------- programs */
 
 typedef struct program_kernel {
     char *name, *text;
@@ -183,7 +177,8 @@ static group_class class_of(const hlo_instr *instr) {
     }
 }
 
-/* True for functions of tens of instructions or more, some of which use local memory. */
+/* True if the opcode compiles to tens of instructions or more, some of which may use local
+ * memory. */
 static bool is_slow(const hlo_instr *instr) {
     switch (instr->op) {
     case HLO_OP_ATAN2:
@@ -213,8 +208,6 @@ typedef struct kernel_state {
     const char **names;
     cuda_function **functions;
 } kernel_state;
-
-/* ----------------------------------------------------------------------------------- supporting */
 
 static bool is_array(const hlo_shape *shape) {
     return shape->type != HLO_TYPE_TUPLE && hlo_types[shape->type].bytes;
@@ -253,8 +246,6 @@ static bool kernel_supports(const cuda_device *device, const hlo_instr *instr, h
     return false;
 }
 
-/* -------------------------------------------------------------------------------------- running */
-
 static hlo_status kernel_prepare(cuda_device *device, hlo_job *job, hlo_arena *arena,
                                  const char **why) {
     kernel_state *state = hlo_arena_zero(arena, sizeof *state);
@@ -285,8 +276,8 @@ static hlo_status kernel_bind(cuda_device *device, hlo_job *job, const char **wh
     return HLO_OK;
 }
 
-/* Returns the memory of an array; NULL if it has no elements, because its address may then be that
- * of another array. */
+/* Returns the memory of an array, or NULL if the array has no elements: its address may then be
+ * that of another array. */
 static void *memory_of(const hlo_view *view) {
     return hlo_view_count(view) ? view->data : NULL;
 }
@@ -337,8 +328,6 @@ static hlo_status kernel_execute(cuda_device *device, const hlo_job *job, const 
     }
     return HLO_OK;
 }
-
-/* ------------------------------------------------------------------------------------- printing */
 
 static void kernel_print(const cuda_device *device, const hlo_job *job, FILE *out) {
     (void)device;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compilation of a device's program, and the cache of compiled programs. */
+/* Compiles a device's program, and caches compiled programs. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,8 +24,8 @@ hlo_status cuda_image_compile(const cuda_library *lib, const char *source, int s
     nvrtc_program *program = NULL;
     out->result = lib->nvrtcCreateProgram(&program, source, "hlo-fp8.cu", 0, NULL, NULL);
     if (out->result) return HLO_INVALID_INPUT;
-    /* The latest architecture that NVRTC compiles for and whose code the device runs: its own, or
-     * an earlier one of its generation. */
+    /* Find the latest architecture that NVRTC supports and whose code the device runs: the device's
+     * own, or an earlier architecture of the same generation. */
     enum { MOST = 256 };
     int archs[MOST], count = 0, arch = 0;
     if (lib->nvrtcGetNumSupportedArchs(&count) || count > MOST ||
@@ -33,7 +33,7 @@ hlo_status cuda_image_compile(const cuda_library *lib, const char *source, int s
         count = 0;
     for (int i = 0; i < count; i++)
         if (archs[i] <= sm && archs[i] / 10 == sm / 10 && archs[i] > arch) arch = archs[i];
-    /* Without contraction: results must not depend on the compiler's choice. */
+    /* Disable FMA contraction, so that results do not depend on the compiler's choices. */
     char target[32];
     snprintf(target, sizeof target, "-arch=sm_%d", arch ? arch : sm);
     const char *const options[] = {target, "-std=c++17", "-default-device", "-fmad=false", "-w"};
@@ -52,12 +52,10 @@ hlo_status cuda_image_compile(const cuda_library *lib, const char *source, int s
     return status;
 }
 
-/* ------------------------------------------------------------------------------------ the cache */
-
 hlo_status cuda_image_find(const cuda_library *lib, const char *folder, const char *source, int sm,
                            cuda_image *out) {
-    /* The file is named by a hash of the program's text, the target and the compiler's version. A
-     * file that cannot be read counts as absent. */
+    /* The file name is a hash of the program's text, the target and the compiler's version. A file
+     * that cannot be read counts as missing. */
     char path[4096], beside[4200];
     int major = 0, minor = 0, length = 0;
     *out = (cuda_image){0};
@@ -76,7 +74,7 @@ hlo_status cuda_image_find(const cuda_library *lib, const char *folder, const ch
     free(content.bytes);
     hlo_status status = cuda_image_compile(lib, source, sm, out);
     if (status != HLO_OK || !keeps) return status;
-    /* Writes through a temporary file, so that readers never see partial contents. */
+    /* Write a temporary file and rename it, so that readers never see partial contents. */
     snprintf(beside, sizeof beside, "%s.XXXXXX", path);
     int file = mkstemp(beside);
     FILE *to = file < 0 ? NULL : fdopen(file, "wb");
@@ -91,8 +89,6 @@ hlo_status cuda_image_find(const cuda_library *lib, const char *folder, const ch
     return HLO_OK;
 }
 
-/* ----------------------------------------------------------------------------------- a device's */
-
 static void release_module(cuda_device *device, void *module) {
     device->lib->cuModuleUnload(module);
 }
@@ -104,8 +100,8 @@ hlo_status cuda_program_compile(cuda_device *device, const char **why) {
     hlo_status status =
         cuda_image_find(device->lib, device->kernel_cache, source, device->sm, &image);
     if (status == HLO_INVALID_INPUT) {
-        /* The message has the log's line with the error, and the kernel that contains it: the last
-         * one that begins before it. */
+        /* Report the log's line with the error, and the kernel that contains the error: the last
+         * kernel that begins before it. */
         const char *log = image.log ? image.log : "", *error = strstr(log, "error");
         unsigned long line = 0;
         const char *place = strchr(log, '(');
