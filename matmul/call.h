@@ -10,10 +10,10 @@
  * result. The bias is along n. docs/numerics.md lists all roundings. Source of the formula: the
  * cuBLAS manual, cublasLtMatmul() with FP8 inputs.
  *
- * The scales of A and B are scalars, or, by a scale mode of scale.def, an array each: then each
- * product of an element of A and an element of B is multiplied by the scales of these elements, and
- * a_scale and b_scale of the formula are applied within the sum. Of VEC16 scales the magnitudes
- * count: cuBLASLt ignores their signs.
+ * The scale of A and the scale of B are scalars or, in another scale mode of scale.def, arrays. For
+ * arrays, each product of an element of A and an element of B is multiplied by the scales of the
+ * two elements, and a_scale and b_scale of the formula are applied within the sum. Of VEC16 scales
+ * the magnitudes count: cuBLASLt ignores their signs.
  *
  * XLA's `__cublas$lt$matmul` and `__cublas$gemm` on wider types have the same config and no scales;
  * they are read into the same struct, with `wide` set. Only FP8 calls are emitted.
@@ -151,8 +151,8 @@ typedef struct hlo_matmul_sizes {
 hlo_matmul_sizes hlo_matmul_extents(const hlo_matmul *matmul);
 
 /* True if an FP8 call requests fast accumulation. As in XLA, it is the default. It is not used if
- * an operand requests higher precision, if the algorithm excludes it, or if scales are per block:
- * block scales multiply promoted sums, and PyTorch rejects fast accumulation with them. */
+ * an operand requests higher precision, if the algorithm excludes it, or if scales are per block.
+ * Block scales multiply promoted sums, and PyTorch rejects fast accumulation with block scales. */
 bool hlo_matmul_accumulates_fast(const hlo_matmul *matmul);
 
 /* Returns the index of a result in the call's tuple; -1 if the call does not have this result. D is
@@ -233,7 +233,7 @@ const hlo_wide_types *hlo_matmul_wide_types(uint32_t index);
 /* True if operand a or, with `b`, operand b has the layout that calls require. If the target
  * requires a contiguous contracting dimension, the layout is row-major with that dimension last;
  * otherwise it is any layout without a contiguous batch dimension. A single batch dimension may be
- * at any position, because it is a stride; several batch dimensions must be first, row-major and in
+ * at any position, because it is a stride. Several batch dimensions must be first, row-major and in
  * order. (cuBLASLt also accepts a column-major operand whose contracting dimension is first, which
  * is the same memory. Using one form lets transposes cancel.) */
 bool hlo_matmul_layout_ok(const hlo_matmul *matmul, const hlo_target *target, bool b);

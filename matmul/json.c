@@ -171,9 +171,9 @@ static int digit_of(char c) {
     return c && found ? (int)(found - digits) : -1;
 }
 
-/* Reads the text between quotes. `\` precedes a character that means itself or its C escape, or two
- * hexadecimal digits other than 00, because texts contain no NUL. The caller frees the result.
- * Returns NULL if the text is invalid or memory ran out. */
+/* Reads the text between quotes. After a `\`, a character stands for itself or for a C escape, and
+ * two hexadecimal digits stand for a byte. The digits 00 are invalid, because texts contain no NUL.
+ * The caller frees the result. Returns NULL if the text is invalid or memory ran out. */
 static char *read_quoted(const char **at) {
     static const char escapes[] = "\"\"\\\\n\nt\t";
     char *text = malloc(strlen(*at) + 1), *to = text;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Wraps jansson to detect failed allocations.
  *
- * When an allocation fails, jansson drops a part of a string or an item of a list and continues, or
- * returns NULL as for invalid JSON, or aborts (json.c prevents the abort). errno detects failed
+ * When an allocation fails, jansson may drop a part of a string or an item of a list and continue,
+ * return NULL as for invalid JSON, or abort (json.c prevents the abort). errno detects failed
  * allocations: while jansson creates or writes values, only a failed allocation changes it. While
  * jansson reads text, which changes errno, errno is checked after each byte. */
 #ifndef HLO_MATMUL_JSON_H

@@ -33,10 +33,11 @@ typedef struct hlo_costs hlo_costs;
 hlo_costs *hlo_costs_record(const hlo_module *module, const bool *needed, const hlo_target *target,
                             hlo_arena *arena, hlo_arena *scratch);
 
-/* Returns the cost of the matmul with that id. The cost covers the matmul, the kernels that compute
- * its operands (divided evenly among the matmuls that read them), and some kernels that read its
- * results: those that differ from `other` or are absent in it. `other` has the costs of the module
- * before or after some passes. Returns zero if there is no such matmul or it is not executed. */
+/* Returns the cost of the matmul with that id. The cost covers the matmul and the kernels that
+ * compute its operands, divided evenly among the matmuls that read these operands. It also covers
+ * kernels that read the results of the matmul, if they differ from `other` or are absent in
+ * `other`. `other` has the costs of the module before or after some passes. Returns zero if the
+ * matmul does not exist or is not executed. */
 hlo_cost hlo_costs_of(const hlo_costs *costs, const hlo_costs *other, uint32_t id);
 
 /* Returns the seconds that a wide matmul and the kernels that compute its operands would take in
@@ -51,9 +52,9 @@ double hlo_cost_of_dot(const hlo_instr *dot, bool fp8, const hlo_target *target)
 double hlo_cost_of_quantizing(const hlo_shape *value, const hlo_target *target);
 
 /* Returns the speedup from splitting a matmul along its contracting dimension into `blocks` FP8
- * matmuls: the time of one matmul on operands that kernels dequantize to 16 bits, divided by the
- * time of the FP8 matmuls, of transposing `transposed` operand elements, and of a kernel that adds
- * the f32 results. Returns 0 if unknown. */
+ * matmuls. The time before is the time of one matmul on operands that kernels dequantize to 16
+ * bits. The time after covers the FP8 matmuls, the transpose of `transposed` operand elements, and
+ * a kernel that adds the f32 results. Returns 0 if unknown. */
 double hlo_cost_gain_of_blocks(hlo_matmul_sizes size, int64_t blocks, double transposed,
                                const hlo_target *target);
 

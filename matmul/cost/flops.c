@@ -81,7 +81,7 @@ static void add(flops *to, const flops *from, double times) {
 
 /* The computations that one instruction calls. */
 typedef struct calls {
-    const flops *totals; /* by computation id */
+    const flops *totals; /* FLOPs of each computation, by computation id */
     flops all, most;     /* FLOPs of one execution of each callee: sum and maximum */
 } calls;
 

@@ -11,7 +11,7 @@ typedef struct hlo_dequantized {
     hlo_instr *fp8;
     hlo_instr *scale;  /* NULL if the value is only converted */
     hlo_op op;         /* HLO_OP_CONVERT, HLO_OP_MULTIPLY or HLO_OP_DIVIDE */
-    hlo_type from, to; /* element types */
+    hlo_type from, to; /* element types of the fp8 value and of the wide value */
 } hlo_dequantized;
 
 /* True for the fp8 types except f8e8m0fnu, which is a type of scales only. */

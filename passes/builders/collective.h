@@ -19,9 +19,9 @@ hlo_instr *hlo_collective_scale(hlo_rule_env *env, const hlo_instr *collective,
  * differ between devices. */
 hlo_instr *hlo_collective_quantized(hlo_rule_env *env, const hlo_instr *convert);
 
-/* Returns the termination measure of an instruction: 1 for a collective of wide values, or 2 if
- * several values are joined before the collective; 1 for a convert that quantizes the result of a
- * collective; otherwise 0. */
+/* Returns the termination measure of an instruction. A collective of wide values has 1, or 2 if
+ * several values are joined before it. A convert that quantizes the result of a collective has 1.
+ * Other instructions have 0. */
 int64_t hlo_collective_wide(const hlo_instr *value);
 
 #endif

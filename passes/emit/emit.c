@@ -329,9 +329,9 @@ static bool is_measured(const hlo_instr *value, int depth, int *budget) {
     return false;
 }
 
-/* True if XLA's rewriter fails on a wide result without a barrier: if a scale is computed from the
- * magnitudes of the value that it scales, if a scale is infinite, or if the operand of a gelu has
- * other uses and is not an auxiliary result of the call. */
+/* True if XLA's rewriter fails on a wide result without a barrier. It fails on a scale that is
+ * computed from the magnitudes of the scaled value, on an infinite scale, and on a gelu whose
+ * operand has other uses and is not an auxiliary result of the call. */
 static bool needs_barrier(const hlo_instr *result) {
     int measured = 48, reached = 48;
     return is_measured(result, 4, &measured) || reaches_tanh(result, 8, &reached);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matches patterns against instructions, with backtracking.
  *
- * The goals still to be matched are a list on the C stack; every choice (operand order,
+ * The goals that remain to be matched are a list on the C stack. Every choice (operand order,
  * alternative, length of a chain, optional root) continues with the rest of the list, and tries its
  * next option if the rest fails. So a failed match leaves no captures, and a failing guard
  * backtracks to the last choice. */

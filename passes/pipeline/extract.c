@@ -15,8 +15,8 @@
 /* Maximum number of users to follow from the matmul's result. */
 enum { EPILOGUE_MOST = 64 };
 
-/* The role of a value from which the matmul is computed: the value dequantizes an operand,
- * quantizes it, is the wide value (an input of the extract), or is used to compute a scale or a
+/* The role of a value from which the matmul is computed. The value dequantizes or quantizes an
+ * operand, is the wide value (an input of the extract), or is used to compute a scale or a
  * bound. */
 typedef enum stage { DEQUANTIZING, QUANTIZING, WIDE, SCALE } stage;
 

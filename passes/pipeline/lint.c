@@ -302,9 +302,8 @@ typedef struct scaled_side {
     const hlo_instr *scale; /* the scales before they are broadcast */
     hlo_type value;
     int64_t along;                   /* the contracting dimension */
-    int64_t runs[HLO_LARGEST_RANK];  /* by dimension: true for a batch dimension: true for a batch
-                                      * dimension: number of elements that share a scale */
-    bool is_batch[HLO_LARGEST_RANK]; /* by dimension */
+    int64_t runs[HLO_LARGEST_RANK];  /* by dimension: number of elements that share a scale */
+    bool is_batch[HLO_LARGEST_RANK]; /* by dimension: true for a batch dimension */
 } scaled_side;
 
 static bool is_link(const hlo_instr *value) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Selects dots. The selection is a maximum closure (J.-C. Picard, "Maximal closure of a graph and
  * applications to combinatorial problems", Management Science 22(11), 1976): each dot has a profit,
- * each value that it requires has a cost, and the set with the largest difference is the source
- * side of a minimum cut. The maximum flow is found by augmenting paths: each dot pays for its
- * values from its profit, and a dot can take its payment for a value back if another dot pays
- * instead. A dot that cannot spend all of its profit is selected, together with all dots and values
- * that the search from this dot reaches. */
+ * and each value that the dot requires has a cost. The set with the largest difference of profit
+ * and cost is the source side of a minimum cut. The maximum flow is found by augmenting paths: each
+ * dot pays for its values from its profit. A dot can take its payment for a value back if another
+ * dot pays instead. A dot that cannot spend all of its profit is selected, together with all dots
+ * and values that the search from this dot reaches. */
 #include "passes/quantize/select.h"
 
 #include <math.h>
@@ -65,9 +65,8 @@ static void pay(hlo_selection *s, uint32_t start, const uint32_t *came_from, uin
 
 typedef struct search {
     uint32_t *queue;     /* values to visit */
-    uint32_t *came_from; /* by dot: true if the search reached the dot: the value from which the
-                          * search reached the dot */
-    bool *reached;       /* by dot */
+    uint32_t *came_from; /* by dot: the value from which the search reached the dot */
+    bool *reached;       /* by dot: true if the search reached the dot */
     uint32_t *dots;      /* the dots that the search reached */
     uint32_t begin, end, dot_count;
 } search;

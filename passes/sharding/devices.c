@@ -78,10 +78,10 @@ int64_t hlo_devices_free_channel(const hlo_module *module) {
  *
  * The analysis finds the depths of values, and the operands that enter and leave regions.
  *
- * A depth is derived from the operands: an instruction that enters a region is one deeper than its
- * operands, an instruction that leaves a region is one less deep, and any other instruction has the
- * same depth. A computation has the depth of its callers. Sets of depths only grow: a value with
- * several possible depths is not analyzed. */
+ * The depth of an instruction is derived from its operands. An instruction that enters a region is
+ * one deeper than its operands, and an instruction that leaves a region is one less deep. Any other
+ * instruction has the same depth. A computation has the depth of its callers. Sets of depths only
+ * grow: a value with several possible depths is not analyzed. */
 
 /* Bit n of a set stands for depth n; the bit DEEPEST also stands for every greater depth. Constants
  * and other values that belong to every depth have an empty set. */

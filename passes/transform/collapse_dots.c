@@ -3,8 +3,8 @@
  * free dimension on each side. A reshape of an operand merges several dimensions of a kind, after a
  * transpose if they are not adjacent. A vector becomes a matrix with one row. A reshape of the
  * result restores its dimensions. If the only user of the result is a transpose that exchanges the
- * free dimensions of the operands, the pass removes the transpose and exchanges the operands, so
- * that, for example, a bias follows the dot directly.
+ * free dimensions of the operands, the pass removes the transpose and exchanges the operands. A
+ * bias, for example, then follows the dot directly.
  *
  * Needs: nothing.
  * Does not change: pinned instructions; dots in that form already; dots that can never be FP8

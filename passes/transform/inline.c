@@ -26,8 +26,8 @@ enum { BUDGET = 1 << 20 };
 
 typedef struct inliner {
     hlo_pass_context *context;
-    bool *fixed; /* by id of a computation: true if it must not be copied, because it has a fusion
-                  * or an asynchronous start, which must be the only caller of its computation; may
+    bool *fixed; /* by id of a computation: true if it has a fusion or an asynchronous start and so
+                  * must not be copied (these must be the only callers of their computations); may
                   * be NULL */
     uint64_t *sizes;    /* by id of a computation: number of its instructions after inlining */
     bool *stays;        /* by id of a computation: true if something other than an inlined call

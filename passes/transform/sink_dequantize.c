@@ -51,9 +51,8 @@ typedef struct sinker {
     hlo_pass_context *context;
     const hlo_fp8_provenance *provenance; /* has the instructions with ids below `known` */
     uint32_t known;
-    hlo_instr **callers; /* by computation id: true if the computation is called: true if the
-                          * computation is called: the only caller, or NULL */
-    bool *called;        /* by computation id */
+    hlo_instr **callers; /* by computation id: the only caller, or NULL */
+    bool *called;        /* by computation id: true if the computation is called */
     hlo_instr *caller;   /* the instruction being visited */
 } sinker;
 

@@ -164,7 +164,7 @@ hlo_status hlo_pass_record_costs(hlo_pass_context *context) {
 typedef struct closing {
     hlo_report *report;
     const hlo_costs *costs;
-    const double *runs; /* by computation id */
+    const double *runs; /* by computation id: execution counts */
     double min_gain;
     const char *recipe;  /* the recipe of options->quantize */
     bool committed;      /* as in hlo_pass_context */
