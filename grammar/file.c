@@ -114,8 +114,6 @@ hlo_status hlo_module_parse_file(const char *path, const hlo_diag_sink *sink,
     return status;
 }
 
-/* ------------------------------------------------------------------------------ several modules */
-
 /* Finds the line that ends the part at `from`; `end` if there is no such line. */
 static const char *part_end(const char *from, const char *end) {
     static const char split[] = "// -----";
@@ -218,8 +216,6 @@ void hlo_modules_free(hlo_module **modules, size_t count) {
     for (size_t i = 0; i < count; i++) hlo_module_free(modules[i]);
     free(modules);
 }
-
-/* ------------------------------------------------------------------------------- binary modules */
 
 /* Modules within attributes are HLO text or binary. */
 static const hlo_module_io module_io = {hlo_module_parse, hlo_module_parse_proto,

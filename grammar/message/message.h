@@ -9,8 +9,6 @@
 
 #include "ir/arena.h"
 
-/* ------------------------------------------------------------------ fields by their descriptors */
-
 /* Makes an empty message. */
 void *hlo_message_new(hlo_arena *arena, const ProtobufCMessageDescriptor *type);
 /* True if the message equals a new one bit for bit: no field is set. */
@@ -38,8 +36,6 @@ bool hlo_field_store(const ProtobufCFieldDescriptor *field, void *place, int64_t
 /* Makes a message in the field `name`; in a repeated field, a new element. */
 void *hlo_message_add(hlo_arena *arena, void *message, const char *name);
 
-/* ---------------------------------------------------------------------------------------- bytes */
-
 /* Nesting depth of messages, as in Google's readers. */
 enum { HLO_WIRE_DEEPEST = 100 };
 #define HLO_WIRE_TOO_DEEP "nested too deeply: the limit for messages is %d levels"
@@ -51,8 +47,6 @@ bool hlo_wire_check(const ProtobufCMessageDescriptor *type, const uint8_t *bytes
                     size_t *out_offset, bool *out_unknown);
 /* Returns an allocator for protobuf-c that allocates from the arena and never frees. */
 ProtobufCAllocator hlo_wire_allocator(hlo_arena *arena);
-
-/* ----------------------------------------------------------------------- protobuf's text format */
 
 /* Prints a line for each field, ordered by number. Omits fields with default values; shows unknown
  * fields by number. Returns false if writing fails. */

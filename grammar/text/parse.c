@@ -11,8 +11,6 @@
 #include "ir/intern.h"
 #include "ir/text/diag.h"
 
-/* ------------------------------------------------------------------------- files of other tools */
-
 /* Files of other kinds that are easily confused with HLO text, recognized by their first bytes. */
 #define FROM_XLA                                                                                   \
     "; set XLA_FLAGS=--xla_dump_to=DIR for HLO text, or in JAX print "                             \
@@ -51,8 +49,6 @@ static const kind kinds[] = {
     {START("BZh"), "1AY&SY", "this is a bzip2 file; unpack it first (only gzip is read)"},
     {START("\x93NUMPY"), "", "this is a NumPy array, not HLO" FROM_XLA},
 };
-
-/* ----------------------------------------------------------------------------------- the module */
 
 static void *take_rows(hlo_text *text, const hlo_stack *stack, size_t size, uint32_t *out_count) {
     *out_count = (uint32_t)(stack->used / size);
