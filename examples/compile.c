@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* compile PLUGIN TARGET FILE: rewrites an HLO module to a form that XLA accepts, compiles it with
- * XLA in a PJRT plugin, for a GPU that need not be present, and prints XLA's module. TARGET is a
- * GpuTargetConfigProto in protobuf's text format. */
+ * XLA in a PJRT plugin, and prints the module that XLA optimized. The target GPU need not be
+ * present: TARGET is a GpuTargetConfigProto in protobuf's text format that describes it. */
 #include <stdio.h>
 
 #include <hlo/pass.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* explain FILE: rewrites the matmuls of an HLO module to FP8 calls, and prints the verdict on each
- * and the module. Exits with status 3 if a matmul stays wide. */
+ * matmul and the rewritten module. Exits with status 3 if a matmul stays wide. */
 #include <stdio.h>
 
 #include <hlo/pass.h>

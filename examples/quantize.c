@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* quantize MODULE DOT: a custom pass. Lists the dots of the entry computation on standard error,
- * quantizes the operands of the one named DOT to fp8, with scales from their largest magnitudes,
- * and runs the built-in passes, which convert it to an FP8 call. Prints the module.
+/* quantize MODULE DOT: runs a custom pass and the built-in passes. The custom pass lists the dots
+ * of the entry computation on standard error, and quantizes the operands of the dot named DOT to
+ * fp8, with scales from their largest magnitudes. The built-in passes convert this dot to an FP8
+ * call. Prints the rewritten module.
  *
  * Each function returns HLO_OK or the status of its failure, and reports errors to the sink. */
 #include <stdio.h>
@@ -16,12 +17,12 @@ static void print_diagnostic(void *user, const hlo_diag *diag) {
     hlo_diag_print(stderr, diag, 100);
 }
 
-/* Where new instructions are inserted: before `dot`. */
+/* The state of the insertion of new instructions, which are inserted before `dot`. */
 typedef struct place {
     hlo_computation *computation;
     hlo_instruction *dot;
     const hlo_diag_sink *sink;
-    hlo_status status; /* of the first failure, after which nothing is inserted */
+    hlo_status status; /* the first failure; after it, nothing is inserted */
 } place;
 
 static hlo_instruction *make(place *p, const char *opcode, const char *shape,
@@ -79,7 +80,7 @@ static void quantize_operand(place *p, size_t index, hlo_computation *maximum) {
     if (p->status == HLO_OK) p->status = hlo_instruction_set_operand(p->dot, index, q, p->sink);
 }
 
-/* The pass. */
+/* The function of the custom pass. */
 static hlo_status quantize(void *user, hlo_module *module, const hlo_diag_sink *sink) {
     static const char text[] = "ENTRY maximum { a = f32[] parameter(0) b = f32[] parameter(1)\n"
                                "                ROOT m = f32[] maximum(a, b) }";

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rules RULES FILE: rewrites an HLO module with custom rules in addition to the built-in ones,
- * reports the custom rules that did not fire, and prints the module. */
+/* rules RULES FILE: rewrites an HLO module with the built-in rules and the custom rules in RULES,
+ * reports the custom rules that did not fire, and prints the rewritten module. */
 #include <stdio.h>
 
 #include <hlo/pass.h>
 #include <hlo/text.h>
 
-/* Notes report rules that did not fire. Errors have a position in the rules or the module. */
+/* Prints a diagnostic. A note reports a rule that did not fire; an error has a position in the
+ * rules or in the module. */
 static void print_diagnostic(void *user, const hlo_diag *diag) {
     hlo_diag_print((FILE *)user, diag, 100);
 }
@@ -27,7 +28,7 @@ int main(int argc, char **argv) {
     hlo_pass_options_init(&options);
     options.sink = &sink;
     options.rules = argv[1];
-    options.verify_each = true; /* to find a wrong rule at once */
+    options.verify_each = true; /* to report a wrong rule after its pass */
     status = hlo_module_parse_file(argv[2], &sink, &module);
     if (status == HLO_OK) status = hlo_module_optimize(module, &options, &report);
     if (status == HLO_OK) status = hlo_module_print(module, NULL, stdout);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* run FILE OUT.npz: executes an HLO module before and after the rewrite on the same inputs,
- * compares the two, and writes the outputs of the second. Exits with status 3 if they differ by
- * more than rounding. */
+ * compares the outputs, and writes the outputs of the rewritten module to OUT.npz. Exits with
+ * status 3 if the outputs differ by more than rounding. */
 #include <stdio.h>
 
 #include <hlo/pass.h>
@@ -12,8 +12,7 @@ static void print_diagnostic(void *user, const hlo_diag *diag) {
     hlo_diag_print((FILE *)user, diag, 100);
 }
 
-/* Executes `module` on the CPU. With `bounds`, each output carries the error bound of its elements.
- */
+/* Executes `module` on the CPU. If `bounds` is true, outputs have error bounds. */
 static hlo_status execute(const hlo_module *module, bool bounds, const hlo_arrays *inputs,
                           const hlo_diag_sink *sink, hlo_arrays **out) {
     hlo_plan_options options;

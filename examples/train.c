@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train FILE [BACKEND]: a training loop whose weights stay on the device (cpu by default, or cuda).
- * FILE is one step. Its last output is the loss; its `input_output_alias` names the inputs that the
- * other outputs replace. Exits with status 3 if the loss does not decrease. */
+/* train FILE [BACKEND]: a training loop whose weights stay on the device. BACKEND is cpu (default)
+ * or cuda. FILE is the HLO module of one training step. The last output of the module is the loss.
+ * The other outputs replace the inputs that the `input_output_alias` of the module names. Exits
+ * with status 3 if the loss does not decrease. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -24,6 +24,7 @@ typedef struct hlo_pass_context {
     const struct hlo_rules *rules;          /* loaded from a file, or NULL */
     const hlo_module *rules_source;         /* owner of `rules`, with their text */
     struct hlo_rule_use *uses; /* by rule of `rules`: number of applications; in `lasting` */
+    bool committed;            /* a pass that makes calls has run */
     uint64_t changes; /* number of changes by passes and rules: 0 after a run means that the module
                        * is unchanged */
 } hlo_pass_context;

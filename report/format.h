@@ -12,6 +12,7 @@ enum { WRITER_KINDS = HLO_VERDICT_LINT + 1 };
 typedef struct writer_summary {
     size_t total; /* matmuls */
     size_t kinds[WRITER_KINDS], reasons[WRITER_KINDS][HLO_REASON_COUNT];
+    size_t quantized; /* FP8 matmuls that hlo_pass_options.quantize quantized */
     size_t
         slower; /* FP8 matmuls that are slower than the wide ones according to the roofline model */
     double flops, fp8_flops;
@@ -40,7 +41,7 @@ const char *writer_output_name(const hlo_verdict *v);
 writer_summary writer_sum_up(const hlo_report *const *reports, size_t count);
 /* True if the matmul is FP8 and, by roofline, slower than it was wide. */
 bool writer_is_slower(const hlo_verdict *v);
-/* Returns the number of FP8 matmuls, verdicts of kind MISSED included. */
+/* Returns the number of FP8 matmuls, including verdicts of kind MISSED and quantized matmuls. */
 size_t writer_fp8_count(const writer_summary *sum);
 /* A traversal of all verdicts and then all lints, which starts with zeros. */
 typedef struct writer_cursor {

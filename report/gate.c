@@ -14,7 +14,8 @@
 #include "report/format.h"
 
 static hlo_status gate_count(const writer_summary *s, const char *expect, char *why, size_t size) {
-    size_t fp8 = writer_fp8_count(s);
+    /* A gate on what the program quantizes must not pass because of --quantize. */
+    const size_t fp8 = writer_fp8_count(s) - s->quantized;
     double number = 100;
     const char *end = strcmp(expect, "all") == 0 ? "%" : hlo_read_decimal(expect, &number);
     const bool percent = end && strcmp(end, "%") == 0;
@@ -30,8 +31,11 @@ static hlo_status gate_count(const writer_summary *s, const char *expect, char *
      * number / 100 * total does not: 55 % of 100 would be more than 55. */
     const double share = s->total ? 100.0 * (double)fp8 / (double)s->total : 100;
     if ((percent ? share : (double)fp8) >= number) return HLO_OK;
-    snprintf(why, size, "expected %s%s matmuls in FP8, found %zu of %zu", expect,
-             percent && number < 100 ? " of" : "", fp8, s->total);
+    char more[64] = "";
+    if (s->quantized)
+        snprintf(more, sizeof more, "; %zu quantized by --quantize do not count", s->quantized);
+    snprintf(why, size, "expected %s%s matmuls in FP8, found %zu of %zu%s", expect,
+             percent && number < 100 ? " of" : "", fp8, s->total, more);
     return HLO_MISMATCH;
 }
 
@@ -106,6 +110,7 @@ hlo_status hlo_reports_gate(const hlo_report *const *reports, size_t count, cons
 typedef struct key {
     const char *op_name, *shape; /* op_name is "" if the matmul has none */
     const char *instr;           /* name for messages without op_name; not part of the key */
+    bool quantized;              /* by --quantize; not part of the key */
 } key;
 
 typedef struct keys {
@@ -117,6 +122,13 @@ static int by_key(const void *a, const void *b) {
     const key *x = a, *y = b;
     int order = strcmp(x->op_name, y->op_name);
     return order ? order : strcmp(x->shape, y->shape);
+}
+
+/* Orders equal keys: matmuls that the program quantizes before those that --quantize quantized. */
+static int by_key_and_origin(const void *a, const void *b) {
+    const key *x = a, *y = b;
+    const int order = by_key(a, b);
+    return order ? order : x->quantized - y->quantized;
 }
 
 /* Reads the keys of the document's FP8 matmuls, which borrow its strings. */
@@ -134,14 +146,16 @@ static bool read_keys(const json_t *document, keys *out) {
         const char *instr = json_string_value(name);
         if (!verdict || !shape || !instr) return false;
         if (strcmp(verdict, "wide") != 0)
-            out->v[out->count++] = (key){op_name ? op_name : "", shape, instr};
+            out->v[out->count++] = (key){op_name ? op_name : "", shape, instr,
+                                         json_is_object(json_object_get(dot, "quantized"))};
     }
-    qsort(out->v, out->count, sizeof *out->v, by_key);
+    qsort(out->v, out->count, sizeof *out->v, by_key_and_origin);
     return true;
 }
 
 static key key_of(const hlo_verdict *v) {
-    return (key){v->op_name ? v->op_name : "", v->input_shape, v->input_instr};
+    return (key){v->op_name ? v->op_name : "", v->input_shape, v->input_instr,
+                 v->quantized != NULL};
 }
 
 hlo_status hlo_reports_baseline(const hlo_report *const *reports, size_t count, const char *path,
@@ -169,20 +183,23 @@ hlo_status hlo_reports_baseline(const hlo_report *const *reports, size_t count, 
         for (size_t j = 0; j < reports[i]->verdict_count; j++)
             if (reports[i]->verdicts[j].kind != HLO_VERDICT_WIDE)
                 now.v[now.count++] = key_of(&reports[i]->verdicts[j]);
-    if (status == HLO_OK) qsort(now.v, now.count, sizeof *now.v, by_key);
+    if (status == HLO_OK) qsort(now.v, now.count, sizeof *now.v, by_key_and_origin);
     const json_t *summary = json_object_get(document, "summary");
     if (status == HLO_OK && !read_keys(document, &old))
         status = hlo_diag_refuse(sink, path, 0, 0,
                                  "not valid remarks: expected the output of --remarks-format=json");
     else if (status == HLO_OK && /* --remarks=missed omits some of the FP8 matmuls */
-             json_integer_value(json_object_get(summary, "fp8")) != (json_int_t)old.count)
+             json_integer_value(json_object_get(summary, "fp8")) +
+                     json_integer_value(json_object_get(summary, "quantized")) !=
+                 (json_int_t)old.count)
         status = hlo_diag_refuse(sink, path, 0, 0,
                                  "incomplete baseline: regenerate it with --remarks=all");
     const key *first = NULL;
     size_t lost = 0;
     for (size_t i = 0, j = 0; i < old.count && status == HLO_OK; i++) {
         while (j < now.count && by_key(&now.v[j], &old.v[i]) < 0) j++;
-        if (j < now.count && by_key(&now.v[j], &old.v[i]) == 0)
+        if (j < now.count && by_key(&now.v[j], &old.v[i]) == 0 &&
+            (old.v[i].quantized || !now.v[j].quantized))
             j++;
         else if (!lost++)
             first = &old.v[i];
@@ -196,16 +213,22 @@ hlo_status hlo_reports_baseline(const hlo_report *const *reports, size_t count, 
     }
     if (status == HLO_OK && lost) {
         const char *reason = NULL; /* of a wide matmul with this key */
+        bool quantized = false;    /* a matmul with this key is */
         for (size_t i = 0; i < count && !reason; i++)
             for (size_t j = 0; j < reports[i]->verdict_count && !reason; j++) {
                 const hlo_verdict *v = &reports[i]->verdicts[j];
                 const key at = key_of(v);
-                if (v->kind == HLO_VERDICT_WIDE && by_key(&at, first) == 0) reason = v->reason;
+                if (by_key(&at, first) != 0) continue;
+                if (v->kind == HLO_VERDICT_WIDE) reason = v->reason;
+                quantized |= v->kind != HLO_VERDICT_WIDE && v->quantized;
             }
         snprintf(why, why_size,
                  "%zu of %zu matmuls that were FP8 have regressed; first: %s %s is %s%s", lost,
                  old.count, *first->op_name ? first->op_name : first->instr, first->shape,
-                 reason ? "wide, reason: " : "missing from the input", reason ? reason : "");
+                 quantized ? "FP8 only because of --quantize"
+                 : reason  ? "wide, reason: "
+                           : "missing from the input",
+                 reason && !quantized ? reason : "");
         status = HLO_MISMATCH;
     }
     free(now.v);

@@ -103,6 +103,10 @@ static void print_place(FILE *out, const place *p) {
     fputs("<table>", out);
     print_fact(out, "operands", v->operands);
     print_fact(out, "result", v->shape);
+    if (v->quantized) {
+        snprintf(text, sizeof text, "%s, %.2fx predicted", v->quantized, v->predicted_gain);
+        print_fact(out, "quantized here", text);
+    }
     if (v->groups) {
         snprintf(text, sizeof text, "%" PRId64, v->groups);
         print_fact(out, "groups", text);

@@ -32,6 +32,12 @@ static json_t *seconds_value(double seconds) {
     return seconds > 0 ? json_real(seconds) : json_null();
 }
 
+static json_t *quantized_value(const hlo_verdict *v) {
+    if (!v->quantized) return json_null();
+    return json_pack("{s:o, s:o}", "recipe", writer_string(v->quantized), "predicted_gain",
+                     v->predicted_gain > 0 ? json_real(v->predicted_gain) : json_null());
+}
+
 hlo_status writer_document(json_t *document, FILE *out) {
     int failed = 0;
     if (document && !hlo_json_starved())
@@ -52,7 +58,7 @@ hlo_status writer_json(const report_writer *t) {
             json_pack(
                 "{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
                 "s:o, s:o, s:o, s:o, s:f, s:f, s:f, s:f, "
-                "s:o, s:o, s:o, s:o, s:o, s:o}",
+                "s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
                 "verdict", writer_kinds[v->kind], "operation", writer_string(v->operation),
                 "fusion", writer_string(v->fusion), "reason", writer_string(v->reason), "message",
                 writer_string(v->message), "hint", writer_string(v->hint), "input_instruction",
@@ -66,7 +72,7 @@ hlo_status writer_json(const report_writer *t) {
                 v->input_bytes, "bytes", v->bytes, "input_seconds", seconds_value(v->input_seconds),
                 "seconds", seconds_value(v->seconds), "fp8_seconds", seconds_value(v->fp8_seconds),
                 "groups", number_value(v->groups), "scale_modes", writer_string(v->scale_modes),
-                "block_size", number_value(v->block_size)));
+                "block_size", number_value(v->block_size), "quantized", quantized_value(v)));
     for (; v; v = writer_next(t, &at))
         json_array_append_new(
             lints, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "reason",
@@ -83,14 +89,15 @@ hlo_status writer_json(const report_writer *t) {
             json_object_set_new(reasons, hlo_reason_name((size_t)reason),
                                 json_integer((json_int_t)times));
     }
-    return writer_document(json_pack("{s:i, s:{s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:o}, s:o, s:o}",
-                                     "version", 1, "summary", "matmuls", (json_int_t)t->sum.total,
-                                     "fp8", (json_int_t)writer_fp8_count(&t->sum), "missed",
-                                     (json_int_t)t->sum.kinds[HLO_VERDICT_MISSED], "flops",
-                                     t->sum.flops, "fp8_flops", t->sum.fp8_flops, "input_seconds",
-                                     t->sum.input_seconds, "seconds", t->sum.seconds, "reasons",
-                                     reasons, "dots", dots, "lints", lints),
-                           t->out);
+    return writer_document(
+        json_pack("{s:i, s:{s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:o}, s:o, s:o}", "version", 1,
+                  "summary", "matmuls", (json_int_t)t->sum.total, "fp8",
+                  (json_int_t)(writer_fp8_count(&t->sum) - t->sum.quantized), "quantized",
+                  (json_int_t)t->sum.quantized, "missed",
+                  (json_int_t)t->sum.kinds[HLO_VERDICT_MISSED], "flops", t->sum.flops, "fp8_flops",
+                  t->sum.fp8_flops, "input_seconds", t->sum.input_seconds, "seconds",
+                  t->sum.seconds, "reasons", reasons, "dots", dots, "lints", lints),
+        t->out);
 }
 
 static json_t *sarif_place(const char *file, long line, long column) {

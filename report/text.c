@@ -95,6 +95,9 @@ static void writer_summary_line(const report_writer *t) {
     fprintf(t->out, "%zu of %zu matmuls in FP8", writer_fp8_count(&t->sum), t->sum.total);
     if (t->sum.flops > 0)
         fprintf(t->out, " (%.0f %% of FLOPs)", 100 * t->sum.fp8_flops / t->sum.flops);
+    if (t->sum.quantized)
+        fprintf(t->out, "; %zu quantized here, so the module computes other results than before",
+                t->sum.quantized);
     writer_kind(t, HLO_VERDICT_MISSED, "missed");
     writer_kind(t, HLO_VERDICT_WIDE, "wide");
     writer_kind(t, HLO_VERDICT_LINT, "lints");
@@ -117,6 +120,10 @@ static void fill_text(const hlo_verdict *v, cells out) {
     snprintf(out[OPERANDS], CELL, "%s", v->operands);
     append(out[OUTCOME], "%s", v->epilogue);
     if (v->reason) append(out[OUTCOME], "%s", v->reason);
+    if (v->quantized) {
+        append(out[OUTCOME], "quantized here (%s)", v->quantized);
+        if (v->predicted_gain > 0) append(out[OUTCOME], "%.2fx predicted", v->predicted_gain);
+    }
     if (v->groups) append(out[OUTCOME], "%" PRId64 " groups", v->groups);
     if (writer_is_slower(v)) append(out[OUTCOME], "slower (%.2fx)", v->input_seconds / v->seconds);
     if (v->blocker) snprintf(out[BLOCKER], CELL, "at %s", v->blocker);

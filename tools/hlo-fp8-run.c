@@ -22,7 +22,9 @@ typedef struct run_job {
     options options;
     hlo_pass_options pass;
     hlo_module *module; /* the executed module */
-    hlo_module *before; /* `module` before --optimize, or on the CPU if the comparison needs it */
+    hlo_module *before; /* `module` before --optimize, but with the quantization of --quantize; or
+                         * on the CPU if the comparison needs it */
+    hlo_module *wide;   /* with --quantize: `module` before --optimize */
     hlo_module *reference;       /* the module that --compare names */
     hlo_module *made;            /* `module` as the plugin compiled it */
     hlo_plan *plan, *judge_plan; /* plan: NULL with a plugin */
@@ -258,7 +260,7 @@ static hlo_status prepare(run_job *job) {
                                       &job->inputs);
     } else {
         /* Realistic weights depend on the dots that read them, which --optimize replaces. */
-        const hlo_module *drawn = job->before ? job->before : job->module;
+        const hlo_module *drawn = job->wide ? job->wide : job->before ? job->before : job->module;
         status = hlo_arrays_draw_each(drawn, (hlo_draw)values[OPTION_DRAW].number,
                                       (uint64_t)values[OPTION_SEED].number, devices, &options_sink,
                                       &job->inputs);
@@ -305,6 +307,7 @@ static hlo_status compare(run_job *job) {
                                  .found_name = job->options.files[0],
                                  .expected_name = path,
                                  .inputs = job->inputs,
+                                 .quantized = job->wide && strcmp(path, "before") != 0,
                                  .all = job->options.values[OPTION_ALL_OUTPUTS].given,
                                  .sink = &options_sink};
     hlo_status status = sit(job, judge ? judge : job->module, job->judge_plan, &comparison);
@@ -376,8 +379,8 @@ static hlo_status execute_all(run_job *job) {
         how.check_finite = how.profile = how.bounds = false;
         how.progress = NULL;
         hlo_bisection *moved = NULL;
-        status =
-            hlo_module_bisect(job->before, &job->pass, &how, job->inputs, &options_sink, &moved);
+        status = hlo_module_bisect(job->wide ? job->wide : job->before, &job->pass, &how,
+                                   job->inputs, &options_sink, &moved);
         if (status == HLO_OK) hlo_bisection_print(moved, stdout);
         hlo_bisection_free(moved);
     }
@@ -437,6 +440,10 @@ static hlo_status run(run_job *job) {
     hlo_status status = load(job->options.files[0], &job->module);
     if (status == HLO_OK && (values[OPTION_OPTIMIZE].given || (compared && (with_before || other))))
         status = hlo_module_clone(job->module, &job->before);
+    if (status == HLO_OK && job->pass.quantize) {
+        status = hlo_module_clone(job->module, &job->wide);
+        if (status == HLO_OK) status = hlo_module_quantize(job->before, &job->pass);
+    }
     if (status == HLO_OK && compared && !with_before && !is_npz(compared))
         status = load(compared, &job->reference);
     if (status == HLO_OK && values[OPTION_OPTIMIZE].given)
@@ -481,6 +488,7 @@ int main(int argc, char **argv) {
     hlo_module_free(job.made);
     hlo_module_free(job.reference);
     hlo_module_free(job.before);
+    hlo_module_free(job.wide);
     hlo_module_free(job.module);
     return options_end(PROGRAM_RUN, status);
 }

@@ -397,6 +397,7 @@ bool options_pass(program_id program, const options *from, hlo_pass_options *out
     out->max_errors = most > 0 && most < UINT_MAX ? (unsigned)most : UINT_MAX;
     out->min_gain = values[OPTION_MIN_GAIN].factor;
     out->wide = values[OPTION_WIDE].text;
+    out->quantize = values[OPTION_QUANTIZE].text;
     out->wide_unmatched = program == PROGRAM_OPT; /* it checks all modules together */
     out->rules = values[OPTION_RULES].text;
     out->scales_used = strcmp(values[OPTION_SCALE_OPERANDS].text, "used") == 0;

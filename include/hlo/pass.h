@@ -119,11 +119,19 @@ typedef struct hlo_pass_options {
     /* The matmuls to convert. */
 
     /* Convert a matmul only if its time decreases by at least this factor (see
-     * hlo_verdict.seconds). Default: 0, which converts all matmuls that can be converted. */
+     * hlo_verdict.seconds). Default: 0, which converts all matmuls that can be converted. Matmuls
+     * that `quantize` selects must decrease the time of the module by this factor, or by 1.05 if it
+     * is 0. */
     double min_gain;
+    /* Quantize the operands of wide dots, so that they become FP8 calls (docs/quantize.md). The
+     * module then computes other results. "current": one scale per tensor, computed from the tensor
+     * itself; matmuls of attention stay wide. "current,attention": also matmuls of attention. NULL
+     * quantizes nothing. `passes` must be empty or run the pass "quantize-wide". Default: NULL. */
+    const char *quantize;
     /* Matmuls that are not converted, separated by commas: names of instructions of the input
      * (hlo_verdict.input_instr), op_names, source lines (`model.py:12`, which is compared with the
-     * end of hlo_verdict.source_file), or globs (fnmatch(3)) of these. A word that matches no
+     * end of hlo_verdict.source_file), shapes of results (`8192x4096xbf16`), or globs (fnmatch(3))
+     * of these. A word that matches no
      * matmul is compared with the names of FP8 calls that a run without such words produces
      * (hlo_verdict.instr). A word that matches none of them either is an error. Default: NULL. */
     const char *wide;
@@ -262,6 +270,11 @@ typedef struct hlo_verdict {
     /* The number of elements along the contracting dimension that share a scale, or 0 if all of
      * them do. */
     int64_t block_size;
+    /* The recipe by which hlo_pass_options.quantize quantized the operands. NULL if it did not. */
+    const char *quantized;
+    /* If `quantized` is set, the predicted speedup, which includes the time to quantize and a share
+     * of it if several matmuls use an operand, or 0 if it is unknown. Otherwise 0. */
+    double predicted_gain;
 } hlo_verdict;
 
 /* The verdicts of one run of hlo_module_optimize(). A report does not borrow anything from the
@@ -299,6 +312,15 @@ hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *optio
  * HLO_OUT_OF_MEMORY if memory cannot be allocated. Then, the module may only be freed. */
 hlo_status hlo_module_extract(hlo_module *module, const char *name, const hlo_pass_options *pass,
                               const hlo_diag_sink *sink);
+
+/* Quantizes the operands of the matmuls that hlo_module_optimize() with the same options converts
+ * because of options->quantize, and converts no matmul. It is the module to compare the result of
+ * hlo_module_optimize() with: they compute the same values, bit for bit, unless an FP8 call has an
+ * epilogue, which omits roundings. The passes before "quantize-wide" have run. `options` may be
+ * NULL. Without options->quantize, the module is not changed.
+ *
+ * Returns the same statuses as hlo_module_optimize(). */
+hlo_status hlo_module_quantize(hlo_module *module, const hlo_pass_options *options);
 
 /* Frees a report. `report` may be NULL. */
 void hlo_report_free(hlo_report *report);
@@ -386,11 +408,11 @@ hlo_status hlo_reports_page(const hlo_report *const *reports, size_t count,
 
 /* Checks whether the verdicts of `count` reports satisfy the requirements of a build.
  *
- * `expect` is the required number of FP8 matmuls: "N" for at least N matmuls, "N%" for at least
- * N percent of the matmuls, "all" for all matmuls, or NULL for no requirement. `fail_on` lists
- * reasons that no verdict may have, separated by commas; "" stands for all reasons, and NULL
- * for no requirement. If there is no report, or a report has no matmuls, both requirements
- * fail, unless `allow_empty` is true.
+ * `expect` is the required number of FP8 matmuls, not counting those with hlo_verdict.quantized:
+ * "N" for at least N matmuls, "N%" for at least N percent of the matmuls, "all" for all matmuls, or
+ * NULL for no requirement. `fail_on` lists reasons that no verdict may have, separated by commas;
+ * "" stands for all reasons, and NULL for no requirement. If there is no report, or a report has no
+ * matmuls, both requirements fail, unless `allow_empty` is true.
  *
  * Returns HLO_OK if the requirements are satisfied, and HLO_MISMATCH if one of them fails,
  * which is described by one line in `why`. Returns HLO_INVALID_USAGE if `expect` or `fail_on`

@@ -450,6 +450,9 @@ typedef struct hlo_comparison {
     /* Receives a note for each output that agrees although elements differ, because neither bounds
      * nor noise apply to any of these elements. May be NULL. */
     const hlo_diag_sink *sink;
+    /* Only for the text: one execution is quantized and the other is not, so they are expected to
+     * differ. An output that differs has its signal-to-noise ratio instead of its violations. */
+    bool quantized;
 } hlo_comparison;
 
 /* Sets `struct_size`, and all other fields to NULL, 0 or false. */

@@ -368,6 +368,28 @@ double hlo_costs_in_fp8(const hlo_costs *costs, const hlo_instr *instr) {
                                               fmax(kernels, 0) / (1e9 * target->memory_gbs);
 }
 
+/* XLA reduces in two kernels, and quantizes in one after a kernel on scalars; the call multiplies
+ * its two scales in another kernel. */
+enum { QUANTIZE_KERNELS = 4, SCALE_KERNELS = 1 };
+static const double launch_seconds = 2e-6;
+
+double hlo_cost_of_dot(const hlo_instr *dot, bool fp8, const hlo_target *target) {
+    hlo_product p;
+    if (!hlo_product_read(dot, &p)) return 0;
+    const double operands =
+        fp8 ? (double)hlo_shape_count(p.a->shape) + (double)hlo_shape_count(p.b->shape)
+            : hlo_bytes_of(p.a->shape) + hlo_bytes_of(p.b->shape);
+    const double seconds =
+        roofline(p.flops, operands + hlo_bytes_of(p.d),
+                 peak_of(p.a->shape->type, p.b->shape->type, fp8, target), target);
+    return seconds == 0 ? 0 : seconds + launch_seconds * (1 + (fp8 ? SCALE_KERNELS : 0));
+}
+
+double hlo_cost_of_quantizing(const hlo_shape *value, const hlo_target *target) {
+    const double bytes = 2 * hlo_bytes_of(value) + (double)hlo_shape_count(value);
+    return bytes / (1e9 * target->memory_gbs) + QUANTIZE_KERNELS * launch_seconds;
+}
+
 static double padded(int64_t size) {
     return (double)(size + HLO_MATMUL_ALIGNMENT - 1 - (size - 1) % HLO_MATMUL_ALIGNMENT);
 }

@@ -42,6 +42,13 @@ hlo_cost hlo_costs_of(const hlo_costs *costs, const hlo_costs *other, uint32_t i
  * FP8, with the operands quantized in these kernels or in separate ones. 0: unknown. */
 double hlo_costs_in_fp8(const hlo_costs *costs, const hlo_instr *matmul);
 
+/* Return the seconds that a dot takes without the kernels that compute its operands, on its
+ * operands or on fp8 values in their place; and the seconds that it takes to compute the amax of a
+ * value, its scale, and its fp8 values. Unlike the functions above, they count launches, which
+ * dominate small matmuls. 0: unknown. */
+double hlo_cost_of_dot(const hlo_instr *dot, bool fp8, const hlo_target *target);
+double hlo_cost_of_quantizing(const hlo_shape *value, const hlo_target *target);
+
 /* Returns the speedup from splitting a matmul along its contracting dimension into `blocks` FP8
  * matmuls: the time on operands that kernels dequantize to 16 bits, divided by the time of the FP8
  * matmuls, of transposing `transposed` operand elements, and of a kernel that adds the f32 results.

@@ -104,6 +104,7 @@ typedef struct run {
     hlo_module *linted;           /* the copy that the lints analyze, or NULL */
     hlo_module *rules;            /* the owner of context.rules, or NULL */
     bool reports;                 /* a report is requested, or required by min_gain or wide */
+    bool stops, stopped;          /* the run ends after the pass quantize-wide; it has ended */
     uint64_t committed;           /* number of changes by COMMITS passes */
     uint64_t cleaned[PASS_COUNT]; /* age() of the module after each CLEANUP pass; 0: not run */
 } run;
@@ -166,7 +167,9 @@ static hlo_status run_function(run *r, const pass *p) {
         hlo_remark_relocated(context, hlo_module_compact(context->module, context->scratch));
     hlo_arena_release(context->scratch, mark);
     context->agreement = NULL;
+    r->stopped |= r->stops && p->function == hlo_pass_quantize;
     if (p->role == COMMITS) r->committed += context->changes - before;
+    context->committed |= p->role == COMMITS;
     *cleaned = age(r);
     if (context->options->time_passes) hlo_remark_time(context, p->name, seconds_now() - start);
     if (status == HLO_OK && context->options->verify_each) status = verify(r, p->name, false);
@@ -227,7 +230,7 @@ static hlo_status run_or_undo(run *r, const pass *p) {
         hlo_arena_copy(context->scratch, context->uses, rules * sizeof *uses);
     uint64_t committed = r->committed;
     hlo_status status = run_list(r, p->sequence, false);
-    if (status == HLO_OK && r->committed == committed) {
+    if (status == HLO_OK && r->committed == committed && !r->stopped) {
         hlo_attempt_undo(context, attempt);
         hlo_given_undone(context, uses);
         memset(r->cleaned, 0, sizeof r->cleaned);
@@ -251,7 +254,7 @@ static hlo_status run_list(run *r, const char *list, bool outermost) {
     size_t length;
     hlo_status status = HLO_OK;
     for (const char *at = *list ? list : NULL, *word;
-         status == HLO_OK && (word = hlo_next_word(&at, &length));) {
+         status == HLO_OK && !r->stopped && (word = hlo_next_word(&at, &length));) {
         hlo_user_pass own;
         const pass *p = find_pass(word, length);
         if (p)
@@ -329,6 +332,7 @@ static hlo_status restart(run *r, const hlo_snapshot *original, jmp_buf *recover
     hlo_module_free(r->linted);
     r->linted = NULL;
     r->committed = context->changes = 0;
+    context->committed = false;
     memset(r->cleaned, 0, sizeof r->cleaned);
     context->order = NULL;
     make_uses(context);
@@ -349,15 +353,17 @@ static hlo_status emit(run *r) {
     return status;
 }
 
-/* Runs all passes until every fused matmul gains enough and none is in options->wide. Gains and
+/* Runs all passes until every fused matmul gains enough, none is in options->wide, and every matmul
+ * that options->quantize selects is an FP8 call. Gains and
  * names of FP8 calls are only known at the end, and a result of one matmul (FP8, say) may be part
  * of another's gain, so all passes run again without the matmuls that must stay wide. Names of
- * calls are looked up once, because the next run may assign them to other calls. */
-static hlo_status run_until_all_gain(run *r, jmp_buf *recover) {
+ * calls are looked up once, because the next run may assign them to other calls. `inserts`: then
+ * only inserts the quantization, as in hlo_module_quantize(). */
+static hlo_status run_until_all_gain(run *r, bool inserts, jmp_buf *recover) {
     hlo_pass_context *context = &r->context;
     const hlo_snapshot *original = NULL;
     bool unnamed = context->options->wide != NULL;
-    if (context->options->min_gain > 0 || unnamed)
+    if (context->options->min_gain > 0 || unnamed || context->options->quantize)
         original = hlo_snapshot_take(context->module, context->lasting);
     hlo_status status = run_all(r, recover);
     while (status == HLO_OK && (hlo_report_needs_rerun(context->report) || unnamed)) {
@@ -371,6 +377,12 @@ static hlo_status run_until_all_gain(run *r, jmp_buf *recover) {
         status =
             hlo_reports_check_wide((const hlo_report *const *)&context->report, 1,
                                    context->options->wide, context->module->file, context->sink);
+    if (status == HLO_OK && inserts) {
+        const bool none = context->committed && !r->committed; /* no matmul was converted */
+        status = restart(r, original, recover);
+        r->stops = true;
+        return status == HLO_OK && !none ? run_all(r, recover) : status;
+    }
     if (status == HLO_OK) status = emit(r);
     if (status != HLO_OK) return status;
     warn_unpartitioned(r);
@@ -380,7 +392,7 @@ static hlo_status run_until_all_gain(run *r, jmp_buf *recover) {
 
 /* Runs the passes, with a jump back if memory runs out. This is a separate function because `r`
  * must not be a local variable of the function that calls setjmp(). */
-static hlo_status run_caught(run *r) {
+static hlo_status run_caught(run *r, bool inserts) {
     hlo_pass_context *context = &r->context;
     jmp_buf recover;
     if (setjmp(recover)) return HLO_OUT_OF_MEMORY;
@@ -393,7 +405,7 @@ static hlo_status run_caught(run *r) {
     const unsigned most = context->options->max_errors;
     hlo_status status = hlo_module_ensure_verified(context->module, most, context->sink);
     if (status == HLO_OK) status = hlo_matmul_verify(context->module, most, context->sink);
-    return status == HLO_OK ? run_until_all_gain(r, &recover) : status;
+    return status == HLO_OK ? run_until_all_gain(r, inserts, &recover) : status;
 }
 
 /* -------------------------------------------------------------------------------------- options */
@@ -450,6 +462,17 @@ static bool is_known(const hlo_pass_options *options, const char *name, size_t l
     return find_pass(name, length) || find_user_pass(options, name, length, &own);
 }
 
+/* True if the list, or a sequence in it, names the pass. */
+static bool runs_pass(const char *list, const char *name) {
+    size_t length;
+    for (const char *at = *list ? list : NULL, *word; (word = hlo_next_word(&at, &length));) {
+        const pass *p = find_pass(word, length);
+        if (p && (strcmp(p->name, name) == 0 || (p->sequence && runs_pass(p->sequence, name))))
+            return true;
+    }
+    return false;
+}
+
 static hlo_status check_options(const hlo_pass_options *options) {
     size_t length;
     const hlo_status status = check_user_passes(options);
@@ -458,6 +481,14 @@ static hlo_status check_options(const hlo_pass_options *options) {
     const char *at = *options->passes ? options->passes : NULL;
     for (const char *word; (word = hlo_next_word(&at, &length));)
         if (!is_known(options, word, length)) return unknown_pass(options, length, word, "");
+    if (options->quantize && strcmp(options->quantize, "current") != 0 &&
+        strcmp(options->quantize, "current,attention") != 0)
+        return refuse(options,
+                      "invalid value '%s' for quantize, expected current or "
+                      "current,attention",
+                      options->quantize);
+    if (options->quantize && *options->passes && !runs_pass(options->passes, "quantize-wide"))
+        return refuse(options, "quantize requires the pass quantize-wide in passes");
     const char *after = options->print_after;
     if (after && strcmp(after, "all") != 0 && !is_known(options, after, strlen(after)))
         return unknown_pass(options, strlen(after), after, " in print_after");
@@ -516,7 +547,7 @@ static hlo_status load_rules(run *r) {
     return HLO_OK;
 }
 
-static hlo_status optimize(hlo_module *module, const hlo_pass_options *options,
+static hlo_status optimize(hlo_module *module, const hlo_pass_options *options, bool inserts,
                            hlo_report **out_report) {
     run r = {.context = {.module = module,
                          .target = hlo_target_find(options->target),
@@ -527,7 +558,7 @@ static hlo_status optimize(hlo_module *module, const hlo_pass_options *options,
                          .options = options,
                          .library = &hlo_rule_library_builtin,
                          .sink = options->sink},
-             .reports = out_report || options->min_gain > 0 || options->wide};
+             .reports = out_report || options->min_gain > 0 || options->wide || options->quantize};
     hlo_status status = load_rules(&r);
     const bool nothing = !*options->passes && !out_report && options->verify_none &&
                          options->emit == HLO_EMIT_CUBLAS;
@@ -536,7 +567,7 @@ static hlo_status optimize(hlo_module *module, const hlo_pass_options *options,
         return status;
     }
     jmp_buf *outer = hlo_arena_set_recover(module->arena, NULL);
-    status = run_caught(&r);
+    status = run_caught(&r, inserts);
     hlo_arena_set_recover(module->arena, outer);
     hlo_journal_close(module); /* running out of memory may have interrupted an application */
     hlo_arena_free(r.context.scratch);
@@ -556,7 +587,15 @@ hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *optio
     hlo_pass_options own;
     if (out_report) *out_report = NULL;
     const hlo_status status = hlo_pass_options_take(options, &own);
-    return status == HLO_OK ? optimize(module, &own, out_report) : status;
+    return status == HLO_OK ? optimize(module, &own, false, out_report) : status;
+}
+
+hlo_status hlo_module_quantize(hlo_module *module, const hlo_pass_options *options) {
+    HLO_IN_C_LOCALE;
+    hlo_pass_options own;
+    const hlo_status status = hlo_pass_options_take(options, &own);
+    if (status != HLO_OK || !own.quantize) return status;
+    return optimize(module, &own, true, NULL);
 }
 
 hlo_status hlo_passes_print(const hlo_pass_options *options, FILE *out) {

@@ -176,6 +176,18 @@ static const hlo_manual *find_depths(const hlo_module *module, hlo_arena *arena)
     return m;
 }
 
+const bool *hlo_devices_outside(const hlo_module *module, hlo_arena *arena) {
+    bool any = false;
+    for (const hlo_computation *comp = module->first; comp && !any; comp = comp->next)
+        for (const hlo_instr *i = comp->first; i && !any; i = hlo_instr_next(i))
+            any = hlo_manual_enters(i);
+    if (!any) return NULL;
+    const hlo_manual *m = find_depths(module, arena);
+    bool *outside = hlo_arena_zero(arena, module->next_id);
+    for (uint32_t id = 0; id < m->count; id++) outside[id] = m->depths[id] == OUTSIDE;
+    return outside;
+}
+
 /* ---------------------------------------------------------------------------------- replication */
 
 /* Replication: values that are equal on all devices of a group.

@@ -20,6 +20,10 @@ const hlo_instr *hlo_devices_sender(const hlo_instr *instr);
 bool hlo_devices_replicated(hlo_pass_context *context, const hlo_instr *value,
                             const hlo_instr *collective);
 
+/* Finds, by instruction id, the values that are known to be outside all manual regions; NULL: the
+ * module has no region. */
+const bool *hlo_devices_outside(const hlo_module *module, hlo_arena *arena);
+
 /* Returns an unused channel id. */
 int64_t hlo_devices_free_channel(const hlo_module *module);
 

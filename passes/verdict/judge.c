@@ -363,9 +363,8 @@ static const hlo_instr *without_ones(const hlo_instr *value) {
     return value;
 }
 
-/* Returns the straight-through estimator that `value` is except for movement and conversion: x + (q
- * - x) or q + (x - x), where q comes from fp8; otherwise NULL. */
-static const hlo_instr *find_straight_through(const hlo_judge_context *j, const hlo_instr *value) {
+const hlo_instr *hlo_straight_through(const hlo_fp8_provenance *provenance,
+                                      const hlo_instr *value) {
     while (value->operand_count &&
            (value->op == HLO_OP_CONVERT || hlo_op_is(value->op, HLO_MOVEMENT)))
         value = hlo_instr_operand(value, 0);
@@ -375,7 +374,7 @@ static const hlo_instr *find_straight_through(const hlo_judge_context *j, const 
         if (change->op != HLO_OP_SUBTRACT) continue;
         const hlo_instr *from = hlo_instr_operand(change, 0),
                         *taken = without_ones(hlo_instr_operand(change, 1));
-        if (hlo_fp8_provenance_has(j->provenance, taken == x ? from : x) &&
+        if (hlo_fp8_provenance_has(provenance, taken == x ? from : x) &&
             (taken == x || taken == without_ones(from)))
             return value;
     }
@@ -519,8 +518,8 @@ static hlo_judgment judge_carried(hlo_judge_context *j, const hlo_instr *dot) {
         const hlo_judgment in_branch = b.found;
         return in_branch.reason != HLO_REASON_COUNT ? in_branch : wide(reason, at);
     }
-    const hlo_instr *through_l = l ? NULL : find_straight_through(j, left),
-                    *through_r = r ? NULL : find_straight_through(j, right);
+    const hlo_instr *through_l = l ? NULL : hlo_straight_through(j->provenance, left),
+                    *through_r = r ? NULL : hlo_straight_through(j->provenance, right);
     if ((l || through_l) && (r || through_r))
         return wide(HLO_REASON_STRAIGHT_THROUGH, through_l ? through_l : through_r);
     if ((l || l_computed) && (r || r_computed)) return l_computed ? on_left : on_right;

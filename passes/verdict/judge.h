@@ -3,6 +3,7 @@
 #ifndef HLO_PASSES_VERDICT_JUDGE_H
 #define HLO_PASSES_VERDICT_JUDGE_H
 
+#include "passes/analysis/fp8_provenance.h"
 #include "passes/verdict/remark.h"
 
 typedef struct hlo_judge_context hlo_judge_context;
@@ -21,5 +22,9 @@ hlo_judge_context *hlo_judge_context_new(const hlo_module *module, bool keeps_ra
                                          hlo_arena *arena);
 /* Judges a matmul. `said`: the reason that a pass set, or HLO_REASON_COUNT. */
 hlo_judgment hlo_judge(hlo_judge_context *judging, const hlo_instr *instr, hlo_reason said);
+
+/* Returns the straight-through estimator that `value` is except for movement and conversion: x + (q
+ * - x) or q + (x - x), where q comes from fp8; otherwise NULL. */
+const hlo_instr *hlo_straight_through(const hlo_fp8_provenance *provenance, const hlo_instr *value);
 
 #endif

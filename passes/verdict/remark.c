@@ -94,6 +94,8 @@ void hlo_remark_copy(hlo_pass_context *context, const hlo_instr *from, const hlo
     made->origin = origin + 1;
     made->reason = original->reason;
     made->blocker = original->blocker;
+    made->quantized = original->quantized;
+    made->gain = original->gain;
     made->surroundings = original->surroundings;
     made->was = hlo_report_describe(report, to);
     made->was.instr = original->was.instr;
@@ -118,6 +120,13 @@ void hlo_remark_clear(hlo_pass_context *context, const hlo_instr *matmul) {
     if (!found) return;
     found->reason = HLO_REASON_COUNT;
     found->blocker = NULL;
+}
+
+void hlo_remark_quantized(hlo_pass_context *context, const hlo_instr *dot, double gain) {
+    slot *found = find_slot(context->report, dot);
+    if (!found) return;
+    found->quantized = true;
+    found->gain = gain;
 }
 
 const char *hlo_remark_kept_wide(const hlo_pass_context *context, const hlo_instr *dot) {

@@ -33,6 +33,10 @@ void hlo_remark_clear(hlo_pass_context *context, const hlo_instr *matmul);
 void hlo_remark_lint(hlo_pass_context *context, hlo_reason reason, const hlo_instr *at,
                      const char *format, ...) __attribute__((format(printf, 4, 5)));
 
+/* Records that a pass quantized the operands of `dot` by options->quantize, and the predicted
+ * speedup. If the dot does not become an FP8 call, it stays wide in another run. */
+void hlo_remark_quantized(hlo_pass_context *context, const hlo_instr *dot, double gain);
+
 /* Returns the name of the reason why `dot` must stay wide: FP8 gains too little, or options->wide
  * names it. Returns NULL otherwise. */
 const char *hlo_remark_kept_wide(const hlo_pass_context *context, const hlo_instr *dot);
@@ -44,12 +48,15 @@ void hlo_remark_time(hlo_pass_context *context, const char *pass, double seconds
 /* Creates an empty report; NULL if memory runs out. `frameworks` as in hlo_pass_options, borrowed
  * until the report is closed. */
 hlo_report *hlo_report_new(const char *frameworks, jmp_buf *recover);
-/* True if a closed report has FP8 matmuls that must stay wide in another run: they gain less than
- * options->min_gain, or hlo_report_keep_outputs() found them. */
+/* True if a closed report has matmuls that must stay wide in another run: they gain less than
+ * options->min_gain, hlo_report_keep_outputs() found them, or they were quantized but are not FP8
+ * calls. */
 bool hlo_report_needs_rerun(const hlo_report *report);
 /* Creates an empty report for another run over the module, in which these matmuls stay wide; NULL
  * if memory runs out. */
 hlo_report *hlo_report_again(const hlo_report *closed, jmp_buf *recover);
+/* Records the cost of each matmul before it is rewritten, once. A pass of pass.def. */
+hlo_pass_function hlo_pass_record_costs;
 /* Creates the slot of every matmul in context->module. */
 void hlo_report_open(hlo_pass_context *context);
 /* Keeps matmuls wide in the next run if a word of `wide` names their FP8 calls in the output of a

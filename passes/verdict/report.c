@@ -169,6 +169,8 @@ typedef struct closing {
     const hlo_costs *costs;
     const double *runs; /* by computation id */
     double min_gain;
+    const char *recipe;  /* of options->quantize */
+    bool committed;      /* see hlo_pass_context */
     const bool *present; /* by instruction id: the instruction is needed */
     hlo_judge_context *judging;
     const hlo_module *module;
@@ -259,8 +261,14 @@ static hlo_verdict judge(closing *c, slot *s) {
         verdict.seconds = as_it_is.seconds;
         if (verdict.kind == HLO_VERDICT_WIDE)
             verdict.fp8_seconds = hlo_costs_in_fp8(c->costs, now->instr);
-        else if (as_it_was.seconds > 0 && as_it_was.seconds < c->min_gain * as_it_is.seconds)
+        else if (!s->quantized && as_it_was.seconds > 0 &&
+                 as_it_was.seconds < c->min_gain * as_it_is.seconds)
             keep_wide(c->report, s, "gain-below-minimum");
+    }
+    if (s->quantized) {
+        verdict.quantized = c->recipe;
+        verdict.predicted_gain = s->gain;
+        if (verdict.kind == HLO_VERDICT_WIDE && c->committed) keep_wide(report, s, verdict.reason);
     }
     verdict.runs = present ? c->runs[now->instr->parent->id] : 1;
     set_position(c, &verdict, s->offset);
@@ -281,6 +289,8 @@ void hlo_report_close(hlo_pass_context *context) {
                      module, context->options->ragged == HLO_RAGGED_KEEP, context->scratch),
                  .module = module,
                  .min_gain = context->options->min_gain,
+                 .recipe = context->options->quantize ? "current" : NULL,
+                 .committed = context->committed,
                  .file = copy_text(report->arena, module->file)};
     report->module = copy_text(report->arena, module->name);
     report->file = c.file;
@@ -379,7 +389,8 @@ const char *hlo_report_input_name(const hlo_report *report, const hlo_instr *ins
 
 /* ------------------------------------------------------------------------------ the wide option */
 
-/* The words of hlo_pass_options.wide: instruction names, op_names, source lines, and globs. */
+/* The words of hlo_pass_options.wide: instruction names, op_names, source lines, shapes, and globs.
+ */
 enum { WORD_SIZE = 1024, SHOWN = 3 };
 
 /* Compares the texts first: the brackets in an op_name are not a glob. */
@@ -399,9 +410,24 @@ static const char *name_of(const hlo_verdict *v) {
     return v->input_instr ? v->input_instr : v->instr;
 }
 
+/* True if the word matches the shape of the result in the input, written as 8192x4096xbf16: commas
+ * separate words, and brackets are globs. */
+static bool matches_shape(const char *word, const hlo_verdict *v) {
+    const char *shape = v->input_shape ? v->input_shape : v->shape;
+    const char *dims = shape ? strchr(shape, '[') : NULL;
+    char text[WORD_SIZE];
+    if (!dims || *shape == '(' || strlen(shape) + 1 >= sizeof text) return false;
+    char *out = text;
+    for (const char *at = dims + 1; *at && *at != ']'; at++) *out++ = *at == ',' ? 'x' : *at;
+    if (out != text) *out++ = 'x';
+    snprintf(out, sizeof text - (size_t)(out - text), "%.*s", (int)(dims - shape), shape);
+    return matches(word, text);
+}
+
 /* Selects also by FOLDER/FILE:LINE, and by the text after one of its slashes. */
 static bool selects(const char *word, const hlo_verdict *v) {
-    if (matches(word, name_of(v)) || matches(word, v->op_name)) return true;
+    if (matches(word, name_of(v)) || matches(word, v->op_name) || matches_shape(word, v))
+        return true;
     if (!v->source_file || !v->source_line) return false;
     char place[WORD_SIZE];
     snprintf(place, sizeof place, "%s:%ld", v->source_file, v->source_line);

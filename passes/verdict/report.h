@@ -14,8 +14,10 @@ typedef struct slot {
     uint32_t origin;        /* the slot that this one was copied from, plus one, or 0 */
     bool copied;            /* other slots are copies of this one */
     bool wide;              /* options->wide selects the matmul, or one that became equal to it */
-    hlo_reason reason;      /* or HLO_REASON_COUNT */
-    uint64_t judged;        /* value of report->judging when the reason of `instr` was set */
+    bool quantized;         /* options->quantize selected it, with the predicted `gain` */
+    double gain;
+    hlo_reason reason; /* or HLO_REASON_COUNT */
+    uint64_t judged;   /* value of report->judging when the reason of `instr` was set */
     const char *blocker;
     uint32_t offset;                      /* in the module's source */
     const hlo_surroundings *surroundings; /* in the original module; NULL: not recorded */

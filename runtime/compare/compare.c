@@ -160,6 +160,7 @@ hlo_status hlo_array_compare(const hlo_array *judge, const hlo_array *other, hlo
 typedef struct finding {
     hlo_type type;
     int64_t count, equal, within, steps, violations;
+    int64_t infinite; /* one of the two elements is not finite, and they differ */
     int64_t unjudged; /* different, but no bound or noise limit rejects any value */
     double noise, noise_limit, largest;
     double max_error, max_relative, signal, error; /* the last two: sums of squares */
@@ -188,6 +189,7 @@ static void note_element(finding *f, const hlo_array *const *sides, int64_t i, f
     f->equal += same;
     f->violations += beyond && !same;
     f->unjudged += unjudged;
+    f->infinite += !isfinite(distance);
     f->steps += step;
     f->within += !same && !beyond && !unjudged && !step;
     if (isfinite(distance)) {
@@ -401,6 +403,20 @@ static void print_counts(const hlo_array *array, size_t index, const finding *f,
     fputc('\n', out);
 }
 
+/* Prints the size of a difference that is expected. */
+static void print_quantization(const hlo_array *array, size_t index, const finding *f, FILE *out) {
+    fprintf(out, "output %zu ", index);
+    print_kind(array, out);
+    fprintf(out, ": differs by the quantization, max abs error %.3g, SNR ", f->max_error);
+    if (f->error > 0)
+        fprintf(out, "%.1f dB", 10 * log10(f->signal / f->error));
+    else
+        fputs("of finite elements: exact", out);
+    if (f->infinite)
+        fprintf(out, ", %lld elements differ in NaN or infinity", (long long)f->infinite);
+    fputc('\n', out);
+}
+
 static hlo_status print_worst(const hlo_comparison *c, size_t index, const finding *f,
                               const hlo_arrays *inputs, FILE *out) {
     fprintf(out, "  max abs error %.3g, max rel error %.3g, SNR ", f->max_error, f->max_relative);
@@ -473,6 +489,10 @@ static hlo_status compare_one(const hlo_comparison *c, const hlo_arrays *judge, 
             return HLO_OK;
         }
     }
+    if (c->quantized && differs(&f)) {
+        if (out) print_quantization(found, index, &f, out);
+        return HLO_MISMATCH;
+    }
     if (out && (c->all || f.unjudged || differs(&f))) print_counts(found, index, &f, out);
     if (out && !differs(&f) && f.unjudged && f.equal + f.unjudged >= f.count && c->sink) {
         char message[160];
@@ -531,7 +551,8 @@ hlo_status hlo_arrays_compare_by(const hlo_comparison *comparison, FILE *out) {
     }
     if (status == HLO_OUT_OF_MEMORY) return status;
     if (out && differ)
-        fprintf(out, "compare: %zu of %zu outputs differ\n", differ, count);
+        fprintf(out, "compare: %zu of %zu outputs differ%s\n", differ, count,
+                c->quantized ? " by the quantization; --compare=before checks the rewrite" : "");
     else if (out && dropped)
         fprintf(out, "compare: %zu outputs agree, %zu of them if roundings are omitted\n", count,
                 dropped);

@@ -6,9 +6,9 @@ usage: rooms.py BUILD [--root=DIR]
 
 Rejects, by the symbols of the object files in BUILD:
 - a reference to a file of a folder that the referring folder does not see,
-- a cycle of files, except for real recursion (RECURSION below), and in the tree a README.md whose line `Sees:` differs
-  from the map, and a folder with more than MOST sources. Prints a line for each finding; exit status 1 if there are
-  any, or if there were no object files.
+- a cycle of files, except for real recursion (RECURSION below), and in the tree a README.md whose line
+  `This folder may include headers of` differs from the map, and a folder with more than MOST sources. Prints a line for
+  each finding; exit status 1 if there are any, or if there were no object files.
 """
 import collections
 import pathlib
@@ -100,7 +100,9 @@ def findings(build):
             yield "a circle of files: " + ", ".join(sorted(circle))
     for folder, sees in said.items():
         readme = ROOT / folder / "README.md"
-        line = "Sees: " + (", ".join(f"`{f}/`" for f in sees) + ", and what these see." if sees else "no other folder.")
+        line = "This folder may not include headers of other folders."
+        if sees:
+            line = f"This folder may include headers of {', '.join(f'`{f}/`' for f in sees)}, and of every folder that these folders may include."
         if not readme.exists() or line not in readme.read_text().split("\n"):
             yield f"{folder}/README.md: does not say '{line}'"
         sources = [p for p in (ROOT / folder).glob("*.*") if p.suffix in SOURCES]

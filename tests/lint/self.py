@@ -80,8 +80,8 @@ def lint(check, root):
 # Two folders, `b` above `a`: sources, READMEs, and the findings about one fault at a time.
 ROOMS = {
     "CMakeLists.txt": "hlo_room(a)\nhlo_room(b SEES a)\n",
-    "a/README.md": "Sees: no other folder.\n",
-    "b/README.md": "Sees: `a/`, and what these see.\n",
+    "a/README.md": "This folder may not include headers of other folders.\n",
+    "b/README.md": "This folder may include headers of `a/`, and of every folder that these folders may include.\n",
     "a/low.c": "int low(void) { return 1; }\n",
     "a/other.c": "int low(void); int other(void) { return low(); }\n",
     "b/high.c": "int low(void); int high(void) { return low(); }\n",
@@ -90,7 +90,7 @@ ROOM_FAULTS = [
     ({}, None),
     ({"a/low.c": "int high(void); int low(void) { return high(); }\n"}, "which a does not see"),
     ({"a/low.c": "int other(void); int low(void) { return other(); }\n"}, "a circle of files: a/low.c, a/other.c"),
-    ({"b/README.md": "Sees: no other folder.\n"}, "b/README.md: does not say"),
+    ({"b/README.md": "This folder may not include headers of other folders.\n"}, "b/README.md: does not say"),
     ({f"a/{i}.h": "" for i in range(16)}, "a: 18 sources"),
     ({"CMakeLists.txt": "\n"}, "no map"),
     ({"a/low.c": None, "a/other.c": None, "b/high.c": None}, "no object files"),

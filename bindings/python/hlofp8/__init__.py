@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FP8 matmuls for XLA: rewrites HLO modules and JAX functions so that their quantized matmuls run in FP8.
+"""Rewrites HLO modules and JAX functions so that their quantized matmuls run in FP8.
 
     >>> import hlofp8
     >>> step = hlofp8.jit(step)        # like jax.jit, with FP8 matmuls

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dispatches calls like ``jax.jit``, and looks up the private parts of JAX that this requires."""
+"""Dispatches calls in the same way as ``jax.jit``, and looks up the private parts of JAX that dispatching requires."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _rules: Any = jax.interpreters
 
 
 class Unsupported(Exception):
-    """This version of JAX lacks a private part that a method of rewriting requires. The message names the part."""
+    """Raised if this version of JAX lacks a private part that rewriting requires. The message names the part."""
 
 
 def part(path: str) -> Any:
-    """Returns a private part of jax or jaxlib, given as ``module:name``."""
+    """Returns the private part of jax or jaxlib with the name ``path``, in the form ``module:name``."""
     module, name = path.split(":")
     try:
         return functools.reduce(getattr, name.split("."), importlib.import_module(module))
@@ -41,7 +41,7 @@ try:
 except Unsupported:
 
     def _trace_state_clean() -> bool:
-        """Would return False within a transformation. This JAX does not report it, so callers check the arguments."""
+        """Replaces a function of JAX that this version lacks. Always returns True: callers also check the arguments."""
         return True
 
 
@@ -57,7 +57,7 @@ def under_transformation(leaves: list[Any]) -> bool:
 
 
 class _Inside(threading.local):
-    """Nesting depth, per thread, of tracing or lowering a function that will be rewritten as a whole."""
+    """The nesting depth, per thread, of functions that are being traced or lowered to be rewritten as a whole."""
 
     depth = 0
 
@@ -67,7 +67,7 @@ _inside = _Inside()
 
 @contextlib.contextmanager
 def tracing() -> Iterator[None]:
-    """Context in which a function is traced and lowered that will be rewritten as a whole."""
+    """A context manager: the function that is traced and lowered in its body will be rewritten as a whole."""
     _inside.depth += 1
     try:
         yield
@@ -76,15 +76,15 @@ def tracing() -> Iterator[None]:
 
 
 def give_up(name: str, fallback: str, reason: str) -> None:
-    """Raises Error for a function that cannot be rewritten, or warns that it runs as with ``jax.jit``."""
+    """Raises Error for a function that cannot be rewritten or, with fallback "warn", warns that jax.jit runs it."""
     if fallback == "error":
         raise Error(f"{name} cannot be rewritten: {reason}", "invalid usage")
     warn(f"{name} is not rewritten and runs as with jax.jit: {reason}")
 
 
-# An identity applied to each result of a function that is traced within another. Tracing alone (jax.eval_shape,
-# jax.make_jaxpr) and rewriting as a whole ignore it. Any other lowering or evaluation executes the function without
-# the rewrite, and reports that.
+# An identity operation on each result of an hlofp8.jit function that is traced within another function. Tracing alone
+# (jax.eval_shape, jax.make_jaxpr) and rewriting as a whole ignore the operation. Any other lowering or evaluation
+# executes the function without the rewrite, and reports that.
 _result: Any = jax.extend.core.Primitive("hlofp8_result")
 
 
@@ -112,7 +112,7 @@ _rules.mlir.register_lowering(_result, _lower)
 
 
 def mark_results(results: Any, name: str, fallback: str) -> Any:
-    """Marks the results of a function that is traced within another, so that executing it wide is reported."""
+    """Marks the results of a function that is traced within another one, so that a run without rewrite is reported."""
     return jax.tree.map(lambda leaf: _result.bind(leaf, name=name, fallback=fallback), results)
 
 
@@ -121,7 +121,7 @@ def _tuple(value: Any) -> tuple[Any, ...]:
 
 
 def statics(function: Callable[..., Any], nums: Any, names: Any) -> tuple[frozenset[int], frozenset[str]]:
-    """Returns positions and names of static arguments. Like jax.jit, infers one from the other by the signature."""
+    """Returns positions and names of static arguments. Infers positions from names and the reverse, like jax.jit."""
     if nums is None and names is None:
         return frozenset(), frozenset()
     try:
@@ -138,7 +138,7 @@ def statics(function: Callable[..., Any], nums: Any, names: Any) -> tuple[frozen
 
 @functools.cache
 def _parts() -> tuple[Any, Any, Any]:
-    """Returns a maker of JAX's C++ dispatchers, the function that describes executables to them, and the caller."""
+    """Returns three private functions: one creates C++ dispatchers, one describes executables to them, one executes."""
     make, describe = part("jax._src.lib:_jax.pjit"), part("jax._src.pjit:_get_fastpath_data")
     names = ("executable", "out_tree", "args_flat", "out_flat", "effects", "consts_for_constvars", "pgle_profiler")
     if tuple(inspect.signature(describe).parameters) != (*names, "const_args"):
@@ -160,11 +160,11 @@ def dispatcher(
     nums: tuple[int, ...],
     names: tuple[str, ...],
 ) -> Callable[..., Any]:
-    """Returns a function that calls ``miss`` for new arguments, and otherwise repeats what ``execute`` described.
+    """Returns a function that calls ``miss`` for new arguments, and otherwise repeats a call described by ``execute``.
 
-    It is the dispatcher of ``jax.jit``: it selects executables by the tree, types, weak types, shardings, layouts and
-    devices of the arguments, by static arguments and by JAX's configuration, and calls ``miss`` for tracers.
-    ``nums`` and ``names`` are the static arguments.
+    The function is the dispatcher of ``jax.jit``. It selects executables by the tree, types, weak types, shardings,
+    layouts and devices of the arguments, by static arguments and by JAX's configuration. It calls ``miss`` for tracers.
+    ``nums`` and ``names`` are the positions and names of the static arguments.
     """
     try:
         return _parts()[0](name, function, miss, nums, names)  # type: ignore[no-any-return]
@@ -177,7 +177,7 @@ def dispatcher(
 
 
 def execute(compiled: Any, jaxpr: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
-    """Returns the result of a call, and the data with which the dispatcher can repeat it, or None if it cannot."""
+    """Returns the result of a call, and the data with which the dispatcher can repeat the call, or None."""
     try:
         _, describe, call = _parts()
         params, executable = compiled._params, compiled._executable

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verdicts on the matmuls of a function, each with its source line."""
+"""Reports the verdicts on the matmuls of a function, each with its source line."""
 
 from __future__ import annotations
 
@@ -51,16 +51,16 @@ class Explanation:
 
     def __init__(self, rewritten: Rewritten, module: ModuleLike | None = None):
         self.rewritten = rewritten  #: the module after rewriting
-        self.module = module  #: the module before rewriting, as given or lowered
+        self.module = module  #: the module before rewriting: the argument of explain(), or the lowered function
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """One verdict for each matmul, in the order of the module."""
+        """The verdicts, one for each matmul, in the order of the module."""
         return self.rewritten.verdicts
 
     @property
     def lints(self) -> tuple[Verdict, ...]:
-        """Likely mistakes with scales. For a module, requires ``lint=True``."""
+        """The lints: likely mistakes with scales. For a module, they require ``lint=True``."""
         return self.rewritten.lints
 
     @property
@@ -116,7 +116,7 @@ class Explanation:
         return f"<hlofp8.Explanation: {self.summary}>"
 
     def to_pandas(self) -> Any:
-        """Returns a pandas.DataFrame with a row per verdict, including its layer and, as ``code``, its source line."""
+        """Returns a pandas.DataFrame with a row per verdict, with the columns ``layer`` and ``code`` (source line)."""
         import pandas as pd
 
         added = [{"is_fp8": v.is_fp8, "layer": layer_of(v.op_name), "code": _code(v)} for v in self]
@@ -126,7 +126,7 @@ class Explanation:
 def options_in(
     function: Callable[..., Any], kwargs: dict[str, Any], names: Sequence[str]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Splits keyword arguments into options and arguments of the function, whose parameters take precedence."""
+    """Splits keyword arguments into options and arguments of the function. If a name is both, it is an argument."""
     try:
         own = set(inspect.signature(function).parameters)
     except (TypeError, ValueError):
@@ -142,9 +142,9 @@ def explain(what: Any, *args: Any, **kwargs: Any) -> Explanation:
       what: a function, possibly wrapped by ``jax.jit`` or ``hlofp8.jit``; a result of ``jax.jit(f).trace(...)`` or
         ``jax.jit(f).lower(...)``; or a module as for ``rewrite``.
       *args: arguments of the function: arrays or ShapeDtypeStructs.
-      **kwargs: for a module, options of ``rewrite``. For a function, its keyword arguments, options of ``hlofp8.jit``,
-        including those of ``jax.jit``, and ``platform``: "cpu" or "cuda", the platform to lower for. An option that
-        has the name of a parameter of the function is passed to the function.
+      **kwargs: for a module, options of ``rewrite``. For a function: its keyword arguments; options of ``hlofp8.jit``
+        and ``jax.jit``; and ``platform``, the platform to lower for, "cpu" or "cuda". If a parameter of the function
+        has the same name as an option, the value is passed to the function.
 
     Raises:
       TypeError: ``what`` is neither a function nor a module.
@@ -163,19 +163,19 @@ def explain(what: Any, *args: Any, **kwargs: Any) -> Explanation:
 
 
 def assert_fp8(what: Any, *args: Any, at_least: int | str = "all", allow_empty: bool = False, **kwargs: Any) -> Explanation:
-    """Raises AssertionError, with the table of verdicts, unless enough matmuls are FP8 and no scale is wrong.
+    """Raises AssertionError, with the table of verdicts, if too few matmuls are FP8 or a scale is wrong.
 
     Args:
       what, *args, **kwargs: as for ``explain``.
-      at_least: a number, a percentage such as "90%", or "all".
-      allow_empty: accept a function without matmuls. Otherwise it fails for every ``at_least``.
+      at_least: the required number of FP8 matmuls: a number, a percentage such as "90%", or "all".
+      allow_empty: accept a function without matmuls. By default such a function fails for every ``at_least``.
 
     Returns:
       The Explanation.
 
     Raises:
-      AssertionError: fewer matmuls are FP8, or there is a lint-other-amax, lint-other-scale or lint-unused-scale
-        verdict. Modules are checked for these lints only with ``lint=True``.
+      AssertionError: fewer matmuls are FP8 than ``at_least`` requires, or there is a lint-other-amax, lint-other-scale
+        or lint-unused-scale verdict. Modules are checked for these lints only with ``lint=True``.
     """
     __tracebackhide__ = True
     if at_least is None:
@@ -194,14 +194,14 @@ _observers: list[Callable[[Rewritten, Any], None]] = []
 
 
 def observed(rewritten: Rewritten, key: Any) -> None:
-    """Notifies observers that a function was lowered or compiled with this module. Equal keys are the same function."""
+    """Notifies observers that a function was lowered or compiled with this module. The key identifies the function."""
     for observer in _observers:
         observer(rewritten, key)
 
 
 @contextmanager
 def watching() -> Iterator[list[Rewritten]]:
-    """Yields a list that receives, once each, the functions that are lowered or compiled rewritten in the context."""
+    """Yields a list, to which each module that is rewritten for lowering or compiling is appended once."""
     seen: list[Rewritten] = []
     keys: list[Any] = []
 

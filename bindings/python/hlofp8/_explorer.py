@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verdicts as data for Google's Model Explorer: a graph per computation, with colored matmuls."""
+"""Converts verdicts to data for Google's Model Explorer: a graph per computation, with colored matmuls."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def _label(verdict: Verdict) -> str:
 
 
 def _worst(verdicts: tuple[Verdict, ...]) -> dict[str, Verdict]:
-    """Returns the verdicts by instruction of the input. For several copies of an inlined instruction, the worst one."""
+    """Returns a verdict for each matmul of the input: the worst one, if the matmul was inlined several times."""
     order = list(COLORS)
     ordered = sorted(verdicts, key=lambda verdict: order.index(verdict.kind))
     return {verdict.input_instr or verdict.instr: verdict for verdict in ordered}
 
 
 def _facts(instruction: Instruction, verdict: Verdict | None) -> dict[str, str]:
-    """Returns the contents of the side panel for a node."""
+    """Returns the names and values that Model Explorer's side panel shows for a node."""
     source = f"{instruction.source_file}:{instruction.source_line}" if instruction.source_file else ""
     facts = {"name": instruction.name, "shape": instruction.shape, "attributes": instruction.attributes}
     facts |= {"op_name": instruction.op_name, "source": source, "root": "yes" if instruction.is_root else ""}
@@ -93,7 +93,7 @@ class ModelExplorer:
 
     @property
     def node_data(self) -> dict[str, Any]:
-        """A ``node_data_builder.ModelNodeData`` by name: the verdict on each matmul, and its roofline time in µs."""
+        """Two ``node_data_builder.ModelNodeData`` by name: the verdict on each matmul, and its roofline time in µs."""
         _, build = _packages()
         verdicts = {name: (_label(verdict), COLORS[verdict.kind]) for name, verdict in self._verdicts.items()}
         times = {name: (verdict.seconds * 1e6,) for name, verdict in self._verdicts.items() if verdict.seconds}

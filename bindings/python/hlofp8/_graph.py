@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Modules as graphs: computations and their instructions."""
+"""Represents modules as graphs: computations and their instructions."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ class Instruction:
     name: str
     opcode: str
     target: str  #: the target of a custom call; otherwise ""
-    shape: str  #: as in HLO text, with the layout
-    attributes: str  #: as in HLO text, sorted by name, without metadata
+    shape: str  #: in the notation of HLO text, with the layout
+    attributes: str  #: in the notation of HLO text, sorted by name, without metadata
     operands: tuple[str, ...]  #: the names of the operands
     called: tuple[str, ...]  #: the names of the called computations
     is_root: bool
-    op_name: str  #: "" if the metadata has none
+    op_name: str  #: "" if the metadata has no op_name
     source_file: str  #: the file of the innermost stack frame; "" if unknown
     source_line: int  #: 0 if unknown
 
 
 @dataclass(frozen=True)
 class Computation:
-    """A computation. Its instructions are in topological order."""
+    """A computation, with its instructions in topological order."""
 
     name: str
     instructions: tuple[Instruction, ...]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JAX functions whose quantized matmuls run in FP8: the module of a lowered function is replaced by a rewritten one.
+"""Runs the quantized matmuls of JAX functions in FP8, by replacing the module of a lowered function.
 
-The first method replaces the module within ``Lowered``, whose attributes are private to JAX. If they are not as
-expected, the second method uses ``jax.export``.
+The first method replaces the module within ``Lowered``, through private attributes of JAX. If this version of JAX does
+not have these attributes, the second method uses ``jax.export``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _GSPMD = "mhlo.sharding"
 
 @functools.cache
 def _register_calls() -> None:
-    """Registers with XLA the functions that execute the typed calls of emit="ffi" (include/hlo/ffi.h)."""
+    """Registers the functions that execute the typed calls of emit="ffi" with XLA (include/hlo/ffi.h)."""
     library = ctypes.CDLL(str(HERE / "libhlofp8_ffi.so"))
     register, capsule = _part("jax:ffi.register_ffi_target"), _part("jax:ffi.pycapsule")
     for platform in ("cpu", "CUDA"):
@@ -50,7 +50,7 @@ def _register_calls() -> None:
 
 
 def default_emit(platforms: Sequence[str]) -> str:
-    """Returns the default form for platforms: the one that XLA's GPU compiler turns into FP8 calls, or plain HLO."""
+    """Returns the default output form: "qdq" if a platform is a GPU, for which XLA makes FP8 calls, otherwise "dq"."""
     return "qdq" if {"cuda", "gpu"} & set(platforms) else "dq"
 
 
@@ -65,7 +65,7 @@ def _main(module: Any) -> Any:
 
 
 def _attributes(function: Any, which: str, count: int) -> list[dict[str, Any]]:
-    """Returns the attributes of arguments or results of a function, by name."""
+    """Returns, for each argument or result of a function, its attributes by name."""
     ir = _part("jaxlib.mlir:ir")
     if which not in function.attributes:
         return [{} for _ in range(count)]
@@ -84,7 +84,7 @@ def _settle_attributes(old: Any, new: Any) -> None:
 
 
 def _leave_to_shardy(module: Any) -> None:
-    """Removes GSPMD shardings if the frontend attributes have Shardy shardings: XLA reads only one of both."""
+    """Removes GSPMD shardings if the frontend attributes have Shardy shardings: XLA reads only one of the two."""
     ir = _part("jaxlib.mlir:ir")
     attributes = module.operation.attributes
     if "mhlo.frontend_attributes" not in attributes:
@@ -106,7 +106,7 @@ def _leave_to_shardy(module: Any) -> None:
 
 
 def _drop_copies(module: Any) -> None:
-    """Removes copies. They change layouts, which StableHLO does not have, and cannot be exported."""
+    """Removes copies: they only change layouts, which StableHLO does not have, and they cannot be exported."""
     ir = _part("jaxlib.mlir:ir")
     copies: list[Any] = []
 
@@ -122,7 +122,7 @@ def _drop_copies(module: Any) -> None:
 
 
 def _replaced(old: Any, proto: bytes) -> Any:
-    """Returns an HloModuleProto as a StableHLO module, in the context and with the signature of the old module."""
+    """Converts an HloModuleProto to a StableHLO module with the context and the signature of the old module."""
     ir, convert = _part("jaxlib.mlir:ir"), _part("jaxlib._jax:mlir.hlo_to_stablehlo")
     with old.context:
         new = ir.Module.parse(convert(proto))
@@ -160,7 +160,7 @@ def _capability(lowered: Any) -> str | None:
 
 
 def _key(lowered: Any, traced: Any) -> Any:
-    """Returns an object that identifies a lowered function: the same for lower() and for a call."""
+    """Returns an object that identifies a lowered function. lower() and a call have the same object."""
     return getattr(lowered, "_lowering", traced.jaxpr)
 
 
@@ -170,7 +170,7 @@ def _rewrite(lowered: HasCompilerIR, name: str, options: dict[str, Any], platfor
     if capability:
         options = {"target": nearest_target(capability), **options}
     elif options["emit"] == "ffi" and tuple(platforms) == ("cpu",):
-        # The handler for CPUs reads operands in any layout, like sm_100. sm_90 would add a transpose.
+        # The handler for CPUs reads operands in any layout, as sm_100 does. sm_90 would require a transpose.
         options = {"target": "sm_100", **options}
     return rewrite(lowered_proto(lowered), name=f"<{name}>", **options)
 
@@ -184,7 +184,7 @@ class Jitted(Generic[P, R]):
         self._nums, self._names = statics(
             function, jit_options.get("static_argnums"), jit_options.get("static_argnames")
         )
-        # Keyed by lowered functions, which JAX keeps alive until jax.clear_caches().
+        # The keys are lowered functions, which JAX keeps alive until jax.clear_caches().
         self._compiled: weakref.WeakKeyDictionary[Any, Callable[..., Any]] = weakref.WeakKeyDictionary()
         self._dispatch = dispatcher(
             self._name, function, self._miss, tuple(sorted(self._nums)), tuple(sorted(self._names))
@@ -225,7 +225,7 @@ class Jitted(Generic[P, R]):
         raise FloatingPointError(f"{what}, which was rewritten")
 
     def _miss(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, bool]:
-        """Handles arguments that are new to the dispatcher: returns the result, data to repeat the call, and False."""
+        """Executes a call with new arguments. Returns the result, the data to repeat the call, and False."""
         positional, named = self._dynamic(args, kwargs)
         if under_transformation(jax.tree.leaves((positional, named))):
             return mark_results(self._jit(*args, **kwargs), self._name, self._fallback), None, False
@@ -239,7 +239,7 @@ class Jitted(Generic[P, R]):
         return *execute(compiled, traced.jaxpr, positional, named), False
 
     def _compile(self, lowered: Any, key: Any, args: Any, kwargs: Any) -> Callable[..., Any]:
-        """Returns the compiled function of the arguments that are not static."""
+        """Compiles a lowered function. The result accepts the arguments that are not static."""
         try:
             swapped, rewritten = self._swapped(lowered)
             try:
@@ -267,7 +267,7 @@ class Jitted(Generic[P, R]):
         return cast(Callable[..., Any], lowered.compile())
 
     def _swapped(self, lowered: Any) -> tuple[Any, Rewritten]:
-        """Returns a lowered function, with the rewritten module if it has FP8 matmuls, and the verdicts."""
+        """Returns the lowered function, with the rewritten module if that has FP8 matmuls, and the rewritten module."""
         rewritten = _rewrite(lowered, self._name, self._options, _platforms(lowered))
         for lint in rewritten.wrong_scales:
             warn(f"{self._name}: {place(lint) or lint.name}: {lint.reason}: {lint.message}; {lint.hint}")
@@ -276,12 +276,12 @@ class Jitted(Generic[P, R]):
         return _swap(lowered, rewritten.proto) if rewritten.fp8 else lowered, rewritten
 
     def trace(self, *args: P.args, **kwargs: P.kwargs) -> jax.stages.Traced:
-        """Like ``jax.jit(f).trace(...)``; ``lower()`` of the result rewrites the module."""
+        """Like ``jax.jit(f).trace(...)``, but the method ``lower()`` of the result rewrites the module."""
         with _tracing():
             return _Traced(self, self._jit.trace(*args, **kwargs))
 
     def lower(self, *args: P.args, **kwargs: P.kwargs) -> jax.stages.Lowered:
-        """Like ``jax.jit(f).lower(...)``, with the rewritten module. Arguments may be ShapeDtypeStructs."""
+        """Like ``jax.jit(f).lower(...)``, but returns the rewritten module. Arguments may be ShapeDtypeStructs."""
         return cast(jax.stages.Lowered, self.trace(*args, **kwargs).lower())
 
     def _lower(self, traced: Any, **options: Any) -> jax.stages.Lowered:
@@ -299,7 +299,7 @@ class Jitted(Generic[P, R]):
         """Returns the verdict on each matmul of the function for these arguments, without compiling or running it.
 
         Keyword arguments may also be ``platform``, as for ``hlofp8.explain``, and options of ``rewrite`` that
-        ``hlofp8.jit`` accepts, which replace those given to it.
+        ``hlofp8.jit`` also accepts. These options replace the options that were passed to ``hlofp8.jit``.
         """
         chosen, kwargs = options_in(self._function, kwargs, ("platform", *_OPTIONS, *_JIT_OPTIONS))
         for name in set(chosen) & set(_JIT_OPTIONS):
@@ -333,7 +333,7 @@ class _Traced(jax.stages.Traced):
         return getattr(self._traced, name)
 
     def lower(self, **options: Any) -> Any:
-        """Lowers to a rewritten module."""
+        """Lowers the function, and rewrites its module."""
         return self._owner._lower(self._traced, **options)
 
 
@@ -363,6 +363,7 @@ def jit(
     target: str | int | None = None,
     cuda: str | None = None,
     min_gain: float | None = None,
+    quantize: str | None = None,
     wide: str | Sequence[str] | None = None,
     rules: str | None = None,
     allow_bias_rounding: bool | None = None,
@@ -372,18 +373,18 @@ def jit(
     fallback: str = "error",
     **jit_options: Any,
 ) -> Any:
-    """Like ``jax.jit``, with the quantized matmuls of the function in FP8.
+    """Like ``jax.jit``, but the quantized matmuls of the function run in FP8.
 
     Apply it outermost, around ``jax.grad``, ``jax.vmap``, ``jax.shard_map`` and other transformations: everything
     traced inside it is rewritten as one module. Results equal those of ``jax.jit`` except for roundings that FP8
-    matmuls omit (docs/numerics.md). Like ``jax.jit``, it caches compiled functions by types, shardings and static
-    arguments.
+    matmuls omit (docs/numerics.md) and, with ``quantize``, for the quantization of matmuls. Compiled functions are
+    cached by types, shardings and static arguments, as in ``jax.jit``.
 
     Args:
-      function: the function. If it is omitted, a decorator is returned.
+      function: the function to compile. If this argument is omitted, a decorator is returned.
       emit: the output form of FP8 matmuls: "qdq", which XLA's GPU compiler turns into FP8 calls (the default on
-        GPUs); "dq", for any platform (the default on other platforms); or "ffi", calls of handlers of this package.
-      target, cuda, min_gain, wide, rules, allow_bias_rounding, merge_dots, ragged, framework_files: as for
+        GPUs); "dq", plain HLO for any platform (the default elsewhere); or "ffi", calls of this package's handlers.
+      target, cuda, min_gain, quantize, wide, rules, allow_bias_rounding, merge_dots, ragged, framework_files: as for
         ``rewrite``.
       fallback: "error" raises Error if the function cannot be rewritten; "warn" issues a RewriteWarning with the
         reason and runs the function as with jax.jit.
@@ -400,7 +401,7 @@ def jit(
     return Jitted(function, fallback, options, jit_options)
 
 
-# The options of rewrite() that jit() accepts, and those of jax.jit.
+# The options of rewrite() that jit() accepts, and the options of jax.jit.
 _OPTIONS = tuple(
     name for name, p in inspect.signature(jit).parameters.items() if p.kind is p.KEYWORD_ONLY and name != "fallback"
 )
@@ -418,7 +419,7 @@ def _checked(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def explain_function(what: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Explanation:
-    """Like ``hlofp8.explain``, for a function or a result of ``jax.jit(f).trace(...)``."""
+    """Implements ``hlofp8.explain`` for a function or a result of ``jax.jit(f).trace(...)``."""
     if isinstance(what, jax.stages.Traced):
         own, traced = ({}, what) if not isinstance(what, _Traced) else (what._owner._options, what._traced)
         platform, name = kwargs.pop("platform", None), getattr(what, "fun_name", "traced")
@@ -460,7 +461,7 @@ def _export(
     checks: Sequence[Any],
     seen: list[Rewritten],
 ) -> Callable[..., Any]:
-    """Returns a function that exports the rewritten module, and appends its verdicts to ``seen``."""
+    """Returns a function that rewrites and exports the module, and appends the rewritten module to ``seen``."""
     import jax.export
 
     def exporting(*args: Any, **kwargs: Any) -> Any:
@@ -494,7 +495,9 @@ def export(
     disabled_checks: Sequence[Any] = (),
     **options: Any,
 ) -> Callable[..., Any]:
-    """Like ``jax.export.export``: returns a function of arguments or ShapeDtypeStructs that returns an ``Exported``.
+    """Like ``jax.export.export``, but with the rewritten module.
+
+    Returns a function whose arguments are arrays or ShapeDtypeStructs and whose result is an ``Exported``.
 
     Args:
       function: as for ``jit``, or a result of ``jit`` or ``jax.jit``.

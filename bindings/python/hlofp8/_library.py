@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shared library: its declarations, read from its headers, and its diagnostics."""
+"""Loads the shared library, with declarations read from its headers, and converts its diagnostics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from typing import Any
 from cffi import FFI
 
 HERE = pathlib.Path(__file__).parent
-# The headers, included ones first.
+# The headers. A header comes after the headers that it includes.
 _HEADERS = ("status", "diag", "module", "ir", "text", "proto", "pass", "runtime", "bisect")
 
 
@@ -47,8 +47,8 @@ class Diagnostic:
     severity: str  #: "error", "warning" or "note"
     message: str
     file: str | None
-    line: int  #: counts from 1; 0 if unknown
-    column: int  #: in bytes, counts from 1; 0 if unknown
+    line: int  #: the line in the file, from 1; 0 if unknown
+    column: int  #: the column in bytes, from 1; 0 if unknown
     text: str  #: ``file:line:col: error: message``, the source line, and a caret below the column
 
     def __str__(self) -> str:
@@ -139,7 +139,7 @@ _stopped = threading.local()
 
 
 def stop(_kind: Any, error: BaseException, _traceback: Any) -> None:
-    """Keeps an exception of a callback until the status of its caller is checked, on the same thread."""
+    """Stores an exception of a callback, which Sink.check() raises on the same thread."""
     _stopped.error = error
 
 
@@ -180,7 +180,7 @@ class Sink:
 
 @contextlib.contextmanager
 def sink() -> Iterator[Sink]:
-    """Yields a sink for some calls. If all of them succeed, their warnings are issued as RewriteWarnings."""
+    """Yields a sink for calls. If all of these calls succeed, their warnings are issued as RewriteWarnings."""
     made = Sink()
     yield made
     for diagnostic in made.diagnostics:
@@ -189,5 +189,5 @@ def sink() -> Iterator[Sink]:
 
 
 def get_include() -> str:
-    """Returns the folder of the C headers of the library in this package."""
+    """Returns the folder with the library's C headers."""
     return os.fspath(HERE / "include")

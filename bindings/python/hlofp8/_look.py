@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inspecting a run: profiles, the effect of each rewritten matmul on the outputs, and extraction of one matmul."""
+"""Inspects runs: profiles, the effect of each rewritten matmul on the outputs, and extraction of one matmul."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ._run import inputs_of, plan_options, ran
 class Profile:
     """The run time of the instructions of a module."""
 
-    text: str  #: two tables, by instruction and by op_name, longest time first
+    text: str  #: two tables of times, by instruction and by op_name, longest time first
     trace: dict[str, Any]  #: all steps in the Trace Event Format; ``json.dump`` it to a file for ui.perfetto.dev
     seconds: float  #: the duration of the last run, without copies of inputs and outputs
 
@@ -39,7 +39,7 @@ def profile(
 
     Args:
       module, args, seed, draw, backend, accumulate: as for ``run``.
-      runs: the number of runs; times are the mean over them.
+      runs: the number of runs. Each time is the mean over all runs.
 
     Raises:
       Error: as for ``run``.
@@ -74,8 +74,8 @@ class Bisected:
 
     matmul: str  #: the name of the matmul in the original module
     op_name: str | None
-    alone: Moved  #: if only this matmul is rewritten
-    without: Moved  #: if all other matmuls are rewritten
+    alone: Moved  #: the change if only this matmul is rewritten
+    without: Moved  #: the change if all other matmuls are rewritten
 
 
 @dataclass(frozen=True)
@@ -83,9 +83,9 @@ class Bisection:
     """The effect of each rewritten matmul on the outputs: a sequence of Bisected, the largest ``alone`` first."""
 
     matmuls: tuple[Bisected, ...]
-    all: Moved  #: if all matmuls are rewritten
-    rounding: Moved  #: if none is rewritten, but results are changed by their rounding errors
-    text: str  #: the same as a table
+    all: Moved  #: the change if all matmuls are rewritten
+    rounding: Moved  #: the change if no matmul is rewritten, but results are changed by their rounding errors
+    text: str  #: these changes as a table
 
     def __len__(self) -> int:
         return len(self.matmuls)
@@ -120,7 +120,7 @@ def bisect(
     matmul rewritten and with all others rewritten.
 
     Args:
-      module: a module that is not rewritten yet; otherwise as for ``run``.
+      module: as for ``run``, but not rewritten yet.
       args, seed, draw, backend, accumulate: as for ``run``. backend and accumulate apply to the rewritten modules.
       **options: options of ``rewrite``.
 
@@ -149,16 +149,16 @@ def bisect(
 def extract(module: ModuleLike, matmul: str, **options: Any) -> str:
     """Returns the text of a module that consists of one matmul, its epilogue, and the quantization of its operands.
 
-    Each parameter has the name of the instruction whose value it replaces, so its arguments can be obtained from
-    ``values``: ``[values[name] for name in ...]`` (docs/inside.md).
+    Each parameter has the name of the instruction whose value it replaces, so the result of ``values`` for the original
+    module has the arguments: ``[values[name] for name in ...]`` (docs/inside.md).
 
     Args:
       module: as for ``rewrite``.
-      matmul: the name of the matmul in the module, or of the FP8 call that ``rewrite`` replaces it with.
-      **options: options of ``rewrite``, if ``matmul`` names a call in its output.
+      matmul: the name of the matmul in the module, or of the FP8 call by which ``rewrite`` replaces the matmul.
+      **options: if ``matmul`` is the name of an FP8 call, the options of ``rewrite`` that produce this call.
 
     Raises:
-      Error: the module has no matmul of that name.
+      Error: the module has no matmul with this name.
     """
     name = encoded(text_of("matmul", matmul))
     with sink() as told, pass_options(told, **options) as passes:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading and rewriting modules, and the verdict on each of their matmuls."""
+"""Reads and rewrites modules, and has the verdict on each of their matmuls."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class HasCompilerIR(Protocol):
 class Verdict:
     """The result of rewriting one matmul. ``reason`` is a stable identifier that does not change between versions."""
 
-    kind: str  #: "fp8", "missed" (FP8, but not fully converted), "wide", or "lint"
+    kind: str  #: "fp8", "missed" (FP8, but an operation is not fused), "wide", or "lint"
     instr: str  #: the name of the FP8 call in the output; for a wide matmul, the same as input_instr
     input_instr: str | None  #: the name of the matmul in the input; None for a lint
     shape: str  #: the shape of the result, for example "bf16[32,64]"
@@ -34,19 +34,19 @@ class Verdict:
     operation: str | None  #: "dot", "ragged-dot", "convolution", or the target of a call
     fusion: str | None  #: the fusion that contains the matmul in the output
     epilogue: str | None  #: the epilogue of the call, for example "BIAS +amax +fp8-output"; "" if wide
-    reason: str | None  #: for example "not-quantized"; None if nothing was missed
+    reason: str | None  #: for example "not-quantized"; None if the matmul is FP8 with all fusible operations
     message: str | None  #: the description of the reason
-    hint: str | None  #: the smallest change that fixes it
+    hint: str | None  #: the smallest change of the program that makes the matmul FP8
     blocker: str | None  #: the instruction that prevents the conversion
     op_name: str | None  #: from the metadata, for example "jit(f)/dot_general"
     source_file: str | None  #: the source file of the compiled program
     source_line: int  #: 0 if unknown
-    file: str | None  #: the file of the HLO text, followed by the position in it
+    file: str | None  #: the file of the HLO text; ``line`` and ``column`` are the position in this file
     line: int
     column: int
-    runs: float  #: how often the matmul runs in one execution of the module
+    runs: float  #: the number of times that the matmul runs in one execution of the module
     flops: float  #: floating-point operations in one execution of the module; 0 if unknown
-    input_bytes: float  #: bytes read and written in one execution of the module, before rewriting
+    input_bytes: float  #: bytes that the matmul reads and writes in one execution of the module, before rewriting
     bytes: float  #: the same after rewriting
     input_seconds: float  #: roofline time on the target before rewriting; 0 if unknown
     seconds: float  #: the same after rewriting
@@ -54,6 +54,8 @@ class Verdict:
     groups: int  #: the number of groups of a ragged-dot in the input; otherwise 0
     scale_modes: str | None  #: cuBLASLt scale modes of both operands, if not scalar: "VEC32_UE8M0 VEC32_UE8M0"
     block_size: int  #: elements along the contracting dimension that share a scale; 0 if all of them do
+    quantized: str | None  #: the recipe by which ``quantize`` quantized the operands; None if it did not
+    predicted_gain: float  #: the predicted speedup of a quantized matmul, including quantization; 0 if unknown
 
     @property
     def name(self) -> str:
@@ -62,7 +64,7 @@ class Verdict:
 
     @property
     def is_fp8(self) -> bool:
-        """True if the matmul is FP8, fully converted or not."""
+        """True if the kind is "fp8" or "missed"."""
         return self.kind in ("fp8", "missed")
 
 
@@ -89,7 +91,7 @@ class Rewritten:
         #: A Verdict for each matmul of the input, in text order.
         self.verdicts = tuple(_verdict(lib.hlo_report_verdict(report, i)) for i in range(count))
         lints = lib.hlo_report_lint_count(report)
-        #: Likely mistakes with scales. Requires ``lint=True``.
+        #: The lints: likely mistakes with scales. Empty unless ``rewrite`` was called with ``lint=True``.
         self.lints = tuple(_verdict(lib.hlo_report_lint(report, i)) for i in range(lints))
 
     @property
@@ -140,7 +142,7 @@ class Rewritten:
         Args:
           at_least: the required number of FP8 matmuls: a number, a percentage ("90%"), or "all".
           no_reason: reasons, separated by commas, that no verdict may have; "" stands for every reason.
-          allow_empty: accept a module without matmuls, which otherwise fails both requirements.
+          allow_empty: accept a module without matmuls. By default such a module fails both requirements.
         """
         if not isinstance(allow_empty, bool):
             raise TypeError(f"allow_empty must be a bool, not {type(allow_empty).__name__}")
@@ -156,7 +158,7 @@ class Rewritten:
 
     @property
     def wrong_scales(self) -> tuple[Verdict, ...]:
-        """The lints about scales that make results wrong. Requires ``lint=True``."""
+        """The lints about scales that make results wrong. Empty unless ``rewrite`` was called with ``lint=True``."""
         return tuple(lint for lint in self.lints if lint.reason in _WRONG_SCALES)
 
     def __repr__(self) -> str:
@@ -164,7 +166,7 @@ class Rewritten:
 
 
 ModuleLike = Union[str, bytes, bytearray, memoryview, "os.PathLike[str]", HasCompilerIR, Rewritten]
-#: The types that are read as a module; where arrays are also accepted, all other types are arrays.
+#: The types that are read as a module. A function that also accepts arrays treats all other types as arrays.
 MODULE_TYPES = (str, bytes, bytearray, memoryview, os.PathLike, HasCompilerIR, Rewritten)
 
 
@@ -176,7 +178,7 @@ def encoded(text: str | bytes | os.PathLike[str]) -> Any:
 
 
 def _is_path(text: str) -> bool:
-    """Returns True for a file name, even if the file does not exist: HLO text always contains spaces."""
+    """Returns True for the name of an existing file, and for text without spaces, because HLO text contains spaces."""
     return os.path.isfile(text) or bool(re.fullmatch(r"[^\s{]+", text.strip()))
 
 
@@ -219,7 +221,7 @@ def lowered_proto(lowered: HasCompilerIR) -> bytes:
 
 
 def target_number(target: str | int) -> int:
-    """Returns 90 for 90, "sm_90", "sm_90a" or the compute capability "9.0"."""
+    """Converts a target to a number: 90 for 90, "sm_90", "sm_90a" or the compute capability "9.0"."""
     found = re.fullmatch(r"(?:sm_)?(\d{1,6})a?|(\d{1,5})\.(\d)", str(target))
     if not found:
         raise invalid_value("target", target, "an architecture such as sm_90 or 9.0")
@@ -247,7 +249,7 @@ def _option(key: str, value: Any) -> dict[str, Any]:
         if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
             raise TypeError(f"wide must be a str or a sequence of str, not {value!r}")
         value = ",".join(value)
-    if key in ("passes", "framework_files", "rules", "wide"):
+    if key in ("passes", "framework_files", "rules", "wide", "quantize"):
         if not isinstance(value, (str, os.PathLike) if key == "rules" else str):
             raise TypeError(f"{key} must be a str, not {value!r}")
         return {key: encoded(value)}
@@ -264,7 +266,7 @@ def _option(key: str, value: Any) -> dict[str, Any]:
 
 @contextmanager
 def pass_options(told: Sink, **options: Any) -> Iterator[Any]:
-    """Yields checked ``hlo_pass_options *`` for keyword arguments of rewrite(). None selects the default."""
+    """Checks keyword arguments of rewrite(), and yields an ``hlo_pass_options *``. None selects the default."""
     made = ffi.new("hlo_pass_options *")
     lib.hlo_pass_options_init_sized(made, ffi.sizeof(made[0]))
     made.sink = told.pointer
@@ -297,6 +299,7 @@ def rewrite(
     passes: str = "default",
     scale_operands: str = "all",
     min_gain: float = 0.0,
+    quantize: str | None = None,
     wide: str | Sequence[str] | None = None,
     rules: str | os.PathLike[str] | None = None,
     allow_bias_rounding: bool = False,
@@ -315,8 +318,10 @@ def rewrite(
       target: the target GPU architecture, such as "sm_90" or "9.0".
       cuda: the version of the target CUDA toolkit, which provides cuBLASLt.
       passes: names of passes, separated by commas; "" runs none.
-      scale_operands: the scale operands of an FP8 call: "all", or only those "used" by the call, for XLA of 2026.
+      scale_operands: the scale operands that each FP8 call has: "all", or only those "used" by it (for XLA of 2026).
       min_gain: convert a matmul only if the roofline model predicts at least this speedup.
+      quantize: "current" or "current,attention" quantizes the operands of wide matmuls, which changes the results
+        (docs/quantize.md).
       wide: matmuls that are not converted: names of instructions (``Verdict.input_instr``, or else ``Verdict.instr``),
         op_names, "model.py:12", or globs of these.
       rules: a file of additional rewrite rules (docs/rules.md).
@@ -325,7 +330,7 @@ def rewrite(
       ragged: the lowering of ragged-dots on FP8 operands: "auto", "dense" or "keep".
       framework_files: globs of source files that are skipped when a verdict is attributed to a source line.
       lint: also report likely mistakes with scales.
-      name: the file name in messages.
+      name: the file name that messages show for the module.
 
     Raises:
       Error: the module or the value of an option is invalid.

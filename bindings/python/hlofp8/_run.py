@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running modules on numpy arrays, and comparing their outputs."""
+"""Runs modules on numpy arrays, and compares their outputs."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _MOST_NESTED = 100
 
 
 def _leaves(value: Any, depth: int = 0) -> list[np.ndarray[Any, Any]]:
-    """Returns the arrays of nested tuples, lists and dicts in jax's order: by sorted key, except for an OrderedDict."""
+    """Returns the arrays of nested tuples, lists and dicts in jax's order: dicts are sorted, OrderedDicts are not."""
     if value is None:
         return []
     if depth > _MOST_NESTED:
@@ -92,7 +92,7 @@ def _drawn(module: Any, seed: int, kind: str, told: Sink) -> Any:
 
 
 def inputs_of(module: Any, args: Any, seed: int, kind: str, told: Sink) -> Any:
-    """Returns the inputs of a run: ``args``, or random ones."""
+    """Returns the inputs of a run: ``args``, or random inputs if ``args`` is None."""
     return _drawn(module, seed, kind, told) if args is None else _arrays(args, told)
 
 
@@ -160,19 +160,19 @@ def run(
 
     Args:
       module: as for ``rewrite``, or the result of ``rewrite``.
-      args: the leaves of the parameters of the entry computation, in order, with any nesting; None draws random ones.
+      args: the leaves of the parameters of the entry computation, in order, nested in any way; None: random inputs.
       seed, draw: for random inputs, as in ``draw(module, seed, draw)``.
       backend: "cpu", or "cuda" for the first GPU of this machine.
-      accumulate: the accumulation of FP8 calls on the CPU: "f32", or "hopper" for that of its tensor cores
+      accumulate: the accumulation of FP8 calls on the CPU: "f32", or "hopper" to accumulate like Hopper's tensor cores
         (docs/numerics.md).
-      check_nan: look for the first instruction that produces a NaN, and the first that produces an infinity.
+      check_nan: raise Error for the first instruction that produces a NaN or, from finite operands, an infinity.
 
     Returns:
       The leaves of the result as numpy arrays. Element types that numpy lacks are types of ml_dtypes.
 
     Raises:
-      Error: the arguments do not match the parameters, or an instruction cannot be run; with ``check_nan``, an
-        instruction produces a NaN or an infinity. The message names the instruction, the element and its operands.
+      Error: the arguments do not match the parameters, or an instruction is not supported. With ``check_nan``, also if
+        an instruction produces a NaN or an infinity: the message names the instruction, the element and its operands.
     """
     if not isinstance(check_nan, bool):
         raise TypeError(f"check_nan must be a bool, not {type(check_nan).__name__}")
@@ -196,7 +196,7 @@ def values(
     backend: str = "cpu",
     accumulate: str = "f32",
 ) -> dict[str, np.ndarray[Any, Any]]:
-    """Returns the values of instructions in a run of the module. In a loop, the value of the last iteration.
+    """Returns the values of instructions in a run of the module. Instructions in a loop have their last value.
 
     Args:
       module, args, seed, draw, backend, accumulate: as for ``run``.
@@ -204,7 +204,7 @@ def values(
 
     Returns:
       The arrays by instruction name, in the order of computation. ``NAME{0}`` is an element of a tuple.
-      Instructions in branches that did not run are missing, with a RewriteWarning.
+      If a branch does not run, its instructions are missing, and a RewriteWarning says so.
 
     Raises:
       Error: a name matches no instruction that can run.
@@ -222,7 +222,7 @@ def values(
 
 @dataclass(frozen=True)
 class Comparison:
-    """The result of comparing two executions. True if they agree within a bound that is derived from the data."""
+    """The result of comparing two executions. It is true if they agree within a bound that is derived from the data."""
 
     equal: bool
     text: str  #: the differences, and a line that begins with ``compare:``
@@ -235,7 +235,7 @@ class Comparison:
 
 
 class _Comparison:
-    """A comparison in progress: the modules, their inputs, and the executions that provide bounds."""
+    """A comparison in progress: the modules, their inputs, and the reference executions, whose bounds are used."""
 
     def __init__(self, inputs: Any, told: Sink):
         self.told, self.judges = told, []  # type: ignore[var-annotated]
@@ -274,9 +274,9 @@ def compare(
     (docs/numerics.md).
 
     Args:
-      before: the module that provides the bounds.
-      after: a module with the same inputs, such as the result of ``rewrite``, or outputs as arrays.
-      args: the inputs; None draws random ones.
+      before: the original module.
+      after: a module with the same inputs, such as the result of ``rewrite``, or arrays: outputs of another program.
+      args: the inputs; None: random inputs.
       seed, draw: as for ``run``.
 
     Returns:

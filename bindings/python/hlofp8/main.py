@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The extension of Google's Model Explorer, which imports this module: ``model-explorer --extensions=hlofp8``.
+"""An extension of Google's Model Explorer. ``model-explorer --extensions=hlofp8`` imports this module.
 
-It opens HLO text files and binary HloModuleProtos, and provides the verdicts on matmuls as node data.
+The extension opens HLO text files and binary HloModuleProtos, and provides the verdicts on matmuls as node data.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class HloAdapter(Adapter):  # type: ignore[misc]
     )
 
     def convert(self, model_path: str, settings: dict[str, Any]) -> ModelExplorerGraphs:
-        """Returns the graphs of a file."""
+        """Returns the graphs of the module in a file."""
         return {"graphs": _open(model_path).graphs}
 
 
@@ -63,7 +63,7 @@ class Fp8Verdicts(NodeDataProvider):  # type: ignore[misc]
     )
 
     def get_config_editors(self, provider_id: str) -> GetConfigEditorsResult:
-        """Returns no editors: there is nothing to configure."""
+        """Returns no editors, because there is nothing to configure."""
         return GetConfigEditorsResult(configEditors=[])
 
     def run(

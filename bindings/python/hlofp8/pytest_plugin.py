@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pytest plugin: the fixture ``assert_fp8``, and the marker ``fp8``, which requires a test to compile FP8 matmuls."""
+"""A pytest plugin: the fixture ``assert_fp8``, and the marker ``fp8``, which requires that a test has FP8 matmuls."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Registers the marker."""
+    """Registers the marker ``fp8``."""
     config.addinivalue_line(
         "markers",
         "fp8(at_least=1): fail unless the functions that hlofp8.jit compiles in the test have this many FP8 matmuls",
@@ -19,14 +19,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def assert_fp8() -> Callable[..., Any]:
-    """``hlofp8.assert_fp8``."""
+    """Returns ``hlofp8.assert_fp8``."""
     import hlofp8
 
     return hlofp8.assert_fp8
 
 
 def fp8(at_least: int = 1) -> int:
-    """Returns the argument of a marker. Raises TypeError if the arguments are invalid."""
+    """Returns the argument of the marker ``fp8``. Raises TypeError if the arguments are invalid."""
     if isinstance(at_least, bool) or not isinstance(at_least, int) or at_least < 1:
         raise TypeError(f"at_least must be an int of 1 or more, not {at_least!r}")
     return at_least
@@ -34,7 +34,7 @@ def fp8(at_least: int = 1) -> int:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, None]:
-    """Counts the FP8 matmuls of a marked test."""
+    """Runs a test. If it has the marker ``fp8``, fails unless enough FP8 matmuls are compiled."""
     marker = item.get_closest_marker("fp8")
     if marker is None:
         yield

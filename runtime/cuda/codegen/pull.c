@@ -11,6 +11,10 @@
 #include "ir/module/known.h"
 #include "runtime/cuda/codegen/emit.h"
 
+/* Calls of emit_pull() are nested up to GROUP_MEMBERS deep. Functions with arrays must
+ * not be part of every call's frame. */
+#define DEEP __attribute__((noinline))
+
 /* A value of a region or a constant. `cell`: its form in memory; NULL: derived from `name`. */
 typedef struct region_value {
     const char *name, *cell;
@@ -338,11 +342,7 @@ void emit_region(emit *e, const hlo_computation *region, const char *const *in, 
     }
 }
 
-/* Calls of emit_pull() are nested up to GROUP_MEMBERS deep. These functions have arrays of indices,
- * which must not be part of every call's frame. */
-#define DEEP __attribute__((noinline))
-
-const char *emit_pull_scalar(emit *e, const hlo_instr *instr, bool cell) {
+DEEP const char *emit_pull_scalar(emit *e, const hlo_instr *instr, bool cell) {
     const char *at[HLO_EVAL_MAX_RANK];
     for (uint32_t d = 0; d < instr->shape->rank; d++) at[d] = "0";
     return emit_pull(e, instr, emit_index_in(e, instr->shape, at), cell);
@@ -381,16 +381,16 @@ DEEP static const emit_index *bitcast_index(emit *e, const hlo_instr *instr,
     return permuted(e, emit_reshape(e, bytes, from->rank, dims), order, from->dims);
 }
 
-const char *emit_index_element(emit *e, const hlo_instr *indices, int64_t vector, int64_t k,
-                               const char *const *place) {
+DEEP const char *emit_index_element(emit *e, const hlo_instr *indices, int64_t vector, int64_t k,
+                                    const char *const *place) {
     const char *at[HLO_EVAL_MAX_RANK];
     for (uint32_t d = 0, next = 0; d < indices->shape->rank; d++)
         at[d] = d == vector ? hlo_arena_format(e->arena, "%lld", (long long)k) : place[next++];
     return emit_pull(e, indices, emit_index_in(e, indices->shape, at), false);
 }
 
-const char *emit_start(emit *e, const hlo_index_map *map, const hlo_index *x,
-                       const emit_index *index) {
+DEEP const char *emit_start(emit *e, const hlo_index_map *map, const hlo_index *x,
+                            const emit_index *index) {
     const hlo_ints *window = hlo_instr_ints(map->instr, HLO_ATTR_OFFSET_DIMS);
     const char *place[HLO_EVAL_MAX_RANK];
     uint32_t places = 0;
@@ -571,7 +571,7 @@ bool cuda_reduce_is_single(const hlo_instr *instr) {
 
 /* ----------------------------------------------------------------------------------- the switch */
 
-const char *cuda_pull_refusal(const hlo_instr *instr) {
+DEEP const char *cuda_pull_refusal(const hlo_instr *instr) {
     hlo_index_map map;
     if (!cuda_types[instr->shape->type].cell) return "has no CUDA kernel for its element type";
     if (hlo_op_is(instr->op, HLO_ELEMENTWISE)) return elementwise_refusal(instr);

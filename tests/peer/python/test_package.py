@@ -37,6 +37,11 @@ def same_as_program(args):
     used = hlofp8.rewrite(model(args), scale_operands='used', target=89, cuda='12.9', merge_dots=True)
     assert used.text.encode() == program(args, 'hlo-fp8-opt', '--scale-operands=used', '--target=sm_89', '--cuda=12.9',
                                          '--merge-dots', model(args))
+    wide = 'ENTRY e { a = bf16[16,32] parameter(0) b = bf16[32,16] parameter(1) ' \
+           'ROOT d = bf16[16,16] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0} }'
+    quantized, = hlofp8.rewrite(wide, quantize='current', min_gain=0.001).verdicts
+    assert (quantized.kind, quantized.quantized) == ('fp8', 'current') and quantized.predicted_gain > 0
+    _cases.refused("invalid value 'rows' for quantize", hlofp8.rewrite, wide, quantize='rows')
 
 
 def read_alike(args):

@@ -71,6 +71,10 @@ hlo_pass_options draw_options(dice *d) {
     if (dice_chance(d, 40)) options.emit = (hlo_emit_form)dice_below(d, HLO_EMIT_DQ + 1);
     options.rule_order = dice_chance(d, 70) ? 0 : 1 + dice_next(d) % 1000;
     options.ragged = (hlo_ragged_form)dice_below(d, HLO_RAGGED_KEEP + 1);
+    if (strcmp(options.passes, "default") == 0 && dice_chance(d, 30)) {
+        options.quantize = "current";
+        options.min_gain = 1e-6;
+    }
     return options;
 }
 
@@ -319,6 +323,11 @@ outcome check_rewrite(const hlo_module *module, const hlo_pass_options *options,
     hlo_report *report = NULL;
     *why = 0;
     hlo_status status = hlo_module_optimize(after, &with_sink, &report);
+    hlo_module *before = NULL; /* with the quantization that the options request */
+    if (status == HLO_OK && options->quantize) {
+        status = hlo_module_clone(module, &before);
+        if (status == HLO_OK) status = hlo_module_quantize(before, &with_sink);
+    }
     outcome result = status == HLO_OK              ? OUTCOME_SAME
                      : status == HLO_INVALID_INPUT ? OUTCOME_NO_CASE
                                                    : OUTCOME_NO_END;
@@ -329,12 +338,13 @@ outcome check_rewrite(const hlo_module *module, const hlo_pass_options *options,
         compared = compared && (!coarse || (seed % 2 && !has_bits(module)));
         /* A bf16 product that nothing fuses is rounded before its bias is added. */
         bool both = with_sink.emit == HLO_EMIT_QDQ || with_sink.emit == HLO_EMIT_DQ;
-        if (compared) result = compare_on(module, after, seed, coarse, both, why);
+        if (compared) result = compare_on(before ? before : module, after, seed, coarse, both, why);
         if (counts) counts->rewrites += compared;
         if (!products_told(module, after, report, why)) result = OUTCOME_DIFFERENT;
         if (!places_kept(module, after, why, WHY_SIZE)) result = OUTCOME_DIFFERENT;
         hlo_report_free(report);
     }
+    hlo_module_free(before);
     hlo_module_free(after);
     return result;
 }

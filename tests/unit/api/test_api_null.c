@@ -214,6 +214,14 @@ static void optimize(fixture *f) {
     assert_int_equal(hlo_pass_options_check(&options), HLO_INVALID_USAGE);
 }
 
+static void quantize(fixture *f) {
+    assert_done(f, hlo_module_quantize(f->module, NULL));
+    hlo_pass_options options;
+    hlo_pass_options_init(&options);
+    options.quantize = "none";
+    assert_int_equal(hlo_module_quantize(f->module, &options), HLO_INVALID_USAGE);
+}
+
 static void extract(fixture *f) {
     assert_int_equal(hlo_module_extract(f->module, "none", NULL, NULL), HLO_INVALID_INPUT);
 }

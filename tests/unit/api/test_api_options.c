@@ -276,6 +276,12 @@ static void test_wrong_fields(void **state) {
     wrong = options;
     wrong.ragged = (hlo_ragged_form)(HLO_RAGGED_KEEP + 1);
     assert_wrong(f, wrong, "invalid value 3 for ragged");
+    wrong = options;
+    wrong.quantize = "rows";
+    assert_wrong(f, wrong, "invalid value 'rows' for quantize");
+    wrong.quantize = "current";
+    wrong.passes = "cse";
+    assert_wrong(f, wrong, "quantize requires the pass quantize-wide in passes");
     assert_int_equal(hlo_reports_print(NULL, 0, HLO_REMARKS_ALL,
                                        (hlo_remarks_format)(HLO_REMARKS_COSTS + 1), false, stdout),
                      HLO_INVALID_USAGE);
