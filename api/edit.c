@@ -429,8 +429,8 @@ static hlo_status read_fragment(edit *e, const fragment *f, fragment_parts *out)
     hlo_status status = hlo_module_parse(e->text.buffer, size, "fragment", &sink, &e->read);
     if (status == HLO_INVALID_INPUT && c.unreachable)
         hlo_diag_emit(e->module, e->sink, HLO_NOTE, 0, 0,
-                      "%%%s is after %%%s in the module, so it cannot be called", c.unreachable,
-                      e->comp->name);
+                      "%%%s follows its caller %%%s in the module; callees must precede callers",
+                      c.unreachable, e->comp->name);
     if (status != HLO_OK) return status;
     /* The text must have the instruction and nothing else. */
     const hlo_instr *root = e->read->entry->root;

@@ -115,7 +115,8 @@ static bool has_workspace(const hlo_shape *result) {
 static const char *read_call(const hlo_instr *call, hlo_block_dot *dot) {
     const bool cudnn = hlo_block_kind_of(call) == HLO_BLOCK_CUDNN_DOT;
     const uint32_t count = call->operand_count;
-    if (count < 3u + cudnn || count > 5) return "wrong number of operands";
+    if (count < 3u + cudnn || count > 5)
+        return cudnn ? "expected 4 or 5 operands" : "expected 3 to 5 operands";
     *dot = (hlo_block_dot){.a = hlo_instr_operand(call, 0),
                            .b = hlo_instr_operand(call, 1),
                            .a_scale = hlo_instr_operand(call, 2),
@@ -305,13 +306,13 @@ const char *hlo_block_fault(const hlo_instr *instr) {
     case HLO_BLOCK_CUDNN_DOT:
     case HLO_BLOCK_HIPBLAS_DOT: return hlo_block_dot_read(instr, &dot);
     case HLO_BLOCK_QUANTIZE:
-        if (instr->operand_count != 1) return "wrong number of operands";
+        if (instr->operand_count != 1) return "expected 1 operand";
         if (shape->type != HLO_TYPE_TUPLE || shape->rank != 2)
             return "the result is not a tuple of values and scales";
         return check_blocks(hlo_instr_operand(instr, 0)->shape, shape->elements[0],
                             shape->elements[1]);
     case HLO_BLOCK_DEQUANTIZE:
-        if (instr->operand_count != 2) return "wrong number of operands";
+        if (instr->operand_count != 2) return "expected 2 operands";
         return check_blocks(shape, hlo_instr_operand(instr, 0)->shape,
                             hlo_instr_operand(instr, 1)->shape);
     }

@@ -94,7 +94,7 @@ static bool is(const char *reason, const char *name) {
  * gone. */
 static const char *say_how(hlo_arena *arena, const hlo_verdict *then, const hlo_verdict *now,
                            size_t were, size_t are) {
-    if (!now && are) return hlo_arena_format(arena, "merged: %zu matmuls became %zu", were, are);
+    if (!now && are) return hlo_arena_format(arena, "merged %zu matmuls into %zu", were, are);
     if (!now) return "no matmul with this op_name and source line remains";
     if (*now->epilogue) return "replaced by a cuBLASLt call on wide types";
     if (is(now->reason, "wide-library-call")) return "replaced by a library call on wide types";
@@ -102,7 +102,7 @@ static const char *say_how(hlo_arena *arena, const hlo_verdict *then, const hlo_
         return hlo_arena_format(arena, "now part of %s that multiplies wide types", now->fusion);
     if (is(now->reason, "not-quantized") || is(now->reason, "one-operand-wide"))
         return "its quantization was removed";
-    if (are < were) return hlo_arena_format(arena, "merged: %zu matmuls became %zu", were, are);
+    if (are < were) return hlo_arena_format(arena, "merged %zu matmuls into %zu", were, are);
     return hlo_arena_format(arena, "%s%s%s", now->message, now->blocker ? ", at " : "",
                             now->blocker ? now->blocker : "");
 }

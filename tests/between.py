@@ -48,7 +48,7 @@ ROW = "%row = {t}[{n}] reduce({d}, %zero), dimensions={{1}}, to_apply=add_{t}\n 
 EXTREME = "%low = {t}[] constant(-inf)\n  %high = {t}[{n}] reduce({d}, %low), dimensions={{1}}, to_apply=max_{t}\n  " \
           "%highs = {s} broadcast(%high), dimensions={{0}}\n  "
 
-# name: (text, verdict without a scale or with a scale of unknown sign, verdict with a positive scale)
+# name: (HLO text, verdict without a scale or with a scale of unknown sign, verdict with a positive scale)
 # {d} is the dequantized value, {s} its shape, {t} its type, {n} its rows, {i} an integer type of its width.
 FUNCTIONS = {name: (unary(name), OPERATION, OPERATION) for name in (
     "abs acos acosh asin asinh atanh cbrt ceil cosine cosh erf exponential exponential-minus-one floor log log-plus-one logistic negate "
@@ -110,7 +110,7 @@ FUNCTIONS |= {
     "silu": ("%e = {s} logistic({d})\n  %f = {s} multiply({d}, %e)", OPERATION, OPERATION),
 }
 TYPES = {"bf16": "u16", "f16": "u16", "f32": "u32"}
-# name: (its text, whether it is known to be nonnegative); {v} is the converted value.
+# name: (HLO text of a factor, whether the factor is known to be nonnegative); {v} is the converted value.
 SCALES = {
     "none": ("", True),
     "scalar": ("%b = {t}[] parameter({next})\n  %bs = {s} broadcast(%b), dimensions={{}}\n  @d = {s} multiply({v}, %bs)", False),
@@ -121,7 +121,7 @@ SCALES = {
 
 
 class Side:
-    """The lines that compute one operand of the dot."""
+    """The instructions that compute one operand of the dot."""
 
     def __init__(self, number, rows, wide, first):
         self.number, self.rows, self.wide, self.next = number, rows, wide, first
@@ -182,13 +182,13 @@ def module(wide, scale, functions, both, quantize_last=False):
 def expected(scale, functions):
     """Returns the verdict and the name of the instruction that the reason names, or None if the table does not
     determine them."""
-    if scale == "none" and "mask with 1" in functions:  # an fp8 value, unless something scales it
+    if scale == "none" and "mask with 1" in functions:  # 1 is an fp8 value, unless a scale multiplies it
         return (None, None) if len(functions) > 1 else (FP8, None)
     if functions == ["leaky relu"]:
         return ("scales-of-branches" if scale == "none" else OPERATION), "f.0_0"
     rows = [(FUNCTIONS[name], f"f.0_{index}") for index, name in enumerate(functions)]
     signed, found = SCALES[scale][1], (FP8, None)
-    for row, name in rows:  # from the dequantization to the dot
+    for row, name in rows:  # the functions, from the dequantization to the dot
         verdict = row[1 + signed]
         # An iota is nonnegative; nothing is known about other vectors.
         signed &= (row[2] != SCALE or "multiply({d}, %iota)" in row[0]) and "rsqrt" not in row[0]
@@ -199,7 +199,7 @@ def expected(scale, functions):
 
 
 def verdicts(options, texts, folder):
-    """The verdict and the blocker of each module."""
+    """Returns the verdict and the blocker of each module."""
     paths = []
     for index, text in enumerate(texts):
         paths.append(os.path.join(folder, f"{index}.hlo"))

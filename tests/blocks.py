@@ -4,12 +4,12 @@
 
 usage: blocks.py --bin DIR
 
-The runner of a block follows from its language (RUNNERS), or from the region that it is in, from `<!-- PATH -->` to
+The language of a block (RUNNERS) determines its runner, or the region that it is in, from `<!-- PATH -->` to
 `<!-- end of it -->`. Other marks are on the line before a block:
-  <!-- output -->          the output of the previous block; the same runner checks it
-  <!-- shown: REASON -->   no runner, for that reason
+  <!-- output -->          the output of the previous block, checked by the runner of that block
+  <!-- shown: REASON -->   a block without a runner, for that reason
 Runners call of(), so a new block has a runner or fails lint/blocks. This script runs the `sh` blocks, each as one
-script of bash in one folder that has testdata and examples, with the programs of --bin. Exits with status 1 if one
+script of bash in one folder that has testdata and examples, with the programs of --bin. Exits with status 1 if a block
 fails or prints something else.
 """
 import argparse
@@ -33,7 +33,7 @@ RUNNERS = {
 
 @dataclass
 class Block:
-    """One block; `line` is its first line of code, counted from 1."""
+    """A code block; `line` is its first line of code, counted from 1."""
 
     page: str
     line: int

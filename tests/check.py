@@ -18,7 +18,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build" / "dev"
 
-# Folder or file: names of ctest tests, as regular expressions.
+# For a folder or file, the names of its ctest tests, as regular expressions.
 TESTS = {
     "": ["lint/directives"],
     "api": ["unit/test_api_"],

@@ -9,7 +9,7 @@ config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".hlo", ".test"]
 config.excludes = ["models"]
 config.test_source_root = config.hlo_source_dir + "/testdata"
-# Executing and reading many models is slow there, and covers no additional code.
+# Executing and reading many models is slow in the sanitized build, and covers no additional code.
 if config.hlo_sanitize:
     config.available_features.add("sanitized")
 config.test_exec_root = config.hlo_binary_dir + "/testdata"

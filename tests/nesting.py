@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Nests every construct of HLO text and of a message. Each command must succeed, or print an error with a location.
-All threads of the programs have stacks of 128 KiB; a signal is a failure.
+"""Nests every construct of HLO text and of binary modules. Each command must succeed, or print an error with a
+location. All threads of the programs have stacks of 128 KiB; a signal is a failure.
 
 usage: nesting.py --bin DIR --work DIR [--depth N,N...] [--only NAME]
 """
@@ -17,7 +17,7 @@ ENTRY = 'ENTRY %e {\n %a = f32[] parameter(0)\n'
 
 
 def chain(depth, level, first=' ROOT %p = f32[] parameter(0)\n', last=None):
-    """Computations, each of which applies the previous one; `level` is the body of number i."""
+    """Returns computations, each of which applies the previous one; `level` returns the body of computation i."""
     yield 'HloModule m\n%f0 {\n' + first + '}\n'
     for i in range(1, depth + 1):
         yield f'%f{i} {{\n %p = f32[] parameter(0)\n' + level(i) + '}\n'
@@ -51,7 +51,7 @@ def indexed(depth):
 
 
 def whiles(depth):
-    """Loops in the bodies of loops; the state ensures that no body runs twice."""
+    """Returns loops in the bodies of loops; the state ensures that no body runs twice."""
     def level(i, x='%p'):
         return (f' %k = pred[] constant(true)\n %t = (f32[], pred[]) tuple({x}, %k)\n'
                 f' %w = (f32[], pred[]) while(%t), condition=%c, body=%b{i}\n'
@@ -82,7 +82,7 @@ def asyncs(depth):
 
 
 def applied(head, tail):
-    """A computation that calls others, applied to elements by an instruction."""
+    """Returns a computation that calls others and is applied to elements by an instruction."""
     def make(depth):
         yield 'HloModule m\n%f0 {\n %p = f32[] parameter(0)\n %q = f32[] parameter(1)\n ROOT %r = f32[] add(%p, %q)\n}\n'
         for i in range(1, depth + 1):
@@ -94,7 +94,7 @@ def applied(head, tail):
 
 
 def reducers(depth):
-    """Reductions in the computations of reductions."""
+    """Returns reductions in the computations of reductions."""
     yield 'HloModule m\n%f0 {\n %p = f32[] parameter(0)\n %q = f32[] parameter(1)\n ROOT %r = f32[] add(%p, %q)\n}\n'
     for i in range(1, depth + 1):
         yield (f'%f{i} {{\n %p = f32[] parameter(0)\n %q = f32[] parameter(1)\n %b = f32[1] reshape(%p)\n'
@@ -103,7 +103,7 @@ def reducers(depth):
 
 
 def elementwise(depth):
-    """A chain of instructions with nested operands, which passes and kernels traverse."""
+    """Returns a chain of elementwise instructions, which passes and kernels traverse."""
     yield 'HloModule m\nENTRY %e {\n %a = f32[8] parameter(0)\n %v0 = f32[8] negate(%a)\n'
     for i in range(1, depth + 1):
         yield f' %v{i} = f32[8] {"abs" if i % 2 else "negate"}(%v{i - 1})\n'
@@ -111,7 +111,7 @@ def elementwise(depth):
 
 
 def moves(depth):
-    """A chain of movements between a dequantization and a matmul."""
+    """Returns a chain of movements between a dequantization and a matmul."""
     yield ('HloModule m\nENTRY %e {\n %a = f8e4m3fn[16,16] parameter(0)\n %b = f8e4m3fn[16,16] parameter(1)\n %s = f32[] parameter(2)\n'
            ' %c = f32[16,16] convert(%a)\n %d = f32[16,16] convert(%b)\n %t = f32[16,16] broadcast(%s), dimensions={}\n'
            ' %v0 = f32[16,16] multiply(%c, %t)\n')
@@ -121,7 +121,7 @@ def moves(depth):
 
 
 def scales(depth):
-    """A scale that a chain of scalars computes."""
+    """Returns a scale that a chain of scalars computes."""
     yield ('HloModule m\nENTRY %e {\n %a = f8e4m3fn[16,16] parameter(0)\n %b = f8e4m3fn[16,16] parameter(1)\n %k0 = f32[] parameter(2)\n'
            ' %c = f32[16,16] convert(%a)\n %d = f32[16,16] convert(%b)\n')
     for i in range(1, depth + 1):
@@ -131,7 +131,7 @@ def scales(depth):
 
 
 def products(depth):
-    """Matmuls of results of matmuls, with scales between them."""
+    """Returns matmuls of results of matmuls, with scales between them."""
     yield 'HloModule m\nENTRY %e {\n %a = f8e4m3fn[16,16] parameter(0)\n %v0 = f32[16,16] convert(%a)\n %s = f32[] parameter(1)\n %t = f32[16,16] broadcast(%s), dimensions={}\n'
     for i in range(1, depth // 4 + 1):
         yield (f' %d{i} = f32[16,16] dot(%v{i - 1}, %v{i - 1}), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}\n'
@@ -140,7 +140,7 @@ def products(depth):
 
 
 def tuples(depth):
-    """A value that enters and leaves nested tuples."""
+    """Returns a value that enters and leaves nested tuples."""
     shape = 'f32[]'
     yield 'HloModule m\n' + ENTRY.replace('%a', '%v0')
     for i in range(1, depth + 1):
@@ -172,7 +172,7 @@ def inner(depth):
 
 
 def bodies(depth):
-    """Computations printed instead of their names."""
+    """Returns calls whose computations are written in place of their names."""
     yield 'HloModule m\n' + ENTRY
     for _ in range(depth):
         yield ' ROOT %r = f32[] call(%a), to_apply={\n %a = f32[] parameter(0)\n'
@@ -203,7 +203,7 @@ def braces(depth):
 
 
 def call_config(depth):
-    """JSON of a matmul call."""
+    """Returns a matmul call with nested JSON."""
     yield ('HloModule m\nENTRY %e {\n %a = f8e4m3fn[16,16] parameter(0)\n %b = f8e4m3fn[16,16] parameter(1)\n %s = f32[] parameter(2)\n'
            ' ROOT %r = f32[16,16] custom-call(%a, %b, %s, %s), custom_call_target="__cublas$lt$matmul$f8", backend_config={"gemm_backend_config":{"x":'
            + '[' * depth + '1' + ']' * depth + '}}\n}\n')
@@ -216,7 +216,7 @@ def typed_config(depth):
 
 
 def message(depth):
-    """A shape in shapes, as a message: in HloModuleProto.host_program_shape.result."""
+    """Returns a binary module with nested shapes, in HloModuleProto.host_program_shape.result."""
     def field(number, data):
         size, length = len(data), b''
         while True:
@@ -226,7 +226,7 @@ def message(depth):
                 return bytes([number << 3 | 2]) + length + data
 
     shape = b'\x10\x0b'
-    for _ in range(min(depth, 3000)):  # each level copies its contents
+    for _ in range(min(depth, 3000)):  # limited, because each level copies its contents
         shape = b'\x10\x0d' + field(4, shape)
     yield field(1, b'm') + field(4, field(2, shape))
 

@@ -4,9 +4,9 @@
 
 usage: outputs.py --bin BIN --models MODELS --dump FOLDER --options OPTIONS_DEF --plugin PLUGIN --work WORK
 
-Each option of options.def that prints or writes is in a command here; SILENT lists the others. Each command runs with
-its standard stream on a full device, closed, and as a pipe without a reader, with and without SIGPIPE; then with each
-output file on a full device, and with a name that is too long.
+A command here has each option of options.def that prints or writes; SILENT lists the others. Each command runs with
+its standard stream on a full device, closed, and as a pipe without a reader, with and without SIGPIPE. Then it runs
+with each output file on a full device, and with a name that is too long.
 """
 import argparse
 import os
@@ -18,13 +18,13 @@ import signal
 import subprocess
 import sys
 
-# Options that select input, computation or format. They print nothing by themselves.
+# Options that select input, computation or format, and print nothing themselves.
 SILENT = """inputs seed draw accumulate devices dump-values graph autotune autotune-cache kernel-cache workspace fallback
 partitioned xla topology backend optimize target cuda scale-operands emit allow-bias-rounding min-gain wide merge-dots ragged
 passes rules module framework-files expect-fp8 fail-on-missed baseline allow-empty verify-each no-verify max-errors
 remarks-format lint""".split()
 
-# The stream with the text, and the command: {m} and {n} are modules, {d} is a folder of dumps, {p} a plugin.
+# The stream that receives the text, and the command: {m} and {n} are modules, {d} is a dump folder, {p} a plugin.
 COMMANDS = """
 1 opt --help
 1 opt --version
@@ -68,7 +68,7 @@ FILES = re.compile(r"(?<==|\s)[ab]\.\w+")
 
 
 def check_options(path):
-    """Checks that each option is in a command, in SILENT, or the letter o, and that each word of SILENT is an option."""
+    """Checks that each option except -o is in a command or in SILENT, and that each word of SILENT is an option."""
     names = set(re.findall(r"^OPTION\(\w+, .*?, (?:0|'\w'), \"([\w-]+)\"", path.read_text(), re.M))
     used = set(re.findall(r"--([\w-]+)", " ".join(COMMANDS)))
     assert len(names) > 50, names
@@ -77,7 +77,7 @@ def check_options(path):
 
 
 def execute(command, folder, how, stream):
-    """Runs a command with a failing stream. Returns its status, and the other stream's text."""
+    """Runs a command with a failing stream. Returns the status, and the text of the other stream."""
     streams = {1: subprocess.PIPE, 2: subprocess.PIPE}
     opened = []
     if how == "full":

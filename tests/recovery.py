@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Each mistake causes one error: each bracket, comma, quote, `=` and `->` of two modules, and each word of a
-definition, is omitted in turn. A second mistake, in the second to last line, must also be reported, and nothing else.
+"""Checks that each mistake causes one error: each bracket, comma, quote, `=` and `->` of two modules, and each word of
+a definition, is omitted in turn. A second mistake, in the second to last line, must also be reported, and nothing else.
 
 usage: recovery.py hlo-fp8-opt
 
-Computations in an attribute are excluded: after a missing brace, the following text belongs to the wrong one.
+Computations in an attribute are excluded: after a missing brace, the following text belongs to the wrong computation.
 """
 import re
 import subprocess
@@ -107,7 +107,7 @@ def main():
         told = {n - first + 1: errors[n] for n in range(first, first + lines) if n in errors}
         first += lines
         last = told.pop(text[:text.index('negatee')].count('\n') + 1, [])
-        # An omission at the end of a line appears in the next line; that of a `}` at the next computation.
+        # An omission at the end of a line is reported in the next line, that of a `}` at the next computation.
         reach = 100 if word == '}' else 2
         if len(last) != 1 or sum(map(len, told.values())) > 1 or any(not line <= n <= line + reach for n in told):
             failed = True

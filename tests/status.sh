@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# status.sh N COMMAND...: runs the command, and succeeds when its exit status is exactly N.
+# status.sh N COMMAND...: runs the command, and succeeds if its exit status is exactly N.
 want=$1
 shift
 "$@"

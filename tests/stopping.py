@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A program ended by a signal leaves no temporary file, and reports that signal, for each signal whose default is to
-end a process. An ignored signal remains ignored.
+"""Checks that a program ended by a signal leaves no temporary file, and that its status is that signal, for each signal
+whose default is to end a process. An ignored signal must remain ignored.
 
 usage: stopping.py hlo-fp8-opt MODULE
 
@@ -17,7 +17,7 @@ import tempfile
 import time
 
 
-# AddressSanitizer reports some signals instead of their default action.
+# AddressSanitizer reports some signals itself, which replaces their default action.
 HANDLED = "".join(f":handle_{name}=0" for name in ("segv", "sigbus", "abort", "sigill", "sigtrap", "sigfpe"))
 
 

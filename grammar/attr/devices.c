@@ -632,7 +632,7 @@ bool hlo_sharding_join(hlo_notation *f, hlo_sharding_parts *p, hlo_sharding *s) 
     if (p->last_replicated) t->kinds[t->kind_count++] = HLO_SHARDING_REPLICATED;
     if (t->kind_count > t->dims.count)
         return hlo_notation_fail(f, p->from, 1,
-                                 "last_tile_dims has %zu dimensions, but there are only %zu",
+                                 "last_tile_dims has %zu dimensions, but the tiling has only %zu",
                                  t->kind_count, t->dims.count);
     const int64_t all = hlo_dims_product(t->dims.v, t->dims.count);
     const int64_t named =

@@ -340,7 +340,8 @@ Xla__Window *hlo_window_to_proto(hlo_proto *p, const hlo_attrs *window) {
         while (part < parts + PARTS && part->attr != window->v[a].id) part++;
         if (part == parts + PARTS) continue;
         if (ints->count != (part->second ? 2 : 1) * to->n_dimensions)
-            hlo_proto_fail(p, "the parts of the window have different lengths");
+            hlo_proto_fail(p, "the size, stride, padding and dilation lists of the window have "
+                              "different lengths");
         for (size_t i = 0; i < ints->count; i++) {
             void *at = part_at(part, to, i);
             if (part->attr == HLO_ATTR_RHS_REVERSAL)

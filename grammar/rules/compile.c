@@ -489,8 +489,22 @@ static uint32_t lower_var(rules_parser *p, const let_frame *f, const node *n, te
     return index;
 }
 
-static uint32_t lower_leaf(rules_parser *p, const node *n, hlo_term_kind kind, bool allowed) {
-    if (!allowed) rules_fault(p, n->where, "this is not allowed here");
+/* Returns why a leaf is not allowed in this place, or NULL if it is allowed. */
+static const char *leaf_fault(const node *n, term_mode m) {
+    const bool pattern = m == PATTERN, argument = m == ARGUMENT;
+    switch (n->kind) {
+    case NODE_ANY: return pattern ? NULL : "'_' is allowed only in a pattern";
+    case NODE_NONE: return pattern ? "'none' is not allowed in a pattern" : NULL;
+    case NODE_REST: return "'...' is allowed only among the operands of an opcode";
+    case NODE_NUMBER: return argument ? NULL : "a number is allowed only as an argument";
+    case NODE_WORD: return argument ? NULL : "a word is allowed only as an argument";
+    default: return NULL;
+    }
+}
+
+static uint32_t lower_leaf(rules_parser *p, const node *n, hlo_term_kind kind, term_mode m) {
+    const char *fault = leaf_fault(n, m);
+    if (fault) rules_fault(p, n->where, "%s", fault);
     uint32_t index = rules_new_term(p, kind);
     rules_term_at(p, index)->number = n->number;
     if (kind == HLO_TERM_WORD) rules_term_at(p, index)->word = rules_name(p, n->name);
@@ -502,12 +516,12 @@ static uint32_t rules_lower(rules_parser *p, const let_frame *f, const node *n, 
     uint32_t index = 0;
     bool pattern = m == PATTERN;
     switch (n->kind) {
-    case NODE_ANY: index = lower_leaf(p, n, HLO_TERM_ANY, pattern); break;
-    case NODE_NONE: index = lower_leaf(p, n, HLO_TERM_NONE, !pattern); break;
-    case NODE_REST: index = lower_leaf(p, n, HLO_TERM_NONE, false); break;
-    case NODE_NUMBER: index = lower_leaf(p, n, HLO_TERM_NUMBER, m == ARGUMENT); break;
-    case NODE_WORD: index = lower_leaf(p, n, HLO_TERM_WORD, m == ARGUMENT); break;
-    case NODE_CONSTANT: index = lower_leaf(p, n, HLO_TERM_CONSTANT, true); break;
+    case NODE_ANY: index = lower_leaf(p, n, HLO_TERM_ANY, m); break;
+    case NODE_NONE: index = lower_leaf(p, n, HLO_TERM_NONE, m); break;
+    case NODE_REST: index = lower_leaf(p, n, HLO_TERM_NONE, m); break;
+    case NODE_NUMBER: index = lower_leaf(p, n, HLO_TERM_NUMBER, m); break;
+    case NODE_WORD: index = lower_leaf(p, n, HLO_TERM_WORD, m); break;
+    case NODE_CONSTANT: index = lower_leaf(p, n, HLO_TERM_CONSTANT, m); break;
     case NODE_VAR: index = lower_var(p, f, n, m); break;
     case NODE_RESULT: index = lower_result(p, f, n, m); break;
     case NODE_APPLY: index = lower_apply(p, f, n, m); break;
@@ -535,7 +549,8 @@ static uint32_t rules_lower(rules_parser *p, const let_frame *f, const node *n, 
             const hlo_type type = hlo_type_find(name, strlen(name));
             kind = HLO_SHAPE_TYPE;
             code = (uint16_t)type;
-            if (!hlo_types[type].bits) rules_fault(p, n->shape, "%s has no elements", name);
+            if (!hlo_types[type].bits)
+                rules_fault(p, n->shape, "'%s' is not an element type", name);
         } else {
             int function = rules_find_function(p, name);
             kind = HLO_SHAPE_IS;

@@ -175,9 +175,11 @@ static bool store_float(reader *r, hlo_type type, const char *from, const char *
             double read = hlo_float_decode(type, bits);
             const char *name = hlo_types[type].name;
             if (isnan(read))
-                hlo_text_defer_error(r->text, at, "%s has no infinity: nan is read", name);
+                hlo_text_defer_error(r->text, at, "%s has no infinity: the value is read as nan",
+                                     name);
             else
-                hlo_text_defer_error(r->text, at, "%s has no infinity: %g is read", name, read);
+                hlo_text_defer_error(r->text, at, "%s has no infinity: the value is read as %g",
+                                     name, read);
         }
     } else if (is_digits(from + (*from == '-'), to)) {
         return bad_value(r, from, to, "is out of the range of", type);

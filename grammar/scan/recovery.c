@@ -117,7 +117,8 @@ void hlo_text_unclosed(hlo_text *text, hlo_span at) {
     hlo_body *bodies = (hlo_body *)text->bodies.items;
     size_t count = hlo_text_open_bodies(text);
     if (text->string.offset > bodies->at.offset) {
-        hlo_text_error(text, (hlo_span){text->string.offset, 1}, "this does not end on its line");
+        hlo_text_error(text, (hlo_span){text->string.offset, 1},
+                       "this value does not end on its line");
     } else {
         hlo_text_error(text, at, "expected '}' before this, computation '%s' has not ended",
                        bodies->comp->name);

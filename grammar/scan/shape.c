@@ -164,8 +164,8 @@ static bool read_int(shape_reader *r, int64_t least, int64_t *out) {
     const char *from = r->at;
     if (!hlo_text_read_int(r->text, &r->at, out)) return false;
     if (*out >= least) return true;
-    hlo_text_error(r->text, span(r, from, r->at), "%lld is less than %lld here", (long long)*out,
-                   (long long)least);
+    hlo_text_error(r->text, span(r, from, r->at), "%lld is less than the minimum of %lld",
+                   (long long)*out, (long long)least);
     return false;
 }
 

@@ -22,7 +22,8 @@ void hlo_text_header_done(hlo_text *text) {
 /* Reports a row whose number is not its position. XLA's parser ignores the number. */
 static void check_number(hlo_text *text, hlo_span at, int64_t number, size_t before) {
     if (number != (int64_t)before + 1)
-        hlo_text_defer_error(text, at, "row %lld, expected row %zu", (long long)number, before + 1);
+        hlo_text_defer_error(text, at, "the row has number %lld, expected %zu", (long long)number,
+                             before + 1);
 }
 
 void hlo_text_file(hlo_text *text, hlo_span at, int64_t number, const char *name) {
@@ -172,9 +173,10 @@ void hlo_text_body_end(hlo_text *text, hlo_span at) {
             hlo_span where = {found[i]->offset, 1};
             int64_t number = found[i]->u.parameter;
             if (number >= (int64_t)count) {
-                hlo_text_error(text, where,
-                               "parameter number %lld, but computation '%s' has %zu of them",
-                               (long long)number, comp->name, count);
+                hlo_text_error(
+                    text, where,
+                    "parameter number %lld, but computation '%s' has only %zu parameter%s",
+                    (long long)number, comp->name, count, count == 1 ? "" : "s");
             } else if (comp->parameters[number]) {
                 const hlo_instr *first = comp->parameters[number];
                 hlo_text_error(text, where, "two parameters of computation '%s' have number %lld",

@@ -351,7 +351,7 @@ static int yyreport_syntax_error(const yypcontext_t *context, hlo_text *text) {
     if (text->string.length && end <= at.offset && hlo_text_line_end(text, end) >= at.offset) {
         text->overlong = text->string;
         hlo_text_error(text, (hlo_span){text->string.offset, 1},
-                       "this does not end on its line");
+                       "this value does not end on its line");
         return 0;
     }
     const int count = yypcontext_expected_tokens(context, wanted, MOST_WANTED);

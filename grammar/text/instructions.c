@@ -60,7 +60,7 @@ static void check_thread(hlo_text *text, hlo_frame *frame) {
     const hlo_attr *there = hlo_instr_attr(start, HLO_ATTR_ASYNC_EXECUTION_THREAD);
     const char *thread = there ? there->u.str : hlo_main_thread;
     if (strcmp(here->u.str, thread) != 0)
-        reject_async(text, frame, "the asynchronous operation runs on the thread '%s'", thread);
+        reject_async(text, frame, "expected the thread of the start, '%s'", thread);
 }
 
 static void push_called(void *user, hlo_computation *called) {
@@ -116,7 +116,8 @@ static void check_async(hlo_text *text, hlo_frame *frame) {
         size_t given = (text->attrs.used - frame->attrs) / sizeof *attrs, kept = 0;
         for (size_t i = 0; i < given; i++) {
             if (attrs[i].id == HLO_ATTR_CALLS && attrs[i].u.comp != comp)
-                reject_async(text, frame, "the asynchronous operation calls '%s'", comp->name);
+                reject_async(text, frame, "expected the computation of the start, '%s'",
+                             comp->name);
             if (attrs[i].id != HLO_ATTR_CALLS && attrs[i].id != HLO_ATTR_ASYNC_EXECUTION_THREAD)
                 attrs[kept++] = attrs[i];
         }
@@ -124,7 +125,7 @@ static void check_async(hlo_text *text, hlo_frame *frame) {
         if (frame->wrapped == HLO_OP_INVALID || !comp->root) return;
         const hlo_op op = comp->root->op;
         if (op != frame->wrapped)
-            reject_async(text, frame, "the asynchronous operation is %s", hlo_ops[op].name);
+            reject_async(text, frame, "expected the operation of the start, %s", hlo_ops[op].name);
     }
 }
 
@@ -195,9 +196,10 @@ static void require_branches(hlo_text *text, hlo_frame *frame) {
         reject(text, frame, "operand 0 must be pred[] or s32[]");
     } else if (selector->type == HLO_TYPE_PRED) {
         if (!taken || !other || branches)
-            reject(text, frame, "a pred[] operand selects true_computation= or false_computation=");
+            reject(text, frame,
+                   "a pred[] operand requires true_computation= and false_computation=");
     } else if (!branches || taken || other) {
-        reject(text, frame, "an s32[] operand selects one of branch_computations=");
+        reject(text, frame, "an s32[] operand requires branch_computations=");
     } else {
         count = branches->u.comps->count;
     }
@@ -243,11 +245,11 @@ static void check_requirements(hlo_text *text, hlo_frame *frame, hlo_op op) {
                        *there = hlo_instr_attr(start, HLO_ATTR_CHANNEL_ID);
         if (start->op == HLO_OP_SEND || start->op == HLO_OP_RECV) {
             if (!here != !there)
-                reject(text, frame, "%s a channel_id, '%s' has %s", here ? "has" : "lacks",
+                reject(text, frame, "%s a channel_id, but '%s' has %s", here ? "has" : "lacks",
                        start->name, there ? "one" : "none");
             else if (here && here->u.i != there->u.i)
-                reject(text, frame, "channel_id is %lld, but %lld of '%s'", (long long)here->u.i,
-                       (long long)there->u.i, start->name);
+                reject(text, frame, "channel_id is %lld, expected %lld as in '%s'",
+                       (long long)here->u.i, (long long)there->u.i, start->name);
         }
     } break;
     case HLO_OP_CONDITIONAL: require_branches(text, frame); break;
@@ -407,7 +409,8 @@ static void make_shape(hlo_text *text, hlo_frame *frame) {
     char made[128], says[128];
     hlo_shape_format(frame->shape, false, made, sizeof made);
     hlo_shape_format(given, false, says, sizeof says);
-    hlo_text_defer_error(text, frame->op_at, "the result is %s, not %s", made, says);
+    hlo_text_defer_error(text, frame->op_at,
+                         "the inferred shape is %s, but the declared shape is %s", made, says);
 }
 
 /* --------------------------------------------------------------------------------- instructions */
@@ -615,7 +618,7 @@ static void check_frame(hlo_text *text, hlo_frame *frame) {
             if (frame->op == HLO_OP_BROADCAST && frame->shape->rank) {
                 char read[128];
                 hlo_shape_format(frame->shape, false, read, sizeof read);
-                hlo_text_defer_error(text, frame->op_at, "%s; %s is read", why, read);
+                hlo_text_defer_error(text, frame->op_at, "%s; it is read as %s", why, read);
             }
         }
     }

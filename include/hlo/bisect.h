@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Measuring how much each rewritten matmul changes the outputs of a module. */
+/* Functions that measure how much each rewritten matmul changes the outputs of a module. */
 #ifndef HLO_BISECT_H
 #define HLO_BISECT_H
 
@@ -11,7 +11,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/* The change of the outputs of an execution relative to the original execution. */
+/* The difference between the outputs of a rewritten module and those of the original module. */
 typedef struct hlo_moved {
     double distance; /* The relative change of the most affected output: the norm of the difference
                         divided by the norm of the original output (hlo_array_distance()). */
@@ -30,10 +30,10 @@ typedef struct hlo_bisected {
 typedef struct hlo_bisection hlo_bisection;
 
 /* Executes `module` on `inputs` in several forms: the original module, the module with all matmuls
- * rewritten, and for each matmul that `pass` rewrites, the module with only this matmul rewritten
- * and with all others rewritten. `module` must be the original module, and is not changed. `pass`
- * are the options of the rewrite, and `plan` the options of the executions of rewritten modules.
- * Both may be NULL, which selects the defaults.
+ * rewritten, and for each rewritten matmul, the module with only this matmul rewritten and the
+ * module with all other matmuls rewritten. `module` must be the original module, and is not
+ * changed. `pass` contains the options of the rewrite, and `plan` those of executing the rewritten
+ * modules. Both may be NULL, which selects the defaults.
  *
  * On success, the caller owns *out_bisection and must free it with hlo_bisection_free().
  *
@@ -56,9 +56,9 @@ const hlo_bisected *hlo_bisection_at(const hlo_bisection *bisection, size_t inde
 /* Returns the change if all matmuls are rewritten. */
 hlo_moved hlo_bisection_all(const hlo_bisection *bisection);
 
-/* Returns the change that rounding alone causes: no matmul is rewritten, and each result in the
- * original module changes at random by its rounding error. Rewriting is not the cause of changes of
- * this size. */
+/* Returns the change that rounding alone causes. To measure it, the original module is executed
+ * with each result changed at random by its rounding error. Rewriting need not be the cause of
+ * changes of this size. */
 hlo_moved hlo_bisection_rounding(const hlo_bisection *bisection);
 
 /* Writes a table of all changes to `out`. */

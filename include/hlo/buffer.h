@@ -7,10 +7,10 @@
  * A run reads one buffer for each input of the plan, and creates one buffer for each output. If a
  * program uses outputs as inputs of the next run, nothing is copied.
  *
- * A donated input transfers its memory to an output. If the input is not read after the output is
- * written, the output is computed in place; otherwise, a later output of the plan reuses the
- * memory. Inputs are donated according to the `input_output_alias` of the module and
- * hlo_plan_options.donations.
+ * A donated input transfers its memory to an output. If no step reads the input after the output is
+ * written, the output is computed in place. Otherwise, the memory is released after the run, and
+ * outputs of later runs reuse it. Inputs are donated according to the `input_output_alias` of the
+ * module and hlo_plan_options.donations.
  *
  * A buffer belongs to a device, not to the plan for which it was created. It may be an input of any
  * plan for this device, and may outlive the plan. Only one thread at a time may use a plan and the
@@ -35,9 +35,9 @@ size_t hlo_plan_input_count(const hlo_plan *plan);
 /* Returns the number of outputs of a plan. */
 size_t hlo_plan_output_count(const hlo_plan *plan);
 
-/* Returns the index of the input that is donated to an output, or SIZE_MAX if no input is. In a
- * loop, the output replaces this input in the next run. `output` must be less than
- * hlo_plan_output_count(). */
+/* Returns the index of the input that is donated to an output, or SIZE_MAX if no input is. A caller
+ * that runs the plan in a loop passes the output as this input of the next run. `output` must be
+ * less than hlo_plan_output_count(). */
 size_t hlo_plan_donated_input(const hlo_plan *plan, size_t output);
 
 /* -------------------------------------------------------------------------------------- buffers */
@@ -57,8 +57,8 @@ typedef struct hlo_buffer hlo_buffer;
 hlo_status hlo_buffer_new(hlo_plan *plan, size_t input, const hlo_array *array,
                           const hlo_diag_sink *sink, hlo_buffer **out_buffer);
 
-/* Frees a buffer. Its memory is released after all runs that use it, and all tensors that share it
- * (hlo_buffer_to_dlpack()), are finished. `buffer` may be NULL. */
+/* Frees a buffer. Its memory is released when all runs that use it are complete and the deleters of
+ * all tensors that share it (hlo_buffer_to_dlpack()) were called. `buffer` may be NULL. */
 void hlo_buffer_free(hlo_buffer *buffer);
 
 /* Returns the type, the dimensions and the size of a buffer, and its address on the device as
@@ -77,7 +77,7 @@ hlo_status hlo_buffer_read(const hlo_buffer *buffer, void *out_data, size_t size
 
 /* ----------------------------------------------------------------------------------------- runs */
 
-/* The completion of a run. */
+/* An event that is signaled when a run completes. */
 typedef struct hlo_event hlo_event;
 
 /* Starts a run of a `resident` plan. `inputs` is an array of `input_count` buffers, one for each
@@ -95,7 +95,7 @@ typedef struct hlo_event hlo_event;
  *
  * On success, `out_outputs`, an array with one element for each output, contains new buffers. The
  * caller owns them and must free each of them with hlo_buffer_free(). The caller also owns
- * *out_event and must free it with hlo_event_free(). `out_event` may be NULL, if the event is not
+ * *out_event and must free it with hlo_event_free(). `out_event` may be NULL if the event is not
  * needed. The buffers of donated inputs are still owned by the caller, who must free them, and may
  * not use them in any other way. On failure, there are no outputs and no event.
  *
@@ -105,11 +105,11 @@ typedef struct hlo_event hlo_event;
  * stream belongs to a different context.
  *
  * Returns HLO_INVALID_INPUT, with an error in `sink`, if the number of inputs, or the device, type,
- * dimensions or layout of an input do not match the plan, in which case no input is donated; or if
- * the device fails, or failed in an earlier run.
+ * dimensions or layout of an input, does not match the plan. In this case, no input is donated.
+ * Also returns HLO_INVALID_INPUT if the device fails, or failed in an earlier run.
  *
- * Returns HLO_STOPPED like hlo_plan_run(), after inputs were donated, and HLO_OUT_OF_MEMORY if
- * memory cannot be allocated. */
+ * Returns HLO_STOPPED if hlo_plan_options.progress returned false; the inputs are already donated
+ * then. Returns HLO_OUT_OF_MEMORY if memory cannot be allocated. */
 hlo_status hlo_plan_run_async(hlo_plan *plan, hlo_buffer *const *inputs, size_t input_count,
                               void *stream, const hlo_diag_sink *sink, hlo_buffer **out_outputs,
                               hlo_event **out_event);
@@ -131,15 +131,15 @@ void hlo_event_free(hlo_event *event);
 
 /* --------------------------------------------------------------------------------------- DLPack */
 
-/* The structs of dlpack.h, which this header does not require. Elements of types of fewer than 8
- * bits occupy one byte each. Tensors of these types must have the flag for padded elements, which
- * DLManagedTensor does not support. */
+/* Structs that dlpack.h defines. This header does not include dlpack.h. Elements of types of fewer
+ * than 8 bits occupy one byte each. Tensors of these types must have the DLPack flag for padded
+ * elements, which DLManagedTensor does not support. */
 struct DLManagedTensorVersioned;
 struct DLManagedTensor;
 
 /* Creates a tensor (DLPack 1.1) that shares the memory of a buffer. The memory remains valid until
  * the deleter of the tensor is called, and cannot be donated until then. The caller owns the
- * tensor, and must call its deleter or pass the tensor on.
+ * tensor, and must call its deleter or transfer the ownership.
  *
  * `stream` is a stream as in hlo_plan_run_async(), which must exist until the deleter is called.
  * Work that is enqueued on the stream after this function returns sees the value of the buffer.

@@ -2,7 +2,7 @@
 /* Diagnostics: errors, warnings and notes about a module, a file or an option.
  *
  * The library does not print diagnostics. A function that reports diagnostics has a sink as an
- * argument or as a field of its options. It calls the callback of the sink once for each
+ * argument or as a field of its options. The function calls the callback of the sink once for each
  * diagnostic, on the thread of the caller, before it returns. Diagnostics arrive in the order in
  * which they are found. */
 #ifndef HLO_DIAG_H
@@ -23,7 +23,7 @@ typedef enum hlo_severity { HLO_NOTE, HLO_WARNING, HLO_ERROR } hlo_severity;
 /* A diagnostic. All pointers are borrowed, and valid only during the callback that receives it. */
 typedef struct hlo_diag {
     hlo_severity severity;
-    const char *message; /* One line, without a full stop and a line end. */
+    const char *message; /* One line, without a full stop or line end. */
     const char *file;    /* The name of the file, or NULL if the diagnostic has no location. */
     uint32_t line;       /* The line, counted from 1, or 0 if it is unknown. */
     uint32_t column;     /* The column in bytes, counted from 1, or 0 if it is unknown. */
@@ -43,9 +43,9 @@ typedef struct hlo_diag_sink {
 /* The default limit on the number of errors that are reported for a module or a rules file. */
 enum { HLO_MOST_ERRORS = 20 };
 
-/* Writes `diag` to `out`: a line `file:line:col: error: message`, then, if it is known, the source
- * line, and a line with a caret below the column. The source line is clipped to `width` columns
- * around the caret, or not clipped if `width` is 0. */
+/* Writes `diag` to `out`: a line `file:line:col: error: message`, then, if the source line is
+ * known, that line and a line with a caret below the column. The source line is clipped to `width`
+ * columns around the caret, or not clipped if `width` is 0. */
 void hlo_diag_print(FILE *out, const hlo_diag *diag, unsigned width);
 
 /* Writes formatted text like fprintf(), with `?` in place of each byte that is not part of a

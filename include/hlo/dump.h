@@ -48,9 +48,9 @@ const char *hlo_dump_module(const hlo_dump *dump, size_t module);
  * stage, such as "sm_9.0a_gpu" or "cpu". Returns NULL if the dump does not contain this stage. */
 const char *hlo_dump_target(const hlo_dump *dump, size_t module);
 
-/* Removes all modules from the dump whose name does not match `glob` (fnmatch(3)), neither with nor
- * without the number at its beginning. Returns the number of remaining modules. Indices and strings
- * that were obtained before become invalid. */
+/* Removes from the dump all modules whose name does not match `glob` (fnmatch(3)). The prefix
+ * `module_NNNN.` of the name may be omitted in `glob`. Returns the number of remaining modules.
+ * Indices and strings that were obtained before become invalid. */
 size_t hlo_dump_keep(hlo_dump *dump, const char *glob);
 
 /* Returns the number of stages of a module. */
@@ -65,15 +65,15 @@ const char *hlo_dump_path(const hlo_dump *dump, size_t module, size_t stage);
 /* ------------------------------------------------------------------------------------ histories */
 
 /* The history of a matmul across stages. A matmul is identified by its op_name and source line.
- * Matmuls for which both are equal are distinguished by their order. Strings are borrowed from
- * the history. */
+ * Matmuls for which both are equal are distinguished by their order in the module. Strings are
+ * borrowed from the history. */
 typedef struct hlo_passage {
     hlo_verdict first; /* The verdict at the first stage that contains the matmul. */
     hlo_verdict last;  /* The verdict at the last stage that contains the matmul. */
     bool gone;         /* The last stage of the module does not contain the matmul. */
     /* The stages between which the FP8 form was lost: at stage `kept`, the matmul was FP8 or could
-     * be converted, and at `lost` and all later stages neither was the case. Both are SIZE_MAX if
-     * the FP8 form was not lost or never existed. */
+     * be converted to FP8; from stage `lost` on, it is neither. Both are SIZE_MAX if the FP8 form
+     * was not lost or never existed. */
     size_t kept, lost;
     /* The last pass before the stage `lost`, such as "dot-merger", or NULL if this pass was not
      * dumped. */

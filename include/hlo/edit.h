@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Changing a module: new instructions, parameters and computations, replacement of operands, uses,
- * attributes and roots, and removal of instructions.
+/* Functions that change a module: they create instructions, parameters and computations, replace
+ * operands, uses, attributes and roots, and remove instructions.
  *
  * The module owns all objects that are created here. Every function checks its arguments, and
  * whether the new or changed instruction is valid HLO by itself. If a check fails, the function
- * does not change the module, reports at least one error to `sink`, and returns
+ * does not change the module, reports at least one error to `sink`, and returns a status:
  *
- *   HLO_INVALID_USAGE  if an instruction was removed, belongs to a different computation or module,
- *                      does not precede its users, or is still used; if a name does not exist; or
- * if a struct_size is invalid HLO_INVALID_INPUT  if the instruction would not be valid HLO: shapes
- * do not match, or an attribute is missing, unknown or cannot be parsed HLO_OUT_OF_MEMORY  if
- * memory cannot be allocated. There is no error in `sink`, and the module may only be freed
+ * HLO_INVALID_USAGE if an instruction was removed, belongs to a different computation or module,
+ * does not precede its users, or is still used, if a name does not exist, or if a struct_size is
+ * invalid.
+ *
+ * HLO_INVALID_INPUT if the instruction would not be valid HLO, because shapes do not match, or
+ * because an attribute is missing, unknown or cannot be parsed.
+ *
+ * If memory cannot be allocated, the function returns HLO_OUT_OF_MEMORY without an error in `sink`.
+ * Then, the module may only be freed.
  *
  * Properties that involve several instructions are not checked. Call hlo_module_verify() (module.h)
  * after the last change to check them. hlo_module_optimize() and hlo_plan_new() do this themselves.
@@ -49,9 +53,9 @@ typedef struct hlo_instruction_options {
     /* The instruction before which the new instruction is inserted, or NULL to append it to the
      * computation. */
     hlo_instruction *before;
-    /* The instruction that the new instruction will replace, or NULL. The new instruction gets its
-     * metadata and frontend attributes, and its sharding if the dimensions are equal, unless
-     * `attributes` contains these attributes. */
+    /* The instruction that the new instruction will replace, or NULL. The new instruction inherits
+     * the metadata and frontend attributes of `like`, and its sharding if the dimensions are equal,
+     * except for attributes that `attributes` contains. */
     const hlo_instruction *like;
 } hlo_instruction_options;
 
@@ -84,9 +88,9 @@ hlo_status hlo_instruction_new_constant(hlo_computation *computation, hlo_instru
 /* Adds a parameter to `computation` after its other parameters. `shape` is the shape as in HLO
  * text. `name` is a name as in hlo_instruction_options, or NULL for "parameter".
  *
- * If the computation is the entry, its layout is extended. Otherwise, the callers of the
- * computation need an additional operand; until they have it, the module is invalid, which
- * hlo_module_verify() reports. */
+ * If the computation is the entry, its layout is extended. Otherwise, each caller of the
+ * computation needs an additional operand. Until all callers have it, hlo_module_verify() rejects
+ * the module. */
 hlo_status hlo_instruction_new_parameter(hlo_computation *computation, const char *shape,
                                          const char *name, const hlo_diag_sink *sink,
                                          hlo_instruction **out_instruction);
@@ -110,8 +114,8 @@ hlo_status hlo_instruction_replace(hlo_instruction *from, hlo_instruction *to,
 hlo_status hlo_instruction_set_operand(hlo_instruction *instruction, size_t index,
                                        hlo_instruction *operand, const hlo_diag_sink *sink);
 
-/* Sets the attribute with the given name to `value`, which is the value as in HLO text, after the
- * `=`. If `value` is NULL, the attribute is removed if it exists. */
+/* Sets the attribute with the given name to `value`, which is the text that follows the `=` in HLO
+ * text. If `value` is NULL, the attribute is removed if it exists. */
 hlo_status hlo_instruction_set_attribute(hlo_instruction *instruction, const char *name,
                                          const char *value, const hlo_diag_sink *sink);
 

@@ -10,7 +10,7 @@
  *                                 jax.ffi.pycapsule(library.hlofp8_ffi_matmul_cpu), platform="cpu")
  *
  * In C, pass a handler as `execute` of the bundle to XLA_FFI_Handler_Register(), which is declared
- * in XLA's xla/ffi/api/c_api.h. This header also defines the structs that are declared here. */
+ * in XLA's xla/ffi/api/c_api.h. c_api.h also defines the structs that are declared below. */
 #ifndef HLO_FFI_H
 #define HLO_FFI_H
 
@@ -37,8 +37,8 @@ struct XLA_FFI_Error;
  * If XLA queries the metadata extension, a handler returns the API version and no traits.
  * Therefore, XLA does not record the calls in command buffers.
  *
- * A handler checks all contents of a frame, except that sizes and pointers must be valid. If the
- * frame does not provide XLA's function to create errors, the handler does nothing.
+ * A handler checks the contents of a frame, except for sizes and pointers, which must be valid. If
+ * the frame does not provide XLA's function to create errors, the handler does nothing.
  *
  * A handler may be called by several threads at the same time. */
 

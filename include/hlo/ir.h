@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Inspection of a module: computations, instructions, operands, uses, shapes, attributes and
- * constants. Use edit.h to change a module, and pass.h to run such code as a pass.
+ * constants. Use edit.h to change a module, and pass.h to run your code as a pass.
  *
  * The module owns all objects and strings that these functions return. They are valid until the
  * module is freed or hlo_module_optimize() is called for it. An instruction is also invalid after
@@ -106,9 +106,9 @@ size_t hlo_instruction_operand_count(const hlo_instruction *instruction);
 /* Returns the operand at `index`. */
 hlo_instruction *hlo_instruction_operand(const hlo_instruction *instruction, size_t index);
 
-/* Returns the first use of a value, or NULL if it is not used. A value has one use for each operand
- * that it is, in no particular order. Being the root of a computation is not a use. Changes of
- * operands invalidate uses. */
+/* Returns the first use of a value, or NULL if it is not used. An instruction that has the value as
+ * several operands has one use for each of them. The uses are in no particular order. Being the
+ * root of a computation is not a use. Changes of operands invalidate uses. */
 const hlo_use *hlo_instruction_first_use(const hlo_instruction *instruction);
 
 /* Returns the next use of the same value, or NULL if there are no more. */
@@ -127,7 +127,8 @@ size_t hlo_instruction_use_count(const hlo_instruction *instruction);
  * calls, body and condition. */
 size_t hlo_instruction_called_count(const hlo_instruction *instruction);
 
-/* Returns a called computation. `index` counts in the order of the attributes. */
+/* Returns a called computation. The called computations are in the order of the attributes that
+ * name them (hlo_instruction_attribute_name()). */
 hlo_computation *hlo_instruction_called(const hlo_instruction *instruction, size_t index);
 
 /* Returns the number of a parameter, or -1 if the instruction is not a parameter. */
@@ -136,8 +137,8 @@ int64_t hlo_instruction_parameter_number(const hlo_instruction *instruction);
 /* Returns the elements of a constant array and stores their size in bytes in *out_size. The
  * elements are dense, little-endian and in row-major order, independent of the layout. Elements of
  * type pred and of types of fewer than 8 bits occupy one byte each. Returns NULL if the instruction
- * is not a constant, if it is a tuple, or if the module was parsed from text that omits its values
- * (`{...}`). */
+ * is not a constant, if the constant is a tuple, or if the module was parsed from text that omits
+ * the elements (`{...}`). */
 const void *hlo_instruction_constant(const hlo_instruction *instruction, size_t *out_size);
 
 /* ----------------------------------------------------------------------------------- attributes */
@@ -167,9 +168,9 @@ const int64_t *hlo_instruction_integers(const hlo_instruction *instruction, cons
 /* Returns the op_name in the metadata of an instruction, or NULL if it has no op_name. */
 const char *hlo_instruction_op_name(const hlo_instruction *instruction);
 
-/* Returns the source file of the instruction in the compiled program, and stores the line in
- * *out_line, or 0 if the line is unknown. They are those of the innermost stack frame, or of the
- * metadata if there are no stack frames. Returns NULL if the file is unknown. */
+/* Returns the source file of the program from which the instruction was compiled, and stores the
+ * line in *out_line, or 0 if the line is unknown. Both are those of the innermost stack frame, or
+ * of the metadata if there are no stack frames. Returns NULL if the file is unknown. */
 const char *hlo_instruction_source(const hlo_instruction *instruction, int64_t *out_line);
 
 /* --------------------------------------------------------------------------------------- shapes */
@@ -203,8 +204,8 @@ int64_t hlo_shape_count(const hlo_shape *shape);
  * -1 if the size exceeds INT64_MAX. */
 int64_t hlo_shape_bytes(const hlo_shape *shape);
 
-/* Returns whether two shapes have equal element types and dimensions, which for tuples applies to
- * all elements. Layouts are ignored. The shapes may belong to different modules. */
+/* Returns whether two shapes have equal element types and dimensions. Tuples are compared element
+ * by element. Layouts are ignored. The shapes may belong to different modules. */
 bool hlo_shape_compatible(const hlo_shape *a, const hlo_shape *b);
 
 /* Writes a shape to `out` as in HLO text, such as `f32[2,3]{1,0}`, or `f32[2,3]` if `layout` is

@@ -54,8 +54,8 @@ static inline void hlo_verify_options_init(hlo_verify_options *options) {
 }
 
 /* Checks whether `module` is valid HLO: the shapes of instructions and operands, attributes, called
- * computations, and the order of instructions. It also rejects text that XLA's parser accepts, but
- * that is not valid, such as the layout {1,1}.
+ * computations, and the order of instructions. It also rejects invalid HLO that XLA's parser
+ * accepts, such as the layout {1,1}.
  *
  * Each violation is reported to `sink` as one error, followed by a note for each other location
  * that is involved. After `max_errors` errors, one note contains the number of errors that are not

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rewriting the matmuls of a module to FP8, and the verdict on each matmul.
+/* Functions that rewrite the matmuls of a module to FP8, and return a verdict on each matmul.
  *
  *     hlo_pass_options_init() -> hlo_module_optimize() -> hlo_report_verdict() ...
- *                                                      -> hlo_report_free()
- */
+ *                                                      -> hlo_report_free() */
 #ifndef HLO_PASS_H
 #define HLO_PASS_H
 
@@ -52,11 +51,11 @@ typedef struct hlo_user_pass {
     /* A description in one line for hlo_passes_print(), or NULL. */
     const char *help;
     /* Changes the module with the functions of edit.h. `user` is the next field, and `sink` is
-     * that of the options. It is called on the thread that called hlo_module_optimize(). The module
-     * is verified before the call and, if the pass changed it, after the call. Instructions and
-     * other objects of the module are valid until the function returns. If it does not return
-     * HLO_OK, the run stops and returns its status. The function must not free the module, run
-     * passes over it, or leave by longjmp(). */
+     * hlo_pass_options.sink. The function is called on the thread that called
+     * hlo_module_optimize(). The module is verified before the call and, if the pass changed it,
+     * after the call. Instructions and other objects of the module are valid until the function
+     * returns. If the function does not return HLO_OK, hlo_module_optimize() stops and returns its
+     * status. The function must not free the module, run passes over it, or leave by longjmp(). */
     hlo_status (*run)(void *user, hlo_module *module, const hlo_diag_sink *sink);
     void *user; /* Passed to `run` unchanged. */
 } hlo_user_pass;
@@ -81,9 +80,9 @@ typedef struct hlo_pass_options {
     const char *passes;
     /* An array of `user_pass_count` user passes. A user pass runs where `passes` names it, and
      * possibly several times if `min_gain` is set. To run it between two passes of a sequence, name
-     * the passes of the sequence (hlo_pass_sequence()). A matmul that replaces a matmul
-     * (hlo_instruction_options.like, hlo_instruction_replace()) inherits its verdict. Default:
-     * NULL. */
+     * the passes of the sequence (hlo_pass_sequence()) in `passes` instead of the sequence. If a
+     * user pass replaces a matmul by a new one (hlo_instruction_options.like,
+     * hlo_instruction_replace()), the new matmul inherits the verdict. Default: NULL. */
     const hlo_user_pass *const *user_passes;
     size_t user_pass_count;
     /* The path of a file with additional rewrite rules (docs/rules.md), or NULL. The rules run
@@ -94,8 +93,8 @@ typedef struct hlo_pass_options {
      * only the file name in diagnostics. Default: NULL. */
     const char *rules_text;
     /* The order in which the rules of a phase visit instructions: 0 for text order, 1 for reverse
-     * order, and any other number as the seed of a random order. The result does not depend on it.
-     * Default: 0. */
+     * order, and any other number as the seed of a random order. The result does not depend on the
+     * order. Default: 0. */
     uint64_t rule_order;
 
     /* The target and the form of the output. */
@@ -110,8 +109,8 @@ typedef struct hlo_pass_options {
     /* The output form of FP8 matmuls, including FP8 calls of the input. Verdicts refer to the
      * calls. Default: HLO_EMIT_CUBLAS. */
     hlo_emit_form emit;
-    /* FP8 calls have only the scale operands that they use instead of all four. Ignored for plain
-     * HLO (`emit`). Default: false. */
+    /* Omit the scale operands that an FP8 call does not use, instead of passing all four. Ignored
+     * if `emit` selects plain HLO. Default: false. */
     bool scales_used;
     /* The lowering of ragged-dots on FP8 operands. Default: HLO_RAGGED_AUTO. */
     hlo_ragged_form ragged;
@@ -119,9 +118,9 @@ typedef struct hlo_pass_options {
     /* The matmuls to convert. */
 
     /* Convert a matmul only if its time decreases by at least this factor (see
-     * hlo_verdict.seconds). Default: 0, which converts all matmuls that can be converted. Matmuls
-     * that `quantize` selects must decrease the time of the module by this factor, or by 1.05 if it
-     * is 0. */
+     * hlo_verdict.seconds). Default: 0, which converts all matmuls that can be converted. A matmul
+     * that `quantize` selects must decrease the time of the module by this factor, or by 1.05 if
+     * `min_gain` is 0. */
     double min_gain;
     /* Quantize the operands of wide dots, so that they become FP8 calls (docs/quantize.md). The
      * module then computes other results. "current": one scale per tensor, computed from the tensor
@@ -131,15 +130,15 @@ typedef struct hlo_pass_options {
     /* Matmuls that are not converted, separated by commas: names of instructions of the input
      * (hlo_verdict.input_instr), op_names, source lines (`model.py:12`, which is compared with the
      * end of hlo_verdict.source_file), shapes of results (`8192x4096xbf16`), or globs (fnmatch(3))
-     * of these. A word that matches no
-     * matmul is compared with the names of FP8 calls that a run without such words produces
-     * (hlo_verdict.instr). A word that matches none of them either is an error. Default: NULL. */
+     * of these. A word that matches no matmul is compared with the names of FP8 calls that a run
+     * without such words produces (hlo_verdict.instr). A word that matches neither is an error.
+     * Default: NULL. */
     const char *wide;
     /* Accept words of `wide` that match no matmul. Use it for several modules, and check the words
      * for all of them with hlo_reports_check_wide(). Default: false. */
     bool wide_unmatched;
-    /* Allow rounding an f32 bias to bf16, so that the FP8 call can add it. Otherwise, it is added
-     * after the call in f32. Default: false. */
+    /* Allow rounding an f32 bias to bf16, so that the FP8 call can add it. Otherwise, the bias is
+     * added after the call in f32. Default: false. */
     bool allow_bias_rounding;
     /* Merge dots that share an operand and whose other operands have the same scale. Default:
      * false. */
@@ -195,12 +194,12 @@ hlo_status hlo_pass_options_check(const hlo_pass_options *options);
 /* The kind of a verdict. */
 typedef enum hlo_verdict_kind {
     HLO_VERDICT_FP8,    /* The matmul is an FP8 call, or a call or kernel of a library that
-                           multiplies    fp8 values. */
+                           multiplies fp8 values. */
     HLO_VERDICT_MISSED, /* The matmul is an FP8 call, but not fully converted. `reason` explains
                            what is missing. */
     HLO_VERDICT_WIDE,   /* The matmul is not FP8. `reason` explains why. */
-    HLO_VERDICT_LINT    /* Not a matmul, but a likely mistake with a scale, an amax or a
-                           conversion. */
+    HLO_VERDICT_LINT    /* The verdict is not on a matmul, but on a likely mistake with a scale, an
+                           amax or a conversion. */
 } hlo_verdict_kind;
 
 /* The verdict on a matmul. The report owns all strings. A string may be NULL only if its comment
@@ -233,14 +232,14 @@ typedef struct hlo_verdict {
     const char *reason;
     /* The description of the reason. NULL if there is no reason. */
     const char *message;
-    /* The smallest change to the program that fixes it. NULL if there is no reason. */
+    /* The smallest change to the program that removes the reason. NULL if there is no reason. */
     const char *hint;
     /* The name of the instruction that prevents the conversion. NULL if it is unknown. */
     const char *blocker;
-    /* The op_name in the metadata of the instruction. NULL if it has no op_name. */
+    /* The op_name in the metadata of the matmul or linted instruction, or NULL. */
     const char *op_name;
-    /* The source file in the compiled program (hlo_pass_options.framework_files). NULL if it is
-     * unknown. */
+    /* The source file of the matmul in the program that was compiled (see
+     * hlo_pass_options.framework_files). NULL if it is unknown. */
     const char *source_file;
     /* The line in `source_file`, or 0 if it is unknown. */
     long source_line;
@@ -255,9 +254,10 @@ typedef struct hlo_verdict {
      * matmul, or 0 if it is unknown. */
     double flops;
     /* The bytes that one execution of the matmul reads and writes, and its time in seconds by a
-     * roofline model of the target (docs/cost.md), or 0 if it is unknown. They include the kernels
-     * around the matmul that quantize, dequantize, transpose and pad. input_bytes and input_seconds
-     * apply to the module before rewriting, bytes and seconds to the module after rewriting. */
+     * roofline model of the target (docs/cost.md), or 0 if unknown. Bytes and times include the
+     * kernels around the matmul that quantize, dequantize, transpose and pad. input_bytes and
+     * input_seconds apply to the module before rewriting, bytes and seconds to the module after
+     * rewriting. */
     double input_bytes, bytes;
     double input_seconds, seconds;
     /* If the matmul is wide, its time in seconds in FP8, including quantization. Otherwise 0. */
@@ -267,13 +267,14 @@ typedef struct hlo_verdict {
     /* The scale modes of both operands of the FP8 call in cuBLASLt, such as "VEC32_UE8M0
      * VEC32_UE8M0". NULL if the scales are scalars. */
     const char *scale_modes;
-    /* The number of elements along the contracting dimension that share a scale, or 0 if all of
-     * them do. */
+    /* The number of elements along the contracting dimension that share a scale, or 0 if all
+     * elements share one. */
     int64_t block_size;
-    /* The recipe by which hlo_pass_options.quantize quantized the operands. NULL if it did not. */
+    /* The recipe of hlo_pass_options.quantize by which the operands were quantized, such as
+     * "current". NULL if that option did not quantize them. */
     const char *quantized;
-    /* If `quantized` is set, the predicted speedup, which includes the time to quantize and a share
-     * of it if several matmuls use an operand, or 0 if it is unknown. Otherwise 0. */
+    /* If `quantized` is set, the predicted speedup, or 0 if it is unknown. It includes the time to
+     * quantize the operands, which matmuls that use the same operand share. Otherwise 0. */
     double predicted_gain;
 } hlo_verdict;
 
@@ -286,7 +287,7 @@ typedef struct hlo_report hlo_report;
  * changed, and dead code is not removed.
  *
  * On success, the caller owns *out_report and must free it with hlo_report_free(). `out_report` may
- * be NULL, if the report is not needed. On failure, the module may only be freed.
+ * be NULL if the report is not needed. On failure, the module may only be freed.
  *
  * Returns HLO_INVALID_INPUT if the module is not valid, if the operands, results and backend config
  * of a cuBLASLt matmul call contradict each other (hlo_module_verify() does not check custom
@@ -304,20 +305,21 @@ hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *optio
  *
  * The result consists of the matmul, the instructions that quantize and dequantize its operands,
  * the computation of its scales from scalars, and the elementwise operations, data movements and
- * reductions that use its result, up to the next matmul, quantized value or other instruction. All
- * other values that these instructions read become parameters. A parameter has the name of the
- * instruction that it replaces, so that the values of a run (hlo_plan_values()) can be its inputs.
+ * reductions that use its result, up to the next matmul, quantized value or instruction of another
+ * kind. All other values that these instructions read become parameters. A parameter has the name
+ * of the instruction that it replaces, so that the values of a run (hlo_plan_values()) can be
+ * inputs of the result.
  *
  * Returns HLO_INVALID_INPUT, with an error in `sink`, if there is no such matmul, and
  * HLO_OUT_OF_MEMORY if memory cannot be allocated. Then, the module may only be freed. */
 hlo_status hlo_module_extract(hlo_module *module, const char *name, const hlo_pass_options *pass,
                               const hlo_diag_sink *sink);
 
-/* Quantizes the operands of the matmuls that hlo_module_optimize() with the same options converts
- * because of options->quantize, and converts no matmul. It is the module to compare the result of
- * hlo_module_optimize() with: they compute the same values, bit for bit, unless an FP8 call has an
- * epilogue, which omits roundings. The passes before "quantize-wide" have run. `options` may be
- * NULL. Without options->quantize, the module is not changed.
+/* Quantizes the operands that hlo_module_optimize() with the same options quantizes because of
+ * options->quantize, but converts no matmul to FP8. Compare the result of hlo_module_optimize()
+ * with this module: both compute the same values, bit for bit, except where an FP8 call with an
+ * epilogue omits roundings. The function also runs the passes before "quantize-wide". `options` may
+ * be NULL. Without options->quantize, the module is not changed.
  *
  * Returns the same statuses as hlo_module_optimize(). */
 hlo_status hlo_module_quantize(hlo_module *module, const hlo_pass_options *options);
@@ -359,7 +361,7 @@ typedef enum hlo_remarks_format {
                           then the total. */
 } hlo_remarks_format;
 
-/* Writes a document with the verdicts of `count` reports that `which` selects. The summary counts
+/* Writes a document with the verdicts that `which` selects from `count` reports. The summary counts
  * all verdicts. If `colored` is true, HLO_REMARKS_TEXT contains ANSI colors for terminals; other
  * formats have no colors.
  *
@@ -424,11 +426,11 @@ hlo_status hlo_reports_gate(const hlo_report *const *reports, size_t count, cons
 /* Checks whether all matmuls that were FP8 in an earlier run are still FP8. The file at `path` is
  * the output of hlo_reports_print() for HLO_REMARKS_JSON, and HLO_REMARKS_ALL or
  * HLO_REMARKS_PASSED. For each FP8 verdict in it, there must be a different FP8 verdict with an
- * equal op_name and an equal input_shape in the `count` reports. A report or a file without matmuls
- * fails, unless `allow_empty` is true.
+ * equal op_name and an equal input_shape in the `count` reports. The check fails if a report or the
+ * file has no matmuls, unless `allow_empty` is true.
  *
- * Returns HLO_MISMATCH if a matmul is not FP8 any more. It is named by one line in `why`, which is
- * an array as for hlo_reports_gate(). Returns HLO_INVALID_INPUT, with an error in `sink`, if the
+ * Returns HLO_MISMATCH if a matmul is no longer FP8. One line in `why`, an array as for
+ * hlo_reports_gate(), names the matmul. Returns HLO_INVALID_INPUT, with an error in `sink`, if the
  * file cannot be read or is not such a document, and HLO_OUT_OF_MEMORY if memory cannot be
  * allocated. */
 hlo_status hlo_reports_baseline(const hlo_report *const *reports, size_t count, const char *path,

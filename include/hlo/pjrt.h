@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running modules in other runtimes through PJRT plugins.
+/* Functions that run modules in other runtimes through PJRT plugins.
  *
  * A PJRT plugin is a shared library that exports GetPjrtApi, such as those of XLA. It compiles a
  * module, and executes it on its devices. It can also compile a module for devices that are not
  * available.
  *
- *     hlo_pjrt_new() -> hlo_pjrt_run() ... hlo_pjrt_optimized() -> hlo_pjrt_free()
- */
+ *     hlo_pjrt_new() -> hlo_pjrt_run() ... hlo_pjrt_optimized() -> hlo_pjrt_free() */
 #ifndef HLO_PJRT_H
 #define HLO_PJRT_H
 
@@ -36,7 +35,7 @@ typedef struct hlo_pjrt_options {
     /* The number of partitions, each of which uses one device. The plugin partitions the module
      * according to its shardings. Default: 1. */
     uint32_t devices;
-    /* If `devices` is greater than 1, the module is already partitioned. Default: false. */
+    /* The module is already partitioned. Ignored if `devices` is 1. Default: false. */
     bool partitioned;
     /* An array of `setting_count` debug options of XLA, each in the form `KEY=VALUE`. Default:
      * NULL. */
@@ -63,7 +62,7 @@ static inline void hlo_pjrt_options_init(hlo_pjrt_options *options) {
  * number of devices is 0 or exceeds HLO_PJRT_MOST_DEVICES, or if a setting contains no `=`. Returns
  * HLO_INVALID_INPUT, with an error in `sink`, if the module is not valid, if the plugin cannot be
  * loaded, rejects the module or has too few devices, or if an input or output has a type that
- * cannot be passed to it. Returns HLO_OUT_OF_MEMORY if memory cannot be allocated. */
+ * cannot be passed to the plugin. Returns HLO_OUT_OF_MEMORY if memory cannot be allocated. */
 hlo_status hlo_pjrt_new(const hlo_module *module, const hlo_pjrt_options *options,
                         const hlo_diag_sink *sink, hlo_pjrt **out_pjrt);
 
@@ -94,7 +93,7 @@ double hlo_pjrt_seconds(const hlo_pjrt *pjrt);
  * *out_module and must free it with hlo_module_free().
  *
  * Returns HLO_INVALID_INPUT, with an error in `sink`, if the plugin does not provide the module, or
- * if it cannot be parsed, and HLO_OUT_OF_MEMORY if memory cannot be allocated. */
+ * if the provided module cannot be parsed, and HLO_OUT_OF_MEMORY if memory cannot be allocated. */
 hlo_status hlo_pjrt_optimized(const hlo_pjrt *pjrt, const hlo_diag_sink *sink,
                               hlo_module **out_module);
 

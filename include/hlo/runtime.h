@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running modules: arrays, .npz files, random inputs, plans, and comparison of outputs.
+/* Functions that run modules: arrays, .npz files, random inputs, plans, and comparison of outputs.
  *
  * A plan is created once for a verified module and a backend, and can be run many times:
  *
@@ -34,11 +34,12 @@ typedef struct hlo_array {
     const int64_t *dims; /* The sizes of `rank` dimensions. */
     void *data;          /* The elements. They may be changed. */
     size_t size;         /* The size of `data` in bytes. */
-    /* The error bound of each element, or NULL if the plan does not compute bounds. A bound is the
-     * distance to other correct executions as a standard deviation (docs/numerics.md). If it is 0,
-     * the element must be equal. If it is NaN, nothing is known about the error. If it is finite
-     * and positive, but the element is not finite, the element overflowed when it was rounded, and
-     * must also overflow in the other execution. */
+    /* The error bound of each element, or NULL if the plan does not compute bounds. A bound is a
+     * standard deviation: how far the element is expected to be from that of another correct
+     * execution (docs/numerics.md). If the bound is 0, the two elements must be equal. If it is
+     * NaN, nothing is known about the error. If it is finite and positive, but the element is not
+     * finite, the element overflowed when it was rounded, and must also overflow in the other
+     * execution. */
     float *bound;
     /* If there are bounds, the difference between this execution and sampled executions
      * (hlo_arrays_sample()), or negative if there are no samples. noise[0] is the root mean square
@@ -111,9 +112,9 @@ hlo_status hlo_arrays_write(const hlo_arrays *arrays, FILE *out);
 
 /* Generates random inputs for `module`. The random numbers are bitwise identical to those of
  * numpy.random.default_rng(seed), which are PCG64 and ziggurat normals. Floating-point elements are
- * standard normal, rounded to f32 and then to the element type. They are positive if the op_name of
- * the parameter contains `_scale`, `amax`, `.nu` or `['scale`. Integers are between 0 and 7, and
- * elements of type pred are 0 or 1.
+ * standard normal, rounded to f32 and then to the element type. All elements of a parameter are
+ * positive if its op_name contains `_scale`, `amax`, `.nu` or `['scale`. Integers are between 0 and
+ * 7, and elements of type pred are 0 or 1.
  *
  * On success, the caller owns *out_arrays and must free it with hlo_arrays_free().
  *
@@ -127,11 +128,10 @@ typedef enum hlo_draw {
     /* The distribution of hlo_arrays_draw(). */
     HLO_DRAW_NORMAL,
     /* Values as in a trained model. Weights are divided by the square root of the number of terms
-     * that the first dot which uses them sums, norms are around 1, biases and moments are small,
-     * and scales and amaxes match their values. All other inputs are as in HLO_DRAW_NORMAL. The
-     * purpose of a parameter is derived from its op_name, or from its name if it has no op_name:
-     * `kernel`, `weight`, `param`, `embedding`, `bias`, `_scale`, `amax`, `['scale`, `.mu`, `.nu`.
-     */
+     * that their first dot sums, norms are around 1, biases and moments are small, and scales and
+     * amaxes match their values. All other inputs are as in HLO_DRAW_NORMAL. The purpose of a
+     * parameter is derived from its op_name, or from its name if it has no op_name: `kernel`,
+     * `weight`, `param`, `embedding`, `bias`, `_scale`, `amax`, `['scale`, `.mu`, `.nu`. */
     HLO_DRAW_REALISTIC
 } hlo_draw;
 
@@ -153,8 +153,9 @@ typedef struct hlo_plan hlo_plan;
 
 /* The accumulation of matmuls of fp8 values on the cpu backend (docs/numerics.md). */
 typedef enum hlo_accumulate {
-    HLO_ACCUMULATE_F32,   /* In f32. */
-    HLO_ACCUMULATE_HOPPER /* With 13 fraction bits, like the tensor cores of Ada and Hopper. */
+    HLO_ACCUMULATE_F32,   /* Accumulation in f32. */
+    HLO_ACCUMULATE_HOPPER /* Accumulation with 13 fraction bits, like the tensor cores of Ada and
+                             Hopper. */
 } hlo_accumulate;
 
 /* The progress of a run. */
@@ -183,17 +184,17 @@ typedef struct hlo_plan_options {
 
     /* The number of simulated devices, which execute collectives. It must equal the number of
      * replicas times the number of partitions in the module header. If it is greater than 1, each
-     * device uses a thread. The inputs of a run are those of all devices, in the order of the
-     * devices, or those of one device for all of them. The outputs are those of all devices. The
-     * names of `values` are NAME@DEVICE. `profile` and hlo_progress apply to device 0. Default: 1.
-     */
+     * device uses a thread. A run accepts the inputs of all devices, in the order of the devices,
+     * or the inputs of one device, which all devices then use. It returns the outputs of all
+     * devices. The names of `values` are NAME@DEVICE. `profile` and hlo_progress apply to device 0.
+     * Default: 1. */
     uint32_t devices;
     /* The accumulation of FP8 calls. If `bounds` is set, the bounds also apply to executions with
      * this accumulation, including those in which a call replaces a dot. Default:
      * HLO_ACCUMULATE_F32. */
     hlo_accumulate accumulate;
-    /* Compute error bounds of the outputs (hlo_array.bound). This approximately doubles memory and
-     * time. Default: false. */
+    /* Compute error bounds of the outputs (hlo_array.bound). Computing bounds approximately doubles
+     * memory and time. Default: false. */
     bool bounds;
     /* If `bounds` is set: the bounds also apply to executions that omit roundings to a narrower
      * type between operations, as fused kernels do, or that apply scales at a different place.
@@ -243,10 +244,10 @@ typedef struct hlo_plan_options {
     /* Measure the time of each step (hlo_plan_print_profile()). Default: false. */
     bool profile;
     /* A callback that is called at the first instruction of a run, and then about ten times per
-     * second, on the thread that called the run. It returns true to continue, and false to stop the
-     * run, which then returns HLO_STOPPED; the plan remains valid. `user` is `progress_user`. The
-     * cpu backend also calls it within instructions whose work it divides among threads, such as
-     * matmuls. Default: NULL, which means no callback. */
+     * second, on the thread that started the run. It returns true to continue, and false to stop
+     * the run, which then returns HLO_STOPPED; the plan remains valid. `user` is `progress_user`.
+     * The cpu backend also calls it within instructions whose work it divides among threads, such
+     * as matmuls. Default: NULL, which means no callback. */
     bool (*progress)(void *user, const hlo_progress *progress);
     /* Passed to `progress` unchanged. */
     void *progress_user;
@@ -263,8 +264,8 @@ typedef struct hlo_plan_options {
      * output of a donation must have equal types, dimensions and layouts. Default: NULL. */
     const hlo_donation *donations;
     size_t donation_count;
-    /* Outputs may reuse the memory of copies of inputs that are not read any more. hlo_plan_time()
-     * is not available. Default: false. */
+    /* Outputs may overwrite the plan's copies of inputs that are no longer read. hlo_plan_time() is
+     * not available. Default: false. */
     bool overwrites_inputs;
 } hlo_plan_options;
 
@@ -285,8 +286,8 @@ static inline void hlo_plan_options_init(hlo_plan_options *options) {
  * allocated. */
 hlo_status hlo_backend_print(const char *backend, const hlo_diag_sink *sink, FILE *out);
 
-/* Creates a plan for the entry computation of `module`. It performs all allocations and lookups
- * that runs need. The module is verified first, unless it was verified before. It must outlive the
+/* Creates a plan for the entry computation of `module`. All allocations and lookups that runs need
+ * happen here. The module is verified first, unless it was verified before. It must outlive the
  * plan, and must not be changed. `options` may be NULL, which selects the defaults.
  *
  * On success, the caller owns *out_plan and must free it with hlo_plan_free().
@@ -297,11 +298,11 @@ hlo_status hlo_backend_print(const char *backend, const hlo_diag_sink *sink, FIL
  * `donation_count` is not 0.
  *
  * Returns HLO_INVALID_INPUT, with errors in `sink`, if the module is not valid or requires a
- * different number of devices, if the backend is not available on this machine or does not support
- * an instruction, which is reported for each such instruction, if the version `cuda` does not
- * exist, if a name in `values` matches no instruction that can run, or if a donation is not
- * possible because the input or output does not exist, is already part of a donation, or because
- * they do not match.
+ * different number of devices, if the backend is not available on this machine, if the version
+ * `cuda` does not exist, or if a name in `values` matches no instruction that can run. It returns
+ * the same status, with one error for each instruction, if the backend does not support an
+ * instruction. It also does so if the input or output of a donation does not exist or is already
+ * part of another donation, or if the input does not match the output.
  *
  * Returns HLO_OUT_OF_MEMORY if memory cannot be allocated. */
 hlo_status hlo_plan_new(const hlo_module *module, const hlo_plan_options *options,
@@ -332,8 +333,8 @@ hlo_status hlo_plan_run(hlo_plan *plan, const hlo_arrays *inputs, const hlo_diag
 /* The maximum number of runs that can be timed. */
 enum { HLO_MOST_RUNS = 1 << 30 };
 
-/* Repeats the last run `count` times on the same inputs, without waiting between runs, and stores
- * the duration of each run in seconds, without copies of inputs and outputs, in `out_seconds`, an
+/* Repeats the last run `count` times on the same inputs, without waiting between runs. Stores the
+ * duration of each run in seconds, excluding copies of inputs and outputs, in `out_seconds`, an
  * array of `count` elements. Unless the plan is `perturbed`, the outputs are the same as those of
  * the last run.
  *
@@ -365,20 +366,20 @@ const hlo_arrays *hlo_plan_values(const hlo_plan *plan);
 /* Returns the number of warnings that the last run reported because of
  * hlo_plan_options.check_finite. There is at most one warning about the first executed instruction
  * that produced a NaN although its operands have none, and one about the first that produced an
- * infinity although its operands are finite. They contain the element and its operands. A NaN or an
- * infinity in an input is attributed to the parameter. */
+ * infinity although its operands are finite. A warning contains the element and its operands. A NaN
+ * or an infinity in an input is attributed to the parameter. */
 unsigned hlo_plan_nonfinite(const hlo_plan *plan);
 
 /* Writes two tables with the time and the bytes of all runs of a plan with hlo_plan_options.profile
  * to `out`, by instruction and by op_name, longest time first. On a GPU, the times are measured on
- * the device while steps are executed sequentially, and those of steps on the CPU are measured by
- * the CPU.
+ * the device while steps are executed sequentially, except for steps on the CPU, which the CPU
+ * measures.
  *
  * Returns HLO_OUT_OF_MEMORY if memory cannot be allocated. */
 hlo_status hlo_plan_print_profile(const hlo_plan *plan, FILE *out);
 
-/* Writes the steps of these runs, at most the first million, to `out` as JSON in the Trace Event
- * Format, which Perfetto and chrome://tracing can display. */
+/* Writes the steps of all runs of a plan with hlo_plan_options.profile, at most the first million,
+ * to `out` as JSON in the Trace Event Format, which Perfetto and chrome://tracing can display. */
 void hlo_plan_print_trace(const hlo_plan *plan, FILE *out);
 
 /* ----------------------------------------------------------------------------------- comparison */
@@ -394,12 +395,12 @@ typedef struct hlo_difference {
     double largest; /* The maximum of |a - b| / bound over finite elements with a nonzero bound. */
     double rms;     /* The root mean square of (a - b) / bound over elements with a finite, nonzero
                        bound. */
-    double noise;   /* The difference in units of hlo_array.noise and one rounding of the element
-                       type together, or 0 if there are no samples. */
+    double noise;   /* The difference divided by the combined size of hlo_array.noise and one
+                       rounding of the element type, or 0 if there are no samples. */
     double noise_limit; /* The largest accepted `noise`: 2.5 + 10/sqrt(elements). */
     int64_t worst; /* The row-major index of the element that exceeds its bound the most, or -1 if
                       none does. */
-    double judge;  /* The value of this element in the array with bounds. */
+    double judge;  /* The value of the element `worst` in the array with bounds. */
     double other;  /* The value of this element in the other array. */
     double bound;  /* The bound of this element. */
 } hlo_difference;
@@ -429,8 +430,8 @@ typedef struct hlo_comparison {
     const hlo_arrays *found, *expected;
     /* An array of `judge_count` outputs of executions with bounds. The executions agree if one
      * judge accepts all elements and the noise of all arrays of both executions. A judge that is
-     * one of the executions accepts itself, so the result does not depend on their order. Without
-     * judges, the outputs must be equal. */
+     * one of the executions accepts itself, so the result does not depend on the order of the
+     * executions. Without judges, the outputs must be equal. */
     const hlo_arrays *const *judges;
     size_t judge_count;
     /* Only the last judge omits roundings to bf16 and f16, as XLA may do. An output that all other
@@ -450,8 +451,9 @@ typedef struct hlo_comparison {
     /* Receives a note for each output that agrees although elements differ, because neither bounds
      * nor noise apply to any of these elements. May be NULL. */
     const hlo_diag_sink *sink;
-    /* Only for the text: one execution is quantized and the other is not, so they are expected to
-     * differ. An output that differs has its signal-to-noise ratio instead of its violations. */
+    /* Only for the text: one execution is quantized and the other is not, so their outputs are
+     * expected to differ. The text reports the signal-to-noise ratio of an output that differs
+     * instead of its violations. */
     bool quantized;
 } hlo_comparison;
 
@@ -465,7 +467,7 @@ static inline void hlo_comparison_init(hlo_comparison *comparison) {
  * between 3 and 16 times, with perturbed results, without bounds, and otherwise with `options`,
  * which may be NULL to select the defaults. It sets hlo_array.noise of each array of `judge`, which
  * must be the outputs of a plan with bounds for the same module and inputs. Sampling stops when the
- * samples explain the outputs of both executions of `comparison`.
+ * samples explain the outputs of both executions in `comparison`.
  *
  * Bounds assume that errors are independent, and are therefore large for long chains of operations.
  * Samples do not have this limitation.
@@ -487,7 +489,7 @@ hlo_status hlo_arrays_sample(hlo_arrays *judge, const hlo_comparison *comparison
  * `found` or `expected` is NULL, and HLO_OUT_OF_MEMORY if memory cannot be allocated. */
 hlo_status hlo_arrays_compare_by(const hlo_comparison *comparison, FILE *out);
 
-/* Compares `other` with `judge`, which is also the only judge, like hlo_arrays_compare_by(). */
+/* Compares `other` with `judge` like hlo_arrays_compare_by(). `judge` is the only judge. */
 hlo_status hlo_arrays_compare(const hlo_arrays *judge, const hlo_arrays *other, FILE *out);
 
 #pragma GCC visibility pop

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Status codes, and the conventions that all functions of the library follow.
  *
- * Status: a function that can fail returns an hlo_status. A status has no details. They are
- * reported as diagnostics (diag.h) to the sink that is passed to the function. The first five
- * values are also the exit statuses of the programs.
+ * Status: a function that can fail returns an hlo_status. A status has no details; the function
+ * reports them as diagnostics (diag.h) to the sink that is passed to it. The first five values are
+ * also the exit statuses of the programs.
  *
  * Options: an options struct begins with `struct_size`, its own size in bytes, which its _init
  * function sets. Patch releases of the library only append fields. A program that was compiled
@@ -19,11 +19,11 @@
  * Ownership: arguments are borrowed for the duration of the call, and the library copies what it
  * keeps, unless a function documents otherwise. An object that a function stores in an `out_`
  * argument is owned by the caller, who must free it with the function that its documentation names.
- * If the function fails, it stores NULL. Objects that are returned by pointer are borrowed from the
- * object that they are queried from.
+ * If the function fails, it stores NULL. An object that is returned by pointer is borrowed from the
+ * object on which the function was called.
  *
  * Output: a function that writes to a FILE reports a write error through ferror() of the FILE. It
- * returns HLO_INVALID_INPUT for it only if its documentation says so.
+ * returns HLO_INVALID_INPUT for a write error only if its documentation says so.
  *
  * Threads: different threads may use different objects at the same time. Only one thread at a time
  * may use an object, or objects that are borrowed from it. */
@@ -55,7 +55,7 @@ typedef enum hlo_status {
 } hlo_status;
 
 /* Returns a short English name of `status`, such as "invalid input". The string is static. The
- * result is never NULL, also for values that are not an hlo_status. */
+ * result is not NULL, even if `status` is not a valid hlo_status. */
 const char *hlo_status_name(hlo_status status);
 
 /* Returns the exit status with which a program should report `status`. It equals `status`, except

@@ -110,7 +110,7 @@ static inline void hlo_print_options_init(hlo_print_options *options, hlo_print_
 /* Writes `module` to `out` as HLO text. `options` may be NULL, which selects HLO_PRINT_LONG.
  *
  * hlo_module_parse() and XLA parse the long form as an equal module. Forms that omit parts are for
- * readers. They are parsed as a different module, or cannot be parsed.
+ * human readers: parsing them fails or results in a different module.
  *
  * Returns HLO_INVALID_INPUT if `out` cannot be written to, for example because the disk is full. A
  * canonical print repeats the body of a computation at each call. If it would nest more than 1000

@@ -193,7 +193,7 @@ static const hlo_shape *scaled(const hlo_inference *q, const hlo_shape *result, 
     if (along->count != 1) return hlo_infer_fail(q, "'dimensions' must name one dimension");
     bool many = result->type == HLO_TYPE_TUPLE;
     if (many ? result->rank != q->count : q->count != 1)
-        return hlo_infer_fail(q, "the number of operands differs from the number of results, %s",
+        return hlo_infer_fail(q, "the result must have one array per operand, but it is %s",
                               hlo_infer_text(q, result));
     for (uint32_t i = 0; i < q->count; i++) {
         const hlo_shape *from = hlo_infer_operand(q, i);

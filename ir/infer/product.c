@@ -301,8 +301,10 @@ const hlo_shape *hlo_infer_TRIANGULAR_SOLVE(const hlo_inference *q) {
         return hlo_infer_fail(q, "the operands must have the same element type and rank");
     bool left = hlo_infer_int(q, HLO_ATTR_LEFT_SIDE, 0);
     uint32_t rank = a->rank;
-    if (!hlo_infer_dim_fits(a->dims[rank - 1], b->dims[rank - (left ? 2 : 1)]))
-        return hlo_infer_fail(q, "incompatible matrix sizes");
+    const int64_t size = a->dims[rank - 1], found = b->dims[rank - (left ? 2 : 1)];
+    if (!hlo_infer_dim_fits(size, found))
+        return hlo_infer_fail(q, "operand 1 has %lld %s, but operand 0 requires %lld",
+                              (long long)found, left ? "rows" : "columns", (long long)size);
     for (uint32_t i = 0; i + 2 < rank; i++)
         if (!hlo_infer_dim_fits(a->dims[i], b->dims[i]))
             return hlo_infer_fail(q, "the operands have different sizes in batch dimension %u", i);

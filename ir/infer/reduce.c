@@ -228,7 +228,10 @@ const hlo_shape *hlo_infer_CONVOLUTION(const hlo_inference *q) {
     int64_t batch_groups = hlo_infer_int(q, HLO_ATTR_BATCH_GROUP_COUNT, 1);
     if (groups < 1 || batch_groups < 1 || gives % groups || gives % batch_groups ||
         batch % batch_groups)
-        return hlo_infer_fail(q, "the group counts must divide the features and the batch");
+        return hlo_infer_fail(q,
+                              "the group counts must divide the %lld output features, and the "
+                              "batch group count the batch of %lld",
+                              (long long)gives, (long long)batch);
     if (features % groups || features / groups != takes)
         return hlo_infer_fail(q,
                               "the input has %lld features and the group count is %lld, but the "

@@ -160,7 +160,7 @@ static bool try_rule(hlo_engine *e, hlo_rule_env *env, const hlo_rule_candidate 
     const uint32_t next_id = e->context->module->next_id;
     const bool matched = matches(env, c->rules, c->rule, root);
     if (e->context->module->next_id != next_id)
-        report_fault(e, c->rule, false, root->offset, "makes instructions in its guards");
+        report_fault(e, c->rule, false, root->offset, "creates instructions in its guards");
     const hlo_rule_action *remark = &env->rules->actions[env->rule->first_action];
     if (matched && env->rule->action_count == 1 && remark->kind == HLO_ACTION_REMARK) {
         const hlo_instr *at = remark->operand < 0 ? NULL : env->slots[remark->operand].instr;

@@ -118,8 +118,8 @@ static bool reserve(inliner *in, const hlo_instr *call, const hlo_computation *c
     if (!in->warned)
         hlo_diag_emit(in->context->module, in->context->sink, HLO_WARNING, call->offset,
                       hlo_intern_length(call->name),
-                      "call is not inlined, and others may not be: inlining copies at most %d "
-                      "instructions",
+                      "this call and possibly later ones are not inlined: inlining copies at most "
+                      "%d instructions",
                       (int)BUDGET);
     in->warned = true;
     return false;

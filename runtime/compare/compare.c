@@ -375,9 +375,10 @@ static hlo_status print_element_origin(const hlo_module *module, const char *nam
     fputs(")\n", out);
     if (sides && values && instr->op == HLO_OP_CONVERT &&
         rounds_by_f16(hlo_arrays_at(values, 0), sides))
-        fputs("  hint: all differences are explained by rounding to f16 before FP8, as XLA's CPU "
-              "backend does before jaxlib 0.8\n",
-              out);
+        fputs(
+            "  hint: all differences are explained by rounding to f16 before converting to FP8, as "
+            "XLA's CPU backend in jaxlib 0.7 and earlier does\n",
+            out);
     hlo_arrays_free(values);
     return HLO_OK;
 }

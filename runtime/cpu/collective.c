@@ -429,7 +429,7 @@ static const hlo_ints *find_sources(const hlo_seat *seat, const hlo_instr *instr
     for (int64_t i = 0; i < pairs->count; i++) {
         const int64_t from = listed[2 * i], to = listed[2 * i + 1];
         if (from >= most || to >= most) {
-            *why = hlo_arena_format(arena, "sends from %lld to %lld, but there are only %lld",
+            *why = hlo_arena_format(arena, "sends from %lld to %lld, but only %lld participate",
                                     (long long)from, (long long)to, (long long)most);
             return NULL;
         }

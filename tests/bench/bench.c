@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench FILE N: the best of N times, in seconds, to parse, verify, print and optimize the module in
- * FILE. Prints one line each: name, seconds. The last line is `memory` and the additional bytes of
- * the process while it holds the module and its text; temporary memory is returned to the system
- * before.
+/* bench FILE N: prints the best of N times, in seconds, to parse, verify, print and optimize the
+ * module in FILE. Prints one line each: name, seconds. The last line is `memory` and the additional
+ * bytes of the process while it holds the module and its text. Temporary memory is returned to the
+ * system before that measurement.
  *
  * Freed memory stays with the process until it ends, so that the times exclude the kernel, which
  * clears every page that it allocates. */
@@ -40,7 +40,8 @@ static char *read_all(const char *path, size_t *out_size) {
     return text;
 }
 
-/* Resident memory without file mappings such as the program; 0 if the system does not report it. */
+/* Returns resident memory without file mappings such as the program; 0 if the system does not
+ * report it. */
 static size_t memory_now(void) {
     size_t all = 0, resident = 0, of_files = 0;
     malloc_trim(0);

@@ -4,11 +4,11 @@
 
 usage: bench.py --bin DIR [--repeat N] MODEL...
 
-Prints the best of N, in milliseconds, and the speedup over jaxlib's C++ parser and printer.
-The whole process `hlo-fp8-opt --passes=`, which reads, verifies and prints, is compared with jaxlib reading and
-printing the same text in this process, alternately. Optimizing is compared with the time in which XLA reads the text,
-and the whole process including it with XLA's GPU compiler, from the module in memory to the program, if its plugin is
-installed.
+Prints the best of N, in milliseconds, and the speedup over jaxlib's C++ parser and printer. The whole process
+`hlo-fp8-opt --passes=`, which reads, verifies and prints, is compared with jaxlib reading and printing the same text in
+this process, alternately. Optimizing is compared with the time in which XLA reads the text. If XLA's GPU plugin is
+installed, the whole process with optimizing is compared with XLA's GPU compiler, from the module in memory to the
+program.
 """
 import argparse
 import ctypes
@@ -34,7 +34,8 @@ def best_of(repeat, work):
 
 
 def resident():
-    """Bytes of memory that this process holds, counted as in bench.c; 0 if the system does not report it."""
+    """Returns the bytes of memory that this process holds, counted as in bench.c; 0 if the system does not report
+    them."""
     gc.collect()
     try:
         ctypes.CDLL(None).malloc_trim(0)
@@ -69,7 +70,7 @@ def run_process(*command):
 
 
 def whole_times(program, model, text, repeat):
-    """Seconds to read, verify and print in a separate process; seconds in which jaxlib reads and prints.
+    """Returns the seconds to read, verify and print in a separate process, and those in which jaxlib reads and prints.
 
     Each has several consecutive runs, so that the caches contain its data.
     """
@@ -82,7 +83,7 @@ def whole_times(program, model, text, repeat):
 
 
 def compile_times(program, model, repeat):
-    """The whole process of hlo-fp8-opt, and XLA's GPU compilation of the same module, without process start and reading."""
+    """Times the process of hlo-fp8-opt, and XLA's GPU compilation of the same module without starting and reading."""
     ours = best_of(repeat, lambda: run_process(program, model, "-o", os.devnull))
     peer = pathlib.Path(__file__).parent.parent / "peer" / "xla" / "_xla_gpu.py"
     ran = subprocess.run([sys.executable, peer, model, "--time"], capture_output=True, text=True)

@@ -4,9 +4,9 @@
 
 usage: dispatch.py [--rounds N]
 
-Prints the best of N rounds, which alternate between all functions, in microseconds, and the ratio to jax.jit: a call with one
-small argument, one with a tree of 400 leaves, and matmuls of 1024 rows whose operands are quantized, in the forms "dq" and
-"ffi". The package hlofp8 must be importable.
+Prints the best of N rounds, which alternate between all functions, in microseconds, and the ratio to jax.jit. The
+functions are a call with one small argument, one with a tree of 400 leaves, and matmuls of 1024 rows with quantized
+operands, in the forms "dq" and "ffi". The package hlofp8 must be importable.
 """
 import argparse
 import os

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that the cost of optimizing is linear: time per instruction for modules of N equal layers.
+"""Checks that the cost of optimizing is linear: prints the time per instruction for modules of N equal layers.
 
 usage: layers.py --bin DIR [--layers N,N,..] [--repeat N]
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Time per instruction of modules of many sizes and forms: it should not grow with the size.
+"""Prints the time per instruction of modules of many sizes and forms, which should not grow with the size.
 
   scale.py --bench BENCH --work DIR [--sizes 1000,10000,100000] [--forms chain,tuple,...] [--times N]
   scale.py --print --sizes SIZE --forms FORM
 
 Prints a line per form and size: the number of instructions (or other units of the form), then nanoseconds per unit to
-parse, verify, print and optimize; or prints the module.
-Exit status 1 if the library rejects a module.
+parse, verify, print and optimize. --print prints the module instead. The exit status is 1 if the library rejects a
+module.
 """
 import argparse
 import os
@@ -16,7 +16,7 @@ import sys
 
 
 def chain(n):
-    """One long chain of elementwise instructions."""
+    """Yields one long chain of elementwise instructions."""
     yield 'HloModule m\n\nENTRY e {\n  x_0 = f32[8] parameter(0)\n'
     for i in range(1, n):
         op = ('negate', 'abs', 'exponential')[i % 3]
@@ -25,7 +25,7 @@ def chain(n):
 
 
 def wide_tuple(n):
-    """One tuple of all values, and a get-tuple-element for each."""
+    """Yields one tuple of all values, and a get-tuple-element for each value."""
     yield 'HloModule m\n\nENTRY e {\n'
     for i in range(n // 2):
         yield f'  p_{i} = f32[] parameter({i})\n'
@@ -38,7 +38,7 @@ def wide_tuple(n):
 
 
 def users(n):
-    """One value with many users."""
+    """Yields one value with many users."""
     yield 'HloModule m\n\nENTRY e {\n  p = f32[4] parameter(0)\n'
     for i in range(n):
         yield f'  c_{i} = f32[4] custom-call(p), custom_call_target="t_{i}"\n'
@@ -47,7 +47,7 @@ def users(n):
 
 
 def computations(n):
-    """Many small computations, each called once."""
+    """Yields many small computations, each called once."""
     yield 'HloModule m\n\n'
     for i in range(n // 4):
         yield f'f_{i} {{\n  a_{i} = f32[] parameter(0)\n  ROOT b_{i} = f32[] negate(a_{i})\n}}\n\n'
@@ -58,7 +58,7 @@ def computations(n):
 
 
 def call_depth(n):
-    """Computations that call each other in one long chain."""
+    """Yields computations that call each other in one long chain."""
     yield 'HloModule m\n\nf_0 {\n  a_0 = f32[] parameter(0)\n  ROOT b_0 = f32[] negate(a_0)\n}\n\n'
     for i in range(1, n // 2):
         yield (f'f_{i} {{\n  a_{i} = f32[] parameter(0)\n'
@@ -68,7 +68,7 @@ def call_depth(n):
 
 
 def branches(n):
-    """One conditional of very many branches."""
+    """Yields one conditional with very many branches."""
     yield 'HloModule m\n\n'
     for i in range(n // 3):
         yield f'f_{i} {{\n  a_{i} = f32[] parameter(0)\n  ROOT b_{i} = f32[] negate(a_{i})\n}}\n\n'
@@ -78,20 +78,20 @@ def branches(n):
 
 
 def constant(n):
-    """One constant with many elements."""
+    """Yields one constant with many elements."""
     numbers = ', '.join(str(i % 977 / 8) for i in range(n))
     yield f'HloModule m\n\nENTRY e {{\n  ROOT c = f32[{n}] constant({{{numbers}}})\n}}\n'
 
 
 def attributes(n):
-    """One attribute with many numbers."""
+    """Yields one attribute with many numbers."""
     pairs = ','.join(f'{{{i},{(i + 1) % n}}}' for i in range(n))
     yield (f'HloModule m\n\nENTRY e {{\n  p = f32[4] parameter(0)\n'
            f'  ROOT c = f32[4] collective-permute(p), source_target_pairs={{{pairs}}}\n}}\n')
 
 
 def dots(n):
-    """Layers of FP8 matmuls with their dequantization."""
+    """Yields layers of FP8 matmuls with their dequantization."""
     yield 'HloModule m\n\nENTRY e {\n  x_0 = f8e4m3fn[16,16] parameter(0)\n'
     yield '  w = f8e4m3fn[16,16] parameter(1)\n  s = f32[] parameter(2)\n'
     for i in range(n // 7):
@@ -105,7 +105,7 @@ def dots(n):
 
 
 def updates(n):
-    """One asynchronous operation with many updates."""
+    """Yields one asynchronous operation with many updates."""
     state = '((f32[4]), f32[4], s32[])'
     yield ('HloModule m\n\nw {\n  a = f32[4] parameter(0)\n  ROOT b = f32[4] negate(a)\n}\n\n'
            f'ENTRY e {{\n  p = f32[4] parameter(0)\n  s_0 = {state} async-start(p), calls=w\n')
@@ -115,7 +115,7 @@ def updates(n):
 
 
 def frames(n):
-    """Dots at the end of one deep stack, whose frames have no user file."""
+    """Yields dots at the end of one deep stack, whose frames have no user file."""
     yield ('HloModule m\n\nFileNames\n1 "/site-packages/a.py"\n\nFunctionNames\n1 "f"\n\nFileLocations\n'
            '1 {file_name_id=1 function_name_id=1 line=1 end_line=1 column=1 end_column=2}\n\nStackFrames\n')
     for i in range(1, n + 1):
@@ -128,7 +128,7 @@ def frames(n):
 
 
 def control(n):
-    """Users of one value that differ only in their control predecessors."""
+    """Yields users of one value that differ only in their control predecessors."""
     yield 'HloModule m\n\nENTRY e {\n  p = f32[8] parameter(0)\n  x_0 = f32[8] negate(p)\n'
     for i in range(1, n):
         yield f'  x_{i} = f32[8] negate(p), control-predecessors={{x_{i - 1}}}\n'
@@ -136,7 +136,7 @@ def control(n):
 
 
 def pads(n):
-    """One value, padded in many ways."""
+    """Yields one value that is padded in many ways."""
     yield 'HloModule m\n\nENTRY e {\n  p = f32[8] parameter(0)\n  z = f32[] constant(0)\n'
     for i in range(n):
         yield f'  x_{i} = f32[{8 + n}] pad(p, z), padding={i}_{n - i}\n'
@@ -145,7 +145,7 @@ def pads(n):
 
 
 def shared(n):
-    """Dots of one weight, each with the result of the previous one."""
+    """Yields dots with one weight, each with the result of the previous dot."""
     dims = 'lhs_contracting_dims={1}, rhs_contracting_dims={0}'
     yield ('HloModule m\n\nENTRY e {\n  q_0 = f8e4m3fn[16,16] parameter(0)\n'
            '  w8 = f8e4m3fn[16,16] parameter(1)\n  w = f32[16,16] convert(w8)\n')
@@ -156,7 +156,7 @@ def shared(n):
 
 
 def dead(n):
-    """A chain that a rule for the maximum of two values may leave without users."""
+    """Yields a chain that a rule for the maximum of two values may leave without users."""
     yield 'HloModule m\n\nENTRY e {\n  x_0 = f32[4] parameter(0)\n'
     for i in range(1, n):
         yield f'  x_{i} = f32[4] negate(x_{i - 1})\n'
@@ -164,7 +164,7 @@ def dead(n):
 
 
 def doubled(n):
-    """Computations that each call the previous one twice, around a dot."""
+    """Yields computations that each call the previous one twice, around a dot."""
     yield 'HloModule m\n\nc_0 {\n  a_0 = f32[4] parameter(0)\n  ROOT b_0 = f32[4] negate(a_0)\n}\n\n'
     for i in range(1, n):
         yield (f'c_{i} {{\n  a_{i} = f32[4] parameter(0)\n  b_{i} = f32[4] call(a_{i}), to_apply=c_{i - 1}\n'
@@ -175,7 +175,7 @@ def doubled(n):
 
 
 def prime(n):
-    """Dots whose contracting dimension is a large prime number, of scaled values."""
+    """Yields dots of scaled values whose contracting dimension is a large prime number."""
     size = 2**59 - 55
     yield (f'HloModule m\n\nENTRY e {{\n  q = f8e4m3fn[4,{size}] parameter(0)\n  s = bf16[4] parameter(1)\n'
            f'  c = bf16[4,{size}] convert(q)\n  w = bf16[4,{size}] broadcast(s), dimensions={{0}}\n'
@@ -187,7 +187,7 @@ def prime(n):
 
 
 def reverses(n):
-    """A dot with scales per block, of which those of one operand are reversed many times."""
+    """Yields a dot with scales per block, those of one operand reversed many times."""
     yield ('HloModule m\n\nENTRY e {\n  a = f8e4m3fn[32,64] parameter(0)\n  b = f8e4m3fn[32,64] parameter(1)\n'
            '  x = f8e8m0fnu[32,2] parameter(2)\n  y = f8e8m0fnu[32,2] parameter(3)\n'
            '  a_0 = bf16[32,2] convert(x)\n  b_0 = bf16[32,2] convert(y)\n')
@@ -200,7 +200,7 @@ def reverses(n):
 
 
 def held(n):
-    """Constants, those of odd numbers elided, at the start of control dependencies."""
+    """Yields constants, every second one without its value, that are control predecessors."""
     yield ('HloModule m\n\nENTRY e {\n  a = f8e4m3fn[32,64] parameter(0)\n  b = f8e4m3fn[32,64] parameter(1)\n'
            '  c = bf16[32,64] convert(a)\n  d = bf16[32,64] convert(b)\n'
            '  x = bf16[32,32] dot(c, d), lhs_contracting_dims={1}, rhs_contracting_dims={1}\n')
@@ -212,7 +212,7 @@ def held(n):
 
 
 def reshaped(n):
-    """A value that is reshaped many times, and then read by as many kernels."""
+    """Yields a value that is reshaped many times, and then read by as many kernels."""
     yield 'HloModule m\n\nENTRY e {\n  x_0 = f32[4,4] parameter(0)\n'
     for i in range(n // 2):
         yield f'  x_{i + 1} = f32[4,4] reshape(x_{i})\n'

@@ -4,10 +4,10 @@
 
 usage: steady.py --bin DIR [--rounds N] [--runs N] [MODEL...]
 
-Prints one line per module: milliseconds of the cpu backend and of XLA's CPU compiler, each the minimum over all rounds,
-which alternate between both so that other load affects both, and their ratio; then the ratio of the times from the
-module's text to its first result; then the kilobytes of a run of both, and their ratio. Default: some of
-testdata/models, and FP8 matmuls of some sizes.
+Prints one line per module: milliseconds of a run by the cpu backend and by XLA's CPU program, and their ratio; the
+ratio of the times from the module's text to its first result; the kilobytes of a run by both, and their ratio. Times
+are minima over all rounds, which alternate between both so that other load affects both. The default modules are some
+of testdata/models, and FP8 matmuls of some sizes.
 """
 import argparse
 import pathlib
@@ -46,7 +46,7 @@ def output(*command):
 
 
 def measure(program, model, inputs, rounds, runs):
-    """Returns, for both: seconds of a run; seconds from text to the first result; bytes of a run."""
+    """Returns, for both programs: seconds of a run; seconds from text to the first result; bytes of a run."""
     theirs = output(sys.executable, PEER, model, "--save-inputs", inputs)
     memory = [int(re.search(r"for cpu: (\d+) bytes", output(program, "--plan", model))[1]),
               int(re.search(r"memory_bytes (\d+)", theirs)[1])]

@@ -13,7 +13,7 @@ import shutil
 
 from _standin import run
 
-ACCESS, PACK_MOST, HELD = 16, 32, 256  # bytes: EMIT_ACCESS of emit.h, two of them, HELD of tile.c
+ACCESS, PACK_MOST, HELD = 16, 32, 256  # bytes: EMIT_ACCESS of emit.h, twice EMIT_ACCESS, HELD of tile.c
 IN_FLIGHT = 2
 BYTES = {"uchar": 1, "signed char": 1, "ushort": 2, "short": 2, "int": 4, "uint": 4, "float": 4, "int64": 8,
          "uint64": 8, "double": 8}
@@ -23,7 +23,7 @@ COUNTED = re.compile(r"^for \(int (\w+) = 0; \1 < (\d+); \1\+\+\)")
 PACK = re.compile(r"\*\((?:const )?pack<([\w ]+), (\d+)> \*\)\([pq]\d")
 HELD_PACKS = re.compile(r"^pack<([\w ]+), (\d+)> \w+\[(\d+)\];")
 LOCAL = re.compile(r"^(?:SPILL\.)?(?:LDL|STL)")
-REDUCING = re.compile(r"\bop_(?:sine|cosine|tan)\(")  # of large arguments, in local memory, with f64
+REDUCING = re.compile(r"\bop_(?:sine|cosine|tan)\(")  # of large arguments: uses local memory and f64
 ELEMENT = re.compile(r"\b([pqt]\d+)\[")
 
 
@@ -31,9 +31,9 @@ ELEMENT = re.compile(r"\b([pqt]\d+)\[")
 class Access:
     store: bool
     bytes: int
-    times: int  # in unrolled loops
+    times: int  # number of executions, in unrolled loops
     pack: bool
-    each: bool  # runs for every element of a thread
+    each: bool  # true if it runs for every element of a thread
 
 
 def accesses(parameters, body):
@@ -63,8 +63,8 @@ def accesses(parameters, body):
 
 
 def sass_of(a, path):
-    """Instructions of each kernel, as NVRTC compiles the model's program: words and numbers of registers, the first of
-    which is written. The fake cannot load the program, so the run fails there; the program is in the cache."""
+    """Returns the instructions of each kernel, as NVRTC compiles the model's program: words and register numbers, the
+    first of which is written. The fake cannot load the program, so the run fails there; the program is in the cache."""
     cache = a.work / "sass"
     shutil.rmtree(cache, ignore_errors=True)
     cache.mkdir(parents=True)
@@ -109,7 +109,7 @@ def loads_in_flight(kernel):
 
 
 def waits(kernel):
-    """True if the first instruction that waits for kernels, or accesses memory, waits."""
+    """Returns whether the kernel waits for other kernels before it accesses memory."""
     words = [word for word, _ in kernel if re.match(r"ACQBULK|LDG|LD\.|STG|ST\.|ATOM|RED", word)]
     return bool(words) and words[0] == "ACQBULK"
 
@@ -128,7 +128,7 @@ def faults_of_text(found, held):
 
 
 def faults_of_code(found, kernel):
-    """Returns differences between the loads and stores of the compiled kernel and those of its text."""
+    """Returns differences between the compiled kernel's loads and stores and those in its text."""
     faults = []
     for word, store in (("LDG", False), ("STG", True)):
         have = collections.Counter(width_of(w) for w, _ in kernel if w.startswith(word))
@@ -153,7 +153,7 @@ def faults_of(text, kernel):
 
 
 def unseen(text, kernel):
-    """Returns the faults that are not found in a kernel after they were inserted."""
+    """Returns the faults that are inserted into a kernel and not found."""
     parameters, body = text
     array = PARAMETER.search(parameters)[2]
     narrow = re.sub(r"pack<([\w ]+), (\d+)>", lambda pack: f"pack<{pack[1]}, {max(int(pack[2]) // 8, 1)}>", body)
@@ -166,13 +166,13 @@ def unseen(text, kernel):
         "waiting for each load": (text, waiting),
         "local memory": (text, kernel + [("STL", [0])]),
     }
-    if waiting == kernel:  # it loads nothing
+    if waiting == kernel:  # the kernel loads nothing
         del given["waiting for each load"]
     return [f"given {name}, is found to have no fault" for name, (t, k) in given.items() if not faults_of(t, k)]
 
 
 def check(plan, kernels, heaviest):
-    """Returns faults of the kernels of a plan, which are compiled to `kernels`: of all, and of the heaviest."""
+    """Returns the faults of a plan's kernels, compiled to `kernels`: of all kernels, and of the heaviest ones."""
     texts = {name: (parameters, body) for name, parameters, body in KERNEL.findall(plan)}
     plain = {name: {word for word, _ in kernel} for name, kernel in kernels.items()
              if not REDUCING.search("".join(texts.get(name, "")))}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions shared by the scripts here."""
+"""Defines functions that the scripts here share."""
 import os
 import subprocess
 
@@ -11,6 +11,6 @@ def environment(standin, accumulate="f32"):
 
 
 def run(command, environment=None):
-    """Returns exit status, output, errors."""
+    """Runs a program; returns exit status, output, errors."""
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, env=environment)
     return done.returncode, done.stdout, done.stderr

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A fake libcublasLt: objects, attributes with the library's sizes, four algorithms of different
- * speed, the logger.
+/* A fake libcublasLt. It has objects, attributes with the library's sizes, four algorithms of
+ * different speed, and the logger.
  *
  * Environment, in addition to that of standin.h:
  *   HLO_STANDIN_CUBLASLT  the result of cublasLtGetVersion(); 130100 if unset
  *   HLO_STANDIN_SAYS      a line that each heuristic logs
- *   HLO_STANDIN_WRONG     an algorithm, from 0, whose result is wrong */
+ *   HLO_STANDIN_WRONG     the index of an algorithm, from 0, whose result is wrong */
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,7 +84,7 @@ int cublasLtDestroy(lt_handle *handle) {
     return 0;
 }
 
-/* Bytes of each attribute; 0: unsupported. */
+/* The size of each attribute in bytes; 0 if the attribute is unsupported. */
 static const unsigned char desc_sizes[DESC_ATTRIBUTES] = {
     [0] = 4,  [1] = 4,  [2] = 4,  [3] = 4,  [4] = 4,  [5] = 4,  [6] = 4,  [7] = 4,  [8] = 8,
     [10] = 8, [11] = 8, [12] = 8, [13] = 8, [14] = 8, [15] = 4, [17] = 8, [18] = 8, [19] = 8,
@@ -96,7 +96,7 @@ static const unsigned char preference_sizes[PREFERENCE_ATTRIBUTES] = {
     [0] = 4, [1] = 8, [3] = 4, [5] = 4, [6] = 4, [7] = 4, [8] = 4, [9] = 4, [12] = 8,
 };
 
-/* "attribute N, N bytes: VALUE", written to `capacity`. */
+/* Writes "attribute N, N bytes: VALUE" to a buffer of `capacity` bytes. */
 static const char *told(int attribute, const void *value, size_t size, char capacity[128]) {
     char name[64];
     uint64_t number = 0;
@@ -224,8 +224,8 @@ int cublasLtMatmulPreferenceGetAttribute(lt_preference *preference, int attribut
 
 /* ----------------------------------------------------------------------------------- algorithms */
 
-/* Algorithms in the heuristic's order, which differs from the order of their times. These exceed by
- * far the time of computing here. */
+/* Algorithms in the heuristic's order, which differs from the order of their times. The times are
+ * much longer than the time that the fake takes to compute a matmul. */
 static const struct {
     float milliseconds;
     size_t workspace;

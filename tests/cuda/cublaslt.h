@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A fake cuBLASLt: a matmul is computed only from its descriptors, as specified in the cuBLAS
+/* A fake cuBLASLt, which computes a matmul only from its descriptors, as specified in the cuBLAS
  * manual. This code does not depend on how runtime/cuda makes a call. */
 #ifndef HLO_TESTS_CUDA_CUBLASLT_H
 #define HLO_TESTS_CUDA_CUBLASLT_H
@@ -25,7 +25,7 @@ typedef struct attributes {
 
 struct lt_desc {
     int ordinal, compute, scale;
-    attributes at; /* by number */
+    attributes at; /* attribute values, by attribute number */
 };
 
 struct lt_layout {
@@ -45,15 +45,15 @@ typedef struct problem {
     double alpha, beta;
     const void *a_data, *b_data, *c_data;
     void *d_data;
-    bool wrong; /* the result must be wrong */
+    bool wrong; /* inject a wrong result */
 } problem;
 
-/* cublaslt_matmul.c: computes it. Returns false if it reads or writes outside of allocated
+/* cublaslt_matmul.c: computes a matmul. Returns false if it reads or writes outside of allocated
  * memory. */
 bool standin_matmul(const problem *p);
 int standin_element_bits(int type);
 
-/* cublaslt_rules.c: returns the line of the library's log about an unsupported problem, and its
+/* cublaslt_rules.c: returns the library's log line about an unsupported problem, and the
  * status; NULL if it is supported. NULL data is not checked, as by the heuristic. */
 const char *standin_refusal(const problem *p, int *out_status);
 size_t standin_version(void);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cublasLtMatmul() on host memory, only from descriptors. Matrices are column-major: element (i,j)
- * is at i + j * ld. op(A) is M x K, op(B) is K x N:
+/* Computes cublasLtMatmul() on host memory from descriptors only. Matrices are column-major:
+ * element (i,j) is at i + j * ld. op(A) is M x K, op(B) is K x N:
  *
  *   D = sD * Epi(alpha * sA * sB * op(A) op(B) + beta * sC * C + bias)
  *
@@ -38,9 +38,9 @@ static size_t bytes_of(int type, int64_t count) {
 
 typedef struct format {
     int exponent, mantissa, bias;
-    bool infinite;  /* the largest exponent is infinity and NaN */
-    bool nan;       /* or, if not, its largest mantissa is NaN */
-    double highest; /* finite */
+    bool infinite;  /* the largest exponent encodes infinity and NaN */
+    bool nan;       /* without infinities, the largest exponent and mantissa encode NaN */
+    double highest; /* the largest finite number */
 } format;
 
 static format format_of(int type) {
@@ -64,7 +64,7 @@ static double decode(format f, unsigned bits) {
     return sign * ldexp((1 << f.mantissa) + mantissa, exponent - f.bias - f.mantissa);
 }
 
-/* Rounds to nearest, ties to even; an 8-bit format saturates, including infinities. */
+/* Rounds to nearest, ties to even. An 8-bit format saturates all values, including infinities. */
 static unsigned encode(format f, double x, bool saturates) {
     int total = f.exponent + f.mantissa;
     unsigned sign = signbit(x) ? 1u << total : 0, all = (1u << f.exponent) - 1;
@@ -143,15 +143,15 @@ static double power(unsigned code) {
     return code == 255 ? (double)NAN : ldexp(1, (int)code - 127);
 }
 
-/* Returns the scale of element `at` along K of row `i` of op(A), or column of op(B); there are
- * `size` of them. */
+/* Returns the scale of element `at` along K of row `i` of op(A), or column `i` of op(B); there are
+ * `size` rows or columns. */
 static double scale(const problem *p, int attribute, int mode, int64_t batch, int64_t i,
                     int64_t size, int64_t at, int64_t k) {
     const float *scales = pointer(p, attribute);
     int64_t steps = (k + 127) / 128, padded = (steps + 3) / 4 * 4;
     int64_t row = batch * ((size + 127) / 128 * 128) + i;
     switch (p->desc.at.value[mode]) {
-    case 1: /* the sign is ignored */
+    case 1: /* the sign of the scale is ignored */
         return decode(format_of(R_8F_E4M3), tiled(pointer(p, attribute), 16, row, at, k) & 0x7f);
     case 2: return power(tiled(pointer(p, attribute), 32, row, at, k));
     case 3: return (double)scales[i];
@@ -165,8 +165,8 @@ static double gelu(double x) {
     return 0.5 * x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
 }
 
-/* Returns one of the batch's matrices, `scaled` or not: for each row of op(A), or column of op(B),
- * its elements along K. The caller frees it. */
+/* Returns one matrix of the batch, times its scales if `scaled`: for each row of op(A), or column
+ * of op(B), its elements along K. The caller frees it. */
 static double *gather(const problem *p, bool b, bool scaled, int64_t batch, int64_t size,
                       int64_t k) {
     const struct lt_layout *layout = b ? &p->b : &p->a;
@@ -187,7 +187,7 @@ static double *gather(const problem *p, bool b, bool scaled, int64_t batch, int6
 
 enum { FAST = 25, STEP = 32, PROMOTED = 128, FRACTION_BITS = 13 };
 
-/* True if products of fp8 values are summed as on Hopper. */
+/* Returns true if products of fp8 values are summed as on Hopper. */
 static bool is_narrow(const problem *p) {
     const char *chosen = getenv("HLO_STANDIN_ACCUMULATE");
     return chosen && strcmp(chosen, "hopper") == 0 &&
@@ -195,8 +195,8 @@ static bool is_narrow(const problem *p) {
            standin_element_bits((int)of(&p->b, TYPE)) == 8 && p->desc.at.value[A_MODE] != 2;
 }
 
-/* Adds products to an accumulator: each is truncated toward zero at the last kept bit of the
- * largest. The result for non-finite values does not depend on the order. */
+/* Adds products to an accumulator: each product is truncated toward zero at the last kept bit of
+ * the largest product. The result for non-finite values does not depend on the order. */
 static double add_cut(double sum, const double *a, const double *b, int64_t count) {
     double largest = fabs(sum), plain = sum, kept;
     for (int64_t l = 0; l < count; l++) {
@@ -220,8 +220,9 @@ static double both_scales(const problem *p, int64_t batch, int64_t i, int64_t j,
                               : scalar(p, B_SCALE));
 }
 
-/* Returns the sum of a row and a column without scales, times their scales. An accumulator is added
- * to a sum in f32 after PROMOTED products or, if fast, once. Blocks of scales have that length. */
+/* Returns the scaled sum of products of a row and a column, whose elements are not scaled. The sum
+ * is added to an f32 accumulator after PROMOTED products (the length of a scale block) or, if fast,
+ * once. */
 static double narrow_sum(const problem *p, const double *a, const double *b, int64_t batch,
                          int64_t i, int64_t j, int64_t k) {
     const bool blocks = p->desc.at.value[A_MODE] > 3 || p->desc.at.value[B_MODE] > 3;
@@ -237,7 +238,7 @@ static double narrow_sum(const problem *p, const double *a, const double *b, int
     return blocks ? (double)all : (double)all * both_scales(p, batch, i, j, 0, k);
 }
 
-/* Returns the input of the activation, from alpha times the product. */
+/* Returns the input of the activation, computed from alpha times the product. */
 static double linear(const problem *p, double x, int64_t batch, int64_t i, int64_t j) {
     if (p->beta != 0)
         x += p->beta * scalar(p, C_SCALE) * element(p->c_data, &p->c, false, batch, i, j);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls that cuBLASLt rejects, according to the cuBLAS manual and the texts in the library. */
+/* Rejects the calls that cuBLASLt rejects, according to the cuBLAS manual and the texts in the
+ * library. */
 #include "cublaslt.h"
 
 enum { TRANSA = 3, TRANSB = 4, EPILOGUE = 7, BIAS = 8, AUX = 11, AUX_LD = 12, AUX_STRIDE = 13 };
@@ -17,7 +18,7 @@ static bool is_fp8(int type) {
     return type == R_8F_E4M3 || type == R_8F_E5M2;
 }
 
-/* Of A or of B. */
+/* True for the types of A or of B that only FP8 and FP4 calls have. */
 static bool is_narrow(int type) {
     return is_fp8(type) || type == R_4F_E2M1;
 }
@@ -29,7 +30,7 @@ static bool known_epilogue(uint64_t epilogue) {
     return false;
 }
 
-/* A x B, C, D, bias; mixed: one of the two must be e5m2. */
+/* Types of A x B, C, D and bias. `mixed`: one of A and B must be e5m2. */
 static const struct {
     bool mixed;
     int c, d, bias;
@@ -160,7 +161,7 @@ const char *standin_refusal(const problem *p, int *out_status) {
     if (line) return line;
     *out_status = NOT_SUPPORTED;
     int sm = standin_sm();
-    bool blocks = at->value[A_MODE] == 1 || at->value[A_MODE] == 2; /* with scales of 8 bits */
+    bool blocks = at->value[A_MODE] == 1 || at->value[A_MODE] == 2; /* with 8-bit scales */
     if (at->value[A_MODE] &&
         (blocks ? sm < 100 || standin_version() < 120800 : sm != 90 || standin_version() < 120900))
         return "Setting a custom scaling mode for matrix A is not supported by the device";

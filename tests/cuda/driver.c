@@ -26,8 +26,8 @@ typedef struct allocation {
 
 static allocation allocated[ALLOCATIONS];
 static long allocations, numbered;
-static double passed;          /* milliseconds that were added to the clock */
-static long recorded, awaited; /* events, and those known to be complete */
+static double passed;          /* milliseconds added to the clock */
+static long recorded, awaited; /* numbers of recorded events, and of those known to be complete */
 
 int cuInit(unsigned flags) {
     ENTER("cuInit %u", flags);
@@ -84,7 +84,7 @@ int cuDevicePrimaryCtxRelease(int device) {
     return 0;
 }
 
-/* The thread's stack of contexts; the last one is current. */
+/* The thread's stack of contexts; the top of the stack is current. */
 enum { CONTEXTS = 8 };
 static _Thread_local cuda_context *current[CONTEXTS];
 static _Thread_local int depth;
@@ -203,8 +203,8 @@ static void *host(cuda_address memory) {
     return (void *)(uintptr_t)memory;
 }
 
-/* Copies from and to pageable host memory. The driver allows neither during a capture. A device
- * that reads pageable memory itself may do so when the stream reaches the copy. */
+/* Copies from and to pageable host memory. The driver allows neither direction during a capture. A
+ * device that can read pageable memory may do so when the stream reaches the copy. */
 int cuMemcpyHtoDAsync(cuda_address to, const void *from, size_t size, cuda_stream *stream) {
     ENTER("cuMemcpyHtoDAsync %zu", size);
     if (standin_uncaptured()) return CUDA_CAPTURE_UNSUPPORTED;
@@ -235,7 +235,7 @@ int cuMemsetD8Async(cuda_address memory, unsigned char byte, size_t size, cuda_s
 
 struct cuda_event {
     double time;
-    long order; /* order of its last record; 0: not recorded */
+    long order; /* sequence number of the event's last record; 0: not recorded */
     bool timed;
     standin_place place;
 };
@@ -285,7 +285,7 @@ int cuEventSynchronize(cuda_event *event) {
     return standin_uncaptured();
 }
 
-/* Reports once that the stream has not reached the event. */
+/* Returns "not ready" the first time if queued work before the event was not done yet. */
 int cuEventQuery(cuda_event *event) {
     ENTER("cuEventQuery");
     const bool done = standin_is_done(event->place);

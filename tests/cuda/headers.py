@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that the declarations of runtime/cuda/driver agree with NVIDIA's headers, if available.
+"""Checks that the declarations of runtime/cuda/driver agree with NVIDIA's headers, if these are available.
 
 usage: headers.py --compiler CXX [--include DIR[:DIR...]]...
 
-Every function of cublaslt.def has the header's parameters under the exported name that is looked up, every number of
+Every function of cublaslt.def has the parameters that the header declares for its exported name, every number of
 number.def is the header's, and the structs of graph.h and library.h have the header's layout. Each --include is the
 folders of one version of CUDA; by default /usr/local/cuda/include, and those of NVIDIA's Python packages.
-Exit status: 0 they agree, 1 they do not, 77 there are no headers.
+Exit status: 0 if they agree, 1 if they differ, 77 without headers.
 """
 import argparse
 import pathlib

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A fake libcuda: modules, and kernels that run on the host, thread after thread. */
+/* Part of the fake libcuda: modules, and kernels that run on the host, one thread after another. */
 #include <dlfcn.h>
 #include <elf.h>
 #include <signal.h>
@@ -18,37 +18,37 @@ typedef struct indices {
     unsigned x, y, z;
 } indices;
 
-/* The variables of every module (shim.h). */
+/* The variables that every module defines (shim.h). */
 typedef struct shim {
     indices thread, block, block_size, grid_size;
     void (*synchronize)(void);
     void (*wait)(void); /* waits for the previous kernels */
 } shim;
 
-/* For a kernel: the number of arguments, and bit sets of those that are only read and of those
- * whose memory is not shared. */
+/* For a kernel: the number of arguments, and bit sets of the arguments that are only read and of
+ * those whose memory is not shared. */
 typedef struct argument_kinds {
     int count;
     unsigned long long read_only, restricted;
 } argument_kinds;
 
 struct cuda_module {
-    void *handle; /* NULL: it is PTX */
-    int file;     /* open as long as the module is loaded, so that its name is unique */
+    void *handle; /* NULL if the module is PTX */
+    int file; /* the file stays open as long as the module is loaded, so that its name is unique */
     const char *ptx;
     shim *shim;
     struct cuda_function *functions;
 };
 
-/* Kernels take only pointers, up to this number. */
+/* The maximum number of arguments of a kernel, all of which are pointers. */
 enum { ARGUMENTS = 64, STACK = 1 << 16 };
-#define NOWHERE ((size_t)1 << 36) /* bytes */
+#define NOWHERE ((size_t)1 << 36) /* size of the inaccessible memory in bytes */
 typedef void kernel(void *, ...);
 
 struct cuda_function {
     struct cuda_function *next;
     cuda_module *module;
-    kernel *run; /* NULL: from PTX; it sets a conditional handle, or does nothing */
+    kernel *run; /* NULL for a PTX kernel, which sets a conditional handle or does nothing */
     argument_kinds arguments;
     char name[64];
 };
@@ -189,8 +189,8 @@ static void prepare_fiber(fiber *f) {
     makecontext(&f->context, run_fiber, 0);
 }
 
-/* Runs from one barrier to the next, thread after thread, until all are done or, in a rehearsal,
- * wait. */
+/* Runs the threads one after another from barrier to barrier, until all are done or, in a
+ * rehearsal, wait for previous kernels. */
 static void run_block(shim *s) {
     for (unsigned i = 0; i < block.count; i++) prepare_fiber(&block.fibers[i]);
     for (bool more = true; more;) {
@@ -280,7 +280,7 @@ static int launch_choose(cuda_stream *stream, void **arguments) {
     return standin_enqueue(stream, STANDIN_OTHER, run_choose, &c, sizeof c);
 }
 
-/* True if an argument's memory is shared with another's, one of them is written, and one of them
+/* Returns true if two arguments share memory, one of them is written, and one of them
  * must not be shared. */
 static bool is_shared(const launch *l) {
     const argument_kinds *a = &l->function->arguments;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The log of the fake's calls, and injected failures. */
+/* Writes the log of the fake's calls, and injects failures. */
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ static struct {
     long count;
 } calls[COUNTED];
 
-/* Names are the first words of formats. */
+/* Function names are the first words of `format` strings. */
 static bool same_name(const char *a, const char *b) {
     size_t length = strcspn(a, " ");
     return length == strcspn(b, " ") && memcmp(a, b, length) == 0;
@@ -38,7 +38,7 @@ static void write_line(const char *format, va_list args) {
     fclose(log);
 }
 
-/* True if the function requires a current context in its thread. */
+/* Returns true if the function requires a current context in its thread. */
 static bool needs_context(const char *name) {
     static const char *const free[] = {"cuInit", "cuDriver", "cuDevice", "cuCtx", "cuStreamGetCtx"},
                              *const bound[] = {"cublasLtCreate", "cublasLtMatmul ",

@@ -6,8 +6,8 @@ usage: models.py --bin DIR --models DIR --work DIR --standin FILE [--accumulate=
 
 Each output lies within the bound that the cpu backend derives for it (hlo-fp8-run --compare). Runs are replayed from
 CUDA graphs; some modules also run without graphs, with the same bytes. CUDA's libraries are the file of --standin
-(tests/cuda/README.md), whose kernels and matmuls run on the host; tests/gpu does the same on a device. With
---accumulate=hopper, its matmuls sum like tensor cores, and the bounds assume this. A few cases take minutes: --long
+(tests/cuda/README.md), whose kernels and matmuls run on the host; tests/gpu runs the same modules on a device. With
+--accumulate=hopper, matmuls sum like tensor cores, and the bounds assume this. A few cases take minutes: --long
 also runs those.
 """
 import argparse
@@ -24,7 +24,7 @@ LONG = {("qkv_shared", False), ("qkv_shared", True), ("llama_train", False)}
 
 
 def check(run, program, model, optimize, work, environment, *options):
-    """Returns the faults of the module. Programs are run by `run`, like _standin.run()."""
+    """Returns the faults of the module. `run` runs programs, like _standin.run()."""
     how = ["--backend=cuda", f"--compare={model}", *options] + (["--optimize"] if optimize else [])
     name = model.stem + (".optimized" if optimize else "")
     status, said, errors = run([program, *how, f"--outputs={work}/{name}.npz", model], environment)

@@ -82,7 +82,7 @@ static char *read_file(const char *path, size_t *out_size) {
     return bytes;
 }
 
-/* Returns a bit for each argument between `open` and `close` that contains the word. */
+/* Returns a bit set of the arguments between `open` and `close` that contain the word. */
 static unsigned long long find_word(const char *open, const char *close, const char *word) {
     unsigned long long found = 0, bit = 1;
     for (const char *c = open; c < close; c++) {
@@ -92,13 +92,13 @@ static unsigned long long find_word(const char *open, const char *close, const c
     return found;
 }
 
-/* Writes the data for kernels.c about each kernel: the number of its arguments, those that are only
+/* Writes data about each kernel for kernels.c: the number of arguments, those that are only
  * read, and those whose memory is not shared. */
 static void write_arguments(const char *source, FILE *out) {
     for (const char *at = source; (at = strstr(at, "__global__"));) {
         const char *open = strchr(at, '('), *close = open ? strchr(open, ')') : NULL;
         if (!close) return;
-        /* __launch_bounds__(256) has parentheses, too. */
+        /* Skip __launch_bounds__(256), which also has parentheses. */
         if (strncmp(close + 1, " {", 2) != 0) {
             open = strchr(close, '(');
             close = open ? strchr(open, ')') : NULL;

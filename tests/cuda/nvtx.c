@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A fake profiler: NVTX ranges are lines of the log. */
+/* A fake profiler, which writes NVTX ranges to the log, a line each. */
 #include <stdint.h>
 
 #include "standin.h"
 
 typedef void function(void);
 
-/* NvtxExportTableCallbacks. */
+/* The struct NvtxExportTableCallbacks of NVTX. */
 typedef struct callbacks {
     size_t size;
     int (*find)(uint32_t module, function ****out_table, unsigned *out_size);

@@ -5,7 +5,7 @@ compiled by XLA.
 
 usage: plans.py --bin DIR --models DIR [--update]
 
-Plans need no device: --plan --target. No plan rejects an instruction, runs one on the host, or differs between two
+Plans need no device (--plan --target). No plan may reject an instruction, run one on the host, or differ between two
 runs. The numbers of steps, kernels and matmuls on sm_90 are in plans.txt next to this file, which --update rewrites.
 Modules after the passes are not listed, so that they may change.
 """
@@ -38,7 +38,7 @@ def summary(text):
 
 
 def check(program, model, form, target):
-    """Returns the case's line of plans.txt, if it has one, and its faults."""
+    """Returns the line of plans.txt for the case, if plans.txt has one, and the faults."""
     name = model.name.removesuffix(".hlo") + form
     arguments = [f"--target=sm_{target}"] + (["--optimize"] if form else [])
     status, text, errors = plan(program, model, arguments)

@@ -8,7 +8,7 @@ usage: profile.py --bin DIR --work DIR --standin FILE
   the previous work of the run is done. The tables have the sums.
 - Jobs and decisions of the host have a separate track.
 - A bounded number of events is created once, and read when the device is idle. A failing event causes one error and no
-  leak.
+  memory leak.
 """
 import argparse
 import collections
@@ -24,7 +24,7 @@ import _standin
 WORK = {"cuLaunchKernel": 1.0, "cuMemcpyDtoDAsync": 0.25, "cuMemsetD8Async": 0.25}
 MOST_EVENTS = 4096 + 64
 
-# A data-dependent loop that contains a job of the host; a conditional.
+# The module has a data-dependent loop that contains a job of the host, and a conditional.
 CONTROL = """HloModule control
 
 %small (s: (f32[8], u64[2], f32[8])) -> pred[] {
@@ -76,7 +76,7 @@ ENTRY %main (x: f32[8], key: u64[2], which: s32[]) -> (f32[8], u64[2], f32[8]) {
 }
 """
 
-# More steps than there are events.
+# The module has more steps than there are events.
 LONG = """HloModule long
 
 %more (s: (s32[], f32[8])) -> pred[] {
@@ -207,7 +207,7 @@ def check_bound(p):
     steps = [e for e in events if e.get("cat") in ("sine", "add")]
     p.check(len(steps) == 2200 and all(abs(e["dur"] - 1000) < 1 for e in steps), f"{len(steps)} steps of the loop")
     overlaps = sum(a["ts"] + a["dur"] > b["ts"] + 1 for a, b in zip(steps, steps[1:]))
-    p.check(overlaps <= 3, f"{overlaps} steps begin too early")  # where marks are read: the host's clock advances
+    p.check(overlaps <= 3, f"{overlaps} steps begin too early")  # the host's clock advances when marks are read
 
 
 def check_failures(p):

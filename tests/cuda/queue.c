@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A fake libcuda: with HLO_STANDIN_LATE, work queued on a stream is done only when something waits
- * for it, so that reads, writes and frees without waiting are detected. */
+/* Part of the fake libcuda: with HLO_STANDIN_LATE, work queued on a stream is done only when a call
+ * waits for the work, so that reads, writes and frees without waiting are detected. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

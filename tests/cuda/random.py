@@ -15,12 +15,12 @@ import sys
 
 import _standin
 
-# The last one is for calls that modules are drawn with.
+# The last text is about calls that random modules contain.
 REFUSALS = ("has no CUDA kernel", "is not supported by cuBLASLt: no matmul of", "is not supported by cuBLASLt: output-scale-not-fp8")
 
 
 class Cases:
-    """Programs are run by `run`, like _standin.run()."""
+    """Random modules as test cases. `run` runs programs, like _standin.run()."""
 
     def __init__(self, a, environment, run=_standin.run):
         self.a, self.environment, self.run_by = a, environment, run
@@ -29,7 +29,7 @@ class Cases:
         return self.run_by(command, environment or self.environment)
 
     def check(self, seed):
-        """Returns the outcome of each of the two forms: agrees, rejected, skipped; or the fault."""
+        """Returns the outcome of the original and the optimized form: agrees, rejected or skipped; or the fault."""
         module = self.a.work / f"random-{seed}.hlo"
         ordered = dict(self.environment, HLO_STANDIN_ORDER=str(seed))
         module.write_text(self.run(self.a.bin / "random", f"--print={seed}")[1])

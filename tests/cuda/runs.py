@@ -6,13 +6,13 @@ usage: runs.py --bin DIR --work DIR --standin FILE [--few]
 
 - Executing allocates, compiles, queries and creates nothing: with graphs it copies, replays and waits; without graphs
   it sets pointers and launches. Every capture that begins ends, and every object is released.
-- Loops of unknown length, conditionals and jobs on the host, which divide a run, have the same outputs with and without
+- Loops of unknown length, conditionals and jobs on the host divide a run, and have the same outputs with and without
   graphs and on the cpu backend.
-- The nodes of a graph run in any order that its edges allow, and kernels start as early as they are allowed to: outputs
+- If the nodes of a graph run in another order that its edges allow, and kernels start as early as allowed, the outputs
   are the same.
-- Every injected failure of a call causes exit status 1 with one error and no leak: the first call of each function, the
-  last and one in between; with --few the last. A launch that fails while algorithms are timed drops that algorithm,
-  with a warning.
+- Every injected failure of a call causes exit status 1 with one error and no leak. For each function, the first call,
+  the last and one in between fail; with --few only the last. A launch that fails while algorithms are timed drops the
+  algorithm, with a warning.
 """
 import argparse
 import collections
@@ -31,7 +31,7 @@ ALWAYS = {"cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuStreamSynchronize", "cuEv
 REPLAY = ALWAYS | {"cuGraphLaunch"}
 LAUNCH = ALWAYS | {"cuLaunchKernel", "cublasLtMatmul", "cublasLtMatmulDescSetAttribute", "cuMemcpyDtoDAsync",
                    "cuMemsetD8Async"}
-# Release functions: their failures are not tested.
+# Failures of release functions are not tested.
 ENDINGS = re.compile("Destroy|Free|Release|Unload|GetError|StatusName|Logger|GetVersion")
 MADE = {"cuMemAlloc": "cuMemFree", "cuStreamCreate": "cuStreamDestroy", "cuEventCreate": "cuEventDestroy",
         "cuStreamBeginCapture": "cuStreamEndCapture", "cuGraphInstantiate": "cuGraphExecDestroy",
@@ -244,7 +244,7 @@ ENTRY %main (x: f32[8], step: f32[8]) -> (f32[8], s32[], f32[8], f32[8]) {
 }
 """
 
-# A data-dependent loop that updates an array in place, from an input that must not change.
+# A data-dependent loop that updates an array in place, starting from an input that must not change.
 PLACED = """HloModule placed
 
 %less (s: (s32[], f32[16], f32[])) -> pred[] {
@@ -359,7 +359,7 @@ ENTRY %main (i: s32[], k: u64[2]) -> (s32[], u64[2]) {
 
 
 def many(count):
-    """More scalars than the pointer limit of a kernel, and a chain with more instructions than the limit of a kernel."""
+    """Returns more scalars than a kernel has pointers, and a chain with more instructions than a kernel has."""
     given = ", ".join(f"p{i}: f32[]" for i in range(count))
     lines = [f"  %p{i} = f32[] parameter({i})" for i in range(count)] + ["  %sum0 = f32[] sqrt(%p0)"]
     lines += [f"  %sum{i} = f32[] add(%sum{i - 1}, %p{i})" for i in range(1, count)]
@@ -439,15 +439,15 @@ def check_cache(runs, module):
     runs.cache = shared
 
 
-# Ways to record loops and conditionals: in the graph; between graphs, because the driver lacks conditional nodes or they
-# do not work; not at all.
+# Ways to execute loops and conditionals: in the graph; between graphs, because the driver lacks conditional nodes or
+# they do not work; without graphs.
 CONTROLLED = (dict(), dict(driver="12030"), dict(fail="cuGraphConditionalHandleCreate"), dict(fail="cuGraphAddNode"),
               dict(fail="cuModuleLoadData:3=218"), ["--graph=0"], ["--fallback=cpu"])
 
 
 def check_control(runs, module, seeds, branches=True):
-    """With `branches`, only the device decides: there is one launch in addition to those of the trials, and only
-    outputs and the result of a trial are copied out."""
+    """Checks loops and conditionals. With `branches`, the device decides: there is one launch besides those of trials,
+    and only outputs and the result of a trial are copied out."""
     for seed in range(seeds):
         outputs = []
         for case in CONTROLLED:
@@ -473,7 +473,7 @@ ORDERED = (dict(order="0"), dict(order="1"), dict(order="2"), dict(order="3"), d
 
 
 def check_orders(runs, module):
-    """Nodes run in any order that the edges of the graph allow, so a missing edge is detected."""
+    """Checks outputs if nodes run in other orders that the edges of the graph allow, which detects a missing edge."""
     outputs = []
     for case in ORDERED:
         path = runs.work / "ordered.npz"
@@ -506,7 +506,7 @@ def check_failures(runs, module, few):
         if not re.match("(cu|nvrtc)[A-Z]|cublasLt", name) or ENDINGS.search(name):
             continue
         cases += [(name, at) for at in ([count] if few else sorted({1, (count + 1) // 2, count}))]
-    # The calls of the trial of graphs, from its memory to its end. Failing features are not used.
+    # The calls of the trial of graph features, from allocation to the end. Features that fail in it are not used.
     begun = names_of(calls).index("cuStreamBeginCapture")
     tried = range(max(i for i in range(begun) if calls[i] == "cuMemAlloc 4"),
                   names_of(calls).index("cuMemFree", names_of(calls).index("cuGraphExecDestroy")))

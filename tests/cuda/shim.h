@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 // Definitions with which generated kernels are valid C++ for the host: the keywords of CUDA C, and
-// the
-// functions of device.cuh without hardware instructions. kernels.c runs them, thread after thread.
+// the functions of device.cuh without hardware instructions. kernels.c runs the kernels, one thread
+// after another.
 #include <cfenv>
 #include <cmath>
 #include <cstdio>
@@ -21,7 +21,7 @@ struct standin_indices {
     unsigned x, y, z;
 };
 
-// Equal to argument_kinds, and below shim, of kernels.c.
+// Must equal argument_kinds and, below, shim of kernels.c.
 struct standin_arguments {
     int count;
     unsigned long long read_only, restricted;
@@ -98,7 +98,7 @@ inline float from_f8e4m3fn(unsigned char bits) {
 inline float from_f8e5m2(unsigned char bits) {
     return from_f16((unsigned short)(bits << 8));
 }
-// The NaN has no sign, regardless of the operands.
+// The result has no sign if it is NaN, regardless of the operands.
 inline float ptx_maximum(float x, float y) {
     if (x != x || y != y) return NAN;
     return x > y || (x == y && !std::signbit(x)) ? x : y;
@@ -107,7 +107,7 @@ inline float ptx_minimum(float x, float y) {
     if (x != x || y != y) return NAN;
     return x < y || (x == y && std::signbit(x)) ? x : y;
 }
-// Up to two steps off, while the hardware is off by one; without subnormal values.
+// Off by up to two units in the last place (the hardware by one); flushes subnormal values.
 inline float ptx_reciprocal(float x) {
     const float y = 1 / (fabsf(x) < 0x1p-126f ? std::copysign(0.0f, x) : x);
     if (fabsf(y) < 0x1p-126f) return std::copysign(0.0f, y);
@@ -124,7 +124,8 @@ inline float ptx_shorten(double x) {
     return fabs((double)y) > fabs(x) ? nextafterf(y, 0) : y;
 }
 
-// Values of a block's threads, all of which call shuffled_down() and shuffled_from() together.
+// The values of a block's threads, all of which must call shuffled_down() and shuffled_from()
+// together.
 static unsigned long long standin_shuffled[1024];
 template <typename T> inline T standin_shuffle(T x, unsigned from) {
     memcpy(&standin_shuffled[threadIdx.x], &x, sizeof x);
@@ -155,8 +156,8 @@ ATOMIC(Or, old | x)
 ATOMIC(Xor, old ^ x)
 #undef ATOMIC
 
-// Registers of a block's threads, which call mma_*() together: a thread computes its four elements
-// of the result from those of its warp.
+// The registers of a block's threads, which must call mma_*() together: a thread computes its four
+// elements of the result from those of its warp.
 static unsigned standin_a[1024][4], standin_b[1024][2];
 inline unsigned char standin_byte(const unsigned *registers, int i) {
     return (unsigned char)(registers[i / 4] >> i % 4 * 8);

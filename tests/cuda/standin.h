@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A fake of CUDA's libraries for a machine without a GPU: one shared library with the functions of
- * all three (runtime/cuda/driver/cublaslt.def). Memory is host memory, streams execute immediately,
- * captured calls are executed when the graph is launched, in any order that its edges allow.
- * Kernels are compiled by the host's C++ compiler and run thread by thread.
+ * all three (runtime/cuda/driver/cublaslt.def). Memory is host memory, streams execute work at
+ * once, and captured calls are executed when the graph is launched, in any order that its edges
+ * allow. Kernels are compiled by the host's C++ compiler and run thread by thread.
  *
  * Environment:
  *   HLO_STANDIN_LOG     a file to which every call is appended, a line each
  *   HLO_STANDIN_FAIL    NAME:N=STATUS: the N-th call of that function, from 1, does nothing and
  *                       returns STATUS
  *   HLO_STANDIN_FAIL_ALL  NAME: every call of that function fails with the status 1
- *   HLO_STANDIN_CONTEXT  if set, streams are of another context
+ * HLO_STANDIN_CONTEXT  if set, streams belong to another context
  *   HLO_STANDIN_SM      compute capability * 10 of the device; 90 if unset
- *   HLO_STANDIN_ACCUMULATE  hopper: products of fp8 values are summed as tensor cores of Hopper do;
- *                       otherwise, as all others, in f64
- *   HLO_STANDIN_LATE    if set, a stream does what is queued when something waits for it
- *   HLO_STANDIN_ORDER   of the nodes of a graph that could be next, which is: 0: the one recorded
- *                       first; 1, or unset: last; otherwise the seed of a random choice
- *   HLO_STANDIN_DRIVER  the version of CUDA that the driver has; 13000 if unset
+ *   HLO_STANDIN_ACCUMULATE  hopper: fp8 products are summed as Hopper's tensor cores do;
+ *                       otherwise in f64, like all other products
+ *   HLO_STANDIN_LATE    if set, a stream executes queued work only when a call waits for it
+ *   HLO_STANDIN_ORDER   which of a graph's ready nodes runs next: 0: the node recorded
+ *                       first; 1 or unset: the last; otherwise the seed of a random choice
+ *   HLO_STANDIN_DRIVER  the driver's CUDA version; 13000 if unset
  *   HLO_STANDIN_NVRTC   the version of NVRTC, major * 100 + minor; 1300 if unset
  *   HLO_STANDIN_CLOCK   if set, the device's clock only advances with its work: 1 ms for a
- *                       kernel, 1/4 ms for a copy or fill, and a matmul as its algorithm takes;
- *                       otherwise it is the host's, and goes forward by the matmuls' times */
+ *                       kernel, 1/4 ms for a copy or fill, and for a matmul the time of its
+ * algorithm; otherwise it is the host's clock plus the times of the matmuls */
 #ifndef HLO_TESTS_CUDA_STANDIN_H
 #define HLO_TESTS_CUDA_STANDIN_H
 
@@ -29,13 +29,13 @@
 
 #include "runtime/cuda/driver/library.h"
 
-/* Every function, with the name that the library exports. */
+/* Declares every function with the name that the library exports. */
 #define CUDA_SYMBOL(library, name, symbol, result, parameters)                                     \
     result name parameters __asm__(symbol);
 #include "runtime/cuda/driver/cublaslt.def"
 #undef CUDA_SYMBOL
 
-/* Statuses of the driver. */
+/* Statuses that the driver returns. */
 enum {
     CUDA_INVALID_VALUE = 1,
     CUDA_NO_DEVICE = 100,
@@ -54,7 +54,7 @@ void standin_note(const char *format, ...) __attribute__((format(printf, 1, 2)))
 /* Returns compute capability * 10 of the device. */
 int standin_sm(void);
 
-/* Acquire and release the lock; may be nested. */
+/* Acquire and release the lock, which may be nested. */
 int standin_lock(void);
 void standin_unlock(const int *locked);
 
@@ -79,7 +79,7 @@ int standin_enqueue(cuda_stream *stream, standin_kind kind, void (*run)(void *ar
                     const void *argument, size_t size);
 /* Runs the part of a STANDIN_EARLY kernel before its wait. The argument is that of run(). */
 void standin_rehearse(const void *argument);
-/* queue.c: queues run(argument) on a stream that is not captured. */
+/* queue.c: queues run(argument) on a stream that is not being captured. */
 int standin_later(const cuda_stream *stream, void (*run)(void *argument), const void *argument,
                   size_t size);
 /* A position in a stream's queue; all zero: empty. */
@@ -90,31 +90,31 @@ typedef struct standin_place {
 } standin_place;
 standin_place standin_end_of(const cuda_stream *stream);
 bool standin_is_done(standin_place place);
-/* Executes the work before the position. */
+/* Executes the queued work before the position. */
 void standin_finish(standin_place place);
 void standin_finish_all(void);
 /* Makes the stream wait for the position. */
 int standin_wait_later(const cuda_stream *stream, standin_place place);
 /* driver.c: returns the position of the event's last record. */
 standin_place standin_place_of(const cuda_event *event);
-/* Waiting, allocating and querying are errors during a capture: returns that error and invalidates
- * the capture, or returns 0. */
+/* Waiting, allocating and querying are errors during a capture. Returns that error and invalidates
+ * the capture; returns 0 if there is no capture. */
 int standin_uncaptured(void);
-/* True if these bytes are in one allocation of device memory. */
+/* Returns true if these bytes are in one allocation of device memory. */
 bool standin_allocated(const void *memory, size_t size);
-/* Returns "memory N+offset", where N is the number of the allocation, from 1, in `capacity`; NULL
- * if it is in none. */
+/* Writes "memory N+offset" to `capacity` bytes, where N is the number of the allocation, from 1;
+ * returns NULL if the address is in no allocation. */
 const char *standin_name(const void *memory, char capacity[64]);
-/* Returns the only context. */
+/* Returns the device's only context. */
 cuda_context *standin_context(void);
-/* True if a context is current in the thread. */
+/* Returns true if a context is current in the thread. */
 bool standin_has_context(void);
 /* Sets the value of a conditional handle. */
 void standin_set_conditional(uint64_t handle, unsigned value);
 /* Advances the device's clock, which events read; standin_work() only with HLO_STANDIN_CLOCK. */
 void standin_pass(double milliseconds);
 void standin_work(double milliseconds);
-/* Records that all recorded events are complete. */
+/* Marks all recorded events as complete. */
 void standin_await(void);
 
 #endif

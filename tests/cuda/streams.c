@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A fake libcuda: streams, and graphs whose nodes run in any order that their edges allow. */
+/* Part of the fake libcuda: streams, and graphs whose nodes run in any order that edges allow. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -13,10 +13,10 @@ struct cuda_graph_node {
     const cuda_graph *graph;
     standin_kind kind;
     void (*run)(void *argument);
-    cuda_graph_node **behind; /* the nodes that depend on it */
+    cuda_graph_node **behind; /* the nodes that depend on this node */
     size_t behind_count;
-    size_t before_count, waits; /* number of its dependencies, and of those it still waits for */
-    long number, depth;         /* index in the graph; length of the longest chain up to it */
+    size_t before_count, waits; /* number of dependencies, and of those that are not complete */
+    long number, depth;         /* index in the graph; length of the longest chain to this node */
     max_align_t argument[];
 };
 
@@ -30,14 +30,14 @@ struct cuda_graph_exec {
 };
 
 struct cuda_stream {
-    cuda_graph *captured;   /* NULL: not capturing */
+    cuda_graph *captured;   /* NULL if not capturing */
     cuda_graph_node **ends; /* dependencies of the next node */
     size_t end_count;
     bool invalid, to_graph;
-    cuda_stream *outer; /* the enclosing capture */
+    cuda_stream *outer; /* the stream of the enclosing capture */
 };
 
-static _Thread_local cuda_stream *capturing; /* the innermost of this thread */
+static _Thread_local cuda_stream *capturing; /* the innermost capture of this thread */
 
 int standin_uncaptured(void) {
     if (!capturing) return 0;
@@ -78,7 +78,7 @@ static bool add_edge(cuda_graph_node *from, cuda_graph_node *to) {
     return true;
 }
 
-/* Adds a node; NULL if memory runs out. */
+/* Adds a node. Returns NULL if memory runs out. */
 static cuda_graph_node *add_node(cuda_graph *graph, standin_kind kind, void (*run)(void *),
                                  const void *argument, size_t size, cuda_graph_node *const *before,
                                  size_t count) {
@@ -130,8 +130,8 @@ static size_t choose(cuda_graph_node *const *ready, size_t count) {
     return best;
 }
 
-/* Runs the nodes, one after another. Kernels that may start early begin before their
- * predecessor. */
+/* Runs the nodes one after another. Kernels that may start early begin before their
+ * predecessors end. */
 static void run_graph(const cuda_graph *graph) {
     cuda_graph_node **ready = malloc(((size_t)graph->nodes + 1) * sizeof *ready);
     size_t count = 0;
@@ -165,7 +165,7 @@ int cuStreamGetCtx(cuda_stream *stream, cuda_context **context) {
     return 0;
 }
 
-/* A body that is executed if, or while, its handle's value is not 0. */
+/* A body that is executed if (or while) the value of its handle is not 0. */
 typedef struct conditional {
     uint64_t handle;
     int loop;
@@ -174,7 +174,7 @@ typedef struct conditional {
 
 static void run_conditional(void *argument);
 
-/* True if a body has no nodes; launches of such graphs hang before CUDA 12.8. */
+/* Returns true if a body has no nodes: before CUDA 12.8, launches of such graphs hang. */
 static bool hangs(const cuda_graph *graph) {
     for (const cuda_graph_node *n = graph->first; n; n = n->next) {
         const conditional *c = (const void *)n->argument;
@@ -296,7 +296,7 @@ int cuGraphDestroy(cuda_graph *graph) {
 enum { HANDLES = 1 << 14 };
 
 static struct {
-    const cuda_graph *graph; /* of its node */
+    const cuda_graph *graph; /* the graph that contains the node */
     unsigned value;
     bool used;
 } handles[HANDLES];

@@ -4,13 +4,13 @@
 
 usage: traffic.py --bin DIR --work DIR [--xla] [--sass FILE --standin FILE]
 
-The models are those of tests/gpu (8192 tokens); their plans for sm_90 list the reads and writes of each kernel. A
-loop's body counts once, and an in-place update as the whole array, as for XLA. With --xla, XLA compiles the same
-modules, and its kernels are counted, too. With --sass, which is nvdisasm, the kernels are compiled by this machine's
-NVRTC as well, and read: no conversion takes the slow instruction (F2F) and no array is in local memory but in sines and
-cosines, each kernel waits for those before it (ACQBULK) before it accesses memory, and the ten that move most spill no
-register, load and store 16 bytes at a time where their arrays allow it, and begin at least two loads before they wait
-for one (_sass.py).
+The models are those of tests/gpu (8192 tokens). Their plans for sm_90 list the reads and writes of each kernel. A
+loop's body counts once, and an in-place update counts as the whole array, as for XLA. With --xla, XLA compiles the same
+modules, and its kernels are also counted. With --sass (nvdisasm), this machine's NVRTC compiles the kernels, and their
+code is checked. No conversion uses the slow instruction (F2F), and only sines and cosines have an array in local
+memory. Each kernel waits for previous kernels (ACQBULK) before it accesses memory. The ten kernels that move most spill
+no registers, load and store 16 bytes at a time where their arrays allow it, and start at least two loads before they
+wait for a load (_sass.py).
 """
 import argparse
 import collections
@@ -25,16 +25,16 @@ import _sass  # noqa: E402
 import cases  # noqa: E402
 from _standin import run  # noqa: E402
 
-# Megabytes, and launches of kernels and copies, including those of matmul operands, without matmuls: upper limits here, and
+# Megabytes, and launches of kernels and copies (also of matmul operands), without matmuls: upper limits here, and
 # XLA's values for an H100.
 LIMITS = {"mlp_qdq_fwd": (772, 9, 772, 16), "mlp_qdq_train": (3360, 36, 4301, 53),
           "encoder_qdq_fwd": (3525, 28, 4598, 61), "encoder_qdq_train": (12690, 134, 16096, 180),
           "llama_train": (39657, 351, 42821, 378)}
 KERNEL = re.compile(r"^    (\w+)\([^)]*\)(?: in \d+ blocks of \d+ threads,)? (\d+) bytes", re.M)
 COPY = re.compile(r"^    copy [abcd]:.*", re.M)
-HEAVIEST, HEAVY = 10, 1e6  # minimum bytes of a heavy kernel
+HEAVIEST, HEAVY = 10, 1e6  # a heavy kernel moves at least this number of bytes
 XLA_COMPILER = ROOT / "tests/peer/xla/_xla_gpu.py"
-# An instruction in XLA's text: its name, its type without comments, its opcode, its operands.
+# An instruction in XLA's text: name, type without comments, opcode, operands.
 INSTR = re.compile(r"^  (?:ROOT )?(%\S+) = (\(.*?\)|\S+) ([a-z-]+)\((.*?)\)", re.M)
 XLA_KERNELS = ("fusion", "copy", "reduce", "transpose")
 

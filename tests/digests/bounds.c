@@ -17,7 +17,7 @@ typedef struct number {
     double value, sigma;
 } number;
 
-/* Returns element `i` of parameter `index` of a type. */
+/* Returns element `i` of parameter `index`, in the given type. */
 typedef number make_up(hlo_type type, uint32_t index, int64_t i);
 
 static double uniform(uint64_t seed) {
@@ -30,7 +30,8 @@ static bool is_real(hlo_type type) {
     return hlo_type_is_float(type) || hlo_types[type].class == HLO_CLASS_COMPLEX;
 }
 
-/* Numbers on both sides of 0, each with its own sigma. Integers are indices, and exact. */
+/* Parameters are numbers on both sides of 0, each with a separate sigma. Integers are exact
+ * indices. */
 static number ordinary(hlo_type type, uint32_t index, int64_t i) {
     const uint64_t seed = (uint64_t)i * 64 + index;
     const double u = uniform(seed);
@@ -39,7 +40,7 @@ static number ordinary(hlo_type type, uint32_t index, int64_t i) {
     return (number){4 * u - 2, 0.001 * uniform(~seed)};
 }
 
-/* Repeated numbers with one sigma, which is 0 for every second parameter. */
+/* Parameters are repeated numbers with one sigma, which is 0 for every second parameter. */
 static number repeated(hlo_type type, uint32_t index, int64_t i) {
     static const double values[] = {1, -1, 2, 0, 1, 17};
     const double value = values[i % 6];
@@ -48,7 +49,7 @@ static number repeated(hlo_type type, uint32_t index, int64_t i) {
     return (number){value, index % 2 ? 0 : 0.002};
 }
 
-/* A few of these are large, zero, infinite or NaN, or have a large sigma. */
+/* As above, but a few numbers are large, zero, infinite or NaN, or have a large sigma. */
 static number extreme(hlo_type type, uint32_t index, int64_t i) {
     static const number all[] = {{INFINITY, 0},   {1, INFINITY}, {3e38, 1e37}, {NAN, 0},
                                  {0, 0},          {1, NAN},      {0, 0.1},     {-INFINITY, 3},
@@ -59,7 +60,7 @@ static number extreme(hlo_type type, uint32_t index, int64_t i) {
     return all[at / 3 % (int64_t)(sizeof all / sizeof *all)];
 }
 
-/* Tuples of all of these numbers. */
+/* Parameters are tuples of all of these numbers. */
 static const double float_values[] = {0,   -0.0,  1,    -1.5,      0.1,      3,
                                       300, 1e-40, 3e38, -INFINITY, INFINITY, NAN};
 static const double float_sigmas[] = {0, 0.01, 1, 1e30, INFINITY, NAN};
@@ -78,7 +79,7 @@ static number crossed(hlo_type type, uint32_t index, int64_t i) {
 
 /* ----------------------------------------------------------------------------- what is computed */
 
-/* Larger results are not computed. */
+/* Results with more elements are not computed. */
 enum { MOST_ELEMENTS = 1 << 16 };
 
 /* The leaves of each instruction's result, by its id. */
@@ -86,7 +87,7 @@ typedef struct state {
     hlo_arena *arena;
     make_up *made;
     hlo_view **values, **sigmas;
-    int64_t printed; /* elements of an array */
+    int64_t printed; /* number of elements printed of an array */
 } state;
 
 static uint32_t leaf_count(const hlo_shape *shape) {
@@ -115,7 +116,7 @@ static void set(const hlo_view *view, int64_t i, double value) {
     hlo_number_store(part, at + hlo_types[part].bytes, i % 3 ? 0.5 : value);
 }
 
-/* Creates the leaves of a result. Returns false if one is not an array, or is large. */
+/* Creates the leaves of a result. Returns false if a leaf is not an array, or is large. */
 static bool make_leaves(state *s, const hlo_instr *instr) {
     const uint32_t count = leaf_count(instr->shape);
     hlo_view *values = hlo_arena_array(s->arena, count, sizeof *values),
@@ -279,7 +280,7 @@ static void operation(const char *name, const char *type, const char *result, un
 void bounds_of_operations(const char *shown, FILE *out) {
     static const struct {
         const char *name;
-        bool is_wide; /* functions of the C library are rounded to it once */
+        bool is_wide; /* results of C library functions are rounded to this type once */
     } types[] = {{"f32", true},     {"bf16", false}, {"f16", false}, {"f8e4m3fn", false},
                  {"f8e5m2", false}, {"f64", true},   {"s32", true},  {"u8", true},
                  {"pred", true},    {"c64", true}};

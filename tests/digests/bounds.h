@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Error bounds of every instruction of a module, for operands with given bounds. */
+/* Prints error bounds of every instruction of a module, for operands with given bounds. */
 #ifndef HLO_TESTS_DIGESTS_BOUNDS_H
 #define HLO_TESTS_DIGESTS_BOUNDS_H
 
@@ -12,7 +12,7 @@
  * results. */
 void bounds_of_module(const hlo_module *module, FILE *out);
 
-/* Prints the sigmas of each elementwise operation, for each supported element type: for all pairs
+/* Prints the sigmas of each elementwise operation and supported element type, for all pairs
  * of some numbers, infinities and NaN, with some sigmas. `shown` NULL: digests, one row each;
  * otherwise the text of the row with that name. */
 void bounds_of_operations(const char *shown, FILE *out);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The digest of a text. */
+/* Computes the digest of a text. */
 #ifndef HLO_TESTS_DIGESTS_DIGEST_H
 #define HLO_TESTS_DIGESTS_DIGEST_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* FNV-1a; three bytes distinguish texts well enough. */
+/* FNV-1a, truncated to three bytes, which distinguish texts well enough. */
 static inline uint32_t digest_of(const char *text, size_t size) {
     uint64_t hash = 0xcbf29ce484222325;
     for (size_t i = 0; i < size; i++) hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3;

@@ -8,8 +8,8 @@
  *        digests --operations[=ROW]
  *
  * --show prints the text of a column's digest. --operations prints digests of the error bounds of
- * each elementwise operation, or the text of one. Digests exclude the wording and the lines of
- * diagnostics. */
+ * each elementwise operation, or the text of operation ROW. Digests exclude the wording and the
+ * lines of diagnostics. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@
 #include "perturb.h"
 #include "variants.h"
 
-/* Modules that compute more elements are not run. */
+/* Modules that compute more elements than this are not run. */
 enum {
     MOST_ELEMENTS = 1 << 16,
     MOST_EXTRACTED = 4,
@@ -51,7 +51,7 @@ static hlo_module *copy_of(const hlo_module *module) {
 
 static bool original_is_valid;
 
-/* True for a module whose text and message are also mutated. */
+/* Returns true for a module whose text and message are also mutated. */
 static bool is_syntax(const hlo_module *module) {
     return module->source_size < MOST_SYNTAX &&
            (strstr(module->file, "/parse/") || strstr(module->file, "/verify/"));
@@ -92,7 +92,7 @@ static void outcome_of_text(const char *text, FILE *out) {
         print_outcome(module, &sink, out);
 }
 
-/* Prints the outcome of the module's text with each word changed. */
+/* Prints the outcome of parsing the module's text with each word changed. */
 static void words(const hlo_module *module, FILE *out) {
     if (is_syntax(module)) perturb_words(module->source, outcome_of_text, out);
 }
@@ -104,7 +104,7 @@ static void outcome_of_bytes(const char *bytes, size_t size, FILE *out) {
         print_outcome(module, &sink, out);
 }
 
-/* Prints the outcome of the module's message with each byte changed. */
+/* Prints the outcome of parsing the module's message with each byte changed. */
 static void bytes(const hlo_module *module, FILE *out) {
     char *message = NULL;
     size_t size = 0;
@@ -134,7 +134,8 @@ static void print_verdict(const hlo_verdict *v, FILE *out) {
             v->groups, or_none(v->scale_modes), v->block_size);
 }
 
-/* Optimizes a copy and prints it, with its verdicts. Returns NULL if it is rejected. */
+/* Optimizes a copy of the module and prints it, with its verdicts. Returns NULL if the module is
+ * rejected. */
 static hlo_module *print_optimized(const hlo_module *module, hlo_pass_options *options, FILE *out) {
     const hlo_diag_sink sink = {print_diag, out};
     hlo_module *copy = copy_of(module);
@@ -290,7 +291,7 @@ static void plans(const hlo_module *module, FILE *out) {
     hlo_module_free(copy);
 }
 
-/* True for a module that runs quickly, and whose results do not depend on the math library. */
+/* Returns true for a module that runs fast, and whose results do not depend on the math library. */
 static bool is_run(const hlo_module *module) {
     double *times = calloc(module->next_computation_id, sizeof *times), elements = 0;
     if (!times) no_memory();
@@ -393,7 +394,7 @@ static void variants(const hlo_module *module, FILE *out) {
 
 /* ---------------------------------------------------------------------------------------- rules */
 
-static const hlo_module *rewritten; /* the module that rules are applied to */
+static const hlo_module *rewritten; /* the module to which rules are applied */
 
 static void outcome_of_rules(const char *text, FILE *out) {
     hlo_pass_options options;
@@ -438,7 +439,7 @@ static void print_rules(const char *path, bool shown) {
 static const struct {
     const char *name;
     void (*print)(const hlo_module *module, FILE *out);
-    bool reads; /* also for a module that is not valid */
+    bool reads; /* the column also exists for a module that is not valid */
 } columns[] = {{"text", text, true},
                {"proto", proto, true},
                {"words", words, true},
@@ -458,7 +459,7 @@ static const struct {
                {"bounds", bounds, false}};
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
-/* Prints a column of a file: its digest, or the text if it is shown. */
+/* Prints a column of a file: the text if --show names the column, otherwise the digest. */
 static void print_column(int column, hlo_module **modules, size_t count, bool shown) {
     char *buffer = NULL;
     size_t size;

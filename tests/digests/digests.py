@@ -5,8 +5,8 @@
 usage: digests.py --program=BUILD/bin/digests [--update]
 
 A difference means that the outputs of a module, the location of a diagnostic, or the error bounds of an operation
-changed. To inspect it, build the previous commit in another folder and compare
-`digests --show=COLUMN FILE`, or --operations=ROW, of both. If the change is intended, --update writes the new digests.
+changed. To inspect it, build the previous commit in another folder and compare `digests --show=COLUMN FILE`, or
+--operations=ROW, of both builds. For an intended change, --update writes new digests.
 """
 import argparse
 import pathlib

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* True for a word of a message that contains an object or a value. */
+/* Returns true for a word of a message that contains an object or a value. */
 static bool is_value(const char *word, size_t length) {
     for (size_t i = 0; i < length; i++)
         if (isdigit((unsigned char)word[i]) || strchr("'%`\"=[{", word[i])) return true;
@@ -57,7 +57,7 @@ static void change_number(const perturbed *p, size_t at, size_t length) {
     }
 }
 
-/* Element types; each is replaced by the next. */
+/* Element types; each type is replaced by the next. */
 static const char *const types[] = {"f32", "s32", "pred", "bf16", "u8", "c64", "f8e4m3fn", "f32"};
 
 static void change_word(const perturbed *p, size_t at, size_t length) {
@@ -72,7 +72,7 @@ static void change_word(const perturbed *p, size_t at, size_t length) {
         return;
     }
     replace(p, at, length, "");
-    if (p->text[at + length] != '=') return; /* an attribute: omit all of it */
+    if (p->text[at + length] != '=') return; /* omit the whole attribute */
     size_t end = at + length + 1, open = 0;
     for (; p->text[end] && p->text[end] != '\n'; end++) {
         open += (p->text[end] == '{') - (size_t)(p->text[end] == '}');

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts and messages with one mutation, and the outcome of each. */
+/* Prints the outcomes of texts and messages with one mutation. */
 #ifndef HLO_TESTS_DIGESTS_PERTURB_H
 #define HLO_TESTS_DIGESTS_PERTURB_H
 
@@ -11,11 +11,11 @@
  * numbers, the quoted parts and the names in its message, but not the wording. */
 void print_diag(void *user, const hlo_diag *diag);
 
-/* Prints the outcome of `text` with each of its words changed, in several ways. `outcome` prints
- * that of one text. */
+/* Calls `outcome` for `text` with each of its words changed, in several ways. `outcome` prints
+ * the outcome of one text. */
 void perturb_words(const char *text, void (*outcome)(const char *text, FILE *out), FILE *out);
 
-/* Like perturb_words(), with each byte changed, and truncated there. */
+/* Like perturb_words(), but each byte is changed, and the text is truncated at each byte. */
 void perturb_bytes(const char *bytes, size_t size,
                    void (*outcome)(const char *bytes, size_t size, FILE *out), FILE *out);
 

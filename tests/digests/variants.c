@@ -50,7 +50,7 @@ static bool in_word(char c) {
     return isalnum((unsigned char)c) || c == '_' || c == '-' || c == '.' || c == '%';
 }
 
-/* Replaces each `word` by `by`; sizes only in brackets. */
+/* Replaces each `word` by `by`; a size is replaced only in brackets. */
 static void replace_all(variants *v, const char *word, const char *by, bool sizes) {
     const size_t length = strlen(word);
     char what[64], *text, *to;
@@ -88,7 +88,7 @@ static void exchange(variants *v, size_t at) {
     replace(v, at, first + 2 + second, by);
 }
 
-/* Opcodes; each is replaced by the next. */
+/* Opcodes; each opcode is replaced by the next. */
 static const char *const opcodes[] = {"add(",    "subtract(", "add(",     "multiply(",
                                       "divide(", "maximum(",  "minimum(", "maximum(",
                                       "abs(",    "negate(",   "abs("};
@@ -138,7 +138,7 @@ static void change_everywhere(variants *v) {
         replace_all(v, layouts[i][0], layouts[i][1], false);
 }
 
-/* Adds each array of the entry to the result. */
+/* Creates variants that add an array of the entry to the result. */
 static void use_elsewhere(variants *v, const hlo_module *module) {
     uint32_t index = 0;
     for (const hlo_instr *i = module->entry->first; i; i = hlo_instr_next(i), index++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variants of a module that differ from it in a single point. */
+/* Creates variants of a module that differ from it in a single point. */
 #ifndef HLO_TESTS_DIGESTS_VARIANTS_H
 #define HLO_TESTS_DIGESTS_VARIANTS_H
 
@@ -7,9 +7,9 @@
 
 #include "hlo/module.h"
 
-/* Calls `print` with each valid variant of a module: two operands exchanged, another opcode,
- * another constant, another element type or size throughout, a value that is also a result. One in
- * `share` of them is created. */
+/* Calls `print` with each valid variant of a module: two operands are exchanged, another opcode,
+ * another constant, or another element type or size is used, or a value is also a result. One in
+ * `share` variants is created. */
 void variants_of_module(const hlo_module *module, unsigned share,
                         void (*print)(const hlo_module *variant, FILE *out), FILE *out);
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the commands of docs/ci.md: each line of a block of YAML that calls hlo-fp8-opt, with the programs of a build.
+"""Runs the commands of docs/ci.md with the programs of a build: each line of a YAML block that calls hlo-fp8-opt.
 With the original module, each command succeeds and the uploaded files are not empty. Then the module is broken
 intentionally, and each gate must fail with status 3, regardless of the previous commands in its block.
 
@@ -24,7 +24,7 @@ EMPTY = "HloModule empty\n\nENTRY e {\n  ROOT p = f32[4] parameter(0)\n}\n"
 
 
 def recipes():
-    """Returns the command lines of each block; the hook, whose arguments are file names, gets one."""
+    """Returns the command lines of each block. The hook, whose arguments are file names, receives one file name."""
     for block in blocks.of("tests/embed/ci.py"):
         found = re.findall(r"(?:run:|-|entry:) (hlo-fp8-opt .*)$", block.code, re.M)
         assert found, f"{block.page}:{block.line}: no command"
@@ -32,7 +32,7 @@ def recipes():
 
 
 def without_one(text, line):
-    """Returns the module in which the matmul of a line reads the cosine of its operand, through which no scale moves."""
+    """Returns the module with the matmul of a line reading the cosine of its operand: no scale moves past a cosine."""
     lines = text.splitlines()
     operand = re.search(r" dot\((%?[\w.-]+), ", lines[line - 1])[1]
     shape = re.search(rf"^ *{re.escape(operand)} = (\S+) ", text, re.M)[1]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that the exports of the shared library are equal to the functions that the public headers declare, and to a
+"""Checks that the exports of the shared library equal the functions that the public headers declare and a
 checked-in list, so that every change of the exports is noticed.
 
 usage: exports.py LIBRARY INCLUDE exports.txt

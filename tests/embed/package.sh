@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# package.sh BUILD WORK CC: makes the Debian package of a build, unpacks it, and builds and runs the examples against
-# what is in it.
+# package.sh BUILD WORK CC: creates the Debian package of a build, unpacks it, and builds and runs the examples with
+# its contents.
 set -eu
 here=$(dirname "$(readlink -f "$0")")
 build=$1 work=$2 cc=$3

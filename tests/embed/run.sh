@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# HLO_PYTHON=... run.sh BUILD WORK CC CXX [FLAGS...]: installs the build into WORK/prefix, moves it, and uses it from there as a stranger
-# would: through CMake's find_package, and through pkg-config.
+# HLO_PYTHON=... run.sh BUILD WORK CC CXX [FLAGS...]: installs the build into WORK/prefix, moves the folder, and uses the library as other
+# projects do: with CMake's find_package, and with pkg-config.
 set -eu
 here=$(dirname "$(readlink -f "$0")")
 build=$1 work=$2 cc=$3 cxx=$4
@@ -11,7 +11,7 @@ mkdir -p "$work"
 cmake --install "$build" --prefix "$work/first" >"$work/install.log"
 mv "$work/first" "$work/prefix"
 
-# Where shells look for completions, and man for pages.
+# Completions are in the folders where shells look, and pages in those of man.
 for program in hlo-fp8-opt hlo-fp8-run; do
     for file in bash-completion/completions/$program zsh/site-functions/_$program \
         fish/vendor_completions.d/$program.fish man/man1/$program.1; do
@@ -19,7 +19,7 @@ for program in hlo-fp8-opt hlo-fp8-run; do
     done
 done
 
-# The manual: a page for each reason, as --explain prints it, and every file of rules.
+# The manual has a page for each reason, as --explain prints it, and every rules file.
 docs=$work/prefix/share/doc/hlo-fp8
 "$work/prefix/bin/hlo-fp8-opt" --explain=all | sed -n 's/^## //p' | sort >"$work/reasons"
 test -s "$work/reasons"
@@ -32,14 +32,14 @@ tree=$here/../..
 for page in "$tree"/docs/*.md; do cmp "$page" "$docs/${page##*/}"; done
 for page in "$tree"/passes/rules/*.rules; do cmp "$page" "$docs/rules/${page##*/}"; done
 
-# The library that XLA loads has the functions of ffi.h, and nothing else.
+# The library that XLA loads exports only the functions of ffi.h.
 ffi=$(find "$work/prefix" -name libhlofp8_ffi.so)
 nm -D --defined-only "$ffi" | sed 's/.* //' | sort >"$work/exported"
 sed -n 's/^struct XLA_FFI_Error \*\(\w*\)(.*/\1/p' "$work/prefix/include/hlo/ffi.h" | sort >"$work/declared"
 test -s "$work/declared"
 diff "$work/declared" "$work/exported"
 
-# The library exports what the headers declare, and no release takes a function away in silence.
+# The library exports the functions that the headers declare, and no release silently removes a function.
 "$HLO_PYTHON" "$here/exports.py" "$build/libhlofp8.so" "$work/prefix/include" "$here/exports.txt"
 
 cmake -G Ninja -S "$here" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_C_COMPILER="$cc" \
@@ -48,7 +48,7 @@ cmake --build "$work/build" >"$work/build.log" || { cat "$work/build.log"; exit 
 "$work/build/headers"
 "$work/build/embed" >"$work/cmake.out"
 
-# The shared library has a name for each minor release, which programs are linked to.
+# Programs are linked to the shared library by a name that contains the minor release.
 lib=$(dirname "$(find "$work/prefix" -name libhlofp8.a)")
 version=$(sed -n 's/^Version: //p' "$lib/pkgconfig/hlofp8.pc")
 readelf -d "$work/build/embed_shared" | grep -qF "[libhlofp8.so.${version%.*}]"
@@ -56,7 +56,7 @@ test -f "$lib/libhlofp8.so.$version"
 if readelf -d "$work/build/embed" | grep libhlofp8; then exit 1; fi
 "$work/build/embed_shared" | cmp - "$work/cmake.out"
 
-# Each public header stands alone, as C99 and as C++.
+# Each public header compiles alone, as C99 and as C++.
 for header in "$work"/prefix/include/hlo/*.h; do
     for language in "$cc -std=c99 -x c" "$cxx -std=c++11 -x c++"; do
         echo "#include <hlo/${header##*/}>" |
@@ -64,7 +64,7 @@ for header in "$work"/prefix/include/hlo/*.h; do
     done
 done
 
-# The examples, each run once.
+# Run each example once.
 examples=$here/../../examples
 module=$examples/twice-negated.hlo
 cmake -G Ninja -S "$examples" -B "$work/examples" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_C_COMPILER="$cc" \

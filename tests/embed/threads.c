@@ -16,7 +16,7 @@
 
 enum { MOST_MODELS = 16, MOST_THREADS = 64 };
 
-/* The results for a model: text, reports, binary and values, concatenated. */
+/* The results for a model: concatenated text, reports, binary and values. */
 typedef struct outcome {
     char *text;
     size_t size;
@@ -24,8 +24,8 @@ typedef struct outcome {
 
 typedef struct job {
     const char *const *models;
-    const outcome *expected; /* by model; NULL: not known yet */
-    outcome *found;          /* by model, if `expected` is NULL */
+    const outcome *expected; /* by model; NULL if not known yet */
+    outcome *found;          /* by model, filled in if `expected` is NULL */
     int model_count, rounds;
     bool failed;
 } job;

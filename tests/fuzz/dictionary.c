@@ -30,14 +30,14 @@ static const char *const words[] = {
 #undef HLO_MEASURE
 };
 
-/* The words that a row of attr_value.def lists, each with a space before it. */
+/* The words that the rows of attr_value.def list, each with a space before it. */
 static const char *const lists[] = {
 #define HLO_ATTR_VALUES(attr, op, words) words,
 #include "ir/table/attr_value.def"
 #undef HLO_ATTR_VALUES
 };
 
-/* The signs and words that the grammars contain literally. */
+/* The punctuation and words that the grammars contain literally. */
 static const char *const signs[] = {
     "HloModule",
     "ENTRY ",

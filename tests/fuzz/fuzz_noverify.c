@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Input: any bytes that are a module, verified or not. The module is printed in every form, counted
- * and compared with itself, and the passes reject it or produce a valid module. */
+/* Input: any bytes that parse as a module, valid or not. The module is printed in every form,
+ * counted and compared with itself, and the passes reject it or produce a valid module. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Input: any bytes as a binary module. It is rejected, or read and written as bytes that read back
- * and are written identically. */
+/* Input: any bytes as a binary module. The module is rejected, or read and written as bytes that
+ * read back and are written identically again. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* NULL if the module has no binary form. */
+/* Returns NULL if the module has no binary form. */
 static char *print(const hlo_module *module, size_t *out_size) {
     char *bytes = NULL;
     FILE *out = open_memstream(&bytes, out_size);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Input: any bytes. The grammar of rewrite rules rejects them, or reads tables whose indices are in
- * range. A run with these rules, on their own examples and on a built-in one, then produces a valid
- * module or reports an error in the rules. */
+/* Input: any bytes. The grammar of rewrite rules rejects the bytes, or reads tables whose indices
+ * are in range. A run with these rules, on their own examples and on a built-in one, then produces
+ * a valid module or reports an error in the rules. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,7 +61,7 @@ static void run_on(const char *example, const char *path) {
     hlo_module_free(module);
 }
 
-/* Returns a built-in example, by number. */
+/* Returns the built-in example with a number. */
 static const char *our_example(size_t number) {
     const hlo_rules *file = hlo_rules_builtin[number % hlo_rules_builtin_count];
     const hlo_rule *rule = &file->rules[number / hlo_rules_builtin_count % file->rule_count];

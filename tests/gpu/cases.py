@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cases of speeds.py: HLO modules as text, as jax would lower them, and the FLOPs of their matmuls."""
+"""Defines the cases of speeds.py: HLO modules as text, as jax would lower them, and the FLOPs of their matmuls."""
 import dataclasses
 import re
 
 SQUARES = (1024, 2048, 4096, 8192, 16384)
-# Hidden and feed-forward sizes, and the total width of keys, values and queries per head group.
+# By model: hidden and feed-forward sizes, and the total width of keys and values.
 LLAMA = {"llama-8b": (4096, 14336, 2048), "llama-70b": (8192, 28672, 2048)}
 TOKENS = 8192
 
@@ -14,11 +14,11 @@ class Case:
     name: str
     text: str
     flops: int
-    sizes: tuple = None  # m, n, k, if it is only one matmul
+    sizes: tuple = None  # (m, n, k) if the case is only one matmul
 
 
 def matmul(m, n, k, fused=False, scales=True, precision="default"):
-    """D[m,n] = A[m,k] B[n,k]^T of fp8 operands, to bf16 or, if fused, also relu, amax and an fp8 result."""
+    """Returns D[m,n] = A[m,k] B[n,k]^T of fp8 operands as bf16 or, if fused, with a relu, an amax and an fp8 result."""
     f8, wide = "f8e4m3fn", "f32" if fused else "bf16"
     relu = "\n".join((
         "  %zero = f32[] constant(0)",
@@ -65,7 +65,7 @@ def squares(sizes=SQUARES):
 
 
 def llama(tokens=TOKENS, divisor=1):
-    """Returns the matmuls of a layer: q, k and v in one, gate and up in one."""
+    """Returns the matmuls of a layer: q, k and v as one matmul, gate and up as one."""
     cases = []
     for model, widths in LLAMA.items():
         hidden, ffn, kv = (width // divisor for width in widths)
@@ -80,13 +80,13 @@ def fused(size=8192):
 
 
 def questions(size=8192):
-    """Cases for the cost of scale pointers, and of fast accumulation on (the default) versus off."""
+    """Returns cases that measure the cost of scale pointers, and fast accumulation on (the default) and off."""
     return [matmul_case(f"{'scales' if scales else 'no scales'}, {'fast' if precision == 'default' else 'full'} "
                         "accumulation", size, size, size, scales=scales, precision=precision)
             for scales in (True, False) for precision in ("default", "highest")]
 
 
-# Groups of rows, each with a separate matrix.
+# Each group of rows is multiplied by a separate matrix.
 RAGGED = """HloModule ragged
 
 ENTRY %main (x: f8e4m3fn[64,32], w: f8e4m3fn[4,32,48], g: s32[4], sx: f32[], sw: f32[]) -> f32[64,48] {
@@ -104,12 +104,12 @@ ENTRY %main (x: f8e4m3fn[64,32], w: f8e4m3fn[4,32,48], g: s32[4], sx: f32[], sw:
   ROOT %d = f32[64,48]{1,0} ragged-dot(%xd, %wd, %g), lhs_contracting_dims={1}, rhs_contracting_dims={1}, lhs_ragged_dims={0}, rhs_group_dims={0}
 }
 """
-# Elements, scales, and the number of elements that share one.
+# Element type, scale type, and the number of elements that share a scale.
 BLOCKS = {"mxfp8": ("f8e4m3fn", "f8e8m0fnu", 32), "nvfp4": ("f4e2m1fn", "f8e4m3fn", 16)}
 
 
 def block_scaled(kind, m, n, k):
-    """D[m,n] = A[m,k] B[n,k]^T to bf16, with nonnegative scales per block along k."""
+    """Returns D[m,n] = A[m,k] B[n,k]^T as bf16, with nonnegative scales per block along k."""
     element, scale, block = BLOCKS[kind]
     given = {"a": f"{element}[{m},{k}]", "b": f"{element}[{n},{k}]", "s": f"{scale}[{m},{k // block}]",
              "t": f"{scale}[{n},{k // block}]"}
@@ -125,10 +125,10 @@ def block_scaled(kind, m, n, k):
     return Case(f"block-scaled {kind} {m}x{n}x{k}", text, 2 * m * n * k)
 
 
-# Sizes of a corpus module, and their replacements. Its other sizes are histories and ones.
+# Sizes of a corpus module, and their replacements. Other sizes (lengths of histories, and 1) are not replaced.
 MLP = {32: 8192, 64: 4096, 256: 16384}
 ENCODER = {2: 4, 4: 32, 16: 128, 32: 2048, 64: 4096, 256: 16384}
-# Half a head is as large as the batch, before and after scaling.
+# Half the head size equals the batch size, before and after scaling.
 LLAMA_TRAIN = {4: 32, 8: 64, 16: 128, 31: 127, 32: 128, 64: 4096, 128: 8192, 256: 8192}
 MODELS = {"mlp_qdq_fwd": MLP, "mlp_qdq_train": MLP, "encoder_qdq_fwd": ENCODER, "encoder_qdq_train": ENCODER,
           "llama_train": LLAMA_TRAIN}
@@ -147,7 +147,7 @@ def scaled(text, sizes):
 
     def constant(found):
         value = int(found[2])
-        if found[1].startswith("bf16"):  # the square root of a head's width
+        if found[1].startswith("bf16"):  # a constant that is the square root of the head size
             return found[1] + f"{sizes[value * value] ** 0.5:.4g})"
         return found[1] + f"{sizes[value]})"
 
@@ -162,6 +162,6 @@ def scaled(text, sizes):
 
 
 def model_case(name, text, flops_of, sizes=None):
-    """Returns a scaled-up corpus module; flops_of(text) counts."""
+    """Returns a scaled-up corpus module as a case; flops_of(text) counts its FLOPs."""
     text = scaled(text, MODELS[name] if sizes is None else sizes)
     return Case(name, text, flops_of(text))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stages smoke and correct: (name, function) pairs; stages.py specifies the result of a function."""
+"""Defines the stages smoke and correct as (name, function) pairs; stages.py specifies the result of a function."""
 import argparse
 import importlib.util
 import re
@@ -12,7 +12,7 @@ from machine import ROOT, find_tool
 FIRST = "seed_relu_damax"
 SANITIZED = (FIRST, "mlp_qdq_fwd", "scan_layers", "rowwise_before")
 RANDOM = 100
-FEW = {FIRST, "scan_layers"}  # with the fake
+FEW = {FIRST, "scan_layers"}  # for the fake libraries
 
 
 def script(name):
@@ -41,8 +41,8 @@ def compared(here, path, *options):
 
 
 def executed(here, path, *options):
-    """Plans the module, which queries cuBLASLt for every matmul, and runs it; cuBLASLt's log is kept. After a failure,
-    it runs again without graphs, launch after launch."""
+    """Plans the module, which queries cuBLASLt for every matmul, and runs the plan; cuBLASLt's log is kept. After a
+    failure, the module runs again without graphs, one launch at a time."""
     status, said, errors = here.ours("--optimize", "--time=3", *options, path,
                                      environment={"CUBLASLT_LOG_LEVEL": "1", "CUBLASLT_LOG_FILE": "/dev/stderr"})
     seconds = re.search(r"median ([0-9.]+) s", said)
@@ -54,7 +54,8 @@ def executed(here, path, *options):
 
 
 def resident(here):
-    """Arrays that stay on the device, streams of the caller, calls from several threads: a unit test of this tree."""
+    """Runs a unit test on the device: arrays that stay on the device, streams of the caller, calls from several
+    threads."""
     program = here.a.bin / "test_runtime_buffer"
     if not program.exists():
         return {"left_out": "test_runtime_buffer was not built"}
@@ -72,7 +73,7 @@ def sanitized(here, tool, name):
 
 
 def blocks(here, function):
-    """Matmuls with block scales, which become calls if the device supports them."""
+    """Runs matmuls with block scales, which become calls if the device supports such scales."""
     options, why = here.blocks()
 
     def check(path):
@@ -117,7 +118,7 @@ def random_agrees(cases, seed):
 
 
 def low_precision(here):
-    """Ragged dots, as one kernel and as dense calls; calls with block scales."""
+    """Runs ragged dots, as one kernel and as dense calls, and calls with block scales."""
     ragged = here.a.work / "ragged.hlo"
     ragged.write_text(programs.RAGGED)
     return [(f"ragged {form}", lambda form=form: compared(here, ragged, f"--ragged={form}"))
@@ -126,7 +127,7 @@ def low_precision(here):
 
 def correct(here, a):
     models, random = script("models"), script("random")
-    if not here.a.standin:  # concurrent nodes and programmatic dependent launch only race on a device
+    if not here.a.standin:  # concurrent nodes and programmatic dependent launch can race only on a device
         models.WITHOUT_GRAPH = set(names_of(here))
     cases = random.Cases(argparse.Namespace(bin=a.bin, work=a.work, accumulate="hopper"), here.environment, here.run)
     found = [(f"{name}{' optimized' * optimize}",

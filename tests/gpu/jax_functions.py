@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""hlofp8.jit on a GPU: the functions of tests/peer/python/_functions.py against jax.jit, and the time of an MLP.
+"""Compares hlofp8.jit on a GPU with jax.jit: the functions of tests/peer/python/_functions.py, and the time of an MLP.
 
 usage: jax_functions.py [--seconds N]
 
-Each function of one device runs with jax.jit and with hlofp8.jit in the forms dq, qdq and ffi. A line has the FP8 calls of
+Each one-device function runs with jax.jit and with hlofp8.jit in the forms dq, qdq and ffi. A line has the FP8 calls of
 the compiled module and the relative difference of the results, as the norm of the differences over the norm of the values.
-No function is begun after N seconds (60). Then two layers of 8192 tokens, width 4096 and feed-forward 16384 are timed: the
-median of five batches of ten calls. Exit status 1: a difference of more than 2^-6, no FP8 call, or an error.
-hlofp8 and JAX with its CUDA plugin must be installed.
+No function is begun after N seconds (60). Then two layers of 8192 tokens, width 4096 and feed-forward 16384 are timed;
+the time is the median of five batches of ten calls. Exit status 1: a difference of more than 2^-6, no FP8 call, or an
+error. hlofp8 and JAX with its CUDA plugin must be installed.
 """
 import argparse
 import os
@@ -26,7 +26,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-_cases.devices = jax.devices("cpu")  # the mesh of the functions that are left out here
+_cases.devices = jax.devices("cpu")  # functions on this mesh are not run here
 
 import _functions
 import hlofp8
@@ -54,7 +54,7 @@ def is_left_out(case):
 
 
 def check(case):
-    """A line to print, and whether all is well."""
+    """Returns a line to print, and whether the function passes."""
     expected = jax.jit(case.function, **case.options)(*case.args, **case.kwargs)
     said, well = [], True
     for emit in case.emits:
@@ -116,7 +116,7 @@ def main():
             continue
         try:
             said, well = check(case)
-        except Exception as error:  # the other functions are checked, too
+        except Exception as error:  # check the other functions nevertheless
             said, well = f"{type(error).__name__}: {error}", False
         done += 1
         failed += not well

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Runs one stage of what there is to see on a machine with a GPU, within its minutes:
+# Runs one stage of the tests on a machine with a GPU, within the minutes of the stage:
 #   lease.sh smoke|correct|matmul|models|profile [OPTIONS]
-# Results are kept after every case; called again, it resumes. stages.py says what each stage does,
-# and has the options. It needs python3; torch and JAX are also measured if installed.
-# Exit status: 0 all is done and well, 1 a case failed or there is no device, 75 not done yet.
+# Results are saved after every case, and the next call resumes. stages.py describes the stages
+# and the options. python3 is required; torch and JAX are also measured if installed.
+# Exit status: 0 if all cases passed, 1 if a case failed or there is no device, 75 if cases remain.
 set -eu
 self=$(readlink -f "$0")
 here=${self%/*}

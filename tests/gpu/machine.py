@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machine that a stage runs on: its device, its tools, and running programs."""
+"""Describes the machine that a stage runs on (device, tools), and runs programs on it."""
 import fcntl
 import importlib.metadata
 import json
@@ -21,9 +21,9 @@ OWN_GROUP = {"process_group": 0} if sys.version_info >= (3, 11) else {"preexec_f
 
 
 def run(command, environment=None, seconds=None, held=()):
-    """Returns exit status, output, errors. The status is 124 after a timeout: the program and its children are ended. A
-    process that cannot be ended, because it waits for a hanging device, remains.
-    The program has the files `held` open."""
+    """Runs a program; returns exit status, output, errors. After a timeout the program and its children are ended, and
+    the status is 124. A process that cannot be ended, because it waits for a hanging device, remains. The program has
+    the files `held` open."""
     child = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE, text=True, errors="replace", env=environment,
                              pass_fds=held, **OWN_GROUP)
@@ -66,7 +66,7 @@ def read_versions(said):
 
 
 def rows_below(compute_cap):
-    """Returns (sm, block scales supported, GPU, dense FP8 TFLOP/s) of each row of matmul/table/target.def up to the
+    """Returns (sm, block scales supported, GPU, dense FP8 TFLOP/s) of each row of matmul/table/target.def up to an
     architecture."""
     sm = int(compute_cap.replace(".", ""))
     table = (ROOT / "matmul/table/target.def").read_text()
@@ -75,7 +75,7 @@ def rows_below(compute_cap):
 
 
 def peak_of(compute_cap):
-    """Returns (GPU, dense FP8 TFLOP/s) of the row for the architecture, or the nearest lower one with a peak."""
+    """Returns (GPU, dense FP8 TFLOP/s) of the row for the architecture, or of the nearest lower row with a peak."""
     known = [row[2:] for row in rows_below(compute_cap) if row[3]]
     return known[-1] if known else (None, None)
 
@@ -91,20 +91,20 @@ def versions():
 
 
 class Machine:
-    """`error`: why no device can be used, or None. No program runs longer than `stop`, a time of the clock."""
+    """`error`: why no device can be used, or None. `stop`: the time of the clock at which programs are ended."""
 
     def __init__(self, a, stop):
         self.a, self.error, self.stop = a, None, stop
         self.environment = dict(os.environ)
-        self.environment.setdefault("VIRTUAL_ENV", sys.prefix)  # NVIDIA's packages of this Python
+        self.environment.setdefault("VIRTUAL_ENV", sys.prefix)  # the folders of NVIDIA's packages in this Python
         for library in ("DRIVER", "CUBLASLT", "NVRTC") if a.standin else ():
             self.environment[f"HLO_CUDA_{library}"] = str(pathlib.Path(a.standin).resolve())
-        self.lock = os.open(a.work / "lock", os.O_RDWR | os.O_CREAT, 0o600)  # for the duration of a program of this stage
+        self.lock = os.open(a.work / "lock", os.O_RDWR | os.O_CREAT, 0o600)  # held while a program of this stage runs
         self.kernels = a.work / "kernels"
         self.kernels.mkdir(parents=True, exist_ok=True)
         self.models = ROOT / "testdata/models"
         status, said, errors = self.run([a.bin / "hlo-fp8-run", "--version", "--backend=cuda"], self.environment, 60)
-        if "device: " not in said:  # otherwise inspect a device that hangs or fails with graphs
+        if "device: " not in said:  # otherwise a device that hangs or fails with graphs would be inspected again
             self.error = errors.partition("error: ")[2] or errors or said or f"status {status}"
             return
         device = {**({} if a.standin else query_device()), **read_versions(said)}
@@ -113,12 +113,13 @@ class Machine:
         self.peak = peak
 
     def blocks(self):
-        """Returns (options for matmuls with block scales, None), or (None, why they are skipped)."""
+        """Returns (options for matmuls with block scales, None), or (None, why these matmuls are skipped)."""
         sm, has = rows_below(self.facts["compute_cap"])[-1][:2]
         return ((f"--target=sm_{sm}", "--cuda=12.9"), None) if has else (None, f"sm_{sm} has no scales per block")
 
     def is_alone(self, until):
-        """Returns true once no other stage or program of one uses --work, at the latest at the time `until`."""
+        """Waits up to the time `until`. Returns true when no other stage, and no program of another stage, uses
+        --work."""
         while True:
             try:
                 fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -132,7 +133,7 @@ class Machine:
         return self.stop - time.monotonic()
 
     def run(self, command, environment=None, seconds=240):
-        """Like run(), but not beyond `stop`."""
+        """Like the function run(), but ends the program at `stop`."""
         return run(command, environment or self.environment, max(1, min(seconds, self.left())), (self.lock,))
 
     def ours(self, *arguments, environment=None):
@@ -141,8 +142,8 @@ class Machine:
         return self.run(command, {**self.environment, **(environment or {})})
 
     def peer(self, *arguments):
-        """Returns the peers' measurements: seconds and versions, or error."""
+        """Returns the measurements of another framework (peers.py): seconds and versions, or error."""
         program = pathlib.Path(__file__).parent / "peers.py"
         status, said, errors = self.run([sys.executable, program, *arguments, f"--repeat={self.a.repeat}"], dict(os.environ))
-        lines = said.splitlines()  # the last line is its own
+        lines = said.splitlines()  # the last line is that of peers.py
         return json.loads(lines[-1]) if status in (0, 1) and lines else {"error": errors[-200:] or f"status {status}"}

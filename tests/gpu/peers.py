@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Times peers on the cases of speeds.py, each in a separate process.
+"""Times torch and XLA on the cases of speeds.py, each in a separate process.
 
 usage: peers.py torch M N K [--no-fast] [--repeat N]
        peers.py xla FILE.hlo [--platform gpu|cpu] [--repeat N]
 
-torch: torch._scaled_mm of random normal fp8 operands to bf16, captured in a CUDA graph; the median of N replays, queued
-back to back, between the events after them. xla: the module compiled by JAX's XLA from the same text, on inputs with
-the same distribution; the median of five batches of N calls, queued back to back, the time of a batch divided by N.
+torch: runs torch._scaled_mm of normal fp8 operands to bf16 in a CUDA graph. The time is the median of N replays, queued
+back to back and timed between events. xla: JAX's XLA compiles the module from the same text, and runs it on inputs with
+the same distribution. The time is the median of five batches of N calls, queued back to back, divided by N.
 Prints one JSON object: seconds and versions, or error. Exit status 1 if the package or device is missing.
 """
 import argparse
@@ -48,7 +48,8 @@ def torch_seconds(a):
 
 
 def draw(jax, numpy, shape):
-    """Draws inputs like hlo-fp8-run, but on the device; scalar floats are positive and small, like scales."""
+    """Draws inputs with the distribution of hlo-fp8-run, but on the device; scalar floats are positive and small, like
+    scales."""
     kind, dims = numpy.dtype(shape.numpy_dtype()), shape.dimensions()
     key = jax.random.PRNGKey(len(dims))
     if kind == numpy.bool_ or numpy.issubdtype(kind, numpy.integer):
@@ -102,7 +103,7 @@ def main():
     a = args.parse_args()
     try:
         print(json.dumps(torch_seconds(a) if a.kind == "torch" else xla_seconds(a)))
-    except Exception as error:  # the error of a missing package or device
+    except Exception as error:  # the error if a package or a device is missing
         print(json.dumps({"error": f"{type(error).__name__}: {error}".split("\n")[0][:200]}))
         return 1
     return 0

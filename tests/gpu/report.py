@@ -25,19 +25,19 @@ def read_rows(path):
     for line in path.read_text(errors="replace").splitlines() if path.exists() else ():
         try:
             rows.append(json.loads(line))
-        except ValueError:  # the machine was lost meanwhile
+        except ValueError:  # the machine was lost while the row was written
             pass
     return [row for row in rows if isinstance(row, dict) and isinstance(row.get("case", row.get("begun", "")), str)]
 
 
 def machine_of(head):
-    """Returns the facts that identify the machine of a stage's rows."""
+    """Returns the properties that identify the machine of a stage's rows."""
     return tuple(head.get(key) for key in FACTS if key != "date")
 
 
 def read(results):
-    """Returns the facts of each machine, and {stage: {case: row}} of its results. The last row of a case counts; a case
-    that was begun and has no row failed."""
+    """Returns the properties of each machine, and its results as {stage: {case: row}}. The last row of a case counts; a
+    case that was begun and has no row failed."""
     found = {}
     for stage in ("smoke", "correct", "matmul", "models"):
         head, last = {}, {}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stages matmul, models and profile: (name, function) pairs; stages.py specifies the result of a function."""
+"""Defines the stages matmul, models and profile as (name, function) pairs; stages.py specifies the result of a
+function."""
 import csv
 import io
 import re
@@ -19,7 +20,7 @@ def write(here, case):
 
 
 def seconds_of(here, path, *options):
-    """Median seconds of queued runs."""
+    """Returns the median seconds of queued runs."""
     status, said, errors = here.ours("--optimize", f"--time={here.a.repeat}", *options, path)
     found = re.search(r"median ([0-9.]+) s", said)
     if status or not found:
@@ -28,14 +29,14 @@ def seconds_of(here, path, *options):
 
 
 def measure(here, case, fast=True, options=()):
-    """Returns the row of a case: seconds of each, and TFLOP/s."""
+    """Returns the row of a case: seconds and TFLOP/s of each program."""
     path = write(here, case)
     row = {"flops": case.flops, "ours": seconds_of(here, path, *options)}
     if here.a.autotune:
         tuned = (*options, f"--autotune={here.a.autotune}", f"--autotune-cache={here.a.out / 'autotune.json'}")
         try:
             row["tuned"] = seconds_of(here, path, *tuned)
-        except RuntimeError as error:  # an algorithm that fails breaks the context; the other times are kept
+        except RuntimeError as error:  # a failing algorithm breaks the context, but the other times are still reported
             row["error"] = f"tuned: {error}"
     if not here.a.no_peers:
         peers = {"xla": ("xla", path, "--platform=" + ("cpu" if here.a.standin else "gpu"))}
@@ -92,7 +93,8 @@ def models(here, a):
 
 
 def stepped(here, name):
-    """Returns the longest steps, by the device's events: milliseconds of a run, and how they are grouped."""
+    """Returns the longest steps, timed by the device's events: milliseconds per run, and the instructions of each
+    step."""
     path = write(here, scaled(here, name))
     status, said, errors = here.ours("--optimize", "--profile", f"--time={here.a.repeat}", path)
     path.unlink()
@@ -105,7 +107,7 @@ def stepped(here, name):
 
 
 def profiled(here, name):
-    """Returns the longest kernels: seconds and bytes of each launch, by Nsight Compute."""
+    """Returns the longest kernels: seconds and bytes of each launch, as measured by Nsight Compute."""
     tool = None if here.a.standin else find_tool("ncu")
     if not tool:
         return {"left_out": "there is no Nsight Compute (ncu)"}

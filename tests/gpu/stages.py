@@ -4,24 +4,23 @@
 usage: stages.py STAGE --bin DIR [--out DIR] [--from DIR] [--work DIR] [--minutes N] [--only TEXT] [--repeat N]
                  [--autotune N] [--no-peers] [--standin FILE]
 
-smoke    Versions and the device; a matmul with and without CUDA graphs; arrays that stay on the device; every model
-         planned and run once, with cuBLASLt's log; a model that fails runs again without graphs; compute-sanitizer on
+smoke    Prints versions and the device. Runs a matmul with and without CUDA graphs, arrays that stay on the device,
+         every model once, with cuBLASLt's log (a model that fails runs again without graphs), and compute-sanitizer on
          four models, if it is installed.
-correct  Every model, and random modules, against the cpu backend, before and after the rewrite.
-matmul   TFLOP/s of square and of fused matmuls, with and without scales, with fast and full accumulation, and with the
-         best of 64 algorithms of cuBLASLt; compared with torch._scaled_mm and JAX's XLA.
-models   The scaled MLP and encoder, then the matmuls of Llama's layers; compared with JAX's XLA.
-profile  The longest steps of the training modules; Nsight Compute on kernels, if it is installed.
+correct  Compares every model, and random modules, with the cpu backend, before and after the rewrite.
+matmul   Measures TFLOP/s of square and of fused matmuls, with and without scales, with fast and full accumulation, and
+         the best of 64 algorithms of cuBLASLt; compared with torch._scaled_mm and JAX's XLA.
+models   Times the scaled MLP and encoder, then the matmuls of Llama's layers; compared with JAX's XLA.
+profile  Lists the longest steps of the training modules, and kernels by Nsight Compute, if it is installed.
 
-OUT/STAGE.jsonl has a line of JSON when a case begins, and one with its row when it ends. The first line, and a line
-before the rows of another machine, have the device and the versions. A case whose row has no error is not run again.
-Cases that failed, or that began and have no row because they hung or the machine was lost, come last. No case begins
-after --minutes (default: that of the stage), and no program runs for more than a minute longer. --from is the OUT of an
-earlier machine. OUT contains only rows and autotune.json; all other files are in --work. If another
-stage with the same --work, or one of its processes, runs at the same time, times are wrong: rows are then reported as
-those of another machine.
-With --standin (tests/cuda/README.md) no device is needed: sizes are small, there are few cases, and times are
-meaningless.
+OUT/STAGE.jsonl has a line of JSON for the begin of each case, and one with its row when it ends. The first line, and a
+line before the rows of another machine, have the device and the versions. A case whose row has no error is not run
+again. Cases that failed, or that began and have no row because they hung or the machine was lost, come last. No case
+begins after --minutes (default: that of the stage), and no program runs for more than a minute longer. --from is the
+OUT of an earlier machine. OUT contains only rows and autotune.json; all other files are in --work. If another stage
+with the same --work, or one of its processes, runs at the same time, times are wrong: rows are then reported as those
+of another machine. With --standin (tests/cuda/README.md) no device is needed: sizes are small, there are few cases, and
+times are meaningless.
 """
 import argparse
 import concurrent.futures
@@ -40,8 +39,8 @@ import machine
 import report
 import speeds
 
-# Minutes, the number of concurrent cases, and the cases: functions that return (name, function) pairs. Each function
-# returns the row of its case; the row of a failed case has `error`.
+# For each stage: minutes, the number of concurrent cases, and functions that return its cases as (name, function)
+# pairs. Each function of a pair returns the row of its case; the row of a failed case has `error`.
 STAGES = {
     "smoke": (4, 4, checks.smoke),
     "correct": (6, 8, checks.correct),
@@ -54,7 +53,7 @@ AFTERWARDS = 60  # seconds by which a program may exceed a stage's minutes
 
 
 class Journal:
-    """The rows of a stage in a file. `lost`: why rows are no longer written."""
+    """Reads and writes the rows of a stage. `lost`: why rows can no longer be written, or None."""
 
     def __init__(self, path, head):
         self.path, self.lost, self.lock = path, None, threading.Lock()
@@ -64,7 +63,7 @@ class Journal:
         heads = [row for row in rows if "stage" in row]
         if not rows:
             path.write_text("")
-        elif not path.read_bytes().endswith(b"\n"):  # the last row is incomplete
+        elif not path.read_bytes().endswith(b"\n"):  # the last row may be incomplete
             with open(path, "a") as file:
                 file.write("\n")
         if not heads or report.machine_of(heads[-1]) != report.machine_of(head):
@@ -74,7 +73,8 @@ class Journal:
         return name in self.rows and "error" not in self.rows[name]
 
     def waiting(self, cases):
-        """Returns the cases that are not done: first those that were not begun, then those that were begun least often."""
+        """Returns the cases that are not done: first the cases that were not begun, then those that were begun least
+        often."""
         return sorted((case for case in cases if not self.has(case[0])), key=lambda case: self.begun.count(case[0]))
 
     def write(self, row):
@@ -84,7 +84,7 @@ class Journal:
                     file.write(json.dumps(row) + "\n")
                     file.flush()
                     os.fsync(file.fileno())
-            except OSError as error:  # results are also printed
+            except OSError as error:  # the results were also printed
                 self.lost = self.lost or str(error)
 
     def add(self, row):
@@ -96,7 +96,7 @@ def run_case(name, function):
     begun = time.monotonic()
     try:
         row = function()
-    except Exception as error:  # the other cases continue
+    except Exception as error:  # continue with the other cases
         row = {"error": f"{type(error).__name__}: {error}"}
     return {"case": name, **row, "took": round(time.monotonic() - begun, 2)}
 

@@ -4,10 +4,10 @@
 
 usage: test_stages.py --bin DIR --work DIR --standin FILE
 
-Each stage runs all its cases. A second call only reruns failed cases. A stage without time left begins no case. An
-interrupted stage continues, with cases that hung last. A hanging program is ended with its children. OUT has few files.
-The page has a row for each measured case. Without a device or a writable folder, a stage reports it. Cases that a
-device does not support are skipped, with the reason, and run on one that does.
+Each stage runs all its cases. A second call only runs failed cases again. A stage without time left begins no case. An
+interrupted stage continues, and cases that hung come last. A hanging program is ended with its children. OUT has few
+files. The page has a row for each measured case. Without a device or a writable folder, a stage reports it. Cases that
+a device does not support are skipped, with the reason, and run on one that does.
 """
 import argparse
 import fcntl
@@ -64,7 +64,7 @@ class Test:
     def goes_on(self):
         *kept, last = self.rows("models")
         broken = {"case": last["case"], "error": "broken off"}
-        half = json.dumps(last)[:20]  # the machine was lost while it was written
+        half = json.dumps(last)[:20]  # the machine was lost while this row was written
         (self.out / "models.jsonl").write_text("".join(json.dumps(row) + "\n" for row in (*kept, broken)) + half)
         again = self.a.work / "again"
         shutil.rmtree(again, ignore_errors=True)
@@ -78,7 +78,7 @@ class Test:
                    f"a case that failed is not run again, or others are: status {status}: {said}")
 
     def comes_last(self):
-        """Cases that were begun and have no row are begun again after those that were not begun."""
+        """Cases that were begun and have no row are begun again after the cases that were not begun."""
         path = self.a.work / "order.jsonl"
         path.unlink(missing_ok=True)
         journal = stages.Journal(path, {"stage": "order"})
@@ -98,12 +98,12 @@ class Test:
         self.check(not left.exists(), "what a program started is not ended with it")
 
     def writes_few_files(self):
-        """A borrowed machine returns 8 files."""
+        """A stage writes at most the 8 files that a remote machine returns."""
         files = sorted(path.name for path in self.out.rglob("*"))
         self.check(files == sorted([*(f"{stage}.jsonl" for stage in STAGES), "autotune.json"]), f"files: {files}")
 
     def keeps_other_times(self):
-        """A case whose tuned run fails."""
+        """A case whose tuned run fails has the times of its other runs."""
         class Here:
             a = argparse.Namespace(work=self.a.work, out=self.out, repeat=1, autotune=2, no_peers=True, standin=None)
 
@@ -145,7 +145,8 @@ class Test:
         self.check(report.fill(self.a.work, page) == 1, "a page without marks is taken")
 
     def tells_machines_apart(self):
-        """Rows of two machines, one without facts, without numbers, and begun cases that have not ended."""
+        """The report has rows of two machines, one without properties, rows without numbers, and begun cases that have
+        not ended."""
         results = self.a.work / "machines"
         results.mkdir()
         fast = {"flops": 2e12, "ours": 1e-3}
@@ -169,13 +170,13 @@ class Test:
         self.check((results / "matmul.jsonl").read_text().count('"C"') == 1, "the rows of another machine lack its facts")
 
     def tells_of_others(self):
-        """Processes left by another stage."""
+        """Processes that another stage left are reported."""
         out = self.a.work / "beside"
         with open(self.a.work / "kept/lock", "a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             status, said, errors = self.stage("models", "--minutes=0", out=out)
         self.check(status == 75 and "beside" in self.rows("models", out)[0], f"{status}: {said}{errors}")
-        read, write = os.pipe()  # has only one end if no process holds the other
+        read, write = os.pipe()  # the pipe has only one end if no process holds the other end
         here = argparse.Namespace(lock=write, environment=None, left=lambda: 60)
         machine.Machine.run(here, ["sh", "-c", "sleep 1 >&- 2>&- &"])
         os.close(write)

@@ -4,7 +4,7 @@
 
 usage: example.py --bin DIR [--write]
 
-Exits with status 1 if the page shows something else; --write updates the page.
+Exits with status 1 if the page differs; --write updates the page.
 """
 import pathlib
 import re
@@ -18,7 +18,7 @@ BEGIN, END = "<!-- tests/lint/example.py -->\n", "<!-- end of it -->\n"
 
 
 def cut(text):
-    """Returns the entry computation without shardings, metadata and most of the config."""
+    """Returns the entry computation without shardings, metadata and most of the backend config."""
     text = text[text.index("ENTRY"):]
     text = text[:text.index("\n}") + 2]
     text = re.sub(r", (sharding|frontend_attributes|metadata)=\{(\"(\\.|[^\"\\])*\"|\{[^{}]*\}|[^{}])*\}", "", text)

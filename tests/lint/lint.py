@@ -4,9 +4,9 @@
 
 usage: lint.py NAME [--check|--write] [--root=DIR]
 
-Prints `file:line: what is wrong` for each finding; exit status 1 if there are any.
-The NAMEs are the functions of the table at the end; each says what it refuses.
-`format` without --check, and `spdx` with --write, change the files instead.
+Prints `file:line: what is wrong` for each finding; exit status 1 if there are any. The NAMEs are the functions of the
+table at the end. The text of a function says what it rejects. `format` without --check, and `spdx` with --write, change
+the files instead.
 """
 import fnmatch
 import os
@@ -22,11 +22,12 @@ from blocks import faults, of
 ROOT = pathlib.Path(next((a[7:] for a in sys.argv if a.startswith("--root=")), pathlib.Path(__file__).parents[2])).resolve()
 LIBRARY = ("ir", "grammar", "matmul", "passes", "report", "runtime")
 MODELS = "testdata/models/", "testdata/programs/"
-UNGUARDED = {"tests/cuda/shim.h", "tests/mutate/mutant.h"}  # what kernels and mutants are compiled with
+UNGUARDED = {"tests/cuda/shim.h", "tests/mutate/mutant.h"}  # the headers that kernels and mutants are compiled with
 
 
 def tracked():
-    """Paths of the tree's files relative to the root: git's, or all outside build/ where there is no git."""
+    """Returns the paths of the tree's files relative to the root: the files in git, or without git all outside
+    build/."""
     try:
         git = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
         names = subprocess.run(git, check=True, capture_output=True, text=True).stdout.split("\0")
@@ -61,7 +62,8 @@ SUFFIX = re.compile(r"-(NEXT|SAME|NOT|DAG|LABEL|EMPTY|COUNT-[0-9]+)$")
 
 
 def directives():
-    """Golden tests: misspelt or unused FileCheck directives, checks that no RUN line reads, tests without RUN or check."""
+    """Rejects golden tests with misspelled or unused FileCheck directives, checks that no RUN line reads, or no RUN or
+    check."""
     for name in FILES:
         if not name.startswith("testdata/") or name.startswith(MODELS) or not name.endswith((".hlo", ".test")):
             continue
@@ -104,7 +106,8 @@ def directives():
 
 
 def size():
-    """Files of more than 1000 lines, a README.md at the top of more than 130; tables, grammars and models may be longer."""
+    """Rejects files of more than 1000 lines, and a top README.md of more than 130; tables, grammars and models may be
+    longer."""
     for name in FILES:
         if name.startswith(MODELS) or name.endswith((".def", ".l", ".y")) or name == "LICENSE":
             continue
@@ -114,7 +117,8 @@ def size():
 
 
 def functions():
-    """C functions of more than 70 lines, a dispatch over a table's rows (one switch, most lines cases) excepted."""
+    """Rejects C functions of more than 70 lines, except dispatches over a table's rows (one switch, most lines are
+    cases)."""
     for name in sources(".c", ".h"):
         start = None
         body = list(lines(name))
@@ -132,7 +136,7 @@ def functions():
 
 
 def headings():
-    """Section headings, a rule of dashes and a name, that are not one line of 100 columns."""
+    """Rejects section headings (a rule of dashes and a name) that are not one line of 100 columns."""
     for name in sources(".c", ".h", ".y", ".l", ".cuh"):
         for number, line in lines(name):
             if re.match(r"/\* -{10,}", line) and not (len(line) == 100 and re.search(r"- \S.* \*/$", line)):
@@ -140,7 +144,8 @@ def headings():
 
 
 def guards():
-    """Headers whose include guard is not their path: HLO_IR_TEXT_FILE_H of ir/text/file.h, HLO_PASS_H of include/hlo/pass.h."""
+    """Rejects headers whose include guard is not their path: HLO_IR_TEXT_FILE_H of ir/text/file.h, HLO_PASS_H of
+    include/hlo/pass.h."""
     for name in sources(".h"):
         guard = "HLO_" + re.sub(r"\W", "_", name.removeprefix("include/hlo/")).upper()
         found = re.search(r"^#ifndef (\w+)\n#define (\w+)$", read(name), re.M)
@@ -149,7 +154,7 @@ def guards():
 
 
 def comments():
-    """Comments of the library and the programs that begin with a word in place of their noun."""
+    """Rejects comments of the library and the programs that begin with a word in place of their noun."""
     vague = re.compile(r"/\*\s*(Whether|What|How (many|much|far|often)|Where|Those|Its|The same|One that|So many|Of what|Not 0|Past)\b")
     for name in sources(".c", ".h", ".y", ".l", ".cuh", rooms=(*LIBRARY, "include", "tools")):
         for number, line in lines(name):
@@ -159,7 +164,7 @@ def comments():
 
 
 def words():
-    """Markers of unfinished work, and paths of some machine."""
+    """Rejects markers of unfinished work, and paths of a developer's machine."""
     marker = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|not (yet )?implemented|\bunimplemented\b|\bscaffolding\b", re.I)
     path = re.compile(r"(?<![\w.%}])/(work|home|root|Users|opt/venv)/|\.\./shared/")
     for name in FILES:
@@ -172,7 +177,7 @@ def words():
                     yield name, number, f"says {found.group(0)!r}"
 
 
-# The files whose text is plain English, as patterns of fnmatch: extend the list with each folder that becomes so.
+# The files whose text must be plain English, as patterns of fnmatch.
 PLAIN = ("*.md", "docs/*", "examples/*", "cmake/*", ".ci/*", "include/*", "tools/*", "ir/*", "passes/*", "matmul/*", "report/*", "runtime/*", "bindings/*", "grammar/*", "tests/[!g]*", "testdata/*.hlo", "testdata/*.test", "testdata/*.rules", "testdata/*.py")
 PROSE = {**dict.fromkeys((".c", ".h", ".cc", ".cuh", ".def", ".y", ".l"), re.compile(r"""/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.S)),
          ".py": re.compile(r"""\"{3}.*?\"{3}|'{3}.*?'{3}|\#[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.S),
@@ -185,7 +190,7 @@ BRITISH = re.compile(r"\b\w*(?:(?:quant|optim|normal|serial|initial|recogn|organ
 
 
 def prose(name):
-    """The lines of a file; those of a program without its code, so that only comments and strings are left."""
+    """Returns the lines of a file; for a program without its code, so that only comments and strings remain."""
     text, found = read(name), PROSE.get(pathlib.PurePath(name).suffix)
     if found:
         end, kept = 0, []
@@ -197,8 +202,8 @@ def prose(name):
 
 
 def language():
-    """Phrases that are not plain English in comments, strings and pages, and British spelling anywhere, in the files of
-    PLAIN."""
+    """Rejects phrases that are not plain English in comments, strings and pages, and British spelling anywhere, in the
+    files of PLAIN."""
     for name in FILES:
         if name.startswith((*MODELS, "tests/lint/")) or not any(fnmatch.fnmatch(name, p) for p in PLAIN):
             continue
@@ -214,7 +219,8 @@ NOTICE = {**dict.fromkeys((".c", ".h", ".cc", ".cuh", ".def", ".y", ".l", ".css"
 
 
 def spdx():
-    """Source files without their SPDX line: the first, after #!, or the last in testdata, whose tests count lines. --write adds it."""
+    """Rejects source files without an SPDX line: the first, after #!, or in testdata, whose tests count lines, the
+    last. --write adds it."""
     for name in sources(*NOTICE):
         notice = next(line for suffix, line in NOTICE.items() if name.endswith(suffix))
         text = read(name)
@@ -229,7 +235,7 @@ def spdx():
 
 
 def products():
-    """Build products, generated sources, editor and system litter; files that are not UTF-8 text."""
+    """Rejects build products, generated sources, files of editors and systems, and files that are not UTF-8 text."""
     litter = re.compile(r"(\.(o|a|so|pyc|swp|orig|rej|log|npz)|~)$|(^|/)(build|__pycache__)/|\.(tab|yy|lex)\.[ch]$")
     for name in FILES:
         data = (ROOT / name).read_bytes()
@@ -246,7 +252,8 @@ def products():
 
 
 def readme():
-    """Files that the nearest README.md above them does not name; names, paths and links in pages without such a file, heading or package."""
+    """Rejects files that the nearest README.md above them does not name, and names, paths and links in pages whose
+    file, heading or package does not exist."""
     readmes = {str(pathlib.PurePath(n).parent): n for n in FILES if n.endswith("README.md")}
     names = {}
     for folder, name in readmes.items():
@@ -293,7 +300,8 @@ def readme():
 
 
 def tables():
-    """Tables (*.def) that nothing includes; rows that lack a place which docs/extending.md names and no compiler asks for."""
+    """Rejects tables (*.def) that nothing includes, and rows without a counterpart that docs/extending.md requires and
+    no compiler checks."""
     text = "\n".join(read(n) for n in FILES if n.endswith((".c", ".h", ".l", ".y", ".cmake", ".txt", ".def")))
     for name in sources(".def"):
         if name.rsplit("/", 1)[1] not in text.replace(f"/* {name}", ""):
@@ -327,7 +335,7 @@ def tables():
 
 
 def silence():
-    """Library code that prints, exits or aborts, or keeps mutable state in a file-scope variable."""
+    """Rejects library code that prints, exits or aborts, or keeps mutable state in a file-scope variable."""
     call = re.compile(r"(?<![\w.>])(printf|puts|putchar|perror|exit|_Exit|abort|vprintf)\s*\(|\b(stdout|stderr)\b")
     state = re.compile(r"^static (?!inline|const\b|_Thread_local const)[\w ]+\**\s*\w+(\[\w*\])?\s*(=[^=].*)?;")
     for name in sources(".c", ".h", ".l", ".y", rooms=LIBRARY):
@@ -347,7 +355,8 @@ def silence():
 
 
 def questions():
-    """Functions named as questions (is_, has_, can_, ...) that can make instructions: a builder or a rule's environment is not const."""
+    """Rejects functions named as questions (is_, has_, can_, ...) that can create instructions: a builder or a rule's
+    environment is not const."""
     head = re.compile(r"^(?:static )?bool (\w*(?<![a-z])(?:is|are|has|have|can|may|must|needs)_\w+)\(([^)]*)\)", re.M)
     for name in sources(".c", ".h", rooms=LIBRARY):
         text = read(name)
@@ -357,7 +366,8 @@ def questions():
 
 
 def examples():
-    """C and CMake code shown in README.md or docs/ that the tested programs of tests/embed and examples do not have, word for word."""
+    """Rejects C and CMake code in README.md or docs/ that the tested programs of tests/embed and examples do not
+    contain, word for word."""
     programs = "".join(read(n) for n in FILES if n.startswith(("tests/embed/", "examples/")))
     for block in of("tests/lint/lint.py", ROOT):
         if block.code not in programs:
@@ -365,12 +375,12 @@ def examples():
 
 
 def blocks():
-    """Code blocks of README.md and docs/ that no test runs and that do not say why."""
+    """Rejects code blocks of README.md and docs/ that no test runs, without a reason."""
     yield from faults(ROOT)
 
 
 def coverage():
-    """testdata/passes/COVERAGE.md: names that stand for nothing, tests that are not run in both ways."""
+    """Rejects names in testdata/passes/COVERAGE.md that do not exist, and tests that are not run in both ways."""
     table = "testdata/passes/COVERAGE.md"
     rules = set(re.findall(r"^rule ([\w-]+)", "".join(read(n) for n in sources(".rules")), re.M))
     for number, line in lines(table) if table in FILES else ():
@@ -399,7 +409,7 @@ def formatter():
 
 
 def format():
-    """C files that clang-format would change."""
+    """Rejects C files that clang-format would change."""
     files = list(sources(".c", ".h"))
     command = [formatter()]
     if "--check" not in sys.argv:

@@ -6,9 +6,10 @@ usage: rooms.py BUILD [--root=DIR]
 
 Rejects, by the symbols of the object files in BUILD:
 - a reference to a file of a folder that the referring folder does not see,
-- a cycle of files, except for real recursion (RECURSION below), and in the tree a README.md whose line
-  `This folder may include headers of` differs from the map, and a folder with more than MOST sources. Prints a line for
-  each finding; exit status 1 if there are any, or if there were no object files.
+- a cycle of files, except for real recursion (RECURSION below); in the tree, also a README.md whose line
+  `This folder may include headers of` differs from the map, and a folder with more than MOST sources.
+
+Prints a line for each finding; exit status 1 if there are any, or if there were no object files.
 """
 import collections
 import pathlib
@@ -29,7 +30,7 @@ RECURSION = [
 
 
 def the_map():
-    """Returns, by folder, the folders that it sees directly according to the map, and all that it sees."""
+    """Returns, for each folder, the folders that it sees directly according to the map, and all that it sees."""
     said = {}
     for line in re.findall(r"^hlo_room\((.*?)\)$", (ROOT / "CMakeLists.txt").read_text(), re.M | re.S):
         folder, *rest = line.split()
@@ -42,14 +43,14 @@ def the_map():
 
 
 def references(build):
-    """Returns, by file of the library, the files that it refers to, each with one of the symbols."""
+    """Returns, for each file of the library, the files that it refers to, each with one of the symbols referred to."""
     defined, wanted = {}, collections.defaultdict(set)
     commands = build / "compile_commands.json"
     made = set(re.findall(r" -o (\S+\.o) ", commands.read_text())) if commands.exists() else None
     for path in build.glob("CMakeFiles/hlo_*.dir/**/*.o"):
         name = str(path).split(".dir/", 1)[1].removesuffix(".o")
         if made is not None and str(path.relative_to(build)) not in made:
-            continue  # left from an earlier build, whose files no longer exist
+            continue  # an object file of an earlier build, whose source no longer exists
         name = name.removeprefix("generated/")
         for line in subprocess.run(["nm", "-P", path], check=True, capture_output=True, text=True).stdout.splitlines():
             symbol, kind = line.split()[:2]
@@ -61,7 +62,7 @@ def references(build):
 
 
 def circles(graph):
-    """Sets of files that reach each other (Tarjan's algorithm)."""
+    """Returns the sets of files that reach each other (Tarjan's algorithm)."""
     index, low, stack, found = {}, {}, [], []
 
     def visit(node):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that lint.py and rooms.py find faults: a tree with one fault per check, and a tree without faults."""
+"""Checks that lint.py and rooms.py find one fault per check in a tree, and none in a tree without faults."""
 import os
 import pathlib
 import subprocess
@@ -11,7 +11,7 @@ LINT = pathlib.Path(__file__).with_name("lint.py")
 RUN = "// RUN: %hlo-fp8-opt %s | FileCheck %s\n"
 CHECK = "// CHE" + "CK"
 
-# check, file, text, message of the finding
+# A check, a file and its text, and the message of the finding.
 FAULTS = [
     ("directives", "testdata/a/x.hlo", RUN + "// CHE" + "KC: a\n" + CHECK + ": b\n", "CHEKC"),
     ("directives", "testdata/a/x.hlo", RUN + CHECK + ": a\n" + CHECK + "_NEXT: b\n", "CHECK_NEXT"),
@@ -77,7 +77,7 @@ def lint(check, root):
     return subprocess.run(command, capture_output=True, text=True)
 
 
-# Two folders, `b` above `a`: sources, READMEs, and the findings about one fault at a time.
+# Two folders, `b` above `a`: their sources and READMEs, and the findings about one fault at a time.
 ROOMS = {
     "CMakeLists.txt": "hlo_room(a)\nhlo_room(b SEES a)\n",
     "a/README.md": "This folder may not include headers of other folders.\n",
@@ -98,7 +98,7 @@ ROOM_FAULTS = [
 
 
 def rooms(fault):
-    """Returns the findings of rooms.py for the two folders with those files changed or, for None, absent."""
+    """Returns the findings of rooms.py for the two folders with some files changed or, for None, absent."""
     with tempfile.TemporaryDirectory() as root:
         for name, text in {**ROOMS, **fault}.items():
             if text is None:

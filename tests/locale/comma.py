@@ -25,7 +25,8 @@ grouping -1
 END LC_NUMERIC
 """
 
-# The program's options. {g}: constants and a gelu, {q}: a training step, {a}: a call with an alpha, {d}: a folder of dumps.
+# Programs and options. {g}: a module with constants and a gelu, {q}: a training step, {a}: a call with an alpha, {d}: a
+# dump folder.
 COMMANDS = """
 opt {g}
 opt --format=pb {g}
@@ -70,7 +71,7 @@ def execute(command, folder, env):
 
 
 def numbers(text):
-    """Returns whether there are numbers with a point, and with a comma; shapes such as [32,128] do not count."""
+    """Returns whether the text has numbers with a point, and with a comma; shapes such as [32,128] do not count."""
     text = re.sub(rb"\[[\d,]*\]", b"", text)
     return bool(re.search(rb"\d\.\d", text)), bool(re.search(rb"\d,\d", text))
 
@@ -83,7 +84,7 @@ def main():
     work = args.work.resolve()
     work.mkdir(parents=True, exist_ok=True)
     (work / "comma.src").write_text(SOURCE)
-    # It warns about missing categories, and fails because of that, but writes the locale.
+    # localedef warns about missing categories and exits with an error, but writes the locale.
     subprocess.run(["localedef", "-c", "--no-archive", "-i", "./comma.src", "-f", "ANSI_X3.4-1968", "./comma"], cwd=work,
                    env={**os.environ, "I18NPATH": "/nonexistent"}, capture_output=True)
     names = {"g": args.testdata / "models/bias_gelu_tanh.hlo", "q": args.testdata / "models/dense_qdq_train.hlo",

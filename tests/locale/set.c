@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Preloaded: sets the locale of the environment in a program that sets none, as programs that use
- * the library may do. */
+/* Preloaded into a program that sets no locale: sets the locale of the environment, as programs
+ * that use the library may do. */
 #include <locale.h>
 #include <stdlib.h>
 

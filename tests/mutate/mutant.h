@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A mutated source includes this header: HLO_MUTANT(n) is true if HLO_MUTANT in the environment is
- * n, or a list that has n, as 3,17. With HLO_MUTANT_LOG=FILE, the number of each mutant that a
- * process reaches is appended to FILE immediately, so that it is there even if the process aborts.
- * Only the system call is used, because a test may replace malloc or functions that write files.
- * The definitions are weak and hidden: each program and each shared library has one copy. */
+ * n, or a list that contains n, such as 3,17. With HLO_MUTANT_LOG=FILE, the number of each mutant
+ * that a process reaches is appended to FILE immediately, so that the number is not lost if the
+ * process aborts. Only system calls are used, because a test may replace malloc or functions that
+ * write files. These definitions are weak and hidden: each program and each shared library has one
+ * copy. */
 #ifndef HLO_MUTANT
 #include <asm/unistd.h>
 

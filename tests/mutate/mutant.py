@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A mutant: a mutation at a position in a file, its form in the build of all mutants, and its form alone."""
+"""Defines a mutant: a mutation at a position in a file, its code in the build of all mutants, and its code alone."""
 import difflib
 
 STATEMENT, EXPRESSION = "statement", "expression"
@@ -7,13 +7,14 @@ JUMPS = b"break", b"continue"
 
 
 class Mutant:
-    """One mutation. `text` replaces the bytes [start, end)."""
+    """A mutation: `text` replaces the bytes [start, end)."""
 
     def __init__(self, file, start, end, kind, form, text):
         self.file, self.start, self.end, self.kind, self.form, self.text = file, start, end, kind, form, text
 
     def chosen(self, number, original):
-        """Returns the bytes for the build of all mutants: both forms, and the choice between them."""
+        """Returns the bytes for the build of all mutants: the original and the mutated code, and the choice between
+        them."""
         if self.form == STATEMENT:
             if original in JUMPS:
                 return b"if (HLO_MUTANT(%d)) ; else %s" % (number, original)
@@ -28,7 +29,7 @@ class Mutant:
         return text + b"\n" * (original.count(b"\n") - text.count(b"\n"))
 
     def changed(self, data):
-        """Returns the bytes of its file with only this mutation."""
+        """Returns the bytes of the file with only this mutation."""
         return data[:self.start] + self.alone(data[self.start:self.end]) + data[self.end:]
 
     def difference(self, data):
@@ -37,7 +38,7 @@ class Mutant:
 
 
 def mutated(data, placed):
-    """Returns the bytes of a file with mutants (number, mutant) in it, each of which can be selected."""
+    """Returns the bytes of a file with all its mutants, given as (number, mutant), each of which can be selected."""
     for number, mutant in sorted(placed, key=lambda pair: -pair[1].start):
         original = data[mutant.start:mutant.end]
         data = data[:mutant.start] + mutant.chosen(number, original) + data[mutant.end:]

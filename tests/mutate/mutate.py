@@ -5,11 +5,11 @@
 usage: tools/dev mutate [--places=N] [--seed=S] [--minutes=M] [--jobs=N] [--patience=SECONDS] [--list]
 
 All mutants are compiled into one build, of a copy of the tree in build/mutate; HLO_MUTANT=n,m in the environment selects
-mutants. Each golden and unit test runs once without a mutant and logs the mutants that it reaches; then each mutant runs
+mutants. Each golden and unit test runs once without a mutant and logs the mutants that it reaches. Then each mutant runs
 the first tests that reach it, quickest first. The mutants that remain run the other tests together: a test that passes
-with all of them detects none of them. Then they run in a sanitized build, then the slow tests. Mutants that no test
-detects are printed: the change, and the tests that reach it. An interrupted run resumes. If only tests change, surviving
-mutants run the new tests.
+with all of them detects none of them. Then they run in a sanitized build, and then the slow tests. Mutants that no test
+detects are printed: the change, and the tests that reach the mutant. An interrupted run resumes. If only tests change,
+surviving mutants run the new tests.
 """
 import argparse
 import hashlib
@@ -35,10 +35,10 @@ SANITIZED = COPY / "build" / "asan-ubsan"
 ROOMS = ("ir/", "grammar/", "matmul/", "passes/", "report/", "runtime/", "api/", "tools/")
 STRICT = "sanitized/"  # how ctest names the tests of that build
 QUICK = "lit/", "unit/"
-FIRST = 10  # so many tests run on each mutant alone,
-LONG = 5  # if they take fewer seconds
-SLOW = 20  # tests of more seconds run last
-CHOSEN = 40  # at least so many tests of the sanitized build run on a mutant, if they reach it
+FIRST = 10  # number of tests that run on each mutant alone,
+LONG = 5  # if they take fewer seconds than this
+SLOW = 20  # tests that take more seconds than this run last
+CHOSEN = 40  # minimum number of tests of the sanitized build that run on a mutant, if so many reach it
 HEADER = b'#include "%s"\n'
 
 
@@ -47,7 +47,8 @@ def say(text):
 
 
 def tree():
-    """Returns the files of the tree, and which of them can have mutants: sources of kernels are not code of the build."""
+    """Returns the files of the tree, and the files that can have mutants. Sources of kernels cannot: the build does not
+    compile them."""
     names = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"], check=True,
                            capture_output=True, text=True).stdout.split("\0")
     files = {name: (ROOT / name).read_bytes() for name in names if name and (ROOT / name).is_file()}
@@ -95,7 +96,8 @@ def build(jobs, folder):
 
 
 def arguments(rows, name):
-    """Returns libclang's arguments for a file: those of the compiler; for a header, those of a source in its folder."""
+    """Returns libclang's arguments for a file: those of the compiler or, for a header, those of a source in its
+    folder."""
     here = [row for row in rows if row["file"] == str(COPY / name)] or \
         [row for row in rows if os.path.dirname(row["file"]) == os.path.dirname(str(COPY / name))]
     words = shlex.split(here[0]["command"]) if here else ["cc", "-D_GNU_SOURCE", "-std=c17", f"-I{COPY}", f"-I{COPY}/include"]
@@ -113,7 +115,7 @@ def written(plan):
 
 
 def draw(files, sources, options):
-    """Returns the recorded mutants, or draws and records them."""
+    """Returns the recorded mutants; draws and records mutants if there are none."""
     text = b"".join(name.encode() + b"\0" + data for name, data in sorted(sources.items()))
     plan = options.plan or MADE / f"{options.seed}-{options.places}-{hashlib.sha256(text).hexdigest()[:12]}.plan"
     if plan.exists():
@@ -137,7 +139,7 @@ def draw(files, sources, options):
 
 
 def appended(path):
-    """Returns the rows of a file of JSON lines; the last may be incomplete."""
+    """Returns the rows of a file of JSON lines, whose last line may be incomplete."""
     rows = []
     for line in path.read_text().split("\n") if path.exists() else ():
         try:
@@ -158,7 +160,7 @@ def begin(tests):
 
 
 def execute(key, numbers, limit):
-    """Runs a test with these mutants: its status, its duration, and all mutants that it reaches."""
+    """Runs a test with these mutants. Returns its status, its duration, and all mutants that it reaches."""
     import suite
     log = FOLDER / "reached"
     log.write_bytes(b"")
@@ -174,7 +176,7 @@ def reach(key):
 
 
 def attempt(job):
-    """Runs tests on a mutant up to the first that detects it."""
+    """Runs tests on a mutant up to the first test that detects the mutant."""
     number, keys, patience = job
     passed = []
     for key, seconds in keys:
@@ -186,7 +188,7 @@ def attempt(job):
 
 
 def divide(key, numbers, limit, status):
-    """Returns the status of a test with each mutant; `status` is that with all of them."""
+    """Returns the status of a test with each mutant; `status` is the status with all of them."""
     if status == 0 or len(numbers) == 1:
         return dict.fromkeys(numbers, status)
     half, found = len(numbers) // 2, {}
@@ -196,7 +198,8 @@ def divide(key, numbers, limit, status):
 
 
 def together(job):
-    """Runs a test on many mutants. `row` is its result without a mutant; if that is unknown, it also runs so after a failure."""
+    """Runs a test on many mutants. `row` is the result without a mutant; if None, the test also runs without one after
+    a failure."""
     import suite
     key, numbers, row, patience = job
     status, seconds, reached = execute(key, numbers, patience + 5 * row["seconds"] if row else TESTS[key].limit)
@@ -210,7 +213,8 @@ def together(job):
 
 
 def lazily(pool, function, jobs, most):
-    """Yields the results of jobs; takes a job only when a process is ready for it, so that it depends on earlier results."""
+    """Yields the results of jobs; takes a job only when a process is ready for it, so that jobs can depend on earlier
+    results."""
     free, over = threading.Semaphore(most), []
 
     def fed():
@@ -251,7 +255,7 @@ def comparisons(files, rows):
 
 
 class Run:
-    """The mutants of a plan, and the results so far."""
+    """Runs the mutants of a plan, and stores the results."""
 
     def __init__(self, plan, rows, tests, end, options):
         self.patience, self.workers, self.end = options.patience, options.jobs, end
@@ -333,14 +337,14 @@ class Run:
         return time.monotonic() > self.end
 
     def timely(self, jobs):
-        """Yields jobs until the time is over."""
+        """Yields jobs until the time limit."""
         for job in jobs:
             if self.late():
                 return
             yield job
 
     def rest(self, pool, tests, every, wanted=lambda test, number: True):
-        """Runs each test on all mutants that remain and that it is wanted for, together."""
+        """Runs each test on all surviving mutants for which the test is chosen, together."""
         def jobs():
             for at, test in enumerate(tests, 1):
                 row = self.map.get(test.key)
@@ -359,7 +363,8 @@ class Run:
                     self.settle({"number": number, "killed": name, "status": status} if status else {"number": number, "passed": [row["key"]]})
 
     def sanitized(self, pool, tests):
-        """Runs tests of the sanitized build, those first that reach most mutants, until CHOSEN reach each mutant."""
+        """Runs tests of the sanitized build, first those that reach most mutants, until CHOSEN tests reach each
+        mutant."""
         open_now = {row["number"] for row in self.rows if self.open(row["number"])}
         reached = {STRICT + row["key"]: open_now & set(row["reached"]) for row in self.map.values()
                    if row["key"].startswith(QUICK) and row["status"] == 0 and row["seconds"] < LONG}
@@ -393,7 +398,7 @@ class Run:
 
 
 def slow_last(tests):
-    """Sorts tests by their duration in earlier runs, then those without one by their limit."""
+    """Sorts tests by their duration in earlier runs; tests without an earlier run follow, by their time limit."""
     seconds = {row["key"].split()[0]: row["seconds"] for path in MADE.glob("*.reached") for row in appended(path)}
     return sorted(tests, key=lambda test: (test.name not in seconds, seconds.get(test.name, test.limit)))
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds positions and kinds of mutations in C code with libclang, for mutate.py.
 
-A mutant replaces the bytes [start, end) of a file, an rvalue expression or a jump in a function body, by a mutated
-form. Only code in the text itself is mutated: nothing inside a macro, and no constant expression that C requires (a
-case label, the size of an array, a static initializer).
+A mutant replaces the bytes [start, end) of a file (an rvalue expression or a jump in a function body) by a mutated
+form. Code inside a macro is not mutated, and neither is a constant expression that C requires (a case label, the size
+of an array, a static initializer).
 """
 import bisect
 import random
@@ -19,13 +19,13 @@ OPERATORS = {"+": "-", "-": "+", "*": "+", "/": "*", "%": "/", "<<": ">>", ">>":
 COMPOUND = {"+=": "-=", "-=": "+=", "*=": "+=", "/=": "*=", "%=": "/=", "<<=": ">>=", ">>=": "<<=", "&=": "|=", "|=": "&=",
             "^=": "|="}
 SKIPPED = {K.CXX_UNARY_EXPR, K.STATIC_ASSERT, K.ENUM_DECL, K.STRUCT_DECL, K.UNION_DECL, K.TYPEDEF_DECL, K.GENERIC_SELECTION_EXPR}
-COMMUTE = "strcmp", "strncmp", "memcmp"  # and products of a count and a size
-FREES = re.compile(r"free$|_free_|_decref$|^dlclose$")  # the sanitized build, which has no mutants, finds leaks
+COMMUTE = "strcmp", "strncmp", "memcmp"  # sizes, and products of a count and a size
+FREES = re.compile(r"free$|_free_|_decref$|^dlclose$")  # only the sanitized build finds leaks, and it has no mutants
 COMMENT = re.compile(rb"/\*.*?\*/|//[^\n]*", re.S)
 
 
 class File:
-    """The candidates of one source, by the line on which they begin."""
+    """Collects the candidates for mutation in one source, by the line on which they begin."""
 
     def __init__(self, name, path, data, arguments):
         self.name, self.path, self.data, self.found, self.lines = name, path, data, [], {}
@@ -62,7 +62,7 @@ class File:
         return self.data[start:end]
 
     def plain(self, cursor):
-        """Returns whether the expression is in the text itself, with at most whole macros in it."""
+        """Returns whether the expression is not part of a macro's expansion; it may contain whole macros."""
         start, end = self.span(cursor)
         return start < end and all(not (low < end and start < high) or (start <= low and high <= end and (low, high) != (start, end))
                                    for low, high in self.macros)
@@ -76,7 +76,7 @@ class File:
         self.found.append(Mutant(self.name, start, end, kind, form, text))
 
     def statement(self, cursor):
-        """Adds the candidates in a statement of a function, and whether it can be omitted."""
+        """Adds the candidates in a statement of a function, and the statement itself if it can be omitted."""
         kind = cursor.kind
         children = list(cursor.get_children())
         if kind in (K.COMPOUND_STMT, K.LABEL_STMT, K.DEFAULT_STMT):
@@ -113,7 +113,7 @@ class File:
             self.add(cursor, "negation", EXPRESSION, b"!(" + self.source(cursor) + b")")
 
     def operator(self, children):
-        """Returns the operator between two operands; None if a macro hides it."""
+        """Returns the operator between two operands; None if a macro contains the operator."""
         if len(children) != 2:
             return ""
         return COMMENT.sub(b"", self.data[children[0].extent.end.offset:children[1].extent.start.offset]).strip().decode()
@@ -214,13 +214,13 @@ def errors(unit):
     return [told for told in unit.diagnostics if told.severity >= Diagnostic.Error]
 
 
-# Replaces the header while libclang checks whether mutants compile.
+# Replaces mutant.h while libclang checks whether mutants compile.
 ASIDE = b"int hlo_mutant(int);\n#define HLO_MUTANT(n) hlo_mutant(n)\n"
 
 
 def draw(sources, count, seed, parsed):
-    """Draws `count` mutants uniformly over the lines of code that can have one, at most one per line: of the kinds that
-    the line can have, the one drawn least often so far.
+    """Draws `count` mutants uniformly over the lines of code that can have a mutant, at most one per line. Of the kinds
+    that the line can have, the kind drawn least often so far is used.
 
     sources: name -> bytes; parsed(name) -> File.
     """

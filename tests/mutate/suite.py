@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tests of a build, each run in a separate process group: golden tests by file, others by ctest name."""
+"""Lists the tests of a build (golden tests by file, others by ctest name), and runs each in a separate process
+group."""
 import fcntl
 import hashlib
 import json
@@ -11,14 +12,15 @@ import subprocess
 import sys
 import time
 
-# Tests that are independent of mutants: checks of the tree itself, mutants of another tree, installed packages, times.
+# Tests that are independent of mutants: checks of the tree itself, of mutants of another tree, of packages and of
+# times.
 LEFT_OUT = ("lit/", "lint/", "mutate", "embed", "package", "bench", "cuda/headers")
 KEPT = ("lint/example",)
 SKIPPED = 77
 
 
 class Test:
-    """A test: its name, a key that changes with its source, and how many seconds it may take."""
+    """A test with a name, a key that changes with the test's source, and the number of seconds that it may take."""
 
     def __init__(self, name, source, limit):
         self.name, self.limit = name, limit
@@ -64,7 +66,7 @@ class Command(Test):
         work.mkdir(parents=True, exist_ok=True)
         if "--work" in command:
             command[command.index("--work") + 1] = str(work)
-        elif not self.unit:  # it writes to the same place as a run by another worker
+        elif not self.unit:  # this test writes to the same place as its run by another worker
             lock = open(folder.parent / (self.name.replace("/", "_") + ".lock"), "w")
             fcntl.flock(lock, fcntl.LOCK_EX)
         os.environ.update(self.environment)
@@ -86,7 +88,7 @@ def goldens(folders, prefix):
 
 
 def all_tests(build, prefix=""):
-    """Returns the tests of a build, whose names in ctest have this prefix."""
+    """Returns the tests of a build; their names in ctest have this prefix."""
     told = subprocess.run(["ctest", "--test-dir", str(build), "--show-only=json-v1"], check=True, capture_output=True, text=True)
     rows = {row["name"].removeprefix(prefix): row for row in json.loads(told.stdout)["tests"] if "command" in row}
     folders = [str(build / "testdata" / name[4:]) for name in rows if name.startswith("lit/")]
@@ -95,7 +97,7 @@ def all_tests(build, prefix=""):
 
 
 def run(test, folder, environment, limit, output):
-    """Runs a test in a separate process. Returns its status, or "timeout", and its duration."""
+    """Runs a test in a separate process. Returns the status, or "timeout", and the duration."""
     began = time.monotonic()
     sys.stdout.flush()
     child = os.fork()

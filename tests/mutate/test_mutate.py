@@ -86,16 +86,16 @@ PRESETS = {"version": 6, "configurePresets": [{
 FILES = {"CMakeLists.txt": CMAKE, "CMakePresets.json": json.dumps(PRESETS), "ir/small.c": SOURCE.decode(), "tests/test_small.c": TEST,
          "testdata/some/some.test": "// RUN: %small && touch %t\n", ".gitignore": "/build/\n"}
 
-# original, mutant, form, outcome
+# original code, mutant, kind of mutation, outcome
 PLANTED = [
-    (b"a < b", b"a <= b", "expression", "survived"),  # equivalent for equal numbers
+    (b"a < b", b"a <= b", "expression", "survived"),  # the mutant is equivalent for equal numbers
     (b"i < count", b"i < count - 1", "expression", "killed by"),
-    (b"i++", b"i += 0", "expression", "killed by"),  # does not end
+    (b"i++", b"i += 0", "expression", "killed by"),  # the mutant does not end
     (b"all += of[i]", b"", "statement", "killed by"),
     (b"a * 2", b"a + a", "expression", "the same code"),
     (b"a + 1", b"a - 1", "expression", "not reached"),
-    (b"a < 0", b"a >= 0", "expression", "killed by"),  # aborts, in the shared library
-    (b"j < count", b"j <= count", "expression", "killed by sanitized/"),  # reads an element too far
+    (b"a < 0", b"a >= 0", "expression", "killed by"),  # the mutant aborts, in the shared library
+    (b"j < count", b"j <= count", "expression", "killed by sanitized/"),  # the mutant reads past the end
 ]
 
 
@@ -144,7 +144,7 @@ def main():
            "-int at_most(int a, int b) { return a < b ? a : b; }\n+int at_most(int a, int b) { return (a <= b) ? a : b; }",
            "Reached by 2 tests: ", "+int nobody(int a) { return (a - 1); }\n```\nNo test reaches it.")
 
-    # Results are kept; only surviving mutants run a new test.
+    # Results are stored; only surviving mutants run a new test.
     golden = tree / "testdata" / "some" / "other.test"
     golden.write_text('// RUN: %small && bash -c "test \\"$HLO_MUTANT\\" != 0"\n')
     told = mutate(tree, f"--plan={plan}")
@@ -152,7 +152,7 @@ def main():
 
     if (HERE.parents[1] / "build" / "mutate" / "python").exists():
         told = mutate(tree, "--places=99", "--seed=3", f"--python={sys.executable}")
-        expect(told, "10 mutants: ")  # one per line, except the one that only frees memory
+        expect(told, "10 mutants: ")  # one mutant per line, except on the line that only frees memory
     else:
         print("places are not drawn: libclang is not there until `tools/dev mutate` ran")
 

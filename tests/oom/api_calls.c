@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* usage: api_calls [--long] FOLDER PLUGIN. Calls every function of the library that allocates
- * memory, once for each of its allocations, with only that one failing, and with it and all later
- * ones failing: it returns HLO_OUT_OF_MEMORY, or succeeds without the memory, and nothing is
- * leaked. Runs with failing.so preloaded. FOLDER must be writable; PLUGIN is that of plugin.c. */
+ * memory, once for each of its allocations: with only that allocation failing, and with all later
+ * ones failing as well. The function must return HLO_OUT_OF_MEMORY or succeed, and must not
+ * leak. Requires failing.so to be preloaded. FOLDER must be writable; PLUGIN is plugin.c. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,7 +57,7 @@ static hlo_status parse(hlo_module **out) {
     return hlo_module_parse(text, strlen(text), "t.hlo", &sink, out);
 }
 
-/* Returns the decisive status: of two, the one that is not `good`. */
+/* Returns that of two statuses that is not `good`. */
 static hlo_status want(hlo_status status, hlo_status good) {
     return status == good ? HLO_OK : status == HLO_OK ? HLO_INTERNAL : status;
 }
@@ -93,7 +93,7 @@ static hlo_status call_proto(hlo_module *module) {
     if (!out) return HLO_OUT_OF_MEMORY;
     hlo_status status = hlo_module_print_proto(module, HLO_PROTO_BINARY, &sink, out);
     if (status == HLO_OK) status = hlo_module_print_proto(module, HLO_PROTO_TEXT, &sink, nowhere);
-    /* A memory stream whose buffer cannot grow behaves like a failed write. */
+    /* A memory stream whose buffer cannot grow reports a failed write. */
     if (status == HLO_INVALID_INPUT) status = HLO_OUT_OF_MEMORY;
     if ((fclose(out) != 0 || !bytes) && status == HLO_OK) status = HLO_OUT_OF_MEMORY;
     if (status == HLO_OK) status = hlo_module_parse_proto(bytes, size, "t.pb", &sink, &read);
@@ -199,7 +199,7 @@ static hlo_status call_optimize(hlo_module *module) {
     hlo_pass_options options;
     hlo_report *report = NULL;
     char why[256];
-    hlo_status last[2] = {HLO_OK, HLO_OK}; /* of the last edits */
+    hlo_status last[2] = {HLO_OK, HLO_OK}; /* statuses of the last edits */
     hlo_user_pass_init(&pass);
     pass.name = "heedless";
     pass.run = heedless;
@@ -227,7 +227,7 @@ static hlo_status call_optimize(hlo_module *module) {
     return status;
 }
 
-/* Inspects a run: values, NaNs, times. */
+/* Runs a module with values, NaN checks and times requested. */
 static hlo_status call_look(hlo_module *module, const hlo_arrays *inputs) {
     hlo_plan_options options;
     hlo_plan *plan = NULL;
@@ -381,7 +381,7 @@ static hlo_status call_history(void) {
 static const struct row {
     const char *name;
     hlo_status (*call)(void);
-    hlo_status (*call_with)(hlo_module *module); /* on a module that is created anew each time */
+    hlo_status (*call_with)(hlo_module *module); /* with a module created for each run */
 } rows[] = {
     {.name = "parse-file", .call = call_parse_file},
     {.name = "modules-parse-file", .call = call_modules_parse_file},
@@ -401,7 +401,7 @@ static const struct row {
     {.name = "pjrt", .call = call_pjrt},
 };
 
-/* Of failing.so. */
+/* Functions of failing.so. */
 static long (*begin)(long at, bool on);
 static long (*end)(long *out_count);
 
@@ -414,10 +414,10 @@ static hlo_status run(const struct row *row) {
     return status;
 }
 
-/* Runs a row with allocation `at` failing; returns the number of allocations. */
+/* Runs a row of the table with allocation `at` failing; returns the number of allocations. */
 static long try(const struct row *row, long at, bool on, bool *failed) {
     long count;
-    tzset(); /* libc keeps the time zone's name, for which the previous run had no memory */
+    tzset(); /* libc stores the time zone's name; the previous run may have lacked memory for it */
     const long before = begin(at, on);
     const hlo_status status = run(row);
     const long left = end(&count) - before;
@@ -433,7 +433,7 @@ static long try(const struct row *row, long at, bool on, bool *failed) {
     return count;
 }
 
-/* The required fields of a GPU description. */
+/* The fields that a GPU description must have. */
 static const char *const target_fields[] = {
     "threads_per_block_limit", "threads_per_warp",  "threads_per_core_limit", "core_count",
     "fpus_per_core",           "block_dim_limit_x", "block_dim_limit_y",      "block_dim_limit_z",
@@ -466,7 +466,7 @@ static hlo_status prepare(void) {
 }
 
 int main(int argc, char **argv) {
-    enum { MOST = 150 }; /* runs of a row, of either kind, without --long */
+    enum { MOST = 150 }; /* maximum number of runs of a row and kind of failure, without --long */
     const bool all = argc == 4 && strcmp(argv[1], "--long") == 0;
     bool failed = false;
     *(void **)&begin = dlsym(RTLD_DEFAULT, "failing_begin");
@@ -481,7 +481,7 @@ int main(int argc, char **argv) {
     snprintf(baseline, sizeof baseline, "%.400s/baseline.json", folder);
     if (prepare() != HLO_OK) return 2;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        (void)run(&rows[i]); /* initializes caches of libraries */
+        (void)run(&rows[i]); /* a first run initializes caches of libraries */
         const long count = try(&rows[i], 0, false, &failed);
         const long step = all || count < MOST ? 1 : 1 + count / MOST;
         for (int on = 0; on < 2 && !failed; on++)

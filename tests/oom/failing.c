@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Preloaded: the Nth allocation of the program fails, or all starting with the Nth.
+/* Preloaded: makes the Nth allocation of the program fail, or all from the Nth on.
  *
  * FAIL_AT      N, from 1; 0: no failure
- * FAIL_ON      1: all later ones fail, too
- * FAIL_TELL    a file: at the end, how many allocations there were and how many are not freed
+ * FAIL_ON      1: all later allocations also fail
+ * FAIL_TELL    a file that receives the numbers of allocations, and of those not freed at the end
  * Allocations are counted from main() on, except those of the libraries below. */
 #include <dlfcn.h>
 #include <errno.h>
@@ -23,15 +23,15 @@ void *__libc_realloc(void *memory, size_t size);
 void *__libc_memalign(size_t align, size_t size);
 void __libc_free(void *memory);
 
-/* The dynamic linker ends the process if it has no memory for a thread. A plugin's memory does not
- * belong to the library. */
+/* Allocations of these libraries do not fail. The dynamic linker ends the process if it has no
+ * memory for a thread. A plugin's memory does not belong to the library. */
 static const char *const exempt[] = {"ld-linux", "oom_plugin", NULL};
 
-/* If zip_close() fails to allocate one block, it leaks another. */
+/* If zip_close() fails to allocate one block, it leaks another block. */
 static const char *const leaky[] = {"libzip", NULL};
 
 enum { SLOTS = 1 << 20 };
-static void *live[SLOTS]; /* by address, open addressing; removal leaves `gone` */
+static void *live[SLOTS]; /* hash table by address, open addressing; removed entries are `gone` */
 static char gone;
 static long count, at, left;
 static bool running, on;
@@ -111,8 +111,8 @@ void free(void *memory) {
     __libc_free(memory);
 }
 
-/* Control by the program itself, through dlsym(): from now on allocation `number` fails (0: none)
- * and, with `all`, all later ones. Both return the number of live allocations. */
+/* Lets the program itself select failures, through dlsym(): from now on allocation `number` fails
+ * (0: none) and, with `all`, all later ones. Both return the number of live allocations. */
 long failing_begin(long number, bool all);
 long failing_end(long *out_count);
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Fails every allocation of every command: it must end with status 1 and "out of memory", without a crash, a leak or a
-partially written file, or succeed without the memory.
+"""Fails every allocation of every command. The command must end with status 1 and "out of memory", without a crash, a
+leak or a partially written file, or succeed.
 
 usage: oom.py --bin DIR --failing failing.so --models DIR --work DIR [--long] [WORD]
 
-Each command runs once for each of its allocations, or for a sample of them (all of them with --long), with only that
-one failing and with it and all later ones failing. WORD: only the commands that contain it.
+Each command runs once for each of its allocations, or for a sample of them (all with --long): with only that
+allocation failing, and with all later ones failing as well. With WORD, only commands that contain WORD run.
 """
 import argparse
 import pathlib
@@ -17,7 +17,7 @@ import subprocess
 import sys
 
 FORMATS = pathlib.Path(__file__).parents[2] / "report" / "format.def"
-MOST = 60  # runs of a command, of either kind, without --long
+MOST = 60  # maximum number of runs of a command and kind of failure, without --long
 SAYS = "out of memory"
 RULES = """phase algebra measure expression_size
 let twice(%x) = negate(negate(%x))
@@ -31,7 +31,7 @@ WRONG = "ENTRY e {\n  a = f32[2] parameter(0)\n  ROOT b = f32[3] negate(c)\n}\n"
 
 
 def commands(work, model, other):
-    """(name, program, arguments, the outputs, the status)"""
+    """Returns (name, program, arguments, output files, expected status) of each command."""
     run, opt = "hlo-fp8-run", "hlo-fp8-opt"
     out = work / "out"
     yield "help", opt, ["--help"], [], 0
@@ -99,7 +99,7 @@ def prepare(args, model):
     do("hlo-fp8-opt", "--passes=", "--format=pb", model, "-o", work / "model.pb")
     subprocess.run(["gzip", "-kc", model], check=True, stdout=(work / "model.hlo.gz").open("wb"))
     do("hlo-fp8-opt", "--remarks=all", "--remarks-format=json", f"--remarks-file={work}/baseline.json", model, "-o", "/dev/null")
-    # Tokens that end where jansson's buffer of 16 bytes, and the doubled one, is full.
+    # Tokens that end where jansson's buffer of 16 bytes, and its doubled buffer, is full.
     (work / "number.json").write_text("{" + ",".join(f'"{n}":{"1" * n}' for n in (15, 31, 63)) + "}")
     (work / "string.json").write_text("[" + ",".join('"' + "a" * (n - 1) + '"' for n in (15, 31, 63)) + "]")
     (work / "a b \udcff.hlo").write_bytes(text)
@@ -108,7 +108,7 @@ def prepare(args, model):
     rewritten = (work / "doubled.hlo").read_text()
     doubled = re.sub(r'"alpha_real":([\d.]+)', lambda found: f'"alpha_real":{2 * float(found[1])}', rewritten, count=1)
     (work / "doubled.hlo").write_text(doubled)
-    # The inputs of another run, with the module's number, types and dimensions.
+    # Inputs from another run, with the number, types and dimensions of the module's parameters.
     identity = work / "identity.hlo"
     identity.write_text(entry_of_parameters(model.read_text()))
     do("hlo-fp8-run", identity, f"--outputs={work}/in.npz")
@@ -128,7 +128,7 @@ class Command:
         self.failing, self.name, self.outputs, self.status = args.failing, name, outputs, status
         self.line = [args.bin / program, *arguments]
         self.tell = args.work / "tell"
-        self.tidy = "report" not in name  # the program that draws the graphs may be missing
+        self.tidy = "report" not in name  # Graphviz, which draws the graphs, may be missing
 
     def run(self, at=0, on=0):
         for path in [*self.outputs, self.tell]:

@@ -14,7 +14,7 @@
 struct pjrt_executable {
     char *code;
     size_t size;
-    bool configured; /* it is returned with a configuration, as by XLA's GPU compiler */
+    bool configured; /* the program is returned with a configuration, as by XLA's GPU compiler */
 };
 
 struct pjrt_buffer {
@@ -48,7 +48,7 @@ static pjrt_error *succeed(void *arguments) {
     return NULL;
 }
 
-/* Clients and topologies are empty. */
+/* Clients and topologies have no contents. */
 static char nothing;
 
 static pjrt_error *create_client(void *arguments) {
@@ -76,7 +76,7 @@ static void keep_options(const char *options, size_t size) {
     if (fwrite(options, 1, size, file) != size || fclose(file)) abort();
 }
 
-/* An executable on devices consists only of its code. */
+/* An executable consists only of its code. */
 static pjrt_error *compile_on_client(void *arguments) {
     pjrt_client_compile_args *args = arguments;
     keep_options(args->options, args->options_size);
@@ -113,7 +113,7 @@ static pjrt_error *give_program(void *arguments) {
     args->program->format = lead ? "hlo_with_config" : "hlo";
     args->program->format_size = strlen(args->program->format);
     if (!args->program->code) return NULL;
-    /* Field 1, whose size has two bytes. */
+    /* The tag and size of protobuf field 1, whose size has two bytes. */
     const char head[] = {1 << 3 | 2, (char)(size % 128 | 128), (char)(size / 128)};
     memcpy(args->program->code, head, lead);
     memcpy(args->program->code + lead, executable->code, size);
@@ -125,7 +125,7 @@ static pjrt_error *count_outputs(void *arguments) {
     return NULL;
 }
 
-/* Copies an input of f32. */
+/* Copies an f32 input. */
 static pjrt_error *send_buffer(void *arguments) {
     pjrt_buffer_from_host_args *args = arguments;
     size_t size = sizeof(float);
@@ -153,7 +153,7 @@ static pjrt_error *execute(void *arguments) {
     return NULL;
 }
 
-/* As pjrt_api, of a size. */
+/* As large as pjrt_api. */
 static struct {
     PJRT_HEAD;
     struct {

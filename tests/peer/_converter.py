@@ -4,7 +4,7 @@ import subprocess
 
 
 class Refused(ValueError):
-    """The diagnostics."""
+    """Raised with the diagnostics of a rejected module."""
 
 
 class Converter:
@@ -24,7 +24,7 @@ class Converter:
         return answer
 
     def close(self):
-        """Must be called: a sanitizer reports leaks at the end."""
+        """Ends the process. Must be called, because a sanitizer reports leaks at the end."""
         self.process.stdin.close()
         if self.process.wait():
             raise RuntimeError(f'converter ended with {self.process.returncode}')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""jaxlib's reader and printer of HLO text in separate processes, because it aborts on some inputs."""
+"""Runs jaxlib's reader and printer of HLO text in separate processes, because jaxlib aborts on some inputs."""
 import json
 import subprocess
 import sys
@@ -28,8 +28,8 @@ for line in sys.stdin:
 
 
 def read(texts, forms=('long',)):
-    """Returns, for each text, the list of its prints in those forms; a string, jaxlib's message, if it rejects the
-    text; None if it aborts."""
+    """Returns, for each text, the list of its prints in the given forms; jaxlib's message, a string, if jaxlib rejects
+    the text; None if jaxlib aborts."""
     answers, done = [None] * len(texts), 0
     while done < len(texts):
         lines = ''.join(json.dumps([i, texts[i], list(forms)]) + '\n' for i in range(done, len(texts)))

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forms of attribute values.
+"""Lists the forms of attribute values.
 
-forms() yields (name, text) of modules whose long print must equal jaxlib's.
+forms() yields (name, text) of modules whose long form (--print=long) must equal jaxlib's.
 """
 
-# Modules in which VALUE is each of the rows.
+# Modules in which each of the rows replaces VALUE.
 FORMS = [
     ('HloModule m\n'
      'ENTRY e {\n'

@@ -265,7 +265,7 @@ control-predecessors={a}
 control-predecessors={a, %b}
 '''.strip().split('\n')
 
-# Header attributes; the entry takes f32[2] and returns f32[2].
+# Header attributes of a module whose entry has an f32[2] parameter and result.
 HEADERS = '''
 is_scheduled=true
 is_scheduled=false
@@ -308,7 +308,7 @@ ALGORITHMS = ('unset dot_any_f8_any_f8_f32 dot_any_f8_any_f8_f32_fast_accum dot_
               'dot_bf16_bf16_bf16 dot_bf16_bf16_f32 dot_bf16_bf16_f32_x3 dot_bf16_bf16_f32_x6 dot_bf16_bf16_f32_x9 dot_tf32_tf32_f32 dot_tf32_tf32_f32_x3 '
               'dot_f32_f32_f32 dot_f64_f64_f64').split()
 
-# Bodies of an entry, by topic. `RG` becomes each of the replica groups in one of them.
+# Bodies of an entry, by topic. `RG` is replaced by each of the replica groups.
 BODIES = {
     'iota': ' ROOT c = s32[2,3] iota(), iota_dimension=1',
     'is-finite': A2 + ' ROOT c = pred[2] is-finite(a)',
@@ -468,7 +468,7 @@ BODIES = {
     'parameter replication': ' ROOT p = (f32[2], s32[]) parameter(0), parameter_replication={true,false}',
     'origin of a tuple': ' ROOT p = (f32[2], s32[]) parameter(0), origin={({"a" {0}}, {"b"})}',
     'origin of a part': ' ROOT p = (f32[2], s32[]) parameter(0), origin={({"a"}, {})}',
-    # Constructs.
+    # HLO constructs, each with modules.
     'operands with shapes': AB + ' ROOT c = f32[2]{0} add(f32[2]{0} %a, f32[2] b)',
     'no percent': AB + ' ROOT c = f32[2] add(a, b)',
     'percent': ' %a = f32[2] parameter(0)\n ROOT %c = f32[2] negate(%a)',
@@ -496,7 +496,7 @@ BODIES = {
     'parameters out of order': ' b = f32[3] parameter(1)\n a = f32[2] parameter(0)\n ROOT c = (f32[2], f32[3]) tuple(a, b)',
 }
 
-# Whole texts.
+# Texts of whole modules.
 MODULES = {
     'reduce': ADD + 'ENTRY e {\n a = f32[8] parameter(0)\n z = f32[] constant(0)\n ROOT c = f32[] reduce(a, z), '
               'dimensions={0}, to_apply=add\n}\n',
@@ -617,7 +617,7 @@ MODULES = {
     'one instruction without a name': 'f32[2] add(f32[2] a, f32[2] b)',
     'one constant': 'c = f32[2] constant({1, 2})',
     'one dot': '%d = f32[2,4]{1,0} dot(f32[2,3]{1,0} %l, f32[3,4]{1,0} %r), lhs_contracting_dims={1}, rhs_contracting_dims={0}',
-    # Asynchronous operations.
+    # Modules with asynchronous operations.
     'async-start': 'HloModule m\n' + TWICE + 'ENTRY e {\n a = f32[2] parameter(0)\n s = ((f32[2]), f32[2]) async-start(a), '
                    'calls=twice\n u = ((f32[2]), f32[2]) async-update(s)\n ROOT d = f32[2] async-done(u)\n}\n',
     'async-start with calls everywhere': 'HloModule m\n' + TWICE + 'ENTRY e {\n a = f32[2] parameter(0)\n s = ((f32[2]), f32[2], '
@@ -644,7 +644,7 @@ MODULES = {
                             'reduce-scatter-start(a), replica_groups={{0,1}}, dimensions={0}, to_apply=add\n'
                             ' u = ((f32[2]), f32[1]) reduce-scatter-update(s)\n ROOT d = f32[1] reduce-scatter-done(u)\n}\n',
 }
-ASYNC = {  # Entry bodies of operations in the asynchronous form.
+ASYNC = {  # Entry bodies with asynchronous operations.
     'negate': AB + ' s = ((f32[2]), f32[2]) negate-start(a)\n u = ((f32[2]), f32[2]) negate-update(s)\n'
               ' ROOT d = f32[2] negate-done(u)',
     'abs': A2 + ' s = ((f32[2]), f32[2], u32[]) abs-start(a), metadata={op_name="x"}\n ROOT d = f32[2] abs-done(s)',
@@ -759,7 +759,7 @@ def good():
                               ' ROOT t = f32[2] negate(a) }\n' + 'ENTRY e {\n' + INLINE['inline twice'] + '\n}\n'
 
 
-# Invalid modules that XLA's reader accepts: read and printed as XLA does, rejected when verified.
+# Invalid modules that XLA's reader accepts: they are read and printed as XLA does, and rejected when verified.
 LAX = {
     'layout {1,1}': ' ROOT c = f32[2,3]{1,1} parameter(0)',
     'layout {2,-1}': ' ROOT c = f32[2,3]{2,-1} parameter(0)',
@@ -795,7 +795,7 @@ LAX = {
     'complex of a scalar': A2 + ' b = f32[] parameter(1)\n ROOT c = complex(a, b)',
     'numbers from 2^63 on': A2 + ' b = s32[] constant(1)\n ROOT c = f32[2] set-dimension-size(a, b), dimensions={18446744073709551615}',
 }
-# The shape that HLO's reader infers, regardless of the text.
+# Instructions whose shape XLA's reader infers, regardless of the text.
 for opcode, operands, others in (('send', 'a, t', 'channel_id=1'), ('recv', 't', 'channel_id=1'), ('infeed', 't', ''), ('outfeed', 'a, t', ''),
                                  ('after-all', 't', ''), ('add-dependency', 'a, t', ''), ('send-done', 's', 'channel_id=1'),
                                  ('recv-done', 'r', 'channel_id=2')):
@@ -845,7 +845,7 @@ ODD = {
 }
 
 
-# Equal names, nested and in sequence: which of them gets which number.
+# Equal names, nested and in sequence, which are made unique by numbers.
 INNER = 'f32[2] call(a), to_apply={\n a = f32[2] parameter(0)\n ROOT t = f32[2] %s\n }'
 INLINE = {
     'inline in itself': f' a = f32[2] parameter(0)\n r = {INNER % "negate(a)"}\n ROOT t = f32[2] add(r, r)',

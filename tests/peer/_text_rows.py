@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Coverage of the modules of _text_modules.py: every row of the tables of HLO text, and every construct.
+"""Checks that the modules of _text_modules.py have every row of the tables of HLO text, and every construct.
 
 missing() names the rows that no module has, so that a new row of a table requires a module.
 """
 import re
 
-# Forms newer than jaxlib 0.10, whose reader rejects them: the golden test NEWER_TEST has them.
+# Forms newer than jaxlib 0.10, whose reader rejects these forms: the golden test NEWER_TEST has them.
 NEWER = {'debug_attributes', 'has_dynamic_root', 'sparsity', 'preserve_layout', 'dot_any_f8_any_f8_any',
          'dot_any_f8_any_f8_any_fast_accum', 'topk is_stable', 'dot sparsity', 'collective-broadcast has_dynamic_root'}
 NEWER_TEST = 'testdata/parse/newer.hlo'
 
-# Asynchronous forms of operations, in addition to those that are opcodes.
+# Asynchronous forms of operations, besides those that are opcodes.
 SUGAR = ('call-start call-update call-done custom-call-start custom-call-update custom-call-done fusion-start fusion-update '
          'fusion-done abs-start abs-done negate-start negate-update negate-done slice-start slice-done add-start add-done '
          'dot-start dot-done dynamic-update-slice-start dynamic-update-slice-done reduce-scatter-start reduce-scatter-update '
          'reduce-scatter-done all-to-all-start all-to-all-done').split()
 
-# Keys: patterns of texts with the construct.
+# Constructs, each with the pattern of texts that have it.
 CONSTRUCTS = {
     'layout': r'\]\{1,0\}',
     'layout of a scalar': r'\[\]\{:',
@@ -130,7 +130,7 @@ UNSERIALIZED = ('f6e2m3fn', 'f6e3m2fn')
 
 
 def rows(root):
-    """Yields (row, pattern): a text has the row if the pattern matches one of its lines."""
+    """Yields (row, pattern): a text contains the row if the pattern matches one of its lines."""
     attr = dict(table(root, 'ir/table/attr.def', r'HLO_ATTR\((\w+),\s*"([^"]+)"'))
     for name in attr.values():
         yield f'attribute {name}', name, rf'(?<![\w-]){re.escape(name)}='
@@ -153,7 +153,7 @@ def rows(root):
 
 
 def missing(modules, root):
-    """Returns the rows and constructs that no (name, text) has, and those of NEWER that the golden test lacks."""
+    """Returns the rows and constructs that no text has, and those of NEWER that the golden test lacks."""
     lines = '\n'.join(text.replace('\r', '\n') for _, text in modules)
     newer = (root / NEWER_TEST).read_text()
     lack = [row for row, key, pattern in rows(root) if not re.search(pattern, newer if key in NEWER else lines)]

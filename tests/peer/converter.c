@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads and prints modules for peer tests, one after another in one process: starting a process
- * takes longer than all its work.
+/* Reads and prints modules for peer tests, one after another in one process, since starting a
+ * process takes longer than converting a module.
  *
  * A request is a line `FORMAT SIZE`, where FORMAT is text, pb or pbtxt, and SIZE bytes of a module,
- * text or binary. The answer is a line `STATUS SIZE` and SIZE bytes: the module in that format, not
- * verified or, if STATUS is not 0, the diagnostics. Ends with its input. */
+ * text or binary. The answer is a line `STATUS SIZE` and SIZE bytes: the unverified module in that
+ * format or, if STATUS is not 0, the diagnostics. The process ends at the end of its input. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of JAX: functions, lowered for a GPU without one."""
+"""Defines programs as JAX functions, which are lowered for a GPU on a machine without one."""
 import jax
 import jax.numpy as jnp
 
@@ -12,6 +12,6 @@ def array(shape, dtype=jnp.float32):
 
 @collect
 def program(make):
-    """`make` returns a function and the shapes that it is lowered for."""
+    """Registers a program; `make` returns a function and the shapes for which it is lowered."""
     function, *shapes = make()
     return jax.jit(function).trace(*shapes).lower(lowering_platforms=("cuda",)).compiler_ir("hlo").as_hlo_text()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs of the imported files, by name."""
+"""Collects the programs of the imported files, by name."""
 
 PROGRAMS = {}
 

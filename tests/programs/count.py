@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiles each program with XLA's GPU compiler, and writes testdata/programs/summary.json.
 
-  count.py [NAME...]     only those; the rest of the file is kept
+  count.py [NAME...]     count only these; the other entries do not change
 
-Its Python has the packages of tests/peer/requirements*.txt. XLA compiles for an H100 with the flags of
-tests/peer/xla/_xla_gpu.py: every matmul goes to cuBLASLt, none to Triton.
+The Python that runs it must have the packages of tests/peer/requirements*.txt. XLA compiles for an H100 with the flags
+of tests/peer/xla/_xla_gpu.py: every matmul goes to cuBLASLt, none to Triton.
 """
 import collections
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flax: the layers that run in FP8, one for each form of scaling, and training steps with optax."""
+"""Flax: the layers that run in FP8, one for each kind of scaling, and training steps with optax."""
 import jax
 import jax.numpy as jnp
 import optax
@@ -28,7 +28,7 @@ def current_scaling(v, dtype):
 
 
 def train_step(model, optimizer):
-    """A training step: the FP8 metadata is overwritten, everything else is updated."""
+    """Runs a training step: the FP8 metadata is overwritten by its gradient, all other variables are updated."""
 
     def loss(variables, x, y):
         return jnp.mean((model.apply(variables, x).astype(jnp.float32) - y) ** 2)
@@ -79,7 +79,7 @@ def linen_qdq_sgd():
 
 @program
 def linen_einsum_experts():
-    """Fp8Einsum over experts: a batch dimension on both sides."""
+    """Applies Fp8Einsum over experts, with a batch dimension on both sides."""
     layer = nn.fp8_ops.Fp8Einsum(amax_history_length=16)
     x, w = array((4, 32, 64), BF16), array((4, 64, 128), BF16)
     shapes = jax.eval_shape(lambda x, w: layer.init(jax.random.key(0), "ecd,edf->ecf", x, w), x, w)
@@ -88,7 +88,7 @@ def linen_einsum_experts():
 
 @program
 def linen_attention():
-    """The projections of attention in FP8, attention itself wide."""
+    """Computes the projections of attention in FP8, and attention itself in a wide type."""
     layer = nn.MultiHeadDotProductAttention(
         num_heads=4, dtype=BF16, qkv_dot_general_cls=history(fp8_ops.Fp8DirectDotGeneralOp),
         out_dot_general_cls=history(fp8_ops.Fp8DirectDotGeneralOp))
@@ -98,7 +98,7 @@ def linen_attention():
 
 @program
 def linen_gated_remat():
-    """The gated layer of a transformer, rematerialized, and its gradient."""
+    """Computes the gated layer of a transformer with rematerialization, and its gradient."""
 
     class Gated(nn.Module):
         @nn.compact
@@ -114,7 +114,7 @@ def linen_gated_remat():
 
 @program
 def nnx_linear():
-    """An nnx layer whose dot_general quantizes to e4m3 with current scales."""
+    """Applies an nnx layer whose dot_general quantizes to e4m3 with current scales."""
 
     def dot_general(x, k, dimensions, **options):
         quantized = lambda v: current_scaling(v, jnp.float8_e4m3fn)
@@ -127,7 +127,7 @@ def nnx_linear():
 
 @program
 def linen_scan():
-    """Three layers as one loop: weights, scales and histories are stacked."""
+    """Applies three layers as one loop; weights, scales and histories are stacked."""
 
     class Layer(nn.Module):
         @nn.compact
@@ -141,7 +141,7 @@ def linen_scan():
 
 @program
 def linen_attention_einsum():
-    """Attention whose two products are Fp8Einsum."""
+    """Computes attention with Fp8Einsum for both products."""
     einsum = history(fp8_ops.Fp8Einsum)
     layer = nn.MultiHeadDotProductAttention(
         num_heads=2, dtype=BF16, qk_attn_weights_einsum_cls=einsum, attn_weights_value_einsum_cls=einsum)
@@ -151,7 +151,7 @@ def linen_attention_einsum():
 
 @program
 def nnx_bridge():
-    """A layer of linen in an nnx model."""
+    """Applies a layer of linen in an nnx model."""
     make = lambda: nnx.bridge.lazy_init(
         nnx.bridge.ToNNX(nn.Dense(96, dtype=BF16, dot_general_cls=history(fp8_ops.Fp8DirectDotGeneralOp)), rngs=nnx.Rngs(0)),
         jnp.zeros((32, 64), BF16))
@@ -161,7 +161,7 @@ def nnx_bridge():
 
 @program
 def nnx_straight_through():
-    """x + (q - x), rounded: it cannot be proved that this equals q, and the product stays wide."""
+    """Multiplies x + (q - x), rounded: this may differ from q, so the product is not converted to FP8."""
 
     def dot_general(x, k, dimensions, **options):
         quantized = lambda v: v + jax.lax.stop_gradient(current_scaling(v, jnp.float8_e4m3fn) - v)
@@ -173,7 +173,7 @@ def nnx_straight_through():
 
 @program
 def nnx_train():
-    """A step of nnx's optimizer on a model of two layers: forward in e4m3, gradients in e5m2, current scales."""
+    """Runs a step of nnx's optimizer on a model of two layers: forward in e4m3, gradients in e5m2, current scales."""
 
     @jax.custom_vjp
     def forward(v):
@@ -214,7 +214,7 @@ def nnx_train():
 
 @program
 def linen_nanoo():
-    """The fnuz types of another vendor's GPUs, which cuBLASLt does not support."""
+    """Uses the fnuz types of AMD's GPUs, which cuBLASLt does not support."""
     layer = nn.Dense(64, dtype=BF16, dot_general_cls=history(fp8_ops.NANOOFp8DotGeneralOp))
     x = array((32, 64), BF16)
     return layer.apply, initialized(layer, x), x
@@ -222,7 +222,7 @@ def linen_nanoo():
 
 @program
 def linen_dense_general():
-    """Two contracting dimensions, two free ones on the right."""
+    """Multiplies with two contracting dimensions, and two free dimensions of the right operand."""
     layer = nn.DenseGeneral((4, 16), axis=(-2, -1), dtype=BF16, dot_general_cls=history(fp8_ops.Fp8DirectDotGeneralOp))
     x = array((8, 2, 4, 16), BF16)
     return layer.apply, initialized(layer, x), x

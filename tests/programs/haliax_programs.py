@@ -12,7 +12,7 @@ In, Out, Mid, Batch = (hax.Axis(n, s) for n, s in (("in", 64), ("out", 32), ("mi
 
 
 def arrays(tree):
-    """Returns the arrays of a tree as shapes, and a function that puts arrays back."""
+    """Returns the shapes of the arrays in a tree, and a function that replaces these arrays."""
     shapes, rest = eqx.partition(tree, lambda x: isinstance(x, jax.ShapeDtypeStruct))
     return shapes, lambda values: eqx.combine(values, rest)
 
@@ -35,7 +35,7 @@ def haliax_mlp_train():
 
 @program
 def haliax_moe():
-    """Weights and inputs are stored in e4m3, with a scale for each array."""
+    """Multiplies weights and inputs that are stored in e4m3, with a scale for each array."""
     Expert = hax.Axis("expert", 4)
     shapes, whole = arrays(eqx.filter_eval_shape(lambda: hax.nn.MoELinear.init(Expert, In, Out, key=jax.random.key(0), use_bias=False)))
 

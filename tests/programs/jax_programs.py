@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JAX: block-scaled products and ragged ones; attention."""
+"""JAX: block-scaled products, ragged products, and attention."""
 import jax
 import jax.numpy as jnp
 
@@ -10,7 +10,7 @@ BF16, E4M3 = jnp.bfloat16, jnp.float8_e4m3fn
 
 @program
 def jax_scaled_matmul():
-    """MXFP8: a power-of-two scale for 32 elements along k."""
+    """Multiplies in MXFP8, with a power-of-two scale for 32 elements along k."""
     e8m0 = jnp.float8_e8m0fnu
     return (lambda a, b, sa, sb: jax.nn.scaled_matmul(a, b, sa, sb, preferred_element_type=BF16),
             array((1, 64, 128), E4M3), array((1, 96, 128), E4M3), array((1, 64, 4), e8m0), array((1, 96, 4), e8m0))
@@ -18,7 +18,7 @@ def jax_scaled_matmul():
 
 @program
 def jax_scaled_dot_general():
-    """Quantized to MXFP8 at run time, with both gradients."""
+    """Quantizes to MXFP8 at run time, with both gradients."""
     config = jax.nn.get_scaled_dot_general_config("mxfp8")
 
     def loss(x, w):
@@ -30,7 +30,7 @@ def jax_scaled_dot_general():
 
 @program
 def jax_ragged_dot():
-    """A mixture of experts, fp8 tokens and weights, scales per token and per expert."""
+    """Computes a mixture of experts with fp8 tokens and weights, and scales per token and per expert."""
 
     def experts(x, w, sizes, sx, sw):
         y = jax.lax.ragged_dot(x, w, sizes, preferred_element_type=jnp.float32)
@@ -42,7 +42,7 @@ def jax_ragged_dot():
 
 @program
 def jax_algorithm():
-    """A product whose algorithm requests fp8."""
+    """Computes a product whose algorithm attribute requests fp8."""
     fast = jax.lax.DotAlgorithmPreset.ANY_F8_ANY_F8_F32_FAST_ACCUM
 
     def product(a, b, scale):
@@ -53,7 +53,7 @@ def jax_algorithm():
 
 @program
 def jax_experts():
-    """A mixture of experts by one-hot einsums: a scale per token, and per expert and column."""
+    """Computes a mixture of experts by one-hot einsums, with a scale per token, and per expert and column."""
 
     def quantized(v, axis):
         scale = jnp.max(jnp.abs(v), axis=axis, keepdims=True).astype(jnp.float32) / 448
@@ -72,13 +72,14 @@ def jax_experts():
 
 
 def fixed(p, scale):
-    """Quantizes probabilities with a known scale, because they are at most 1."""
+    """Quantizes probabilities with a constant scale, because they are at most 1."""
     return (p * scale).astype(E4M3).astype(BF16) * jnp.asarray(1 / scale, BF16)
 
 
 @program
 def jax_attention_grouped():
-    """Heads in groups that share keys and values: both products, that of the softmax with a separate scale."""
+    """Computes both products of attention with groups of heads that share keys and values; the softmax has a separate
+    scale."""
 
     def attention(q, k, v, sq, sk, sv):
         s = jnp.einsum("btgre,bsge->bgrts", q.astype(BF16) * sq, k.astype(BF16) * sk)
@@ -91,7 +92,7 @@ def jax_attention_grouped():
 
 @program
 def jax_attention_blocks():
-    """Keys and values block by block in a loop, with the running maximum and sum of the softmax."""
+    """Computes attention in a loop over blocks of keys and values, with the running maximum and sum of the softmax."""
 
     def attention(q, k, v, sq, sk, sv):
         b, t, h, e = q.shape

@@ -54,7 +54,7 @@ def keras_einsum_dense():
 
 @program
 def keras_sequential_train():
-    """A step of Keras' optimizer on two layers."""
+    """Runs a step of Keras' optimizer on two layers."""
     model = keras.Sequential([keras.layers.Dense(64, activation="relu"), keras.layers.Dense(16)])
     model.build((None, 32))
     model.quantize("float8")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mixtures of experts by ragged products: JAX, Qwix, AQT."""
+"""Mixtures of experts by ragged products, in JAX, Qwix and AQT."""
 import functools
 
 import jax
@@ -18,7 +18,7 @@ UP, DOWN = (EXPERTS, MODEL, HIDDEN), (EXPERTS, HIDDEN, MODEL)
 
 
 def quantized(x, dtype=E4M3, axis=None):
-    """Returns codes, and the scale of the whole array, or per index of the dimensions other than `axis`."""
+    """Returns fp8 values, and the scale of the whole array or a scale per index of the dimensions other than `axis`."""
     most = float(jnp.finfo(dtype).max)
     scale = jnp.maximum(jnp.max(jnp.abs(x.astype(F32)), axis=axis, keepdims=axis is not None), 1e-6) / most
     return jnp.clip(x.astype(F32) / scale, -most, most).astype(dtype), scale
@@ -51,7 +51,7 @@ fp8_ragged_dot.defvjp(forward, backward)
 
 @program
 def jax_moe_train():
-    """Two layers of experts, forward and both gradients: e4m3, e5m2 for gradients; a scale per array."""
+    """Computes two layers of experts, forward in e4m3 and both gradients in e5m2, with a scale per array."""
 
     def loss(up, down, x, sizes):
         h = jax.nn.gelu(fp8_ragged_dot(x, up, sizes))
@@ -63,14 +63,14 @@ def jax_moe_train():
 
 @program
 def jax_moe_train_dequantized():
-    """Values quantized per token and per expert are dequantized to bf16 before the product, also in the gradients."""
+    """Dequantizes values quantized per token and per expert to bf16 before the product, also in the gradients."""
 
     def dequantized(*args, **options):
         q, scale = quantized(*args, **options)
         return q.astype(BF16) * scale.astype(BF16)
 
     def rounded(axis, backwards):
-        """Rounds forward values, or gradients."""
+        """Rounds forward values, or gradients, to fp8."""
         f = jax.custom_vjp(lambda x: x if backwards else dequantized(x, axis=axis))
         f.defvjp(lambda x: (f(x), None), lambda _, dy: (dequantized(dy, E5M2) if backwards else dy,))
         return f
@@ -84,8 +84,8 @@ def jax_moe_train_dequantized():
 
 @program
 def jax_moe_gated():
-    """Routing, gate, up and down with a scale per token and per expert, each after the product; the weighted sum of two
-    experts."""
+    """Computes routing, gate, up and down with a scale per token and per expert after each product, and the weighted
+    sum of two experts."""
 
     def layer(x, router, gate, up, down, sg, su, sd):
         weights, experts = jax.lax.top_k(jax.nn.softmax(x.astype(F32) @ router), 2)
@@ -108,7 +108,8 @@ def jax_moe_gated():
 
 @program
 def jax_moe_columns():
-    """Weights with a scale per expert and column, dequantized like the tokens before the product; a bias per column."""
+    """Dequantizes weights with a scale per expert and column, and tokens, before the product; adds a bias per
+    column."""
 
     def layer(x, sx, w, sw, bias, sizes):
         y = ragged_dot(x.astype(F32) * sx, w.astype(F32) * sw, sizes)
@@ -120,7 +121,7 @@ def jax_moe_columns():
 
 @program
 def jax_moe_batched():
-    """Sequences with separate groups, tokens in e5m2; quantized for the next layer."""
+    """Multiplies sequences with separate groups, tokens in e5m2, and quantizes the result for the next layer."""
 
     def layer(x, w, sizes, sx, sw, scale):
         y = jax.lax.ragged_dot_general(x, w, sizes, BATCHES, preferred_element_type=F32) * (sx * sw)
@@ -140,7 +141,7 @@ class Experts(nn.Module):
 
 @program
 def qwix_moe_train():
-    """Training with Qwix' rule: a scale per token and per column, gradients in e5m2."""
+    """Trains with Qwix' rule: a scale per token and per column, gradients in e5m2."""
     rule = qwix.QtRule(weight_qtype=E4M3, act_qtype=E4M3, bwd_qtype=E5M2)
     model = qwix.quantize_model(Experts(), qwix.QtProvider([rule]))
     inputs = array((TOKENS, MODEL), BF16), array((EXPERTS,), jnp.int32)
@@ -150,7 +151,7 @@ def qwix_moe_train():
 
 @program
 def aqt_ragged():
-    """AQT's product: a scale per token, and per column of all experts."""
+    """Computes AQT's product, with a scale per token, and per column of all experts."""
     cfg = config.config_fwd_fp8("e4m3")
     dot = functools.partial(aqt_ragged_dot.ragged_dot, cfg=cfg)
     return dot, array((TOKENS, MODEL), BF16), array(UP, BF16), array((EXPERTS,), jnp.int32)

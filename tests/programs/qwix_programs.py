@@ -19,14 +19,14 @@ class Mlp(nn.Module):
 
 
 def quantized(provider, *inputs):
-    """Returns a model with the provider's rule, and the shapes of its variables."""
+    """Returns a model with the provider's quantization rule, and the shapes of its variables."""
     model = qwix.quantize_model(Mlp(), provider)
     return model, jax.eval_shape(model.init, jax.random.key(0), *inputs)
 
 
 @program
 def qwix_qt():
-    """Training: forward in e4m3 with a scale per token and per column, gradients wide."""
+    """Trains with the forward product in e4m3, a scale per token and per column, and wide gradients."""
     model = qwix.quantize_model(Mlp(), qwix.QtProvider([qwix.QtRule(weight_qtype=E4M3, act_qtype=E4M3)]))
     x = array((32, 64), BF16)
     return model.apply, jax.eval_shape(model.init, jax.random.key(0), x), x
@@ -34,7 +34,7 @@ def qwix_qt():
 
 @program
 def qwix_qt_train():
-    """Training: gradients of the output in e5m2."""
+    """Trains with gradients of the output in e5m2."""
     rule = qwix.QtRule(weight_qtype=E4M3, act_qtype=E4M3, bwd_qtype=E5M2)
     model, x = qwix.quantize_model(Mlp(), qwix.QtProvider([rule])), array((32, 64), BF16)
     loss = lambda v, x: jnp.sum(model.apply(v, x).astype(jnp.float32) ** 2)
@@ -43,14 +43,14 @@ def qwix_qt_train():
 
 @program
 def qwix_ptq():
-    """Weights stored in e4m3, activations quantized at run time."""
+    """Applies weights stored in e4m3; activations are quantized at run time."""
     model, variables = quantized(qwix.PtqProvider([qwix.QuantizationRule(weight_qtype=E4M3, act_qtype=E4M3)]), array((32, 64), BF16))
     return model.apply, variables, array((32, 64), BF16)
 
 
 @program
 def qwix_ptq_static():
-    """One scale for all activations, which is part of the model."""
+    """Uses one scale for all activations, which is part of the model."""
     rule = qwix.QuantizationRule(weight_qtype=E4M3, act_qtype=E4M3, act_static_scale=False,
                                  act_calibration_method="fixed,-8,8", weight_calibration_method="fixed,-1,1")
     model, variables = quantized(qwix.PtqProvider([rule]), array((32, 64), BF16))
@@ -59,7 +59,7 @@ def qwix_ptq_static():
 
 @program
 def qwix_ptq_tiles():
-    """A scale for 32 elements along k."""
+    """Uses a scale for 32 elements along k."""
     rule = qwix.QuantizationRule(weight_qtype=E4M3, act_qtype=E4M3, tile_size=32)
     model, variables = quantized(qwix.PtqProvider([rule]), array((32, 64), BF16))
     return model.apply, variables, array((32, 64), BF16)
@@ -67,7 +67,7 @@ def qwix_ptq_tiles():
 
 @program
 def qwix_ptq_int4():
-    """4-bit weights, activations in e4m3."""
+    """Multiplies 4-bit weights and activations in e4m3."""
     rule = qwix.QuantizationRule(weight_qtype=jnp.int4, act_qtype=E4M3)
     model, variables = quantized(qwix.PtqProvider([rule]), array((32, 64), BF16))
     return model.apply, variables, array((32, 64), BF16)
@@ -82,7 +82,7 @@ def qwix_weight_only():
 
 @program
 def qwix_einsum():
-    """Two manually quantized arrays, a batch of experts."""
+    """Multiplies two manually quantized arrays with a batch of experts."""
 
     def experts(x, w):
         x = qwix.quantize(x, E4M3, channelwise_axes=[0, 1])
@@ -94,7 +94,7 @@ def qwix_einsum():
 
 @program
 def qwix_nnx_attention():
-    """Attention of nnx, all of its products quantized."""
+    """Computes attention of nnx with all products quantized."""
     rule = qwix.QuantizationRule(weight_qtype=E4M3, act_qtype=E4M3)
     make = lambda: nnx.MultiHeadAttention(2, 64, decode=False, dtype=BF16, rngs=nnx.Rngs(0))
     x = jnp.zeros((2, 16, 64), BF16)
@@ -104,7 +104,7 @@ def qwix_nnx_attention():
 
 @program
 def qwix_ragged_dot():
-    """A mixture of experts, tokens and weights quantized."""
+    """Computes a mixture of experts with tokens and weights quantized."""
 
     def experts(x, w, sizes):
         return qwix.ragged_dot(qwix.quantize(x, E4M3, channelwise_axes=[0]), qwix.quantize(w, E4M3, channelwise_axes=[0, 2]), sizes)
@@ -114,7 +114,7 @@ def qwix_ragged_dot():
 
 @program
 def qwix_mxfp8():
-    """Blocks of 32 with e8m0 scales."""
+    """Multiplies blocks of 32 with e8m0 scales."""
 
     def product(x, w):
         return qwix.dot_general(qwix.quantize(x, "mxfp8", tiled_axes={1: 32}), qwix.quantize(w, "mxfp8", tiled_axes={0: 32}),
@@ -125,7 +125,7 @@ def qwix_mxfp8():
 
 @program
 def qwix_dequantized():
-    """Dequantized before the product, a scale per row and per column."""
+    """Dequantizes before the product, with a scale per row and per column."""
 
     def product(x, w):
         return qwix.dequantize(qwix.quantize(x, E4M3, channelwise_axes=[0])) @ qwix.dequantize(qwix.quantize(w, E4M3, channelwise_axes=[1]))
@@ -135,7 +135,7 @@ def qwix_dequantized():
 
 @program
 def qwix_static_scale():
-    """Precomputed scales of activations."""
+    """Uses precomputed scales of activations."""
     rule = qwix.QuantizationRule(weight_qtype=E4M3, act_qtype=E4M3, act_static_scale=True)
     model, variables = quantized(qwix.PtqProvider([rule]), array((32, 64), BF16))
     return model.apply, variables, array((32, 64), BF16)
@@ -143,7 +143,7 @@ def qwix_static_scale():
 
 @program
 def qwix_lora():
-    """Low-rank products next to those of quantized weights."""
+    """Adds low-rank products to those of quantized weights."""
     rule = qwix.LoraRule(weight_qtype=E4M3, act_qtype=E4M3, rank=16, alpha=1.0)
     model, variables = quantized(qwix.LoraProvider([rule]), array((32, 64), BF16))
     return model.apply, variables, array((32, 64), BF16)
@@ -159,7 +159,7 @@ def qwix_conv():
 
 @program
 def qwix_int8():
-    """8-bit integers, which no fp8 type represents."""
+    """Multiplies 8-bit integers, which no fp8 type represents."""
     rule = qwix.QuantizationRule(weight_qtype=jnp.int8, act_qtype=jnp.int8)
     model, variables = quantized(qwix.PtqProvider([rule]), array((32, 64), BF16))
     return model.apply, variables, array((32, 64), BF16)

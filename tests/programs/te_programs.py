@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transformer Engine's layers for JAX, in their form without its CUDA kernels."""
+"""Transformer Engine's layers for JAX, in the form that does not use its CUDA kernels."""
 import importlib.util
 import os
 import sys
@@ -11,7 +11,7 @@ ROOT = importlib.util.find_spec("transformer_engine").submodule_search_locations
 
 
 class Extension(types.ModuleType):
-    """Replaces the C++ extension, which needs CUDA: its enumerations and versions, and no kernels."""
+    """Replaces the C++ extension, which needs CUDA: has its enumerations and versions, but no kernels."""
 
     registrations = staticmethod(dict)
     get_cudnn_version = staticmethod(lambda: 91000)
@@ -47,7 +47,7 @@ BF16 = jnp.bfloat16
 
 
 def applied(make, scaling, x):
-    """Returns the layer under a recipe, and the shapes of its variables."""
+    """Returns the layer with a quantization recipe, and the shapes of its variables."""
 
     def call(v, x):
         with te.autocast(enabled=True, recipe=scaling()):

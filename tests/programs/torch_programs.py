@@ -5,7 +5,7 @@ import itertools
 import os
 
 os.environ["PJRT_DEVICE"] = "CPU"
-os.environ["XLA_DISABLE_FUNCTIONALIZATION"] = "1"  # torchao's tensor subclasses do not work with it
+os.environ["XLA_DISABLE_FUNCTIONALIZATION"] = "1"  # torchao's tensor subclasses do not support it
 import torch
 import torch_xla
 from torch.ao.quantization.fx import _decomposed as pt2e
@@ -21,13 +21,14 @@ VALUES = itertools.count(3)
 
 
 def array(*shape, dtype=torch.float32):
-    """Returns an array that is a separate argument: torch-xla makes constants of 0 and 1, and one argument of equal scalars."""
+    """Returns an array that is a separate argument: torch-xla makes 0 and 1 constants, and equal scalars one
+    argument."""
     return torch.full(shape, next(VALUES) / 8).to(dtype).to(torch_xla.device())
 
 
 @collect
 def program(make):
-    """`make` returns values computed on the device, or StableHLO."""
+    """Registers a program; `make` returns values computed on the device, or StableHLO."""
     made = make()
     if isinstance(made, str):
         return made
@@ -43,7 +44,7 @@ def torch_linear():
 
 @program
 def torch_linear_quantize():
-    """Activations quantized at run time with the current amax, weights stored."""
+    """Quantizes activations at run time with the current amax; weights are stored in fp8."""
     x, w, sw, b = array(32, 64, dtype=BF16), array(96, 64, dtype=E4M3), array(), array(96, dtype=BF16)
     scale = x.abs().max().float() / 448
     q = (x.float() / scale).clamp(-448, 448).to(E4M3)
@@ -53,7 +54,7 @@ def torch_linear_quantize():
 
 @program
 def torch_pt2e():
-    """PT2E's operators, one scale each, a zero point of 0."""
+    """Uses PT2E's operators, with one scale each and a zero point of 0."""
     x, w = array(32, 64), array(96, 64, dtype=E4M3)
     q = pt2e.quantize_per_tensor(x, 0.05, 0, -448, 448, E4M3)
     x = pt2e.dequantize_per_tensor(q, 0.05, 0, -448, 448, E4M3)
@@ -63,7 +64,7 @@ def torch_pt2e():
 
 @program
 def torch_pt2e_bf16():
-    """PT2E's operators with scales that are tensors, and bf16 as the wide type."""
+    """Uses PT2E's operators with scales that are tensors, and bf16 as the wide type."""
     x, w, b = array(32, 64, dtype=BF16), array(96, 64, dtype=E4M3), array(96, dtype=BF16)
     sx, sw = array(), array()
     q = (x.float() / sx).clamp(-448, 448).to(E4M3)
@@ -74,7 +75,7 @@ def torch_pt2e_bf16():
 
 @program
 def torch_pt2e_zero_points():
-    """Zero points that are arguments: they are not known to be 0, and the product stays wide."""
+    """Has zero points that are arguments, and so may not be 0: the product is not converted to FP8."""
     x, w = array(32, 64, dtype=E4M3), array(96, 64, dtype=E4M3)
     x, w = ((q.to(torch.float32) - array()) * array() for q in (x, w))
     return torch.nn.functional.linear(x, w)
@@ -82,7 +83,7 @@ def torch_pt2e_zero_points():
 
 @program
 def torch_fake_quantize():
-    """Training: quantized and dequantized, a straight-through estimator, gradients in e5m2."""
+    """Trains with quantized and dequantized values, a straight-through estimator, and gradients in e5m2."""
 
     class FakeQuantize(torch.autograd.Function):
         @staticmethod
@@ -104,7 +105,7 @@ def torch_fake_quantize():
 
 @program
 def torch_rowwise():
-    """A scale per token and per output channel, multiplied after the product."""
+    """Multiplies by a scale per token and per output channel after the product."""
     x, w = array(32, 64, dtype=E4M3), array(96, 64, dtype=E4M3)
     sx, sw = array(32, 1), array(1, 96)
     return ((x.to(torch.float32) @ w.to(torch.float32).t()) * sx * sw).to(BF16)
@@ -112,7 +113,7 @@ def torch_rowwise():
 
 @program
 def torch_attention():
-    """bmm of quantized queries and keys, followed by a softmax, with wide values."""
+    """Computes attention by bmm of quantized operands, with a wide softmax."""
     q, k, v = (array(8, 16, 32, dtype=E4M3) for _ in range(3))
     sq, sk, sv = array(), array(), array()
     p = torch.softmax(torch.bmm(q.to(BF16) * sq.to(BF16), (k.to(BF16) * sk.to(BF16)).transpose(1, 2)) / 5.65, -1)
@@ -122,7 +123,7 @@ def torch_attention():
 
 @program
 def torchao_float8_linear():
-    """torchao's layer for training, with its scaled product emulated: forward and both gradients."""
+    """Trains torchao's layer, with its scaled product emulated: forward and both gradients."""
     layer = torch.nn.Sequential(torch.nn.Linear(64, 96, bias=False)).to(torch_xla.device())
     layer = convert_to_float8_training(layer, config=Float8LinearConfig(emulate=True))
     x = array(32, 64)
@@ -142,7 +143,7 @@ def torchao_float8_rowwise():
 
 @program
 def torch_export_linear():
-    """A module exported by torch.export, as StableHLO: a scale per token, and per output channel of the weight."""
+    """Exports a module by torch.export, as StableHLO, with a scale per token, and per output channel of the weight."""
 
     class Linear(torch.nn.Module):
         def __init__(self):
@@ -161,7 +162,7 @@ def torch_export_linear():
 
 @program
 def torch_linear_batch():
-    """A batch of sequences, scales after the product, a bias and a gelu."""
+    """Multiplies a batch of sequences; scales, a bias and a gelu follow the product."""
     x, w = array(2, 16, 64, dtype=BF16), array(96, 64, dtype=E4M3)
     s = x.abs().max().float() / 448
     q = (x / s.to(BF16)).clamp(-448, 448).to(E4M3)
@@ -171,14 +172,14 @@ def torch_linear_batch():
 
 @program
 def torch_einsum():
-    """Queries and keys with two batch dimensions."""
+    """Multiplies queries and keys with two batch dimensions."""
     x, w = array(2, 16, 64, dtype=E4M3), array(4, 16, 64, dtype=E4M3)
     return torch.einsum("btd,hkd->bhtk", x.to(BF16) * array(dtype=BF16), w.to(BF16) * array(dtype=BF16))
 
 
 @program
 def torch_swiglu():
-    """The gated layer of a transformer, with its middle quantized with the current amax."""
+    """Computes the gated layer of a transformer; its middle value is quantized with the current amax."""
     x = array(32, 64, dtype=E4M3)
     gate, up, down = array(128, 64, dtype=E4M3), array(128, 64, dtype=E4M3), array(64, 128, dtype=E4M3)
     sx = array()
@@ -191,7 +192,7 @@ def torch_swiglu():
 
 @program
 def torch_kv_cache():
-    """A query with keys and values stored in fp8."""
+    """Computes attention of a query with keys and values stored in fp8."""
     q, k, v = array(2, 4, 1, 32, dtype=BF16), array(2, 4, 64, 32, dtype=E4M3), array(2, 4, 64, 32, dtype=E4M3)
     sq = q.abs().max().float() / 448
     qq = (q.float() / sq).clamp(-448, 448).to(E4M3)
@@ -203,7 +204,7 @@ def torch_kv_cache():
 
 @program
 def torch_train():
-    """A step of SGD on two layers: forward in e4m3, gradients in e5m2, current scales."""
+    """Runs a step of SGD on two layers: forward in e4m3, gradients in e5m2, current scales."""
     class Forward(torch.autograd.Function):
         @staticmethod
         def forward(ctx, x):
@@ -236,7 +237,7 @@ def torch_train():
 
 @program
 def torch_detach():
-    """x + (q - x).detach(): not exactly q, and the product stays wide."""
+    """Multiplies x + (q - x).detach(), which is not exactly q: the product is not converted to FP8."""
     x, w = array(32, 64), array(96, 64)
 
     def quantize(v, s):

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* clauses [--count=N] [--jobs=N] [--rule=NAME]
  *
- * Mutation test of the built-in rules: each part is removed, and the result for the rules'
- * examples, the golden tests and N random modules must show it. Without a `where` clause, the
- * result must be wrong: the passes fail, a golden test has another verdict or is rewritten, or a
- * value differs. Without an alternative of a pattern, or an optional root, some module must be
- * rewritten differently. Prints what detected each mutation; fails if nothing detects one. */
+ * Mutation test of the built-in rules: removes one part of a rule at a time; the results for the
+ * rules' examples, the golden tests and N random modules must detect the removal. Without a `where`
+ * clause, the result must be wrong: the passes fail, a golden test has another verdict or is
+ * rewritten, or a value differs. Without an alternative of a pattern, or an optional root, at least
+ * one module must be rewritten differently. Prints what detected each mutation; fails if a mutation
+ * is not detected. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,17 +26,17 @@ enum { WAYS_MOST = 8, PASSES_SIZE = 64 };
 extern const hlo_rules *const hlo_rules_real[];
 extern const uint32_t hlo_rules_real_count;
 
-/* The engine's rules: the original tables, or one of them without a clause. */
+/* The rules that the engine uses: the original tables, or one table without a clause. */
 static hlo_rules tables[FILES_MOST];
 const hlo_rules *const hlo_rules_builtin[] = {&tables[0], &tables[1], &tables[2],  &tables[3],
                                               &tables[4], &tables[5], &tables[6],  &tables[7],
                                               &tables[8], &tables[9], &tables[10], &tables[11]};
 const uint32_t hlo_rules_builtin_count = FILES_MOST;
 
-/* A module, its options, and the result of the complete rules. */
+/* A module, its options, and the result with the complete rules. */
 typedef struct subject {
     const char *name;
-    bool golden; /* a test checks its verdicts */
+    bool golden; /* true if a golden test checks the verdicts of this module */
     hlo_module *module;
     hlo_pass_options options;
     uint64_t seed;
@@ -48,14 +49,14 @@ typedef struct subjects {
     subject *v;
 } subjects;
 
-/* The part to remove. */
+/* The part of a rule to remove. */
 typedef enum part { PART_GUARD, PART_ROOT, PART_ALTERNATIVE } part;
 
 typedef struct clause {
     part part;
-    uint32_t file, rule; /* index of the tables; of the rule in the file */
-    uint32_t term;       /* PART_ALTERNATIVE: the term */
-    uint32_t index;      /* index in the rule's guards or roots, or in the term's arguments */
+    uint32_t file, rule; /* index of the rules file; of the rule in the file */
+    uint32_t term;       /* the term, for PART_ALTERNATIVE */
+    uint32_t index;      /* index in the rule's guards or roots, or a term's arguments */
 } clause;
 
 /* ------------------------------------------------------------------------------------- subjects */
@@ -73,7 +74,8 @@ static char *verdicts_of(const hlo_report *report) {
     return text;
 }
 
-/* Returns NULL if the passes fail. The caller frees all three. */
+/* Optimizes a copy of the module. Returns NULL if the passes fail. The caller frees all three
+ * results. */
 static hlo_module *optimized(const subject *s, char **out_text, char **out_verdicts,
                              uint64_t *fired) {
     hlo_module *after;
@@ -110,7 +112,8 @@ static void add_subject(subjects *list, subject s) {
     list->v[list->count++] = s;
 }
 
-/* Returns the options of one RUN line of a golden test; `passes` is stored in `room`. */
+/* Returns the options of one RUN line of a golden test; `room` is the memory for the list of
+ * passes. */
 static hlo_pass_options run_options(const char *text, char *capacity, size_t size) {
     hlo_pass_options o;
     hlo_pass_options_init(&o);
@@ -140,7 +143,8 @@ static bool alike(const hlo_pass_options *a, const hlo_pass_options *b) {
            a->ragged == b->ragged;
 }
 
-/* Adds a case for each set of options in its RUN lines, forwards and backwards. */
+/* Adds cases of a golden test: one for each set of options in its RUN lines, and for either order
+ * of work. */
 static void add_case(subjects *list, const text_case *c, char (*passes)[PASSES_SIZE]) {
     hlo_pass_options ways[WAYS_MOST];
     uint32_t count = 0;
@@ -197,7 +201,7 @@ static void *copy_of(const void *from, size_t size) {
     return memcpy(to, from, size);
 }
 
-/* Removes one of consecutive rows. */
+/* Removes one row of a table. */
 static void take_out(void *rows, size_t size, uint32_t index, uint32_t *count) {
     char *at = (char *)rows + index * size;
     memmove(at, at + size, (*count - index - 1) * size);
@@ -224,7 +228,7 @@ static void drop(clause c) {
     t->args = args;
 }
 
-/* Returns true if the result shows that the rules are wrong. */
+/* Returns true if the result of a case shows that the rules are wrong. */
 static bool caught_by(const subject *s, part what, char *caught) {
     char *text = NULL, *verdicts = NULL, why[WHY_SIZE];
     hlo_module *after = optimized(s, &text, &verdicts, NULL);
@@ -236,7 +240,7 @@ static bool caught_by(const subject *s, part what, char *caught) {
     else if (s->golden && strcmp(verdicts, s->verdicts))
         how = "another verdict";
     else if (s->golden && !strncmp(s->name, "missed-", 7) && strcmp(text, s->text))
-        how = "rewritten"; /* such a test requires that it is not rewritten */
+        how = "rewritten"; /* a missed-*.hlo module must not be rewritten */
     else if (strcmp(text, s->text) &&
              check_values(s->module, after, s->seed, why) == OUTCOME_DIFFERENT)
         how = "another value";
@@ -249,7 +253,7 @@ static bool caught_by(const subject *s, part what, char *caught) {
     return how != NULL;
 }
 
-/* Checks that nothing is detected without a mutation: results are reproducible. */
+/* Checks that results are reproducible: without a mutation, no difference is detected. */
 static bool nothing_caught(const subjects *list) {
     char caught[CAUGHT_SIZE];
     for (size_t i = 0; i < list->count; i++)
@@ -267,7 +271,7 @@ static void try_clause(const subjects *list, clause c, int job, char *caught) {
     bool found = false;
     drop(c);
     snprintf(caught, CAUGHT_SIZE, "the passes crash, or do not end");
-    /* Modules in which the rule is applied detect it soonest. */
+    /* Modules to which the rule is applied come first, since they detect the mutation soonest. */
     for (int fired = c.part != PART_GUARD; fired >= 0 && !found; fired--)
         for (size_t i = 0; i < list->count && !found; i++) {
             const subject *v = &list->v[i];
@@ -293,7 +297,7 @@ static void print_guard(const hlo_rules *t, const hlo_rule *rule, uint32_t index
     snprintf(out + at, size - at, ")");
 }
 
-/* Prints a pattern in short form. */
+/* Prints a pattern in abbreviated form. */
 static void print_term(const hlo_rules *t, const hlo_rule *rule, uint32_t term, FILE *out) {
     const hlo_rule_term *p = &t->terms[term];
     if (p->kind == HLO_TERM_OP) fputs(hlo_ops[p->code].name, out);
@@ -341,7 +345,7 @@ static bool is_listed(const clauses *list, clause c) {
     return false;
 }
 
-/* Adds the alternatives of the pattern of `c`, each once, even if it is part of several
+/* Adds the alternatives of the pattern of `c`, each once, even if an alternative is part of several
  * patterns. */
 static void add_alternatives(clauses *list, const hlo_rules *t, clause c) {
     const hlo_rule_term *term = &t->terms[c.term];

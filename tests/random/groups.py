@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests grouping in random graphs of elementwise operations, reductions, broadcasts, transposes and reshapes.
+"""Tests the grouping of random graphs of elementwise operations, reductions, broadcasts, transposes and reshapes.
 
 usage: groups.py --bin DIR --work DIR --standin FILE [--long]
 
-Every graph must have a plan: no group depends on itself. Some are run with the fake libraries (../cuda), where every
-value that is read from memory or returned must equal that of the cpu backend within the derived bound. --long tests ten
-times as many.
+Every graph must have a plan, since no group may depend on itself. Some graphs run with the fake libraries (../cuda),
+and every value that is read from memory or returned must equal that of the cpu backend within the derived bound. --long
+tests ten times as many.
 """
 import argparse
 import concurrent.futures

@@ -2,7 +2,7 @@
 /* random [--first=SEED] [--count=N] [--jobs=N] [--print=SEED [--inputs=FILE.npz]]
  *
  * Generates random modules, rewrites each in two ways, and compares the results on the CPU. Prints
- * how often every rule was applied and every reason was set. Fails if a rewrite is wrong (the
+ * how often every rule was applied and every reason was set. Fails if a rewrite is wrong (then the
  * reduced module is printed), a rule was never applied, or a reason was never set. */
 #include <getopt.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ enum { JOBS_MOST = 64, REDUCED_MOST = 3, WAYS = 2, SEED_SECONDS = 120 };
 
 typedef struct worker {
     census counts;
-    uint64_t seed; /* seed in progress */
+    uint64_t seed; /* seed of the module in progress */
     uint64_t failures;
 } worker;
 
@@ -63,9 +63,10 @@ static void add(census *sum, const census *part) {
     for (size_t i = 0; i < sizeof *sum / sizeof *to; i++) to[i] += from[i];
 }
 
-/* Lints are not reasons of verdicts; no built-in rule sets such a field; a scale of C is rare in a
- * call that a module already has; no option keeps a matmul wide; and random modules have no
- * attention, and few wide dots with an algorithm. */
+/* Returns true for reasons that random modules need not have. Lints are not reasons of verdicts. No
+ * built-in rule sets such a field, and no option keeps a matmul wide. A scale of C is rare in a
+ * call that a module already has. Random modules have no attention, and few wide dots with an
+ * algorithm. */
 static bool need_not_be_given(const char *reason) {
     static const char *const names[] = {
         "operand-not-fp8",      "output-scale-not-fp8", "amax-not-fp8",  "c-scale",

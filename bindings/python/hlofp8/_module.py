@@ -326,7 +326,7 @@ def rewrite(
         op_names, "model.py:12", or globs of these.
       rules: a file of additional rewrite rules (docs/rules.md).
       allow_bias_rounding: allow rounding an f32 bias to bf16.
-      merge_dots: merge matmuls that share an operand and its scale into one.
+      merge_dots: merge matmuls that share an operand, and whose other operands have the same scale, into one.
       ragged: the lowering of ragged-dots on FP8 operands: "auto", "dense" or "keep".
       framework_files: globs of source files that are skipped when a verdict is attributed to a source line.
       lint: also report likely mistakes with scales.

@@ -21,7 +21,7 @@ ENTRY e {{
   ROOT t = (f32[16,48]) tuple(d)
 }}
 """
-# Bits, exponents of the least and the greatest normal number, bits of infinity, of NaNs, of the largest finite number.
+# By type: number of bits, exponents of the smallest and the largest normal number, bits of infinity, of NaNs, and of the largest finite number.
 TYPES = {"bf16": (16, -126, 127, 0x7F80, (0x7FC0, 0x7FFF, 0xFFFF), 0x7F7F),
          "f16": (16, -14, 15, 0x7C00, (0x7E00, 0x7FFF, 0xFFFF), 0x7BFF),
          "f32": (32, -126, 127, 0x7F800000, (0x7FC00000, 0x7FFFFFFF, 0xFFFFFFFF), 0x7F7FFFFF)}

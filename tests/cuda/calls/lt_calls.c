@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every matmul of a module as a cuBLASLt problem, printed; then made to a call
- * of the library (the stand-in's, which computes it from the descriptors alone), on operands drawn
- * at random, and compared with the CPU backend, which knows no descriptors.
+/* Prints every matmul of a module as a cuBLASLt problem. Then calls the library (the fake, which
+ * computes a call from its descriptors alone) on random operands, and compares the result with the
+ * CPU backend, which does not use descriptors.
  *
  *   lt_calls [--sm=N] [--cublaslt=N] [--workspace=BYTES] [--algorithms=N] [--plan] FILE
  *
- * --cublaslt is a version as in CUDA_VERSION, such as 13010. --plan prints problems only. What
- * computes the operands is not executed. The exit status is 1 when a matmul is refused, 3 when a
- * result differs. */
+ * --cublaslt is a version as in CUDA_VERSION, such as 13010. --plan prints problems only.
+ * Instructions that compute operands are not executed. The exit status is 1 if a matmul is
+ * rejected, 3 if a result differs. */
 #include <getopt.h>
 #include <math.h>
 #include <setjmp.h>
@@ -72,7 +72,7 @@ static size_t bytes_of(const hlo_view *view) {
     return (size_t)hlo_view_count(view) * hlo_types[view->type].bytes;
 }
 
-/* An operand with its memory layout. */
+/* Draws an operand, stored in its memory layout. */
 static hlo_view make_operand(tester *t, const hlo_instr *operand) {
     hlo_view out = view_of(t, operand->shape, operand->shape->type);
     hlo_view dense = hlo_view_scratch(t->arena, HLO_TYPE_F32, &out);
@@ -139,7 +139,7 @@ static void *address(const memory *m, const cuda_pointer *at) {
     return (char *)host(m->scratch) + at->offset;
 }
 
-/* Packs 4-bit elements, two per byte, along the dimension that is halved. */
+/* Packs 4-bit elements, two per byte, along the dimension whose size is halved. */
 static void pack(const hlo_view *from, const hlo_view *to) {
     int64_t index[HLO_EVAL_MAX_RANK] = {0};
     uint32_t halved = 0;
@@ -166,7 +166,7 @@ static void copy_parts(const cuda_matmul *p, const memory *m, uint32_t begin, ui
     }
 }
 
-/* Returns false, with a message, if the library rejects it. */
+/* Returns false, with a message, if the library rejects the call. */
 static bool run_library(tester *t, const cuda_matmul *p, const memory *m) {
     void *addresses[LT_PART_COUNT] = {NULL};
     for (int part = 0; part < LT_PART_COUNT; part++)

@@ -5,10 +5,9 @@ NaN values.
 
 usage: sorts.py --bin DIR --work DIR --standin FILE [--first SEED] [--count N]
 
-A seed determines a module of several random sorts and scatters: sizes near powers of two and tile sizes, comparators
-that read some or none of the operands, order-dependent combiners, windows that are equal, disjoint or overlap
-partially.
-CUDA's libraries are the file of --standin (tests/cuda/README.md).
+A seed determines a module of several random sorts and scatters. Sizes are near powers of two and tile sizes,
+comparators read some or none of the operands, combiners depend on the order, and windows are equal, disjoint or overlap
+partially. CUDA's libraries are the file of --standin (tests/cuda/README.md).
 """
 import argparse
 import pathlib
@@ -20,7 +19,7 @@ import numpy as np
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
 import _standin  # noqa: E402
 
-# Inputs have numpy types; elements of other types are given as bits.
+# Inputs have numpy types; elements of types that numpy lacks are given as bits.
 BITS = {"f8e4m3fn": "u8", "f8e5m2": "u8", "bf16": "u16", "f16": "u16", "f32": "u32", "f64": "u64"}
 NUMPY = {"pred": np.bool_, "s8": np.int8, "s16": np.int16, "s32": np.int32, "s64": np.int64, "u8": np.uint8,
          "u16": np.uint16, "u32": np.uint32, "u64": np.uint64}
@@ -31,8 +30,8 @@ COMBINERS = {
     "add": "ROOT r = T[] add(a, b)", "last": "z = T[] constant(0) ROOT r = T[] maximum(b, z)",
     "most": "ROOT r = T[] maximum(a, b)", "least": "ROOT r = T[] minimum(b, a)",
     "odd": "c = T[] add(b, b) d = T[] maximum(a, c) ROOT r = T[] add(d, b)"}
-WHOLE = {name: f"ROOT r = T[] {name}(a, b)" for name in ("and", "or", "xor")}  # no floats
-WORKS = 10  # sorts and scatters of a module
+WHOLE = {name: f"ROOT r = T[] {name}(a, b)" for name in ("and", "or", "xor")}  # element types without floats
+WORKS = 10  # number of sorts and scatters in a module
 
 
 def braces(numbers):
@@ -40,7 +39,7 @@ def braces(numbers):
 
 
 class Draw:
-    """Random Python values."""
+    """Draws random values."""
 
     def __init__(self, numbers):
         self.random, self.below = numbers.random, lambda *ends: int(numbers.integers(*ends))
@@ -68,7 +67,7 @@ class Module:
         return f"v{len(self.lines) - 1}"
 
     def array(self, kind, dims, values):
-        """Returns an input with these numbers, or bits of floats."""
+        """Returns an input with these numbers, or with these bits of floats."""
         of = BITS.get(kind, kind)
         self.inputs.append(np.array(values).astype(NUMPY[of]).reshape(dims))
         shape = f"[{','.join(map(str, dims))}]"
@@ -76,7 +75,7 @@ class Module:
         return name if of == kind else self.line(f"{kind}{shape} bitcast-convert({name})")
 
     def codes(self, kind, count):
-        """Returns arbitrary bits, or a few values."""
+        """Returns arbitrary bits, or bits of a few values."""
         width = np.dtype(NUMPY[BITS.get(kind, kind)]).itemsize * 8
         every = self.numbers.integers(0, 2 ** width, count, dtype=np.uint64, endpoint=False) if width < 64 else \
             self.numbers.integers(0, 2 ** 64 - 1, count, dtype=np.uint64)
@@ -102,7 +101,7 @@ class Module:
         return half >> 8 if kind == "f8e5m2" else np.where(half == 0, 0, (half >> 7) - 64)
 
     def keep(self, name, kind, dims):
-        """Returns the result `name`, as bits."""
+        """Makes the value `name` a result, as bits."""
         shape = f"[{','.join(map(str, dims))}]"
         self.results.append(self.line(f"{BITS[kind]}{shape} bitcast-convert({name})") if kind in BITS else name)
 
@@ -129,7 +128,7 @@ class Module:
             self.keep(plain, kind, dims)
 
     def comparator(self, name, kinds):
-        """Returns a lexicographic order of the first operands of a random list."""
+        """Returns a comparator: the lexicographic order of the first operands of a random list."""
         lines = [f"p{i} = {kinds[i // 2]}[] parameter({i})" for i in range(2 * len(kinds))]
         lines.append("z = pred[] constant(false)")
         found = "z"
@@ -168,7 +167,7 @@ class Module:
         at = sorted(draw.sample(range(len(places) + len(window)), len(window)))
         for place, size in zip(at, window):
             updates.insert(place, size)
-        # Indices that are mostly or never in range, or equal.
+        # Indices are mostly in range, never in range, or all equal.
         low, high = draw.choice([(-1, 20), (0, 3), (0, 1), (50, 90), (-3, 90)])
         low = max(low, 0) if whole[0] == "u" else low
         i = self.array(whole, indices, self.numbers.integers(low, high, int(np.prod(indices))))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Python package of a build, and the loop over the cases of a script."""
+"""Imports the Python package of a build, and runs the cases of a script."""
 import os
 import subprocess
 import sys
@@ -10,7 +10,7 @@ import _script
 
 SOURCE = os.path.abspath(os.path.join(os.path.dirname(__file__), '..', '..', '..'))
 
-# The devices that the functions of _functions.py are sharded over, if they differ from jax.devices().
+# The devices over which the functions of _functions.py are sharded, if not jax.devices().
 devices = None
 
 
@@ -31,7 +31,7 @@ def arguments():
 
 
 def run(cases, args):
-    """Runs the functions, each of which returns a line to print, or raises. Returns the exit status."""
+    """Runs the functions, each of which returns a line to print, or raises an exception. Returns the exit status."""
     failed = 0
     cases = [case for case in cases if not args.names or case.__name__ in args.names]
     for case in cases:
@@ -47,7 +47,8 @@ def run(cases, args):
 
 
 def refused(what, call, *args, **kwargs):
-    """Returns the text of the hlofp8.Error that a call raises. Raises AssertionError if it does not contain `what`."""
+    """Returns the text of the hlofp8.Error that a call raises. Raises AssertionError if the text does not contain
+    `what`."""
     import hlofp8
     try:
         call(*args, **kwargs)

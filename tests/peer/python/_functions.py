@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JAX functions with quantized matmuls, their arguments, and the expected result of hlofp8.jit."""
+"""Defines JAX functions with quantized matmuls, their arguments, and the expected result of hlofp8.jit."""
 import dataclasses
 import functools
 from typing import Any
@@ -19,10 +19,10 @@ MESH = Mesh(np.array(_cases.devices or jax.devices()).reshape(4, 2), ('d', 'm'))
 class Case:
     function: Any
     args: tuple
-    fp8: int                # minimum number of FP8 matmuls
+    fp8: int                # expected minimum number of FP8 matmuls
     options: dict = dataclasses.field(default_factory=dict)
     kwargs: dict = dataclasses.field(default_factory=dict)
-    exact: bool = True      # results are equal for small integers and powers of two
+    exact: bool = True      # true if results are equal for small integers and powers of two
     emits: tuple = ('dq', 'qdq', 'ffi')
 
 
@@ -36,12 +36,12 @@ def case(*args, fp8=1, kwargs=None, exact=True, emits=('dq', 'qdq', 'ffi'), **op
     return add
 
 
-# XLA's partitioner lets every device execute a typed call on the whole arrays.
+# XLA's partitioner makes every device execute a typed call on the whole arrays.
 PLAIN = ('dq', 'qdq')
 
 
 def ints(*shape, seed=0):
-    """Small integers: their products and sums, and quotients by powers of two, are exact."""
+    """Returns small integers, whose products, sums, and quotients by powers of two are exact."""
     return np.random.default_rng(seed + sum(shape)).integers(-1, 2, shape).astype(np.float32)
 
 
@@ -285,7 +285,7 @@ def shard_map(x, w):
 
 @case(on(X, None, 'm'), on(W, 'm', None), emits=PLAIN)
 def shard_map_of_one_axis(x, w):
-    def local(x, w):  # functions of JAX, and a reducer, have shardings of both kinds
+    def local(x, w):  # values of both kinds of sharding in functions of JAX and in a reducer
         return jax.lax.psum(jax.nn.relu(mm(x, w)).astype(jnp.float32), 'm')
     return jax.shard_map(local, mesh=MESH, in_specs=(P(None, 'm'), P('m', None)), out_specs=P(), axis_names={'m'})(x, w)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments with a wrong type or value raise a TypeError or a ValueError that names the argument."""
+"""Checks that arguments with a wrong type or value raise a TypeError or a ValueError that names the argument."""
 import sys
 
 import _cases

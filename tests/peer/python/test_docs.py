@@ -18,7 +18,8 @@ import blocks
 
 
 def run(page, names):
-    """Runs the blocks of a page with these names defined, at their lines in the page. Returns their number."""
+    """Runs the code blocks of a page with the given names defined, at their lines in the page. Returns the number of
+    blocks."""
     found = [block for block in blocks.of('tests/peer/python/test_docs.py') if block.page == page]
     if not importlib.util.find_spec('model_explorer'):
         found = [block for block in found if 'model_explorer' not in block.code]
@@ -34,7 +35,7 @@ def run(page, names):
 
 
 def typed_calls():
-    """Returns the names that docs/emit.md omits."""
+    """Returns the names that the code of docs/emit.md uses and does not define."""
     import ctypes
 
     import jax

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests a module in Google's Model Explorer: the graphs are the module's, the colors those of its verdicts; its
-extension manager finds the extension, and its server serves the browser's requests."""
+"""Tests a module in Google's Model Explorer: the graphs are those of the module, the colors those of its verdicts; the
+explorer's extension manager finds the extension, and its server answers the browser's requests."""
 import collections
 import contextlib
 import io
@@ -44,7 +44,7 @@ def instructions(text):
 
 
 def graphs(args):
-    """Nodes and edges are the instructions and operands of the text; each call leads to a graph."""
+    """Nodes and edges are the instructions and operands of the text; each call links to a graph."""
     import hlofp8
     count = 0
     for name in MODELS:
@@ -85,7 +85,8 @@ def overlays(args):
     assert all(result.value > 0 for graph in times for result in graph.results.values())
     dot = hlofp8.model_explorer(hlofp8.rewrite(pathlib.Path(args.models, 'seed_matmul.hlo')))
     assert '__cublas$lt$matmul$f8' in [node.label for node in dot.graphs[0].nodes], 'what was rewritten is read, too'
-    # Two instructions with the same name, in two computations: one is renamed, as in HLO text, and each has its own verdict.
+    # Two instructions in two computations have the same name: one is renamed, as in HLO text, and each has a separate
+    # verdict.
     made = hlofp8.model_explorer(NAMESAKES)
     verdicts = [{node.id: (node.label, bool(node.style)) for node in graph.nodes} for graph in made.graphs]
     assert verdicts == [{'p.1': ('parameter', False), 'c': ('call', False), 'd.1': ('tanh', False)},
@@ -95,7 +96,8 @@ def overlays(args):
 
 
 def extension(args):
-    """--extensions=hlofp8: both extensions are found, convert a text and a binary module, and return the node data."""
+    """With --extensions=hlofp8, both extensions are found, convert a text and a binary module, and return the node
+    data."""
     import hlofp8
     from model_explorer.extension_manager import ExtensionManager
     manager = ExtensionManager(['hlofp8'])
@@ -129,7 +131,7 @@ def server(args):
     import portpicker
     made = hlofp8.model_explorer(pathlib.Path(args.models, 'seed_relu_damax.hlo'))
     port = portpicker.pick_unused_port()
-    # It serves until it is interrupted; its threads end with this process.
+    # The server runs until it is interrupted; its threads end with this process.
     model_explorer.server._check_new_version = lambda *_: {}
     options = {'port': port, 'no_open_in_browser': True, 'extensions': ['hlofp8']}
     threading.Thread(target=made.show, kwargs=options, daemon=True).start()

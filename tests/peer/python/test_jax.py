@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""hlofp8.jit computes the same as jax.jit for each function of _functions.py, with FP8 matmuls.
+"""Checks that hlofp8.jit computes the same as jax.jit for each function of _functions.py, with FP8 matmuls.
 
 On small integers and powers of two the results are equal, bit for bit; on normal numbers they are within the bound of
 the rewrite, which hlofp8.compare derives from the data.
@@ -19,7 +19,7 @@ import numpy as np
 
 
 def array(leaf):
-    """Converts to a numpy array; a key to its data."""
+    """Converts an array to a numpy array, and a random key to its data."""
     leaf = jnp.asarray(leaf)
     return np.asarray(jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf)
 
@@ -35,7 +35,7 @@ def on_one_device(lowered):
     return re.sub(r'custom-call\((%[\w.-]+)\), custom_call_target="(?:Sharding|xla\.sdy\.FuncResultSharding)".*', r'copy(\1)', text)
 
 
-# Not supported by hlo-fp8-run: functions of the host, and modules of a part of the devices' arrays.
+# hlo-fp8-run does not support functions of the host, or modules that describe one device's part of the arrays.
 ALONE = ('callback', 'debug', 'shard_map', 'shard_map_of_one_axis')
 
 
@@ -50,12 +50,13 @@ def drawn(case):
 
 
 def again(args):
-    """Returns a copy, because the arguments may be donated."""
+    """Returns copies of the arguments, because they may be donated."""
     return jax.tree.map(lambda leaf: leaf.copy() if isinstance(leaf, jax.Array) else leaf, args)
 
 
 def expectations(case, name):
-    """Returns, for the small integers and the normal numbers: arguments, results of jax.jit, and the module that bounds them."""
+    """Returns, for small integers and for normal numbers: arguments, results of jax.jit, and the module that bounds the
+    results."""
     wanted = jax.jit(case.function, **case.options)
     for args in [case.args] * case.exact + [drawn(case)]:
         module = None

@@ -24,7 +24,7 @@ def functions():
 
 
 def half(x, w):
-    """One FP8 matmul, and one wide matmul."""
+    """Computes one FP8 matmul and one wide matmul."""
     return functions().mm(x, w), x @ w
 
 
@@ -33,7 +33,7 @@ def same(one, other):
 
 
 def explains(args):
-    """The table has the lines of this file, for each way to specify a function or a module."""
+    """The table of explain() has the source lines of this file, however the function or module is specified."""
     import hlofp8
     f = functions()
     wanted = hlofp8.jit(half).explain(f.X, f.W)
@@ -52,7 +52,7 @@ def explains(args):
 
 
 def to_pandas(args):
-    """Pandas receives a row for each verdict."""
+    """A pandas data frame has a row for each verdict."""
     import types
 
     import hlofp8
@@ -83,7 +83,7 @@ def asserts(args):
 
 
 def plugin(args):
-    """The fixture and the marker, in a separate run of pytest."""
+    """The pytest fixture and marker work in a separate run of pytest."""
     path = os.path.join(args.work, 'test_plugin_cases.py')
     with open(path, 'w') as file:
         file.write('''
@@ -171,7 +171,7 @@ def test_not_compiled_rewritten(monkeypatch):
 
 
 def lowers(args):
-    """lower() has FP8 matmuls in the requested form, and compiles."""
+    """The result of lower() has FP8 matmuls in the requested form, and compiles."""
     import hlofp8
     f = functions()
     shapes = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in (f.X, f.W)]
@@ -207,7 +207,7 @@ def exports(args):
 
 
 def caches(args):
-    """One compilation per set of types, statics and shardings, as with jax.jit."""
+    """There is one compilation per set of types, static arguments and shardings, as with jax.jit."""
     import hlofp8
     from hlofp8._explain import watching
     f = functions()
@@ -232,8 +232,8 @@ def caches(args):
 
 
 def dispatches(args):
-    """Calls that jax.jit dispatches without Python are dispatched so here; calls that it recompiles are recompiled,
-    with its result."""
+    """Calls that jax.jit dispatches without Python are also dispatched without Python; calls that it recompiles are
+    recompiled, with the same result."""
     import hlofp8
     from hlofp8 import _jax
     f = functions()
@@ -291,7 +291,8 @@ def forgets(args):
 
 
 def transformed(args):
-    """JAX's functions that only trace accept a jitted one; those that would execute it wide are rejected or reported."""
+    """JAX's functions that only trace accept a function of hlofp8.jit; those that would execute it without FP8 are
+    rejected or reported."""
     import hlofp8
     f = functions()
 
@@ -315,7 +316,7 @@ def transformed(args):
         'vmap': lambda function: lambda x, w: jax.vmap(function, (0, None))(x[None], w),
         'scan': lambda function: lambda x, w: scan(function)(x[None], w)}
     for name, transform in around.items():
-        inner = hlofp8.jit(loss)  # traced before: JAX's cached trace is also rejected
+        inner = hlofp8.jit(loss)  # the function was traced before: JAX's cached trace is also rejected
         jax.eval_shape(inner, f.X, f.W)
         _cases.refused('apply hlofp8.jit outermost', transform(inner), f.X, f.W)
         outer = hlofp8.jit(transform(inner))
@@ -327,7 +328,8 @@ def transformed(args):
 
 
 def explains_by_options(args):
-    """explain accepts the options of jit and a platform; a parameter of the function with that name takes precedence."""
+    """explain() accepts the options of jit and a platform; a parameter of the function with such a name takes
+    precedence."""
     import hlofp8
     f = functions()
 
@@ -362,7 +364,7 @@ def explains_by_options(args):
 
 
 def layers(args):
-    """The layer in an op_name is the part without JAX's words."""
+    """The layer in an op_name is the part without the words that JAX adds."""
     from hlofp8._explain import layer_of
     found = {op_name: layer_of(op_name) for op_name in (
         'jit(f)/dot_general', 'jit(step)/jvp(Net)/Dense_0/dot_general', 'jit(step)/transpose(jvp(Net))/Dense_0/dot_general',
@@ -372,7 +374,7 @@ def layers(args):
 
 
 def decorates(args):
-    """As a decorator, with and without arguments, and for a method."""
+    """hlofp8.jit works as a decorator, with and without arguments, and for a method."""
     import hlofp8
     f = functions()
 
@@ -398,7 +400,8 @@ def decorates(args):
 
 
 def nested(args):
-    """Within a function that is rewritten as a whole it has no effect; within another function it reports that."""
+    """hlofp8.jit has no effect within a function that is rewritten as a whole; within another function it warns that it
+    has none."""
     import hlofp8
     from hlofp8._explain import watching
     f = functions()
@@ -422,7 +425,8 @@ def nested(args):
 
 
 def another_jax(args):
-    """If JAX's private parts differ, jax.export is used; without that, the error names the missing part."""
+    """If JAX's private functions differ, jax.export is used; without jax.export, the error names the missing
+    function."""
     import hlofp8
     from hlofp8 import _jax
     f = functions()
@@ -471,7 +475,7 @@ def another_jax(args):
 
 
 def others(args):
-    """Modules with other operations than matmuls, and arguments in other places: the results equal those of jax.jit."""
+    """Results equal those of jax.jit for functions without matmuls, and for arguments in other places."""
     import hlofp8
     from jax.experimental import io_callback
     from jax.experimental.layout import Format, Layout
@@ -520,7 +524,7 @@ def targets(args):
 
 
 def refusals(args):
-    """Invalid options are rejected immediately, invalid arguments as by jax.jit."""
+    """Invalid options are rejected immediately, invalid arguments when jax.jit rejects them."""
     import hlofp8
     f = functions()
     _cases.refused("invalid value 'never' for fallback", hlofp8.jit, f.mm, fallback='never')
@@ -547,7 +551,8 @@ def refusals(args):
 
 
 def invalid_values(args):
-    """With JAX's checks for NaN or infinity, the same error is raised as by jax.jit, with or without donated arguments."""
+    """With JAX's checks for NaN or infinity enabled, the same error is raised as by jax.jit, with or without donated
+    arguments."""
     import hlofp8
     f = functions()
 
@@ -574,7 +579,7 @@ def invalid_values(args):
 
 
 def without_jax(args):
-    """The package can be imported, and works on modules, without jax; jit reports what it needs."""
+    """Without jax, the package can be imported and works on modules; hlofp8.jit reports that it needs jax."""
     code = '''
 import sys
 sys.modules['jax'] = None

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""For each function of _functions.py, XLA's GPU compiler, without disabled passes, creates as many FP8 calls as there
-are FP8 matmuls of hlofp8.jit: compiled for an H100 by JAX, without a GPU, on one device and on eight. The number with
+"""Checks that XLA's GPU compiler, without disabled passes, creates as many FP8 calls for each function of _functions.py
+as hlofp8.jit has FP8 matmuls. JAX compiles for an H100, without a GPU, for one device and for eight. The number with
 jax.jit is printed."""
 import os
 import sys
 
 os.environ['JAX_SKIP_CUDA_CONSTRAINTS_CHECK'] = '1'
-# The first flag: there is no device to measure on. The second: the matmuls here are small.
+# The first flag is needed without a device to time kernels on, the second because the matmuls here are small.
 os.environ['XLA_FLAGS'] = '--xla_gpu_autotune_level=0 --xla_gpu_gemm_rewrite_size_threshold=0'
 
 import _cases
@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 TARGET = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'xla', 'targets', 'h100_sxm.txtpb')
-# Functions of the host, which require a runtime.
+# These functions call the host, which requires a runtime.
 LEFT_OUT = ('callback', 'debug')
 FP8, TYPED = 'custom_call_target="__cublas$lt$matmul$f8"', 'custom_call_target="hlofp8.matmul"'
 # Functions that are also compiled with emit="ffi": XLA keeps each call.

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Deliberate mistakes with quantization: hlofp8.explain names each one, and reports nothing about the fixed function."""
+"""Checks that hlofp8.explain names each of these mistakes with quantization, and reports nothing about the fixed
+function."""
 import os
 import sys
 import warnings
@@ -67,7 +68,7 @@ def gradient(x, w, a, b):
     return jax.grad(lambda x, w: good(x, w, a, b).astype(jnp.float32).sum(), (0, 1))(x, w)
 
 
-# Each function, with the reasons of its verdicts and of its lints; lint-round-trip follows from a matmul that stays wide.
+# Each function, with its reasons and lints; lint-round-trip is a consequence of a matmul that is not FP8.
 MISTAKES = {
     'no scale after the matmul': (lambda x, w, a, b: q(x, a).astype(BF16) @ q(w, b).astype(BF16), {'lint-unused-scale'}),
     'no clamp': (lambda x, w, a, b: unclamped(x, a) @ unclamped(w, b), {'lint-no-clamp'}),

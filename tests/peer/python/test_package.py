@@ -45,7 +45,7 @@ def same_as_program(args):
 
 
 def read_alike(args):
-    """A path, its name, its text, its bytes, a binary module and the result of rewrite() are the same module."""
+    """A module can be given as a path, a file name, text, bytes, a binary module or the result of rewrite()."""
     import hlofp8
     wanted = hlofp8.rewrite(model(args), passes='')
     name = str(model(args))
@@ -109,7 +109,7 @@ def runs(args):
 
 
 def has_values(args):
-    """Values of a run by name, and names that match nothing."""
+    """A run returns values by name, and reports names that match nothing."""
     import hlofp8
     found = hlofp8.values(ADD, ['a', 'b'], [np.array([1, 2], np.float32)])
     assert list(found) == ['a', 'b'] and found['b'].tolist() == [2, 4]
@@ -119,7 +119,8 @@ def has_values(args):
 
 
 def looks_inside(args):
-    """Random inputs of both kinds, the first NaN, other accumulation, times, bisection, extraction of one matmul."""
+    """Tests random inputs of both kinds, the first NaN, other accumulation, times, bisection, and extraction of one
+    matmul."""
     import hlofp8
     text = model(args)
     assert [a.shape for a in hlofp8.draw(text)] == [a.shape for a in hlofp8.draw(text, kind='realistic')]
@@ -151,14 +152,14 @@ def text_matmuls(rewritten):
 
 
 def compares(args):
-    """Before and after agree, and a wrong value is named."""
+    """The original and the rewritten module agree, and an output with a wrong value is named."""
     import hlofp8
     after = hlofp8.rewrite(model(args))
     assert hlofp8.compare(model(args), after) and hlofp8.compare(model(args), after, hlofp8.draw(after, 7))
     outputs = hlofp8.run(model(args), seed=3)
     assert hlofp8.compare(model(args), outputs, seed=3)
 
-    class Array:  # like a jax array: not a sequence, and not a numpy array
+    class Array:  # like a jax array, neither a sequence nor a numpy array
         def __array__(self, dtype=None, copy=None):
             return np.array([2, 4], np.float32)
     assert hlofp8.compare(ADD, Array(), [np.array([1, 2], np.float32)])
@@ -169,7 +170,7 @@ def compares(args):
 
 
 def refusals(args):
-    """Errors have a location and a reason."""
+    """Exceptions contain a location and a reason."""
     import hlofp8
     text = _cases.refused('<module>:2:26: error: use of undefined instruction', hlofp8.rewrite, 'HloModule x\nENTRY e { a = f32[2] add(b, c) }')
     assert text.splitlines()[2] == ' ' * 25 + '^', text
@@ -215,7 +216,7 @@ def refusals(args):
 
 
 def warns(args):
-    """A warning of the library is a Python warning."""
+    """A warning of the library becomes a Python warning."""
     import hlofp8
     module = 'HloModule m, replica_count=2\n' + ADD.split('\n', 1)[1]
     with warnings.catch_warnings(record=True) as told:
@@ -240,7 +241,7 @@ def typed(args):
     import hlofp8
     assert os.path.exists(os.path.join(args.site, 'hlofp8', 'py.typed'))
     for name in hlofp8.__all__:
-        if name in ('ModuleLike', 'Jitted', 'export', 'jit'):  # a type; and names that need JAX, which are in a separate file
+        if name in ('ModuleLike', 'Jitted', 'export', 'jit'):  # a type alias; names that need JAX, in another file
             continue
         public = getattr(hlofp8, name)
         members = vars(public).items() if inspect.isclass(public) else ()
@@ -250,12 +251,12 @@ def typed(args):
 
 
 def wheel(args):
-    """The wheel in a fresh environment: it contains programs and manuals, needs no library of this machine except the C
+    """In a fresh environment, the wheel contains programs and manuals, needs no library of this machine except the C
     library, and README's code runs with JAX."""
     made, folder = os.path.join(args.work, 'wheels'), os.path.join(args.work, 'venv')
     for each in (made, folder):
         shutil.rmtree(each, ignore_errors=True)
-    # The library's results are tested elsewhere: compiling without optimization takes half the time.
+    # Compile without optimization, which takes half the time: the library's results are tested elsewhere.
     # Debian 12's pip only supports the long form of -C.
     settings = ['cmake.build-type=Custom', 'build-dir=' + os.path.join(args.work, 'wheel')]
     subprocess.run([os.path.join(_cases.SOURCE, 'tools', 'dev'), 'wheel', made, *('--config-settings=' + each for each in settings)],
@@ -287,7 +288,7 @@ def wheel(args):
     assert version in program(args, 'hlo-fp8-opt', '--version').decode()
     mapped = set(re.findall(r'/\S*/lib(?:jansson|zip|xxhash|protobuf-c|crypto)\S*', said))
     assert len(mapped) >= 4 and all(each.startswith(folder) for each in mapped), mapped
-    # JAX of this Python.
+    # Use the JAX of this Python.
     packages = os.path.dirname(os.path.dirname(place))
     with open(os.path.join(packages, 'jax.pth'), 'w') as path:
         path.write('\n'.join(each for each in sys.path if each.endswith('-packages')))

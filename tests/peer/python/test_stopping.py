@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""SIGINT ends a run of hlofp8 with KeyboardInterrupt, without leaving a file."""
+"""Checks that SIGINT ends a run of hlofp8 with KeyboardInterrupt, without leaving a file."""
 import os
 import signal
 import subprocess
@@ -23,7 +23,7 @@ ENTRY e { a = f64[8192,8192] iota(), iota_dimension=0
   e = f64[8192,8192] dot(d, d), lhs_contracting_dims={1}, rhs_contracting_dims={0}
   ROOT f = f64[8192,8192] dot(e, e), lhs_contracting_dims={1}, rhs_contracting_dims={0} }
 """
-# Prints a line before the call: the signal is sent shortly after.
+# Prints a line before the call; the signal is sent shortly after that line.
 PROGRAM = """
 import signal, sys, threading
 import hlofp8
@@ -77,7 +77,7 @@ def bisect(args):
 
 
 def handler(args):
-    """The call raises the exception that a handler of the program raises."""
+    """If a signal handler of the program raises an exception, the call raises that exception."""
     interrupted(args, "signal.signal(signal.SIGINT, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt('own'))); hlofp8.run(text)", ENDLESS)
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Trains on scikit-learn's digits, fifty steps each with hlofp8.jit and with jax.jit: the losses decrease similarly.
-Also executes the lowered and the rewritten step with hlofp8.run, without XLA."""
+"""Trains on scikit-learn's digits, fifty steps each with hlofp8.jit and with jax.jit, and checks that losses decrease
+alike. Also executes the lowered and the rewritten step with hlofp8.run, without XLA."""
 import functools
 import os
 import sys
@@ -62,7 +62,7 @@ def trained(make, place=lambda batch: batch, emits=('dq', 'qdq')):
 
 
 def scaled(x, dtype):
-    """Quantizes with a separate scale, and dequantizes."""
+    """Quantizes with the given scale, and dequantizes."""
     import _functions
     scale = jnp.maximum(jnp.max(jnp.abs(x)), 1e-6).astype(jnp.float32) / float(jnp.finfo(dtype).max)
     return _functions.dequantize(_functions.quantize(x, scale, dtype), scale)
@@ -83,7 +83,7 @@ dense.defvjp(lambda x, w: (dense(x, w), (x, w)), _backward)
 
 
 def mlp(optimizer):
-    """A network of three layers with current scaling."""
+    """Trains a network of three layers with current scaling."""
     def loss(params, x, y):
         h = jax.nn.relu(dense(x, params['a']).astype(jnp.float32))
         h = jax.nn.relu(dense(h, params['b']).astype(jnp.float32))
@@ -112,7 +112,7 @@ def sgd_momentum(args):
 
 
 def data_parallel(args):
-    """Over eight devices, with a sharded batch."""
+    """Trains over eight devices, with a sharded batch."""
     from jax.sharding import AxisType, NamedSharding, PartitionSpec
     mesh = jax.make_mesh((8,), ('d',), axis_types=(AxisType.Auto,))
     inner = mlp(optax.adamw(3e-3))
@@ -124,7 +124,8 @@ def data_parallel(args):
 
 
 def drift(args):
-    """Ten steps of hlofp8.jit and of jax.jit differ by the roundings to bf16 in the wide module (docs/evidence.md)."""
+    """Checks that ten steps of hlofp8.jit and of jax.jit differ by the roundings to bf16 in the wide module
+    (docs/evidence.md)."""
     import hlofp8
     import _functions
     real, found = _functions.dequantize, {}
@@ -155,7 +156,7 @@ def drift(args):
 
 
 def flax_net():
-    """A classifier of Flax's FP8 layers, whose scales are derived from a history of amaxes."""
+    """Trains a classifier of Flax's FP8 layers, whose scales are derived from a history of amaxes."""
     import flax.linen as nn
 
     class Net(nn.Module):
@@ -174,7 +175,7 @@ def flax_net():
         value, grads = jax.value_and_grad(loss, allow_int=True)(variables, x, y)
         updates, moments = optimizer.update(grads['params'], moments, variables['params'])
         params = optax.apply_updates(variables['params'], updates)
-        return ({**grads, 'params': params}, moments), value  # Flax passes new scales and histories as gradients
+        return ({**grads, 'params': params}, moments), value  # Flax returns new scales and histories as gradients
 
     def make(seed=0):
         variables = net.init(jax.random.key(seed), jnp.zeros((16, 64), jnp.float32))
@@ -187,7 +188,7 @@ def flax_delayed_scaling(args):
 
 
 def without_xla(args):
-    """The step as lowered by JAX and as rewritten, executed by hlofp8.run: the losses are closer to those of JAX than
+    """Runs the step as lowered by JAX, and as rewritten, with hlofp8.run: the losses are closer to those of JAX than
     those of other seeds."""
     import hlofp8
     make, steps = flax_net(), 100 if args.long else 12

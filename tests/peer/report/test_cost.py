@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The FLOPs counted by --stats equal those of XLA's cost analysis: for every elementwise opcode, for opcodes that apply
-a computation, and for the models, except loops (XLA counts their bodies once)."""
+"""Checks that the FLOPs counted by --stats equal those of XLA's cost analysis: for elementwise opcodes, for opcodes
+that apply a computation, and for the models, except loops (XLA counts their bodies once)."""
 import os
 import pathlib
 import re
@@ -15,7 +15,7 @@ import _script
 import _text_rows
 
 SPLIT = '// -----\n'
-ROUNDED = 1e-6  # XLA adds in floats
+ROUNDED = 1e-6  # XLA adds FLOPs in f32
 COUNTED = ('FLOPs of dots', 'FLOPs of elementwise ops', 'FLOPs of reductions')
 NOT_COUNTED = re.compile(r' (while|sort|fft|cholesky|triangular-solve|select-and-scatter|convolution|custom-call)\(')
 

@@ -3,7 +3,7 @@
 """Checks the remarks of all models in the machine-readable formats with independent readers.
 
 JSON against docs/remarks.schema.json; SARIF against a model that was generated from the published schema (pydantic-sarif);
-JUnit XML through junitparser; all formats and the gates against one another.
+JUnit XML with junitparser; and all formats and the gates with one another.
 """
 import json
 import pathlib
@@ -24,7 +24,7 @@ def run(program, *arguments):
 
 
 def complaints(done):
-    """Returns the messages of the program; warnings about the text, for modules that are not partitioned, are omitted."""
+    """Returns the messages of the program, except warnings about the text of modules that are not partitioned."""
     return [line for line in done.stderr.splitlines() if line.startswith("hlo-fp8-opt: ")]
 
 

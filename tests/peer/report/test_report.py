@@ -47,7 +47,8 @@ class Page(html.parser.HTMLParser):
         self.open.pop()
 
 
-# The part of a document that the script requires, with rows that Python has read; then the rows shown, in order, after each step.
+# A substitute for the parts of a document that the script uses, with rows that Python has read. Prints the rows shown,
+# in order, after each step.
 DOCUMENT = r"""
 const rows = JSON.parse(require('fs').readFileSync(0)).map(r => (
     {dataset: r.data, firstElementChild: {textContent: r.text}, hidden: false, number: r.number}));

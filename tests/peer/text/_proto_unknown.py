@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adds unknown fields to every message of a binary module, and finds them again."""
+"""Adds unknown fields to every message of a binary module, and finds these fields again."""
 import re
 
 
 def schema(path):
-    """Returns {message: {number: name of the message in that field}}, by the names in hlo.proto."""
+    """Returns {message: {field number: name of the field's message type}}, by the names in hlo.proto."""
     text = re.sub(r'//[^\n]*', '', path.read_text())
     messages, names = {}, []
     for token in re.finditer(r'(message|enum|oneof)\s+(\w+)\s*\{|(\})|(?:repeated\s+)?([\w.]+)\s+\w+\s*=\s*(\d+);', text):
@@ -64,7 +64,7 @@ UNKNOWN = 9999
 
 
 def inject(messages, data, kind, state):
-    """Returns the message with an unknown field in it and in each nested message; `state` counts them."""
+    """Returns the message with an unknown field in it and in each nested message; `state` counts these fields."""
     out = b''
     for number, wire, value in fields(data):
         inner = messages[kind].get(number)

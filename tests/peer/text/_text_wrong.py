@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Invalid HLO text: each row is a text with a `!` before the byte of the first error.
+"""Lists invalid HLO text: each row is a text with a `!` before the byte of the first error.
 
 jaxlib rejects each of them, or aborts.
 """
@@ -27,7 +27,7 @@ def add(*attrs):
     return body(*[f'ROOT c = f32[2] add(a, a), {attr}' for attr in attrs])
 
 
-# Values of attributes, each with its mark.
+# Values of attributes, each with the mark `!`.
 SHARDINGS = r'''
 !replicated
 {!Replicated}
@@ -334,7 +334,7 @@ def header(name, rows):
 
 
 def in_entry(line, rows):
-    """Returns the rows inserted for `VALUE` in the line."""
+    """Returns the line with each row in place of `VALUE`."""
     return [E % (A + ' ROOT c = ' + line.replace('VALUE', row)) for row in rows]
 
 

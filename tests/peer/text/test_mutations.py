@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Mutated texts: hlo-fp8-opt accepts what jaxlib accepts, as the same module.
+"""Checks on mutated texts that hlo-fp8-opt accepts the texts that jaxlib accepts, as the same modules.
 
 A word of a module of _text_modules.py or _text_forms.py or an attribute is omitted, doubled, exchanged with another or
 replaced; or space and comments are inserted between words. Semantic errors that jaxlib's reader reports may be reported
-by the verifier here. Texts that jaxlib accepts by accident (ACCIDENTS) do not count; other differences must be rare.
+by hlo-fp8-opt's verifier. Texts that jaxlib accepts by accident (ACCIDENTS) do not count; other differences must be
+rare.
 """
 import os
 import pathlib
@@ -26,7 +27,7 @@ GAPS = ('/**/', ' ', '\n', '/*,{]"=*/', '//{,"=\n', '\t/* x */\r\n', '')
 NUMBERS = ('0', '1', '2', '3', '5', '7', '-1', '10', '12', '1.5', '01')
 MOST = {'jaxlib alone reads': 0.001, 'jaxlib alone refuses': 0.001, 'read as another module': 0.001}
 
-# Texts that jaxlib misreads, by a pattern: it drops or invents a part.
+# Patterns of texts that jaxlib misreads: it drops or invents a part.
 ACCIDENTS = {
     'numbers that do not follow are 0': r'(atol|rtol|ulps)= *[,}]',
     'an alias without a number has any': r'\( *, *\{',
@@ -87,7 +88,7 @@ def sample(count, seed):
 
 
 def refused(program, path, texts, *options):
-    """Returns which of the texts hlo-fp8-opt rejects, and its output if it rejects none."""
+    """Returns the texts that hlo-fp8-opt rejects, and the output if it rejects none."""
     path.write_text(SPLIT.join(texts))
     ran = subprocess.run([program, '--passes=', '--max-errors=0', *options, path], capture_output=True)
     lines = {int(n) for n in re.findall(rb'^%s:(\d+):\d+: error: ' % re.escape(str(path).encode()), ran.stderr, re.M)}
@@ -103,8 +104,8 @@ def refused(program, path, texts, *options):
 
 
 def another(text, printed, forms):
-    """Returns whether the two are different modules to a jaxlib that has read nothing before (effects of accidents
-    appear later)."""
+    """Returns whether two texts are different modules to a jaxlib process that has read nothing before (effects of
+    accidents appear later)."""
     return _jaxlib_text.read([text], forms) != _jaxlib_text.read([printed], forms)
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every word of the tables, and jaxlib's keywords, as a name in every position: hlo-fp8-opt rejects what jaxlib
+"""Tests every word of the tables, and jaxlib's keywords, as a name in every position: hlo-fp8-opt rejects what jaxlib
 rejects, and accepts the others."""
 import pathlib
 import re

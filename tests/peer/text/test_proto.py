@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Binary modules are read and written as by XLA's reader and writer.
+"""Checks that binary modules are read and written as by XLA's reader and writer.
 
-Every module of --models, and one small module per construct: jaxlib's bytes, printed as text by hlo-fp8-opt, are the
-same module to jaxlib; hlo-fp8-opt's bytes of the text are the same module to jaxlib as its own bytes. An HloProto
-around the bytes is read identically, the bytes round-trip through text, and the text format of the message is equal to
-the bytes for protobuf.
+Tests every module of --models, and one small module per construct. jaxlib's bytes, printed as text by hlo-fp8-opt, must
+be the same module to jaxlib. hlo-fp8-opt's bytes of the text must be the same module to jaxlib as jaxlib's own bytes.
+An HloProto around the bytes is read identically, the bytes round-trip through text, and the text format of the message
+is equal to the bytes for protobuf.
 """
 import pathlib
 import re
@@ -85,7 +85,7 @@ READ = [TWO + ' ROOT c = f32[2]{0} add(a, b), sharding=' + text for text in (
     'HloModule m, is_scheduled=true, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, must-alias) },'
     ' buffer_donor={ (1, {}) }, entry_computation_layout={(f32[2,2]{0,1},f32[2]{0})->(f32[2,2]{0,1}, f32[2]{0})},'
     ' frontend_attributes={a="x",b={c="d"}}\nfused { x = f32[2] parameter(0)\n ROOT y = f32[2] negate(x) }\n'
-    # Two operations: a single one is printed as negate-start, and text then lacks the inner names.
+    # The computation has two operations: a single one is printed as negate-start, and text then lacks the inner names.
     'other { x.1 = f32[2] parameter(0)\n y.1 = f32[2] negate(x.1)\n ROOT z.1 = f32[2] negate(y.1) }, execution_thread="foo"\nENTRY e {\n'
     ' d = f32[2] parameter(1)\n q = f32[2,2]{0,1} parameter(0)\n f = f32[2] fusion(d), kind=kLoop, calls=fused,'
     ' backend_config={"a": {"b": "}"}}\n s = ((f32[2]), f32[2], u32[]) async-start(f), calls=other,'
@@ -93,7 +93,7 @@ READ = [TWO + ' ROOT c = f32[2]{0} add(a, b), sharding=' + text for text in (
     ' g = f32[2] async-done(s)\n ROOT r = (f32[2,2]{0,1}, f32[2]) tuple(q, n)\n}\n',
 ]
 
-# Constructs that jaxlib does not read from its own bytes, reads as another value of the text, or aborts on.
+# Constructs that jaxlib cannot read from its own bytes, reads with another value than from text, or aborts on.
 OUTSIDE = ('T(2,*)', '(nan, inf)', 'c = f6e')
 
 
@@ -142,7 +142,7 @@ def protobuf_says(checker, schema, text):
     return '' if encoded.stdout == pb else 'other bytes'
 
 
-# A module, and edits of its text format after which no module has such bytes: position, replacement, and error message.
+# A module, and edits of its text format that make it invalid: position, replacement, and error message.
 RIGHT = """HloModule m
 ENTRY e {
  a = f32[1,8,8,4] parameter(0), sharding={mesh['a'=2], [{'a'}, {}, {}, {}]}, origin={{"a"}}
@@ -169,7 +169,7 @@ WRONG_BYTES = [
     ('type: OTHER tile_assignment_dimensions: 4 iota_reshape_dims: [2, 2]', 'expected a permutation of 2 dimensions'),
     ('named_sharding { }', 'the mesh is missing'),
     ('named_sharding { mesh { device_ids: [0, 1] } }', 'a maximal sharding has exactly one device'))]
-# Constructs that text has, but bytes do not.
+# Constructs that the text form has, but the binary form does not.
 NO_BYTES = [
     (' ROOT c = f32[4,3]{1,0:D(D,C)} parameter(0)', "layout property 'D(D,C)' has no binary form"),
     (' ROOT c = (f32[9]) constant(({...}))', 'a constant tuple with an elided element has no binary form'),
@@ -179,7 +179,7 @@ NO_BYTES = [
 
 
 def accepted(checker, schema):
-    """Returns wrong error messages for the invalid bytes, and for text without a binary form."""
+    """Returns the wrong error messages for invalid bytes, and for text without a binary form."""
     right = checker.convert(RIGHT.encode(), 'pbtxt').decode()
     command = ['protoc-c', f'--proto_path={schema.parent}', '--encode=xla.HloModuleProto', schema.name]
     for pattern, replacement, said in WRONG_BYTES:
@@ -200,7 +200,7 @@ def unlike(checker, data, form, said):
 
 
 def lost(checker, messages, text):
-    """Returns the outcome of unknown fields in every message of a module after rewriting the bytes."""
+    """Returns what happens to unknown fields in every message of a module when the bytes are rewritten."""
     theirs = _hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto()
     kinds = []
     data = _proto_unknown.inject(messages, theirs, 'HloModuleProto', kinds)
@@ -209,13 +209,13 @@ def lost(checker, messages, text):
     return ', '.join(wrong)
 
 
-# Forms that jaxlib reads from text, but not from its own bytes, or as another value.
+# Forms that jaxlib reads from text, but cannot read from its own bytes, or reads with another value.
 TEXT_ONLY = ('shard_as -1', '<=[0]', '{devices=[2]<=[4]}', '[-2]', "'a'=0", "'a'=-1", '<=[1]}', 'form {high}', '{high,high,high}',
              'form {0}', 'form {{4', 'form { { 4 } }', 'form {source_line', 'form {profile_type', 'form {dedup', 'form ROOT c', 'form f32',
              'form (/*(')
 
-# Modules that jaxlib does not read from its own bytes, or as another value; layouts and constants that have no bytes or
-# are not distinguished; names of computations that text lacks.
+# Modules that jaxlib cannot read from its own bytes, or reads with another value; layouts and constants that have no
+# bytes or are not distinguished; names of computations that text lacks.
 NO_MODULE = ('1,0:T(2,*', '1,0:T(*,*', '1,0:SC(1:2,1', '1,0:#(', '1,0:*(', '1,0:D(', '1,0:T S', 'literal s1', 'literal u1', 'inf)}', '...',
              'origin_recovery_table={}', 'elided', 'inline', 'async-start of one operation')
 

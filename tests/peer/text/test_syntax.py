@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests all of HLO's syntax, from the tables of _text_modules.py.
 
-For every valid module: jaxlib reads hlo-fp8-opt's print as the same module, and printing that again is idempotent. For
-the modules of _text_forms.py, the print equals jaxlib's. The texts of _text_wrong.py are rejected, at the right byte.
-The forms of --print equal jaxlib's.
-Every row of the tables of HLO text, and every construct, is in some module.
+For every valid module, jaxlib reads hlo-fp8-opt's print as the same module, and printing is idempotent. For the modules
+of _text_forms.py, the print equals jaxlib's. The texts of _text_wrong.py are rejected at the marked byte. The forms of
+--print equal jaxlib's. Every row of the tables of HLO text, and every construct, is in some module.
 """
 import os
 import pathlib
@@ -21,8 +20,8 @@ import _text_rows
 import _text_wrong
 
 SPLIT = '// -----\n'
-ANOTHER = r'fusion-start|-start\((.|\n)*frontend_attributes'  # not compared for canonical prints
-ROUNDS = 2  # of reading and printing, until jaxlib's order of computations is stable
+ANOTHER = r'fusion-start|-start\((.|\n)*frontend_attributes'  # texts that are not compared in canonical form
+ROUNDS = 2  # number of times that a text is read and printed until jaxlib's order of computations is stable
 
 
 class Printer:
@@ -79,7 +78,7 @@ def check_good(printer, modules):
 
 
 def check_wrong(printer):
-    """Checks status 1, and the first error at the mark in the table."""
+    """Checks that the status is 1, and that the first error is at the mark in the table."""
     texts = [row.replace('!', '', 1) for row in _text_wrong.WRONG]
     failed = 0
     for row, text, theirs in zip(_text_wrong.WRONG, texts, _jaxlib_text.read(texts)):
@@ -97,8 +96,8 @@ def check_wrong(printer):
 
 
 def check_forms(printer, models, modules):
-    """The forms of --print equal jaxlib's for modules in the order in which it prints their computations, except for
-    the numbers of stack frames, which it reassigns each time that it reads a module. Excluded: jaxlib prints the
+    """Checks that the forms of --print equal jaxlib's for modules in jaxlib's order of computations, except for
+    the numbers of stack frames, which jaxlib reassigns each time that it reads a module. Excluded: jaxlib prints the
     operation that a fusion-start wraps twice instead of the name of a called computation, and moves the frontend
     attributes of a start to the wrapped operation."""
     failed = 0

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""hlo-fp8-opt reads and prints text as XLA's reader and printer do.
+"""Checks that hlo-fp8-opt reads and prints text as XLA's reader and printer do.
 
-Every module of --models, in the forms that XLA can print it (names with and without %, operands with and without
-shapes, with and without signatures, layouts and metadata), and one small module per construct of HLO text: jaxlib must
-read the print as the same module as the text itself, printing must be idempotent, and for the original modules the
-print equals XLA's. Texts that jaxlib rejects are rejected.
+Tests every module of --models, in the forms that XLA can print (names with and without %, operands with and without
+shapes, with and without signatures, layouts and metadata), and one small module per construct of HLO text. jaxlib must
+read the print as the same module as the text, printing must be idempotent, and for the original modules the print must
+equal XLA's. Texts that jaxlib rejects must be rejected.
 """
 import os
 import pathlib
@@ -20,7 +20,7 @@ import _script
 ENTRY = 'HloModule m\nENTRY e {{\n{}\n}}\n'
 TWO = ' a = f32[2]{0} parameter(0)\n b = f32[2]{0} parameter(1)\n'
 
-# Bodies of an entry; those that begin with HloModule are whole texts.
+# Bodies of an entry; rows that begin with HloModule are whole texts.
 READ = [
     TWO + ' ROOT c = f32[2]{0} add(a, b)',
     TWO + ' ROOT c = f32[2] add(f32[2]{0} a, f32[2] %b)',

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random convolutions: any order of dimensions, strides, padding on either side (also negative), dilation of the input
-and the window, reversed windows, groups of features or of batches, every real type. Elements are small integers, so
+"""Draws random convolutions: any order of dimensions, strides, padding on either side (also negative), dilation of the
+input and the window, reversed windows, feature or batch groups, every real type. Elements are small integers, so
 that every sum is exact.
 """
 COUNT = 60
-# Result types other than the operands' type.
+# Result types that differ from the operands' type.
 RESULTS = {'bf16': ['bf16', 'f32'], 'f16': ['f16', 'f32'], 's8': ['s8', 's32'], 'f8e4m3fn': ['f32'],
            'f8e5m2': ['bf16']}
 TYPES = 'f32 f64 bf16 f16 s8 s32 u8 u32 s64 f8e4m3fn f8e5m2'.split()
@@ -12,7 +12,7 @@ WORDS = 'size stride pad lhs_dilate rhs_dilate rhs_reversal'.split()
 
 
 def window(rng):
-    """Returns one dimension: the input's size, the window attributes, the result's size."""
+    """Returns one spatial dimension: the input's size, the window attributes, the result's size."""
     while True:
         n, size, stride = rng.integers(1, 7), rng.integers(1, 5), rng.integers(1, 4)
         low, high = rng.integers(-1, 4, 2)
@@ -27,7 +27,7 @@ def labels(rng, letters, rank):
 
 
 def draw(rng, number):
-    """Returns an instruction, and the two shapes and the type of its operands."""
+    """Returns a random instruction, and the two shapes and the type of its operands."""
     rank = 2 + rng.choice([0, 1, 1, 2, 2, 3])
     features = rng.choice([1, 1, 2, 3])
     batches = rng.choice([1, 2]) if features == 1 else 1

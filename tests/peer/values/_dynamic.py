@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases of dynamic shapes: an array gets a size, an operation runs on it, and the result consists of the real elements,
+"""Creates cases of dynamic shapes: an array gets a size, an operation runs on it, and the result has the real elements,
 padded with zeros, and their number.
 """
 import numpy as np
@@ -16,7 +16,7 @@ def ints(values):
 
 
 class Value:
-    """An instruction: element type, bounds and dynamic dimensions."""
+    """An instruction with its element type, bounds and dynamic dimensions."""
 
     def __init__(self, e, name, dims, dynamic, text):
         self.e, self.name, self.dims, self.dynamic = e, name, list(map(int, dims)), sorted(map(int, dynamic))
@@ -25,7 +25,7 @@ class Value:
 
 
 def sized(e, name, dims, dynamic, sizes):
-    """Returns an input some of whose dimensions have a size, an s32[]."""
+    """Returns an input; an s32[] parameter is the size of some of its dimensions."""
     text, done = e.whole(name, dims), []
     for d, size in zip(dynamic, sizes):
         done.append(d)
@@ -43,7 +43,7 @@ def number(e, value):
 
 
 def reveal(e, opcode, value):
-    """Adds a dynamic value's sizes, and its real elements."""
+    """Makes the sizes and the real elements of a dynamic value results."""
     text, name, dims, left = value.text, value.name, value.dims, list(value.dynamic)
     masks, zero = [], e.cases.note(f'{name}[]', 'constant(0)')
     for d in value.dynamic:
@@ -69,7 +69,7 @@ def elementwise(e, name, x, size):
 
 
 def reduced(e, name, x, size):
-    """Reduces along a dynamic dimension, or along the others."""
+    """Reduces along a dynamic dimension, or along the other dimensions."""
     along = [x.dynamic[0]] if e.rng.integers(2) else [d for d in range(len(x.dims)) if d != x.dynamic[0]]
     kept = [d for d in range(len(x.dims)) if d not in along]
     op = e.rng.choice(['add', 'maximum'])
@@ -79,7 +79,7 @@ def reduced(e, name, x, size):
 
 
 def dot(e, name, x, size):
-    """A product along the last dimension, which may be dynamic."""
+    """Multiplies along the last dimension, which may be dynamic."""
     y = sized(e, name, [3, x.dims[-1]], [1], [size]) if x.dynamic == [len(x.dims) - 1] else None
     other = y.text if y else e.whole(name, [3, x.dims[-1]])
     return Value(e, name, [*x.dims[:-1], 3], [d for d in x.dynamic if d < len(x.dims) - 1],
@@ -99,7 +99,7 @@ def broadcasted(e, name, x, size):
 
 def concatenated(e, name, x, size):
     d = int(e.rng.integers(len(x.dims)))
-    if d in x.dynamic:  # with a dynamic array, and a static one
+    if d in x.dynamic:  # concatenates with a dynamic array, and with a static one
         dims = [*x.dims[:d], 2, *x.dims[d + 1:]]
         rest = [k for k in x.dynamic if k != d]
         parts = [x.text, e.whole(name, dims), x.text] if not rest else [x.text, x.text]
@@ -111,7 +111,7 @@ def concatenated(e, name, x, size):
 
 
 def sliced(e, name, x, size):
-    """Slices from the first or second element to the last: XLA does not clip sizes to a slice's ends."""
+    """Slices from the first or second element to the last, since XLA does not clip sizes to a slice's limits."""
     d, low = x.dynamic[0], int(e.rng.integers(2))
     step = int(e.rng.integers(1, x.dims[d] - low + 1))
     dims = [-(-(n - low) // step) if i == d else n for i, n in enumerate(x.dims)]
@@ -142,7 +142,7 @@ def collapsed(e, name, x, size):
 
 
 def looped(e, name, x, size):
-    """A loop that carries a dynamic value through three iterations."""
+    """Carries a dynamic value through three iterations of a loop."""
     key = f'dynamic.{len(e.regions)}'
     state = f'({x.shape}, s32[])'
     e.regions[key] = (
@@ -158,7 +158,7 @@ def looped(e, name, x, size):
 
 
 def branched(e, name, x, size):
-    """A conditional, one of whose branches makes the value smaller."""
+    """Passes a dynamic value through a conditional, one branch of which reduces its size."""
     keys = []
     for less in (0, 1):
         key = f'branch.{len(e.regions)}'
@@ -186,7 +186,7 @@ USERS = [elementwise, reduced, dot, transposed, broadcasted, concatenated, slice
 
 
 def of_size(e, opcode):
-    """All operations, each on a separate array."""
+    """Applies all operations, each to a separate array."""
     for user in USERS:
         name = e.kind(['f32', 's32', 'f64'] if user is dot else KINDS)
         dims = [int(d) for d in e.rng.integers(2, 6, e.rng.integers(1 + (user in (reduced, dot, transposed)), 4))]
@@ -196,9 +196,9 @@ def of_size(e, opcode):
 
 
 def reshaped(e, opcode):
-    """Elements in another shape, with given sizes."""
+    """Reshapes elements to another shape with given sizes."""
     name = e.kind(KINDS)
-    a, b = (int(n) for n in e.rng.permutation([2, 3, 4])[:2])  # for equal ones XLA keeps each dimension's elements
+    a, b = (int(n) for n in e.rng.permutation([2, 3, 4])[:2])  # for equal sizes, XLA does not move elements
     rows, columns = int(e.rng.integers(1, a + 1)), int(e.rng.integers(1, b + 1))
     x = sized(e, name, [a, b], [0, 1], [e.cases.input('s32', rows), e.cases.input('s32', columns)])
     dims, sizes = ([a * b], [rows * columns]) if e.rng.integers(2) else ([b, a], [columns, rows])

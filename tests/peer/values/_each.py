@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random cases of each opcode: shapes, layouts, types, attributes. A maker adds one to a module. Operands are small
-integers if the result is then exact, and otherwise in the domain of the function. Opcodes without a maker have a reason
-in ELSEWHERE.
+"""Creates random cases of each opcode: shapes, layouts, types, attributes. A maker adds a case to a module. Operands
+are small integers if the result is then exact, and otherwise in the domain of the function. Opcodes without a maker
+have a reason in ELSEWHERE.
 """
 import numpy as np
 
@@ -12,7 +12,7 @@ SIGNED = [n for n in INTEGERS if n[0] == 's']
 REAL = FLOATS + INTEGERS
 EVERY = REAL + ['c64', 'c128', 'pred']
 FUNCTIONS = 'cbrt cosine erf exponential exponential-minus-one log log-plus-one logistic rsqrt sine sqrt tan tanh'.split()
-# Functions that XLA's CPU compiler lacks: numpy's.
+# For functions that XLA's CPU compiler lacks, the functions of numpy.
 NUMPYS = {'acos': np.arccos, 'acosh': np.arccosh, 'asin': np.arcsin, 'asinh': np.arcsinh,
           'atanh': np.arctanh, 'cosh': np.cosh, 'sinh': np.sinh}
 PAIRS = 'add subtract multiply maximum minimum'.split()
@@ -21,7 +21,7 @@ SHIFTS = 'shift-left shift-right-arithmetic shift-right-logical'.split()
 OTHERS = 'all-gather all-reduce reduce-scatter all-to-all collective-permute partition-id replica-id'.split()
 STARTS = 'async-start async-update async-done copy-start copy-done'.split()
 HOST = 'send send-done recv recv-done infeed outfeed'.split()
-# Why an opcode has no maker.
+# For each opcode without a maker, the reason.
 ELSEWHERE = {
     **{o: 'test_collectives.py compares over several devices' for o in OTHERS},
     **{o: 'XLA\'s CPU takes none; testdata/run/async.hlo has their values' for o in STARTS},
@@ -66,7 +66,7 @@ class Each:
         return [int(d) for d in self.rng.integers(1, 5, self.rng.integers(low, high))]
 
     def whole(self, name, dims, low=-3, high=4):
-        """Returns small integers in an array with a random layout."""
+        """Returns an array of small integers with a random layout."""
         if name == 'pred':
             low, high = 0, 2
         x = self.rng.integers(0 if name[0] == 'u' else low, high, dims)
@@ -93,7 +93,7 @@ class Each:
         return '%' + key
 
     def same(self, opcode, kinds, arity=1, low=-3, high=4, end=''):
-        """An exact elementwise operation."""
+        """Adds an exact elementwise operation."""
         name, dims = self.kind(kinds), self.dims()
         operands = ', '.join(self.whole(name, dims, low, high) for _ in range(arity))
         self.add(opcode, shape_of(name, dims), f'{operands}){end}')
@@ -133,7 +133,7 @@ def bitcast_convert(e, opcode):
 
 
 def other_width(e, opcode):
-    """Splits wider elements into parts, or joins parts."""
+    """Adds a bitcast-convert that splits wider elements into parts, or joins parts."""
     dims, (wide, narrow, parts) = e.dims(), e.kind(['u8 u4 2', 's8 s4 2', 's16 u4 4', 'u32 s4 8', 'u8 u2 4', 's32 u8 4',
                                                     'f64 f32 2', 'u64 bf16 4', 's4 u2 2']).split()
     if e.rng.integers(2):
@@ -273,7 +273,7 @@ def reduce(e, opcode):
     name, dims = e.kind(REAL), e.dims(1)
     kept = [bool(k) for k in e.rng.integers(0, 2, len(dims))]
     along = ints(i for i, k in enumerate(kept) if not k)
-    # XLA ignores an initial value that changes the result if there is one element to reduce.
+    # If there is only one element to reduce, XLA ignores the initial value, even if it would change the result.
     op, start = e.rng.permutation(np.array([('add', 0), ('maximum', 0 if name[0] == 'u' else -9), ('minimum', 9)], object))[0]
     e.add(opcode, shape_of(name, [d for d, k in zip(dims, kept) if k]),
           f'{e.whole(name, dims)}, {e.cases.input(name, start)}), dimensions={along}, to_apply={e.region(name, op)}')
@@ -309,7 +309,7 @@ def topk(e, opcode):
 
 
 def topk_call(e, opcode):
-    """XLA's custom call, only for f32."""
+    """Adds XLA's custom call TopK, which supports only f32."""
     dims = [*e.dims(0, 2), int(e.rng.integers(2, 9))]
     k = int(e.rng.integers(1, dims[-1] + 1))
     x = np.stack([e.rng.permutation(dims[-1]) for _ in range(int(np.prod(dims[:-1])))]).reshape(dims)
@@ -330,7 +330,7 @@ def domain(e, opcode):
 
 
 def started(e, opcode):
-    """A collective's start and done, on one device."""
+    """Adds a collective's start and done, on one device."""
     kind = opcode.rsplit('-', 1)[0]
     name, dims = e.kind(REAL), e.dims(1)
     shape, x = shape_of(name, dims), e.whole(name, dims)
@@ -424,7 +424,7 @@ MAKERS = {
 
 
 def gaps(opcodes):
-    """Returns the faults of the tables."""
+    """Returns the opcodes without cases and reason, with both, and those that do not exist."""
     return ([f'{o}: neither cases nor a reason' for o in opcodes if o not in MAKERS and o not in ELSEWHERE]
             + [f'{o}: both cases and a reason' for o in MAKERS if o in ELSEWHERE]
             + [f'{o}: no opcode' for o in [*MAKERS, *ELSEWHERE] if o not in opcodes])

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every elementwise operation on every element type and, if there are few, on every code or pair of codes. Operations
-that move, compare, round to integers or read bits must equal XLA's, including the sign of every zero and NaN.
-Arithmetic is done in f32 and rounded once (f64: in f64): the result must be between the roundings of XLA's f32 result
-plus and minus the tolerance in the table of operations. XLA itself computes the narrowest types in f16, which rounds
-twice.
+"""Tests every elementwise operation on every element type and, if there are few codes, on every code or pair.
+Operations that move, compare, round to integers or read bits must have XLA's result, including the sign of every zero
+and NaN. Arithmetic is done in f32 and rounded once (f64: in f64): the result must be between the roundings of XLA's f32
+result plus and minus the tolerance in the table of operations. XLA itself computes the narrowest types in f16, which
+rounds twice.
 """
 import ml_dtypes
 import numpy as np
@@ -14,14 +14,14 @@ FOURS = {'s2': 2, 'u2': 2, 's4': 4, 'u4': 4, 'f4e2m1fn': 4}
 ULPS = {'exponential': 4, 'exponential-minus-one': 8, 'log': 4, 'log-plus-one': 4, 'logistic': 8,
         'rsqrt': 4, 'sqrt': 2, 'sine': 4, 'cosine': 4, 'tan': 8, 'tanh': 8, 'cbrt': 4, 'erf': 8}
 ULPS2 = {'atan2': 4, 'power': 8, 'divide': 2, 'add': 1, 'subtract': 1, 'multiply': 1}
-ULPS_F64 = {'log-plus-one': 128}  # XLA is less exact there
+ULPS_F64 = {'log-plus-one': 128}  # XLA is less exact for these
 # XLA's conversion from f16 makes a NaN positive; there is only one NaN.
 SIGN_LOST = 'float8_e5m2', 'float8_e8m0fnu'
-# The sign of a NaN is that of the operand for these.
+# For these operations, the sign of a NaN is that of the operand.
 SIGNED = 'abs ceil floor negate round-nearest-afz round-nearest-even sign copy'.split()
 EXACT2 = 'maximum minimum remainder'.split()
 DIRECTIONS = 'EQ NE LT LE GT GE'.split()
-# Undefined in XLA, and omitted: abs and sign of unsigned integers. Also omitted: popcnt of s4, for which
+# Omitted: abs and sign of unsigned integers, which XLA does not define, and popcnt of s4, for which
 # XLA's CPU counts the bits of a byte.
 INTEGER = 'negate not popcnt count-leading-zeros'.split()
 INTEGER2 = ('add subtract multiply divide remainder maximum minimum and or xor shift-left '
@@ -31,7 +31,8 @@ SAMPLE = 1 << 16
 
 
 def operands(rng, name, dtype):
-    """Returns x and y: all pairs of codes; for 16 bits, all codes with random ones; for more, random codes."""
+    """Returns x and y: all pairs of codes; for 16 bits, all codes paired with random codes; for more bits, random
+    codes."""
     bits = FOURS.get(name, np.dtype(dtype).itemsize * 8)
     word = WORDS[np.dtype(dtype).itemsize]
     if bits <= 8:
@@ -40,7 +41,7 @@ def operands(rng, name, dtype):
         x = np.arange(SAMPLE) if bits == 16 else rng.integers(0, 1 << (bits - 1), SAMPLE) * 2 + \
             rng.integers(0, 2, SAMPLE)
         x = x.astype(word)
-        if bits > 16 and name[0] not in 'su':  # so many codes are drawn that two NaNs rarely meet
+        if bits > 16 and name[0] not in 'su':  # pairs of NaNs are rare among so many random codes
             x = np.where(rng.random(SAMPLE) < 0.9, x, rng.choice(nans(dtype), SAMPLE))
         small = rng.integers(0, 70, SAMPLE).astype(word)
         y = np.where(rng.random(SAMPLE) < 0.5, rng.permutation(x), small if name[0] in 'su' else x)
@@ -53,7 +54,7 @@ def operands(rng, name, dtype):
 def nans(dtype):
     """Returns codes of NaNs with either sign."""
     info, word = np.finfo(dtype), WORDS[np.dtype(dtype).itemsize]
-    least = int(np.asarray(np.inf, dtype).view(word)) + 1  # payload 1
+    least = int(np.asarray(np.inf, dtype).view(word)) + 1  # a NaN with payload 1
     codes = [least, least + (1 << info.nmant - 1) - 1, least + (1 << info.nmant) - 2]
     return np.array(codes + [c | 1 << info.bits - 1 for c in codes], word)
 
@@ -69,7 +70,7 @@ def allowed(name, op):
 
 
 def operations(name, is_float):
-    """Yields (operation, type of the result, text, units of roundoff allowed or None)"""
+    """Yields (operation, type of the result, text, allowed units of roundoff or None)"""
     ops = [(f'{d} {k}', 'pred', f'compare(%x, %y), direction={d}{k}', None) for d in DIRECTIONS
            for k in ((', type=FLOAT', ', type=TOTALORDER') if is_float else ('',))]
     ops += [('clamp', name, 'clamp(%y, %x, %z)', None), ('select', name, 'select(%p, %x, %y)', None)]
@@ -98,7 +99,7 @@ def module(name, ops, count):
 
 
 def minus(x):
-    """Returns the sign bits, including those of NaNs."""
+    """Returns the sign bits of the elements, including NaNs."""
     return x.view(WORDS[x.dtype.itemsize]) >> (x.dtype.itemsize * 8 - 1) != 0
 
 
@@ -111,23 +112,24 @@ def exact_differences(op, want, got):
     if want.dtype.name not in SIGN_LOST and (op in SIGNED or op.startswith('reduce-precision')):
         wrong |= nan & (minus(want) != minus(got))
     if op == 'remainder' and want.dtype.name == 'float4_e2m1fn':
-        wrong &= w != g  # 0 of either sign replaces the NaN that the type lacks
+        wrong &= w != g  # a zero of either sign replaces the NaN that the type lacks
     return wrong
 
 
 def rounded_differences(wide, got, ulps):
-    """`wide`: XLA's result in a type that represents all values of got's."""
+    """Returns the number of wrong roundings. `wide`: XLA's result in a type that represents all values of the type of
+    `got`."""
     t, g = wide.astype(np.float64), got.astype(np.float64)
     unit = 2.0 ** -53 if wide.dtype == np.float64 else 2.0 ** -24
     least = np.finfo(np.float64).tiny if wide.dtype == np.float64 else 2.0 ** -126
     by = np.where(np.isinf(t), 0, ulps * unit * np.abs(t) + least)
     low, high = ((t + s * by).astype(got.dtype).astype(np.float64) for s in (-1, 1))
-    over = np.isnan(low) | np.isnan(high)  # for types without infinity
+    over = np.isnan(low) | np.isnan(high)  # the type has no infinity
     inside = (low <= g) & (g <= high) | over & (np.isnan(g) | (np.abs(g) == np.max(np.abs(g[np.isfinite(g)]))))
     no_nan = got.dtype.name == 'float4_e2m1fn'
     inside = np.where(np.isnan(t), (g == 0) if no_nan else np.isnan(g), inside)
     if got.dtype.name == 'float8_e8m0fnu':
-        inside |= g <= 2.0 ** -126  # below that XLA flushes to zero
+        inside |= g <= 2.0 ** -126  # XLA flushes smaller numbers to zero
     return ~inside
 
 
@@ -137,7 +139,7 @@ def differences(op, want, wide, got, ulps):
 
 
 def powers(run, name, x, y):
-    """XLA reads the six lowest bits of an integer power's exponent, so only those are set."""
+    """Compares integer powers. XLA reads only the six lowest bits of exponents, so only these are set."""
     y = (y.astype(np.int64) & 63).astype(y.dtype)
     run.compare(f'{name} power', module(name, [('power', name, 'power(%x, %y)', None)], len(x)),
                 [x, y, x, x.astype(bool)], lambda *_: 0)

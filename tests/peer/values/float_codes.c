@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Conversions of the library for a peer test: elements on standard input, elements on standard
- * output, raw.
+/* Runs conversions of the library for a peer test: reads raw elements from standard input, and
+ * writes raw elements to standard output.
  *
  *   float_codes decode TYPE     codes of TYPE to f64, by the scalar function
  *   float_codes decode-row TYPE codes of TYPE to f32

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Block-scaled products and conversions, and the calls that they become, equal numpy's in f64, bit for bit. Elements
+"""Checks that block-scaled products and conversions, and their FP8 calls, equal numpy's in f64, bit for bit. Elements
 and scales are few small numbers, so that every sum is exact in any order, and is rounded once to the result's type; one
 scale of each e8m0 array is NaN.
 """
@@ -17,8 +17,8 @@ TYPES = {'f4e2m1fn': ml_dtypes.float4_e2m1fn, 'f8e4m3fn': ml_dtypes.float8_e4m3f
          'f8e8m0fnu': ml_dtypes.float8_e8m0fnu, 'bf16': ml_dtypes.bfloat16, 'f16': np.float16, 'f32': np.float32}
 VALUES = [-2, -1.5, -1, -.5, 0, .5, 1, 1.5, 2, 3]
 SCALES = [.25, .5, 1, 2, 4]
-CALLS = 26  # with block scales, of the forms below
-EPILOGUES = {'RELU': 3, 'BIAS': 4, 'BIAS_RELU': 1}  # of these calls; the relu after the bias of an MXFP8 call stays
+CALLS = 26  # expected number of calls with block scales, of the forms below
+EPILOGUES = {'RELU': 3, 'BIAS': 4, 'BIAS_RELU': 1}  # expected epilogues; a relu after an MXFP8 bias is not fused
 
 
 def array(rng, kind, shape):
@@ -34,7 +34,7 @@ def text(kind, shape):
 
 
 def tiled(scale):
-    """Returns rows and columns in the memory order of cuDNN: by the formula of the cuBLAS manual."""
+    """Returns rows and columns in the memory order of cuDNN, by the formula of the cuBLAS manual."""
     rows, columns = scale.shape
     out = np.zeros(scale.size, scale.dtype)
     for o in range(rows):
@@ -44,7 +44,7 @@ def tiled(scale):
 
 
 def wide(x, scale, block):
-    """Returns elements times the scale of their block of the last dimension, in f64."""
+    """Returns elements times the scale of their block along the last dimension, in f64."""
     if scale is None:
         return x.astype(np.float64)
     scales = np.repeat(scale.astype(np.float64), block, axis=-1)
@@ -52,7 +52,7 @@ def wide(x, scale, block):
 
 
 def calls(rng):
-    """Yields (text of the instruction, operands, results) of every form of the notation."""
+    """Yields (text of the instruction, operands, results) of every form of block-scaled instruction."""
     forms = [('f8e4m3fn', 'f8e5m2', 'f8e8m0fnu', 32, 'f32'), ('f4e2m1fn', 'f4e2m1fn', 'f8e4m3fn', 16, 'f32'),
              ('f8e5m2', 'f8e5m2', 'f8e8m0fnu', 8, 'bf16'), ('f8e4m3fn', 'bf16', 'f8e8m0fnu', 32, 'bf16')]
     for a, b, s, block, result in forms:
@@ -86,7 +86,7 @@ def calls(rng):
     dims = 'lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={1}, rhs_contracting_dims={0}'
     for kind in 'f32', 'bf16':
         yield f'scaled-dot(%s), {dims}', [x, y, s, t], [product.astype(TYPES[kind])]
-    one = np.array(4, np.float32).astype(ml_dtypes.bfloat16)  # counts as 1
+    one = np.array(4, np.float32).astype(ml_dtypes.bfloat16)  # the scale counts as 1
     product = np.einsum('bmk,kbn->bmn', left, y.astype(np.float64))
     yield f'scaled-dot(%s), {dims}', [x, y, s, one], [product.astype(np.float32)]
     x, y, s = array(rng, 'f8e4m3fn', (5, 64)), array(rng, 'f8e5m2', (7, 64)), array(rng, 'f8e8m0fnu', (5, 2))
@@ -112,7 +112,7 @@ def calls(rng):
         yield finished(rng, 'f8e4m3fn', 'f8e8m0fnu', 32, (3,), (step,))
     for q, largest in ('f8e4m3fn', 256), ('f8e5m2', 32768), ('f4e2m1fn', 4):
         x = rng.standard_normal((6, 96)).astype(np.float32) * np.exp2(rng.integers(-30, 30, (6, 1)))
-        x[0, :32] = 0  # its scale is NaN, and so are its values
+        x[0, :32] = 0  # the scale of this block is NaN, and so are its values
         x = x.astype(np.float32)
         amax = np.abs(x.reshape(6, 3, 32)).max(-1)
         s = (amax / np.float32(largest)).astype(ml_dtypes.float8_e8m0fnu)
@@ -123,7 +123,7 @@ def calls(rng):
 
 
 def written(rng, q, scale, block, batch, factor):
-    """A product as plain HLO: values times broadcast scales, possibly times a scalar."""
+    """Writes a product as plain HLO: values times broadcast scales, optionally times a scalar."""
     sizes, k = (5, 7), 4 * block
     values = [array(rng, q, (*batch, size, k)) for size in sizes]
     scales = [array(rng, scale, (*batch, size, 4)) for size in sizes]
@@ -154,7 +154,7 @@ def written(rng, q, scale, block, batch, factor):
 
 
 def finished(rng, q, scale, block, batch, steps):
-    """A product, followed by an added vector or a maximum with 0."""
+    """Writes a product, followed by an added vector or a maximum with 0."""
     (m, n), k = (5, 7), 4 * block
     values = [array(rng, q, (*batch, size, k)) for size in (m, n)]
     scales = [array(rng, scale, (*batch, size, 4)) for size in (m, n)]
@@ -184,7 +184,8 @@ def finished(rng, q, scale, block, batch, steps):
 
 
 def quantized(x, scaling):
-    """Values after quantization to fp8 or fp4 and back: (elements that share a scale, rounding of the scale)."""
+    """Returns values after quantization to fp8 or fp4 and back, for (elements that share a scale, rounding of the
+    scale)."""
     block, rounding = scaling
     parts = x.reshape(len(x), -1, block or x.shape[1])
     amax = np.abs(x if block is None else parts).max(None if block is None else -1, keepdims=block is not None)
@@ -200,7 +201,7 @@ def quantized(x, scaling):
 
 
 def noise():
-    """The table of docs/evidence.md: signal to noise ratio, in dB, of a product of quantized operands."""
+    """Prints the table of docs/evidence.md: signal to noise ratio, in dB, of a product of quantized operands."""
     rng = np.random.default_rng(1)
     scalings = (None, 'f32'), (0, 'f32'), (128, 'f32'), (32, 'up'), (32, 'nearest'), (16, 'e4m3')
     lines = []
@@ -222,7 +223,7 @@ def codes(array):
 
 
 def stored(array):
-    """In the form in which numpy writes unknown types: opaque bytes."""
+    """Returns arrays as opaque bytes, the form in which numpy writes types that it lacks."""
     return array if array.dtype in (np.float32, np.float16, np.uint8) else array.view(f'V{array.dtype.itemsize}')
 
 

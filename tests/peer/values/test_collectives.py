@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Collectives over simulated devices equal XLA's: `hlo-fp8-run --devices=8` is compared with 8 devices of XLA's CPU backend.
+"""Compares collectives of `hlo-fp8-run --devices=8`, on simulated devices, with those of XLA's CPU backend on 8
+devices.
 
 A module has every collective several times, with random groups in every notation and every kind of ids, over random
 types, shapes and layouts. Each device has separate inputs. Numbers are small integers, so that all results must be
-equal, on every device. XLA's devices are replicas, because it would partition a module with partitions again: its
+equal on every device. XLA's devices are replicas, because XLA would partition a module with partitions again. XLA's
 module has all groups as lists of devices.
 """
 import itertools
@@ -17,7 +18,7 @@ from jax._src.lib import xla_client
 from jaxlib import _hlo, _jax
 
 import _script
-from test_eval import TYPES, Runner  # sets what jax reads from the environment
+from test_eval import TYPES, Runner  # must come before jax: sets environment variables that jax reads
 
 DEVICES = 8
 os.environ['XLA_FLAGS'] = (f'--xla_force_host_platform_device_count={DEVICES} '
@@ -35,7 +36,7 @@ def dims_of(dims):
 
 
 def groups_of(count, size, first_form):
-    """Returns groups of `size` of `count` numbers, in one of the notations, and as an array."""
+    """Returns groups of `size` numbers below `count`, as text in one of the notations, and as an array."""
     many = count // size
     form = RNG.integers(first_form, 4)
     if form == 0 and size == count:
@@ -56,7 +57,7 @@ class Module:
     def __init__(self, replicas, partitions):
         self.replicas, self.partitions = replicas, partitions
         self.inputs, self.results, self.labels, self.regions = [], [], [], {}
-        self.lines, self.theirs = [], []  # for hlo-fp8-run, for XLA
+        self.lines, self.theirs = [], []  # lines of text for hlo-fp8-run, and for XLA
 
     def line(self, text, theirs=None):
         self.lines.append(text)
@@ -89,11 +90,11 @@ class Module:
             self.labels.append(text + ours)
 
     def count(self, mode):
-        """Returns how many numbers there are."""
+        """Returns the number of ids (devices, replicas or partitions) in all groups."""
         return {'partitions': self.partitions, 'devices': DEVICES}.get(mode, self.replicas)
 
     def devices(self, mode, numbers):
-        """Returns the devices that groups of such numbers represent."""
+        """Returns the devices that groups of such ids represent."""
         r, p = self.replicas, self.partitions
         if mode == 'replicas':
             return [[n * p + k for n in g] for k in range(p) for g in numbers]
@@ -107,7 +108,7 @@ class Module:
         """Returns the number of devices per group, and the attributes, for hlo-fp8-run and for XLA."""
         count = self.count(mode)
         text, numbers = groups_of(count, int(RNG.choice([d for d in (1, 2, 4, 8) if d <= count])),
-                                  mode == 'devices')  # `{}` names no devices
+                                  mode == 'devices')  # `{}` contains no devices
         devices = self.devices(mode, numbers)
         return len(devices[0]), f', replica_groups={text}{marks(mode, channel)}', f', replica_groups={listed(devices)}'
 
@@ -121,14 +122,14 @@ class Module:
 
 
 def marks(mode, channel):
-    """Returns the attributes that select this kind of numbers."""
+    """Returns the attributes that select this kind of ids."""
     if mode == 'replicas':
         return ''
     return f', channel_id={channel}' + (', use_global_device_ids=true' if mode == 'devices' else '')
 
 
 def along_one(module, op, mode, channel):
-    """A collective of one operand, along one of its dimensions or, for all-reduce, of all."""
+    """Adds a collective of one operand, along one of its dimensions or, for all-reduce, of all elements."""
     name = str(RNG.choice(SUMMED if 'reduce' in op else MOVED))
     size, ours, theirs = module.groups(mode, channel)
     dims = [int(d) for d in RNG.integers(1, 4, RNG.integers(1, 4))]
@@ -147,7 +148,7 @@ def along_one(module, op, mode, channel):
 
 def of_several(module, mode, channel):
     size, ours, theirs = module.groups(mode, channel)
-    if size == 1:  # XLA supports one operand in the other form
+    if size == 1:  # in the other form, XLA supports only one operand
         return
     name, dims = str(RNG.choice(MOVED)), [int(RNG.integers(1, 4))]
     operands = ', '.join(module.input(name, dims) for _ in range(size))
@@ -167,14 +168,14 @@ def permute(module, mode, channel):
 def fill(module, rounds):
     channels = itertools.count(1)
     for _ in range(rounds):
-        for mode in MODES:  # an all-to-all of replicas and partitions, or of devices, has no notation
+        for mode in MODES:  # an all-to-all between replicas and partitions, or between devices, has no notation
             for op in ('all-reduce', 'all-gather', 'reduce-scatter', 'all-to-all'):
                 if mode not in (('both', 'devices') if op == 'all-to-all' else ('partitions',)):
                     along_one(module, op, mode, next(channels))
         for mode in MODES[:2]:
             of_several(module, mode, next(channels))
             permute(module, mode, next(channels))
-    # A device's number in XLA's replicas is split into both.
+    # The number of an XLA replica is split into a replica id and a partition id.
     module.add(['u32[]'], '', 'replica-id()', 'replica-id()')
     module.add(['u32[]'], '', 'partition-id()', 'replica-id()')
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Collectives before and after they are moved onto fp8 values, run by jaxlib on several CPU devices.
+"""Compares collectives before and after they are moved onto fp8 values, run by jaxlib on several CPU devices.
 
 Every device has separate inputs, except for parameters whose sharding assigns the same part to several. Collectives
 only move values, so the results must be equal.
@@ -23,22 +23,22 @@ from jaxlib import _hlo, _jax  # noqa: E402
 
 import _script
 
-# Attributes about the sharding before partitioning.
+# Attributes that describe shardings before partitioning.
 MARKS = re.compile(r', (?:channel_id=\d+|use_global_device_ids=true|sharding=\{(?:[^{}]|\{[^{}]*\})*\}'
                    r'|frontend_attributes=\{(?:[^{}"]|"(?:\\.|[^"\\])*"|\{[^{}]*\})*\})')
-# A vector, from which scales are computed.
+# Values of a vector from which scales are computed.
 WIDE = re.compile(r"= (?:f32|bf16|f16)\[\d+,\S+ (?:all-gather|all-to-all|collective-permute)(?:-done)?\(")
 SENT = re.compile(r"= f8\w+\[\S+ (?:all-gather|all-to-all|collective-permute)(?:-done)?\(")
 
-# Groups along a part of a mesh axis, on which jaxlib aborts when it executes.
+# These have groups along a part of a mesh axis, on which jaxlib aborts during execution.
 PART = re.compile(r"'\w+':\(\d+\)\d")
 
-# An entry with a tuple as parameter, which jaxlib does not execute.
+# The entry has a tuple parameter, which jaxlib does not execute.
 TUPLE = re.compile(r"^ENTRY[^=]*=? *(?:[^(]*\([^()]*: \(|\{\n.* = \(.*\) parameter\()", re.M)
 
 
 def as_replicas(text):
-    """Returns the module with a replica per partition, which jaxlib runs unchanged: it would split partitions again."""
+    """Returns the module with a replica per partition: jaxlib runs this unchanged, but would split partitions again."""
     text = text.replace("num_partitions=", "replica_count=")
     return MARKS.sub("", text)
 
@@ -56,10 +56,10 @@ def compiled(text):
 
 
 def parts(sharding):
-    """Returns which part of a value each device has; None if the sharding replicates it."""
+    """Returns which part of a value each device has; None if the sharding replicates the value."""
     if sharding.startswith("{replicated"):
         return None
-    places = re.search(r"\[([\d,]+)\]T\(([\d,]+)\)", sharding)  # the devices in that order
+    places = re.search(r"\[([\d,]+)\]T\(([\d,]+)\)", sharding)  # the devices in the order of the sharding
     order = np.arange(DEVICES)
     if places:
         dims, perm = ([int(n) for n in group.split(",")] for group in places.groups())
@@ -108,8 +108,8 @@ def results(text):
 
 
 def near(a, b):
-    """Equal except for the last digit: depending on the surrounding code, jaxlib divides by a number that is the same
-    for all elements, or multiplies by its reciprocal."""
+    """Returns whether arrays are equal except for the last digit: depending on other code, jaxlib divides by a number
+    that is equal for all elements, or multiplies by its reciprocal."""
     return np.all(np.abs(a - b) <= 2.0**-20 * np.abs(a).max())
 
 

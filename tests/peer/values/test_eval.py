@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Single operations on the CPU backend equal XLA's.
+"""Checks that single operations on the CPU backend equal XLA's.
 
-Each case is a small module that both run on the same inputs: every conversion, every elementwise operation on every
-type that XLA's CPU compiler supports (_sweep.py), convolutions (_convolution.py), and jax's lowerings of slicing,
-indexing, sorting, reducing and multiplying, at sizes where indices are out of bounds and windows overlap edges.
-Integers, predicates, conversions and moved elements must be equal. Otherwise the difference may be the rounding error
-of a sum of that length.
+Each case is a small module that both backends run on the same inputs. The cases are every conversion, every elementwise
+operation on every type that XLA's CPU compiler supports (_sweep.py), convolutions (_convolution.py), and jax's
+lowerings of slicing, indexing, sorting, reducing and multiplying. Sizes are such that indices are out of bounds, and
+windows overlap edges. Integers, predicates, conversions and moved elements must be equal. Other results may differ by
+the rounding error of a sum of that length.
 """
 import os
 import subprocess
@@ -80,7 +80,7 @@ class Runner:
                 for i, d in enumerate(dtypes)]
 
     def compare(self, name, text, inputs, allowed, labels=None):
-        """`allowed(label, theirs)`: the absolute difference that is allowed."""
+        """Compares results. `allowed(label, theirs)` returns the allowed absolute difference."""
         theirs = self.xla(text, inputs)
         try:
             results = self.ours(text, inputs, [t.dtype for t in theirs])
@@ -208,7 +208,7 @@ MOVES = [
     (lambda a, b: lax.dot_general(a, b, (((1,), (0,)), ((), ())), preferred_element_type=jnp.int32),
      whole(-100, 100, 33, 64).astype(np.int8), whole(-100, 100, 64, 16).astype(np.int8)),
 ]
-# Number of terms of about 1 in each result's sum.
+# The number of terms in each result's sum; terms are about 1.
 SUMS = [
     (47, lambda a, b: a @ b, real(33, 47), real(47, 21)),
     (47, lambda a, b: lax.dot_general(a, b, (((1,), (1,)), ((), ()))), half(33, 47), half(21, 47)),
@@ -253,7 +253,7 @@ def arrays(run):
 
 
 def starts(run):
-    """Dynamic slices and updates that start anywhere: numbers below 0 and the largest of each type."""
+    """Returns dynamic slices and updates with any start index, also below 0, and the largest of each type."""
     x, update = np.arange(6, dtype=np.float32), np.array([-1, -2], np.float32)
     for name, dtype in INTEGERS.items():
         limits = np.iinfo(dtype)
@@ -281,7 +281,7 @@ def main():
         _sweep.sweep(run, FLOATS, {**INTEGERS, **FOURS}, RNG)
     starts(run)
     _convolution.convolutions(run, TYPES, RNG, exactly)
-    arrays(run)  # the last: it requires 64 bits to be disabled
+    arrays(run)  # must be last, since it disables 64-bit types
     print(f'{run.cases} results, {run.failures} differ')
     return run.failures != 0
 

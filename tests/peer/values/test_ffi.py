@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Typed calls of `--emit=ffi` executed by libhlofp8_ffi.so inside JAX, on the CPU.
+"""Runs typed calls of `--emit=ffi` with libhlofp8_ffi.so inside JAX, on the CPU.
 
-Each kind of call in the models and goldens separately, and calls in every layout: XLA's result equals that of
-hlo-fp8-run, bit for bit. Whole models: within the bounds derived from the data, because XLA computes the rest. Sharded
-over eight devices, on exact data: equal to JAX's result. Errors are Python exceptions.
+Each kind of call in the models and golden tests runs separately, and calls run in every layout: XLA's result equals
+that of hlo-fp8-run, bit for bit. Whole models agree within the bounds derived from the data, because XLA computes the
+rest. Sharded over eight devices, on exact data, results equal JAX's. Errors become Python exceptions.
 """
 import concurrent.futures
 import contextlib
@@ -19,7 +19,7 @@ import sys
 
 os.environ['JAX_PLATFORMS'] = 'cpu'
 os.environ['XLA_FLAGS'] = '--xla_force_host_platform_device_count=8 --xla_allow_excess_precision=false'
-os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')  # of tables that a single call lacks
+os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')  # hides warnings about tables that a module of one call lacks
 
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
@@ -54,7 +54,7 @@ def opt(args, path, *options):
 
 
 def alone(result, attributes, constraints):
-    """Returns a module with only the call; the workspace is not a result."""
+    """Returns a module with only the call, without the workspace among its results."""
     operands = SHAPE.findall(constraints)
     results = [shape for shape in SHAPE.findall(result) if not shape.startswith('s8[')]
     lines = [f'  p{i} = {shape} parameter({i})' for i, shape in enumerate(operands)]
@@ -68,7 +68,7 @@ def alone(result, attributes, constraints):
 
 
 def known_calls(args):
-    """Returns modules with one call each, every kind of call once."""
+    """Returns modules with one call each: every kind of call once."""
     paths = [os.path.join(TESTDATA, name + '.hlo') for name in GOLDENS]
     paths += [os.path.join(args.models, name) for name in sorted(os.listdir(args.models))
               if name.endswith('.hlo') and not name.endswith(('.xla.hlo', '.spmd.hlo'))]
@@ -87,7 +87,8 @@ ORDERS = [list(order) for order in itertools.permutations(range(3))]
 
 
 def layouts(args):
-    """A batch with a matrix and an auxiliary result, with the arrays in every layout, some of them together."""
+    """Returns a batched call with a matrix and an auxiliary result, with each array in every layout, and some
+    combinations."""
     for i, order in enumerate(ORDERS):
         kinds = [order, ORDERS[-i], ORDERS[(2 * i + 1) % 6], ORDERS[(i + 3) % 6], ORDERS[(5 * i + 2) % 6]]
         a, b, c, d, aux = ('{' + ','.join(str(n) for n in kind) + '}' for kind in kinds)
@@ -116,7 +117,7 @@ def execute(path, inputs, outputs):
 
 
 def differences(args, name, text):
-    """In a module with one call: bit for bit."""
+    """Returns the differences of a module with one call, compared bit for bit."""
     at = os.path.join(args.work, re.sub(r'\W', '_', name))
     with open(at + '.hlo', 'w') as f:
         f.write(text)
@@ -160,7 +161,8 @@ def rewritten(args, function, *arguments):
 
 
 def sharded(args):
-    """Rows of x over one axis of a 4 x 2 mesh, columns of w over the other; values small enough to be exact."""
+    """Shards rows of x over one axis of a 4 x 2 mesh, and columns of w over the other; values are small enough to be
+    exact."""
     mesh = Mesh(np.array(jax.devices()).reshape(4, 2), ('d', 'm'))
     by_row, by_column, everywhere = PartitionSpec('d', None), PartitionSpec('m', None), PartitionSpec()
 
@@ -194,7 +196,7 @@ def sharded(args):
 
 
 def called(epilogue='RELU', beta=0.0):
-    """A JAX function with a call, without a module of hlo-fp8."""
+    """Tests a JAX function that makes a typed call directly, without a module of hlo-fp8."""
     call = jax.ffi.ffi_call('hlofp8.matmul', jax.ShapeDtypeStruct((16, 48), jnp.float32))
     dims = np.array([1], np.int64)
     return jax.jit(lambda a, b, s: call(a, b, s, s, alpha_real=np.float64(1), beta=np.float64(beta), epilogue=epilogue,

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Conversions between f32, f64 and every narrow float equal those of ml_dtypes, bit for bit.
+"""Checks that conversions between f32, f64 and every narrow float equal those of ml_dtypes, bit for bit.
 
-Every code of every type is decoded. For encoding, the inputs are: every bf16 and every f16 value, every
-value of the type and every midpoint between two neighbors (from which rounding goes up, down or to
-even), each with the f32 next to it on either side, the same beyond the largest and the smallest, and
-f32 with random bits. A NaN equals any NaN of its sign if the type has several.
+Every code of every type is decoded. For encoding, the inputs are every bf16 and f16 value, every value of the type, and
+every midpoint between two neighbors (which rounds up, down or to even), each with the f32 next to it on either side.
+Further inputs are numbers beyond the largest and the smallest number, and f32 with random bits. A NaN equals any NaN of
+its sign if the type has several.
 """
 import os
 import subprocess

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Random modules with manual regions, before and after scales are moved past collectives, on 4 real CPU devices. jax
-lowers each program: nested shard_maps over all axes of a mesh or some; with a scale that is replicated, passed to a
-region in parts, dependent on the position along an axis, or the maximum along one. Shardy's regions, and the older ones
-with HLO shardings.
-Numbers are exact, so results must be equal bit for bit.
+"""Compares random modules with manual regions before and after scales are moved past collectives, on 4 CPU devices. jax
+lowers each program, which has nested shard_maps over all or some axes of a mesh. A scale is replicated, passed to a
+region in parts, dependent on the position along an axis, or the maximum along an axis. Regions are Shardy's, or older
+ones with HLO shardings. Numbers are exact, so results must be equal bit for bit.
 
 usage: test_manual.py ... [--first SEED] [--count N] [--print]
 """
@@ -41,7 +40,7 @@ WIDE = re.compile(r"= f32\[\d+,\S+ (?:all-gather|all-to-all|collective-permute)(
 # ---------------------------------------------------------------------------------------------- programs
 
 class Draw:
-    """A program. Random choices are recorded, so that tracing it again gives the same program."""
+    """A random program. Random choices are recorded, so that tracing the program again gives the same program."""
 
     def __init__(self, seed, shardy, checks):
         self.random = random.Random(seed)
@@ -62,7 +61,7 @@ class Draw:
     # -------------------------------------------------------------------------------------- in a region
 
     def scale(self, manual, one, many):
-        """Returns a scalar derived from the scalar `one` and the vector `many`, of which a device may have a part."""
+        """Returns a scale derived from the scalar `one` and the vector `many`, of which a device may have a part."""
         s = self.pick(*5 * [lambda: one], lambda: many[0], lambda: many[-1], lambda: jnp.max(many),
                       lambda: jnp.float32(0.5), lambda: one * many[0])()
         for _ in range(self.pick(0, 0, 1, 2)):
@@ -94,7 +93,8 @@ class Draw:
         return lax.all_to_all(value, axis, 0, self.pick(0, 1), tiled=True)
 
     def body(self, manual, q, one, many):
-        """Returns each device's result for its part: a number for each row, with the same number of rows everywhere."""
+        """Returns each device's result for its part: a number for each row; all devices have the same number of
+        rows."""
         total = jnp.zeros((), jnp.float32)
         s = one
         for _ in range(self.pick(1, 1, 2)):
@@ -117,7 +117,8 @@ class Draw:
         return PartitionSpec(self.pick(None, None, *axes))
 
     def region(self, axes, manual, q, one, many):
-        """A region over `axes`, nested in one over `manual`: a number that is equal on all devices, or one for each."""
+        """Returns the results of a region over `axes`, nested in a region over `manual`: a number equal on all devices,
+        or one for each."""
         axes = self.axes(axes) if self.shardy else axes  # the older partitioner aborts on many programs with some axes
         mesh = self.mesh if not manual else jax.sharding.get_abstract_mesh()
         specs = (self.split(axes), PartitionSpec(), self.split(axes))
@@ -153,15 +154,15 @@ class Draw:
         return without_marks(f.lower(*shapes).compiler_ir("hlo").as_hlo_text()), tuple(self.mesh.devices.flat)
 
 
-# Shardings, in brackets.
+# Shardings of each form, in brackets.
 SHARDING = r", sharding=\{(?:[^{}]|\{[^{}]*\})*\}"
 MARK = re.compile(r"^( *(?:ROOT )?(\S+) = .*)custom-call\(([^()]*)\), custom_call_target=\"Sharding\".*", re.M)
 
 
 def without_marks(text):
-    """Removes unsupported constructs: jaxlib treats parameters with HLO shardings as older ones. Also replaces the
-    annotations that jax adds after each value of a region that omits axes by copies, which no rule would otherwise
-    match."""
+    """Removes unsupported constructs: jaxlib treats parameters with HLO shardings as shardings of the older
+    partitioner. Also replaces the annotations that jax adds after each value of a region that omits axes by copies,
+    which no rule would otherwise match."""
     if "xla.sdy" in text:
         text = re.sub(r"( parameter\(\d+\))" + SHARDING, r"\1", text)
     entered = set(re.findall(r"custom-call\((\S+)\), custom_call_target=\"SPMDFullToShardShape\"", text))
@@ -180,7 +181,7 @@ def drawn(seed):
         jax.clear_caches()
     try:
         return Draw(seed, shardy, seed % 4 == 0).text()
-    except (TypeError, ValueError):  # jax's check of values that vary between devices requires annotations in loops
+    except (TypeError, ValueError):  # with this check, jax requires annotations in loops
         return Draw(seed, shardy, False).text()
 
 
@@ -224,7 +225,8 @@ def rewritten(args, text, passes):
 
 
 def same(args, name, text, devices):
-    """Returns whether a module computes the same, and how much of it is sent in fp8 and wide; None if XLA rejects it."""
+    """Returns whether a module computes the same, and how many values are sent in fp8 and wide; None if XLA rejects the
+    module."""
     after = rewritten(args, text, "inline,algebra,fp8-devices,sink-dequantize,fp8-devices,dce")
     sent, wide = len(SENT.findall(after)), len(WIDE.findall(after))
     try:

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every opcode on the CPU backend equals XLA's: some cases of each, or all 20 with --long, with random shapes, layouts,
-types and attributes (_each.py); and more cases of whole-array operations: random bits, matrix factorizations,
-transforms, batch normalization, select-and-scatter, stochastic rounding. An opcode with neither cases nor a reason is
-an error. Bits, states and selected elements must be equal; other results may differ by some roundings of the type,
-times the number of terms of a sum and, for solvers, the condition number of their well-conditioned matrices.
+"""Checks that every opcode on the CPU backend equals XLA's: some cases of each, or all 20 with --long, with random
+shapes, layouts, types and attributes (_each.py). There are more cases of whole-array operations: random bits, matrix
+factorizations, transforms, batch normalization, select-and-scatter, stochastic rounding. An opcode with neither cases
+nor a reason is an error. Bits, states and selected elements must be equal. Other results may differ by some roundings
+of the type, times the number of terms of a sum and, for solvers, times the condition number of the matrices.
 """
 import os
 import pathlib
@@ -33,11 +33,11 @@ ROUNDOFF = {'f32': 2.0 ** -24, 'c64': 2.0 ** -24, 'f64': 2.0 ** -53, 'c128': 2.0
 
 
 class Label(str):
-    """A result's name, with the function that bounds its difference."""
+    """A result's name, with the function that bounds its difference from XLA's."""
 
 
 class Cases:
-    """Instructions of one module, with their inputs."""
+    """Collects instructions of one module, with their inputs."""
 
     def __init__(self):
         self.inputs, self.parameters, self.lines, self.results, self.labels = [], [], [], [], []
@@ -52,7 +52,7 @@ class Cases:
         return f'%p{len(self.inputs) - 1}'
 
     def add(self, label, shapes, text, bound):
-        """Adds one instruction. `bound(want)`: the allowed difference; None: equal."""
+        """Adds one instruction. `bound(want)` returns the allowed difference; None requires equal results."""
         made, single = f'%r{len(self.lines)}', len(shapes) == 1
         tuple_ = shapes[0] if single else f'({", ".join(shapes)})'
         self.lines.append(f'  {made} = {tuple_} {text}')
@@ -82,7 +82,7 @@ def dims_of(shape):
 
 
 def within(name, factor):
-    """Some roundings of the largest result."""
+    """Returns a bound of some roundings of the largest result."""
     def bound(want):
         finite = np.abs(want[np.isfinite(want)])
         return factor * ROUNDOFF[name] * (finite.max() if finite.size else 1) + 2.0 ** -1022
@@ -127,7 +127,7 @@ def cholesky(cases):
             x = matrix(name, batch, n)
             x = x @ np.conj(np.swapaxes(x, -1, -2)) + np.eye(n)
             if n == 5:
-                x[..., 3, 3] = -1  # not a factor
+                x[..., 3, 3] = -1  # the other triangle is not part of the factor
             made, shape = cases.input(name, x), name + dims_of(x.shape)
             lower = ('true', 'false')[RNG.integers(2)]
             cases.add('cholesky', [shape], f'cholesky({made}), lower={lower}', within(name, 16 * (n + 1)))
@@ -205,7 +205,7 @@ def selects(cases):
         shape = RNG.integers(3, 8, rank)
         low, high = (np.minimum(v, size - 1) for v in (low, high))
         places = (shape + low + high - size) // stride + 1
-        if rank == 1:  # among equal elements of padded windows with higher ranks XLA selects any
+        if rank == 1:  # among equal elements of padded windows with higher ranks, XLA selects any element
             x = RNG.integers(-3, 4, shape)
         else:
             x = RNG.permutation(int(np.prod(shape))).reshape(shape)
@@ -235,7 +235,7 @@ def each(run, opcodes, count):
 
 
 def numpys(run, count=20):
-    """Compares functions with numpy's."""
+    """Compares functions that XLA's CPU compiler lacks with numpy's."""
     for name, function in _each.NUMPYS.items():
         cases = Cases()
         for i in range(count):

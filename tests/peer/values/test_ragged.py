@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""ragged-dot on the CPU backend, or with --cuda on the cuda backend, equals its definition, bit for bit on integers.
+"""Checks that ragged-dot on the CPU backend, or with --cuda on the cuda backend, equals its definition, bit for bit on
+integers.
 
 XLA's CPU does not support the opcode, so the reference is implemented here: a mask of the group of each index of the
-ragged dimension, and one sum in f64. Modules are random: all three modes, any order of dimensions, sizes as a vector or
-for each index before the ragged dimension, sums below and above its extent. Then the operands are fp8 values times
-factors that do not vary along the summed dimensions: each ragged-dot must become FP8, dense and kept, with the same
-result; factors of rows, batches and groups that are in no product are NaN. --cuda runs fewer of the modules, on a
-device or, with --standin, with that library (tests/cuda/README.md).
+ragged dimension, and one sum in f64. Modules are random: all three modes, any order of dimensions, group sizes as a
+vector or for each index before the ragged dimension, with sums below and above its extent. Then the operands are fp8
+values times factors that do not vary along the summed dimensions: each ragged-dot must become FP8, dense and kept, with
+the same result. Factors of rows, batches and groups that are in no product are NaN. --cuda runs fewer modules, on a
+device or, with --standin, with the fake library (tests/cuda/README.md).
 """
 import os
 import subprocess
@@ -24,7 +25,7 @@ FLOATS = {'f64': np.float64, 'f32': np.float32, 'bf16': ml_dtypes.bfloat16, 'f16
 INTEGERS = {t: np.dtype(n) for t, n in (('s8', 'i1'), ('s16', 'i2'), ('s32', 'i4'), ('s64', 'i8'), ('u8', 'u1'),
                                         ('u16', 'u2'), ('u32', 'u4'), ('u64', 'u8'))}
 TYPES = {**FLOATS, **INTEGERS, 'c64': np.complex64}
-# Types of left operand, right operand and result.
+# Element types of left operand, right operand and result.
 TRIPLES = [('f32', 'f32', 'f32'), ('f64', 'f64', 'f64'), ('bf16', 'bf16', 'bf16'), ('bf16', 'bf16', 'f32'),
            ('f16', 'f16', 'f16'), ('f8e4m3fn', 'f8e4m3fn', 'f32'), ('f8e4m3fn', 'f8e5m2', 'bf16'),
            ('f8e5m2', 'f8e4m3fn', 'f8e4m3fn'), ('f8e4m3fn', 'f32', 'f16'), ('f32', 'f32', 'bf16'),
@@ -42,7 +43,7 @@ def text_of(name, shape):
 
 
 def masks(sizes, extent):
-    """[.., extent, groups]: 1 where the index belongs to the group."""
+    """Returns an array [.., extent, groups]: 1 if the index belongs to the group."""
     out = np.zeros(sizes.shape[:-1] + (extent, sizes.shape[-1]))
     for at in np.ndindex(sizes.shape[:-1]):
         ends = np.cumsum([int(s) for s in sizes[at]], dtype=object)
@@ -125,7 +126,7 @@ class Case:
         return {self.ragged: ~used.any(1)} | ({'g': ~used.any(0)} if self.mode == 'M' else {})
 
     def dequantized(self, side, names, summed):
-        """Returns lines that scale operand `side`; %N is the number of the case."""
+        """Returns instructions that scale operand `side`; %N is the number of the case."""
         wide = self.types[2] if RNG.random() < .5 or self.types[2] == 'f16' else 'f32'
         shape = self.shapes[side].replace(self.types[side], wide)
         lines, last = [f'  w%N_{side} = {shape} convert(p%N_{side})'], f'w%N_{side}'
@@ -135,7 +136,7 @@ class Case:
             at = len(self.inputs)
             factors = RNG.uniform(.3, 3, extents)
             for axis, d in enumerate(dims):
-                if names[d] in self.unread and extents[axis] > 1:  # one factor applies to all
+                if names[d] in self.unread and extents[axis] > 1:  # one factor for all elements
                     np.moveaxis(factors, axis, 0)[self.unread[names[d]]] = np.nan
             self.inputs.append(factors.astype(TYPES[wide]))
             self.shapes.append(text_of(wide, extents))
@@ -178,7 +179,7 @@ def write(work, cases):
 
 
 def quantized(args):
-    """Ragged-dots of dequantized values, one module for each form of --ragged."""
+    """Checks ragged-dots of dequantized values, one module for each form of --ragged."""
     cases, failures = [Case(i, quantized=True) for i in range(150)], 0
     path, inputs = write(args.work, cases)
     for form in 'dense', 'keep':

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""hlo-fp8-run computes the same as real XLA on the CPU.
+"""Checks that hlo-fp8-run computes the same as XLA on the CPU.
 
 - Inputs from a seed equal numpy's, bit for bit; .npz files are read and written.
 - Every model agrees with XLA on the same inputs, within the bound that the program derives.
 - XLA's compiled form of a model (NAME.xla.hlo), if it has FP8 calls and no Triton kernels, agrees with the model.
   Modules compiled for four devices are rejected with a reason.
 - Every model agrees with itself after --optimize, in both operand forms, and with the rewritten module as a file in
-  either order; a wrong factor in one call is detected in either order, except for large models. Large models have one
-  form and one order, except with --long.
+  either order. A wrong factor in one call is detected in either order, except for large models. Large models are
+  compared in one form and one order, except with --long.
 - Mutation test of the comparison: programs with one error are distinguished from the correct one.
 """
 import concurrent.futures
@@ -52,13 +52,13 @@ def run(program, *arguments):
 
 
 def raw(array):
-    """Returns bytes in the form in which numpy stores types that it lacks."""
+    """Returns an array as opaque bytes, the form in which numpy stores types that it lacks."""
     return array.view(f'V{array.dtype.itemsize}') if array.dtype.kind in 'Vf' and \
         array.dtype not in (np.float16, np.float32, np.float64) else array
 
 
 def identity(shapes):
-    """Returns a module that returns its parameters: [(type, dims, op_name)]."""
+    """Returns a module whose results are its parameters, given as [(type, dims, op_name)]."""
     text = [f'{t}[{",".join(map(str, d))}]' for t, d, _ in shapes]
     lines = [f'  %p{i} = {s} parameter({i}), metadata={{op_name="{shapes[i][2]}"}}'
              for i, s in enumerate(text)]
@@ -134,13 +134,13 @@ def run_xla(name, models, work):
         return 1, str(refused)
 
 
-# Here the result is sensitive to a factor of 2 in the last call, but not in the first.
+# The results of these models are sensitive to a factor of 2 in the last call, but not in the first.
 BURIED = ('encoder_qdq_fwd',)
 
-# Detecting that they are wrong takes minutes; test_teeth does with --long.
+# Detecting an error in these models takes minutes; test_teeth does so with --long.
 LARGE = ('llama_train', 'qkv_shared')
 
-# Models executed by a sanitized build: small ones, a training step, a loop.
+# Models that a sanitized build executes: small ones, a training step, a loop.
 FEW = ('seed_', 'mlp_qdq_train', 'scan_layers')
 
 
@@ -150,7 +150,7 @@ def check_model(checks, program, model, inputs, theirs, name):
 
 
 def check_memory(checks, program, model, said, name):
-    """A run uses no more bytes than XLA's."""
+    """Checks that a run uses no more bytes than XLA's."""
     ours = re.search(r'for cpu: (\d+) bytes', run(program, '--plan', model)[1])
     theirs = re.search(r'memory_bytes (\d+)', said)
     checks.check(f'{name} takes at most the memory that XLA takes', int(ours[1]) <= int(theirs[1]),
@@ -166,9 +166,9 @@ def check_optimized(checks, program, model, inputs, name, forms):
 
 
 def check_written(checks, tools, model, inputs, name, work, one):
-    """The rewritten module as a separate file is accepted in either order, and against the arrays of the original
-    module; one with an additional factor of 2 in one call is rejected. With `one`, only the first of these comparisons
-    runs."""
+    """Checks that the rewritten module in a separate file agrees with the original in either order, and with the
+    original's arrays. A module with an additional factor of 2 in one call must not agree. With `one`, only the first
+    comparison runs."""
     rewriter, program = tools
     out, wrong, arrays = f'{work}/{name}.out.hlo', f'{work}/{name}.wrong.hlo', f'{work}/{name}.out.npz'
     status, said = run(rewriter, model, '-o', out)
@@ -243,7 +243,7 @@ ENTRY %main (x: f8e4m3fn[64,64], w: f8e4m3fn[64,64], sx: f32[], sw: f32[], c: TY
 }
 '''
 
-# Errors, and their kinds.
+# Errors inserted into programs, with their kinds.
 WRONG = [
     ('a scale dropped', '%xs = TYPE[64,64] multiply(%xt, %sxb)', '%xs = TYPE[64,64] copy(%xt)'),
     ('a scale divides', 'multiply(%xt, %sxb)', 'divide(%xt, %sxb)'),
@@ -273,7 +273,7 @@ def check_teeth(checks, program, work, kinds):
             wrong = write(f'{work}/wrong.{kind}.hlo', text.replace('TYPE', kind))
             status, said = run(program, wrong, f'--compare={right}')
             checks.check(f'{kind}: {what} is seen', status == 3 and 'violations' in said, said)
-        # One element with an error of a few percent, in outputs that are compared by value.
+        # One element has an error of a few percent, in outputs that are compared by value.
         run(program, right, f'--outputs={work}/out.npz')
         outputs = dict(np.load(f'{work}/out.npz'))
         for key, index in (('0', (3, 5)), ('1', ())):

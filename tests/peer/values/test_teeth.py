@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""hlo-fp8-run --compare distinguishes wrong programs from correct ones, on real models.
+"""Checks that hlo-fp8-run --compare distinguishes wrong programs from correct ones, on real models.
 
-- Every model with all its outputs 5% too large: each float output is rejected, except those that are 0 and those whose
+- Every model with all outputs 5% too large: each float output is rejected, except outputs that are 0 and those whose
   measured noise is too large, which are listed here.
-- Deep models with one internal error, in each dot in turn, on inputs like those of a trained model: a dequantizing
-  scale dropped, doubled or taken from the other operand, a square operand transposed, the bias or the relu after it
+- Deep models with one internal error, in each dot in turn, on inputs like those of a trained model. A dequantizing
+  scale is dropped, doubled or taken from the other operand, a square operand is transposed, or a bias or relu is
   missing.
-- A training step with each dequantizing scale dropped in turn, in the comparison of modules, which may omit roundings:
-  on inputs like those of a trained model all of them are detected; on normal numbers half of them are within the noise.
+- A training step with each dequantizing scale dropped in turn, compared as modules, which may omit roundings. On inputs
+  like those of a trained model, all errors are detected; on normal numbers, half of them are within the noise.
 """
 import concurrent.futures
 import glob
@@ -20,15 +20,15 @@ import sys
 import _script
 
 DEEP = ('encoder_qdq_fwd', 'encoder_qdq_train', 'scan_layers', 'mlp_qdq_train')
-# Slow: only with --long.
+# These models are slow, and only tested with --long.
 LARGE = ('llama_train', 'qkv_shared')
 LARGE_DEEP = LARGE[:1]
-# e5m2 outputs, for which 5% is less than half a step: they are doubled instead.
+# e5m2 outputs for which 5% is less than half a step are doubled instead.
 COARSE = ('seed_matmul_mixed',)
-# Models in which legitimate executions differ by as much: maximum number of outputs that are not rejected, and
-# the largest measured noise among them, in percent; with all roundings, and with
+# Models in which correct executions also differ by 5%: maximum number of outputs that are not rejected, and
+# the largest measured noise among these, in percent; with all roundings, and with
 # optional roundings to bf16. Untrained, with normal inputs and scales that do not match them, small
-# differences after the first layers are multiplied in each following layer.
+# differences after the first layers grow in each later layer.
 NOISY = {
     'dense_qdq_fwd': ((0, 0), (1, 2.5)), 'dense_qdq_train': ((0, 0), (2, 3)),
     'encoder_qdq_fwd': ((0, 0), (1, 14)), 'encoder_qdq_train': ((11, 170), (16, 230)),
@@ -36,9 +36,10 @@ NOISY = {
     'mlp_qdq_fwd': ((0, 0), (1, 3.6)), 'mlp_qdq_train': ((1, 2.4), (5, 10)),
     'qdq_bf16': ((0, 0), (1, 2)), 'scan_layers': ((0, 0), (1, 5.2)),
     'seed_current_scaling': ((0, 0), (1, 2.3))}
-# Gradients that are 0 except for rounding: a softmax does not depend on a constant added to all its operands.
+# These gradients are 0 except for rounding: a softmax does not depend on a constant added to all its operands.
 ZERO = {'encoder_qdq_train': (42,)}
-# On realistic inputs, all dropped scales of this model are detected, with --long; otherwise these, which normal numbers hide.
+# On realistic inputs, all dropped scales of this model are detected. Without --long, only these are tested, which
+# normal numbers hide.
 TRAINED = 'encoder_qdq_train'
 HIDDEN = ('%dot_general.32: scale of operand 0 dropped', '%dot_general.43: scale of operand 1 dropped')
 LINE = re.compile(r'\s+(?:ROOT )?(%[\w.\-]+) = (\S+\[[\d,]*\])(?:\{[^}]*\})? ([\w\-]+)\(([^)]*)\)(.*)')
@@ -59,7 +60,7 @@ class Instr:
 
 
 class Text:
-    """A module's text, by lines; names are looked up in the computation that contains a line."""
+    """A module's text as lines; names are looked up in the computation that contains a line."""
 
     def __init__(self, path):
         with open(path) as file:
@@ -183,7 +184,7 @@ def missing(text, line):
 
 
 def mutants(text):
-    """Yields (error, text)"""
+    """Yields (error, text) of each wrong program."""
     for line in text.dots():
         name = text.at(line).name
         made = [m for side in (0, 1) for m in scale_mutants(text, line, side)]
@@ -194,7 +195,8 @@ def mutants(text):
 
 
 def chosen(text, every):
-    """Returns all mutants, or one of each kind, from the first dot that has it: most computation depends on it."""
+    """Returns all mutants, or one of each kind, in the first dot that has this kind: most of the computation depends on
+    that dot."""
     kinds = set()
     for what, mutant in mutants(text):
         kind = what.split(': ')[1]
@@ -246,7 +248,7 @@ class Runner:
         return done.returncode, done.stdout + done.stderr
 
     def compare(self, case, model, wrong, fused, turned=False, draw='normal'):
-        """Compares a wrong module's outputs with a model's. Fused: roundings may be omitted. Turned: in the other
+        """Compares a wrong module's outputs with a model's. `fused`: roundings may be omitted. `turned`: in the other
         order; the result must be the same."""
         path, outputs = f'{self.work}/{case}.hlo', f'{self.work}/{case}.npz'
         with open(path, 'w') as file:
@@ -265,8 +267,8 @@ class Runner:
         return result
 
     def scaled(self, model):
-        """Returns, for each float output that is 5% off: (index, rejected, the model's noise in percent); against
-        arrays, against the module and, for models that are not deep, in the other order."""
+        """Returns, for each float output that is 5% off, (index, rejected, the model's noise in percent), compared with
+        arrays, with the module and, for models that are not deep, in the other order."""
         by = 2 if model in COARSE else 1.05
         wrong, found = scaled(Text(f'{self.models}/{model}.hlo'), by), []
         for fused, turned in ((False, False), (True, False), (True, True)):

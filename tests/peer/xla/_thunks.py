@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the arguments that a program compiled by XLA's GPU compiler will pass to cuBLASLt.
+"""Reads the arguments that a program compiled by XLA's GPU compiler passes to cuBLASLt.
 
-XLA serializes a compiled program as a protobuf that holds its buffers and its steps ("thunks"). A matmul's step
+XLA serializes a compiled program as a protobuf of its buffers and its steps ("thunks"). A matmul's step
 specifies the buffers of a, b, c, d, the bias, each scale and the amax, and the layouts of the matrices. Therefore two
 programs can be compared by meaning, not by the form of their HLO. The file is one protobuf field around a
-snappy-compressed riegeli file; field numbers are those of XLA's thunk.proto, derived from programs with known meaning
-(this module's own test is that every compiled
-model of the corpus has as many matmuls as its HLO text).
+snappy-compressed riegeli file. Field numbers are those of XLA's thunk.proto, derived from programs with known meaning.
+A test checks that every compiled model of the corpus has as many matmuls as its HLO text.
 """
 import struct
 
-BUFFERS = 2     # of the program
-LT_MATMUL = 22  # of a thunk
+BUFFERS = 2     # fields of the program
+LT_MATMUL = 22  # fields of a thunk
 CONFIG, EPILOGUE = 1, 2
 ROLES = {5: 'a', 6: 'b', 7: 'c', 8: 'd', 9: 'bias', 10: 'aux', 11: 'a_scale', 12: 'b_scale',
          13: 'c_scale', 14: 'd_scale', 15: 'd_amax', 16: 'workspace'}
@@ -29,7 +28,7 @@ def varint(data, at):
 
 
 def fields(data):
-    """Returns (number, value) of a protobuf message; raises ValueError or IndexError for other data."""
+    """Yields (number, value) of the fields of a protobuf message; raises ValueError or IndexError for other data."""
     at, out = 0, []
     while at < len(data):
         tag, at = varint(data, at)
@@ -83,7 +82,7 @@ def unsnappy(data):
 
 
 def chunks(data):
-    """Yields the chunks of a riegeli file, without the headers at each multiple of 64 KiB."""
+    """Yields the chunks of a riegeli file, without the block headers at each multiple of 64 KiB."""
     block, header = 1 << 16, 24
     plain = b''.join(data[at + header:at + block] for at in range(0, len(data), block))
     at = 0
@@ -92,7 +91,7 @@ def chunks(data):
         kind = chr(plain[at + 24])
         records = int.from_bytes(plain[at + 25:at + 32], 'little')
         yield kind, plain[at + 40:at + 40 + size]
-        # A chunk is at least as long as its number of records.
+        # A chunk occupies at least one byte per record.
         at += 40 + max(size, records)
 
 
@@ -133,7 +132,7 @@ def messages(data):
 
 
 def lt_matmuls(path):
-    """Returns one dict per matmul: role -> (bytes, type) of its buffer, and `config`, `epilogue`."""
+    """Returns one dict per matmul: role -> (bytes, type) of the buffer in that role, and `config`, `epilogue`."""
     out = []
     for record in records(path):
         for message in messages(record):
@@ -163,7 +162,7 @@ def lt_matmul(value):
 
 
 def parameters(path):
-    """Returns allocation -> number of its entry parameter."""
+    """Returns a dict: allocation -> number of the entry parameter in it."""
     for record in records(path):
         try:
             out = {}
@@ -172,7 +171,7 @@ def parameters(path):
                     a = dict(fields(allocation))
                     if a.get(5):
                         out[a.get(1, 0)] = a.get(6, 0)
-        except (ValueError, IndexError, TypeError):  # the bytes of a constant
+        except (ValueError, IndexError, TypeError):  # the contents of a constant
             continue
         if out:
             return out

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Run the real XLA GPU compiler on an HLO text module, with no GPU: the peer to compare a rewrite with.
+"""Runs XLA's GPU compiler on an HLO text module, without a GPU, to compare rewrites with XLA's.
 
   _xla_gpu.py FILE.hlo [--target=sm_80|sm_90|sm_100] [--cuda=12.8] [--keep DIR]
              [--passes=fp8-gemm-rewriter|none] [--xla-flags='...']
@@ -9,16 +9,17 @@
   --passes=fp8-gemm-rewriter   only the FP8 instance of XLA's cuBLAS rewriter
   --passes=none                only XLA's parser and printer
   --devices=N                  partition over N devices by the module's shardings
-  --handoff                    leave layout assignment out: XLA aborts there on a module that already
-                               holds cuBLASLt calls (some programs need that pass, and then fail)
-  --default-flags              as XLA is without these flags: its Triton fusion takes fp8 dots whose form does
-                               not keep it away
+  --handoff                    omit layout assignment: in that pass XLA aborts on a module that already
+                               contains cuBLASLt calls (programs that need the pass then fail)
+  --default-flags              use XLA's default flags: its Triton fusion then fuses fp8 dots unless their form
+                               prevents this
   --keep DIR                   every dump that XLA writes (per stage, text and .hlo.pb)
   --executable FILE            the compiled program, serialized (_thunks.py reads it)
-  --time                       print the seconds that compiling takes, not the module; nothing is dumped
+  --time                       print the compile time in seconds instead of the module; nothing is dumped
 
-It also tells whether XLA accepts a module that already holds __cublas$lt$matmul$f8 calls.
-Exit status: 0 printed a module, 1 XLA refused it or crashed (its message on stderr), 2 bad use.
+The exit status also shows whether XLA accepts a module that already contains __cublas$lt$matmul$f8 calls.
+Exit status: 0 if a module was printed, 1 if XLA rejected the module or crashed (message on stderr), 2 for invalid
+usage.
 """
 import argparse
 import ctypes as C
@@ -38,7 +39,7 @@ CUBLASLT_FLAGS = [
     '--xla_gpu_gemm_rewrite_size_threshold=0',
     '--xla_gpu_enable_cublaslt=true',
 ]
-# Target name -> target_config spec file. The first existing file is used.
+# Target name -> target_config files, the first existing one of which is used.
 SPECS = {
     'sm_80': ['a100_sxm_80.txtpb', 'a100_pcie_80.txtpb', 'a100_sxm_40.txtpb'],
     'sm_90': ['h100_sxm.txtpb', 'h100_pcie.txtpb', 'h100.txtpb'],
@@ -152,7 +153,7 @@ def require_plugin():
 
 
 def child(plugin, config, path, devices, executable, timed):
-    """Parses and compiles. The parent reads the module dumps."""
+    """Parses and compiles in a child process. The parent reads the module dumps."""
     import numpy as np
     from jaxlib import _hlo, xla_client
     with open(path) as f:
@@ -201,7 +202,7 @@ def target_config(folder, target, cuda):
     return text
 
 
-# Fields that the compiler of an older wheel does not support yet.
+# Fields that the compiler of an older wheel does not support.
 def drop_unknown(config, message):
     m = re.search(r'no field named "(\w+)"', message)
     if not m:
@@ -217,7 +218,7 @@ def main():
             try:
                 child(plugin, f.read(), path, int(devices), executable,
                       timed == 'timed')
-            except Exception as e:  # the parent shows it to the user
+            except Exception as e:  # the parent shows the message to the user
                 print(e, file=sys.stderr)
                 sys.exit(1)
         return
@@ -282,7 +283,7 @@ def main():
             sys.stderr.write(r.stderr)
             sys.exit(1)
         sys.stdout.write(out)
-        if r.returncode and not rewriter_only:  # dumped, then rejected by a later stage
+        if r.returncode and not rewriter_only:  # dumped, but rejected by a later stage
             sys.stderr.write(r.stderr)
             sys.exit(1)
 

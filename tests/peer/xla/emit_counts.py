@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Counts stock XLA's calls for the output forms, module by module: testdata's models, programs and pass tests.
+"""Counts the calls that stock XLA makes of each output form, for each module of testdata's models, programs and pass
+tests.
 
-Prints a row for each module that has FP8 calls: live calls of hlo-fp8-opt, XLA's calls with --emit=qdq, those that XLA
-keeps with --emit=ffi, and why the counts or the epilogues differ, by a word of WORDS. Fails if a difference is not
-reported by a warning of hlo-fp8-opt, listed in docs/emit.md or in KNOWN; and if XLA accepts the original module, but
-not the rewritten one.
-`tools/dev test --long` runs it; it takes some minutes.
+Prints a row for each module that has FP8 calls: calls of hlo-fp8-opt that are not dead, XLA's calls with --emit=qdq,
+and those that XLA keeps with --emit=ffi. A word of WORDS shows why the counts or the epilogues differ. Fails if a
+difference is not reported by a warning of hlo-fp8-opt, or listed in docs/emit.md or KNOWN. Also fails if XLA accepts
+the original module, but not the rewritten one. `tools/dev test --long` runs this script, which takes
+some minutes.
 """
 import collections
 import multiprocessing
@@ -30,10 +31,10 @@ WORDS = {
     'before': 'XLA refuses the module as it came as well',
     'refused': 'hlo-fp8-opt refuses a form',
 }
-# Passes of XLA that change the number or the sizes of dots.
+# XLA's passes that change the number or the sizes of dots.
 UNMERGED = '--xla_disable_hlo_passes=dot-merger,cse'
 UNSPLIT = UNMERGED + ',splitk-rewriter'
-# Module: reason for the difference.
+# Module: reason why the counts differ.
 KNOWN = {}
 
 CALL = re.compile(r'%(?P<name>\S+) = (?P<call>\(?(?P<type>\w+)\[.*? custom-call\((?P<operands>%[^ ,)]+, %[^ ,)]+)'
@@ -44,8 +45,8 @@ PART = re.compile(r"XLA computes part of '(.*)' outside its FP8 call: ")
 
 
 def calls_of(text):
-    """Yields name, kind and operands of each call; the kind is its epilogue, and whether it has an amax, a matrix, an fp8
-    result."""
+    """Yields name, kind and operands of each call; the kind is the epilogue, and whether the call has an amax, a
+    matrix, an fp8 result."""
     for found in CALL.finditer(text):
         call = found['call']
         beta = re.search(r'"beta":([^,}]+)', call)
@@ -71,7 +72,7 @@ def compile_here(plugin, config, path, folder, flags):
 
 
 class Xla:
-    """XLA's GPU compiler with its default flags, in a process for each module."""
+    """Runs XLA's GPU compiler with its default flags, in a process for each module."""
 
     def __init__(self, work):
         self.work = work / 'xla'
@@ -97,7 +98,7 @@ class Xla:
 
 
 def explained(ours, told, theirs):
-    """Returns the words for the differences, or None. The second argument has the names in warnings."""
+    """Returns the words for the differences, or None. The second argument: the names of calls in warnings."""
     had = collections.Counter(kind for _, kind, _ in ours)
     lost, made, words = had - theirs, theirs - had, set()
     for name, kind, _ in ours:
@@ -128,7 +129,7 @@ def why(xla, path, ours, told, theirs):
 
 
 class Row:
-    """A module in its forms."""
+    """A module in each output form, with the counts of its calls."""
 
     def __init__(self, args, path):
         self.program, self.path, self.out = args.bin / 'hlo-fp8-opt', path, args.work / 'emitted.hlo'

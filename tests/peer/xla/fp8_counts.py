@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What hlo-fp8-opt makes of each module of the corpus, against what XLA's GPU compiler makes of it.
+"""Compares the FP8 calls that hlo-fp8-opt and XLA's GPU compiler make of each module of the corpus.
 
-Prints a table of all modules: dots, FP8 calls, calls that have each epilogue, an amax, an fp8 result. XLA's
-part of it is the models' summary.json. Fails where a module has fewer FP8 calls, fewer amaxes or fewer fp8
-results than XLA makes, where an epilogue that XLA folds in is missing, or where the count of FP8 calls is not the
-one expected: XLA's, but for the modules of DIFFERENT, which say why ours is another. A rule that stops firing is
-seen here. The output, in both forms of the call, must be a module that jaxlib reads.
+Prints a table of all modules: dots, FP8 calls, and calls that have each epilogue, an amax, or an fp8 result. XLA's
+counts are those of the models' summary.json. Fails if a module has fewer FP8 calls, fewer amaxes or fewer fp8 results
+than with XLA, or if an epilogue that XLA fuses is missing. Also fails if the count of FP8 calls is not XLA's or, for
+the modules of DIFFERENT, the count listed with its reason. So a rule that stops firing is detected. jaxlib must be able
+to read the output, in both forms of the call.
 
-With --handover each row also says whether XLA's GPU compiler takes the output (test_handover.py is the test of
-it): `yes`, with all FP8 calls kept; `-` where it does not compile the original in the same way. And how many FP8 calls
-stock XLA, no pass disabled and no flag set, makes of the output with --emit=qdq, and how many typed calls it keeps with
---emit=ffi (test_emit.py is the test of it): as many as we make, but for the modules of FEWER.
+With --handover, each row also shows whether XLA's GPU compiler accepts the output (test_handover.py tests
+this): `yes` if it keeps all FP8 calls; `-` if it does not compile the original in the same way. The row also has the
+FP8 calls that stock XLA, without disabled passes or flags, makes of the output with --emit=qdq, and the typed calls
+that it keeps with --emit=ffi (test_emit.py tests this). Both must equal the calls of hlo-fp8-opt, except for the
+modules of FEWER.
 """
 import collections
 import json
@@ -26,7 +27,7 @@ import _script
 import test_emit
 import test_handover
 
-# Module: (count here, reason).
+# Module: (count of FP8 calls with hlo-fp8, reason for the difference from XLA).
 DIFFERENT = {
     "rowwise_before": (1, "a scale for each row goes past the call; XLA leaves the dot wide"),
     "qkv_shared": (3, "XLA merges the three dots of one operand before it looks for fp8, and none is left"),
@@ -52,7 +53,7 @@ DIFFERENT = {
     "torchao_float8_rowwise": (1, "a scale for each row goes past the call; XLA leaves the dot wide"),
 }
 
-# Module: (XLA's count with --emit=qdq, reason).
+# Module: (XLA's count of FP8 calls with --emit=qdq, reason).
 FEWER = {
     "qkv_shared": (1, "XLA merges the three dots of one operand into one"),
 }
@@ -63,20 +64,20 @@ DOT = re.compile(r"^\s*(?:ROOT )?%\S+ = \S+ dot\(", re.M)
 
 
 def rewrite(program, path, form):
-    """Returns the rewritten module and messages; None as module if hlo-fp8-opt or jaxlib rejects it."""
+    """Returns the rewritten module and messages; the module is None if hlo-fp8-opt or jaxlib rejects it."""
     command = [program, "--verify-each", "--scale-operands=" + form, path]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         return None, f"status {done.returncode}\n{done.stderr}"
     try:
         _hlo.hlo_module_from_text(done.stdout)
-    except Exception as refusal:  # jaxlib's exception, which has no specific base class
+    except Exception as refusal:  # jaxlib's exception has no specific base class
         return None, f"jaxlib refuses the output with --scale-operands={form}: {refusal}"
     return done.stdout, done.stderr
 
 
 class Calls:
-    """The features of a module's FP8 calls."""
+    """Collects the features of a module's FP8 calls."""
 
     def __init__(self, count, epilogues, amax, fp8_results):
         self.count, self.epilogues, self.amax, self.fp8_results = count, epilogues, amax, fp8_results
@@ -94,8 +95,8 @@ class Calls:
                    facts["fp8_out"])
 
     def lacks(self, other):
-        """Returns the features that the other has and this one lacks. DEFAULT folds nothing, and a gelu that XLA did
-        not fold may be folded here."""
+        """Returns the features that the other calls have and these lack. DEFAULT fuses nothing, and a gelu that XLA did
+        not fuse may be fused here."""
         wrong = []
         for name in ("amax", "fp8_results"):
             if getattr(self, name) < getattr(other, name):
@@ -117,12 +118,12 @@ class Calls:
 
 
 def richer(epilogue, other):
-    """Returns whether the epilogue includes the other one, and more."""
+    """Returns whether the epilogue includes the other epilogue and more."""
     return set(other.split("_")) < set(epilogue.split("_"))
 
 
 def check(program, path, name, facts):
-    """Returns the row of one module, the calls here and XLA's, and the faults."""
+    """Returns the row of one module, the calls of hlo-fp8-opt and of XLA, and the faults."""
     ours = [rewrite(program, path, form) for form in ("used", "all")]
     for text, said in ours:
         if not text:
@@ -136,7 +137,7 @@ def check(program, path, name, facts):
 
 
 def taken(args, name):
-    """Returns XLA's GPU compiler's messages about the output in the form that it supports."""
+    """Returns the messages of XLA's GPU compiler about the output in the operand form that it supports."""
     try:
         problems = test_handover.check(name, "sm_90", args)
     except test_handover.Refused as refused:

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Dumps of all passes of XLA's GPU compiler: the history reports the pass that loses FP8. With default flags, Triton takes
-each dot before the FP8 rewriter: that of seed_scaled with the dequantization of its operands, that of seed_matmul with
-its fp8 operands.
-With Triton's matmuls off, XLA's dot merger is what costs qkv_shared its FP8 calls, and the rewriter leaves
-rowwise_before's matmul wide; encoder_qdq_fwd keeps
-six of eight. The outcome at the last stage is what summary.json counts.
+"""Checks the history of dumps of all passes of XLA's GPU compiler: it names the pass that loses FP8. With default
+flags, Triton fuses each dot before the FP8 rewriter runs: that of seed_scaled with the dequantization of its operands,
+that of seed_matmul with its fp8 operands. With Triton's matmuls disabled, qkv_shared loses its FP8 calls in XLA's dot
+merger, and the rewriter leaves rowwise_before's matmul wide; encoder_qdq_fwd keeps six of eight FP8 calls. summary.json
+has the same counts as the last stage.
 """
 import json
 import pathlib
@@ -19,7 +18,7 @@ import _script
 HERE = pathlib.Path(__file__).parent
 SCHEMA = HERE.parents[2] / "docs" / "history.schema.json"
 WANTED = {
-    "qkv_shared": (3, [("dot-merger", "merged: 3 matmuls became 1")] * 2 + [("cublas-gemm-rewriter", "replaced by a cuBLASLt call on wide types")]),
+    "qkv_shared": (3, [("dot-merger", "merged 3 matmuls into 1")] * 2 + [("cublas-gemm-rewriter", "replaced by a cuBLASLt call on wide types")]),
     "rowwise_before": (1, [("cublas-gemm-rewriter", "replaced by a cuBLASLt call on wide types")]),
     "encoder_qdq_fwd": (8, []),
 }

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Stock XLA, without disabled passes or flags, accepts the output of `hlo-fp8-opt --emit=`.
+"""Checks that stock XLA, without disabled passes or flags, accepts the output of `hlo-fp8-opt --emit=`.
 
---emit=ffi: its GPU compiler keeps every call, and then requests the handler.
---emit=qdq: its GPU compiler creates as many FP8 calls, with the same epilogues, except for LIKE.
---emit=qdq, --emit=dq: the results of its CPU backend, of hlo-fp8-run, and of hlo-fp8-run on the original module agree,
-each within the bound derived from the data. The modules include one of f16 whose unscaled products exceed the range of
-f16.
+With --emit=ffi, XLA's GPU compiler keeps every call, and then requires the handler of the calls. With --emit=qdq, it
+creates as many FP8 calls, with the same epilogues, except for LIKE. With --emit=qdq and --emit=dq, the results of XLA's
+CPU backend, of hlo-fp8-run, and of hlo-fp8-run on the original module agree, each within the bound derived from the
+data. The modules include one of f16 whose unscaled products exceed the range of f16.
 """
 import collections
 import contextlib
@@ -25,8 +24,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 GOLDEN = os.path.join(HERE, '..', '..', '..', 'testdata', 'passes', 'emit')
 MODELS = ('seed_relu_damax', 'bias_relu', 'bias_gelu_tanh', 'residual', 'batched', 'rowwise_before', 'scan_layers')
 GOLDENS = ('epilogues', 'f16', 'gelu', 'held', 'measured', 'shared')
-# Differences between the epilogues of XLA's calls and those here: a matmul of f16 is one of f32, rounded after the call;
-# XLA cannot run a call with an auxiliary result, so it has none.
+# Differences between the epilogues of XLA's calls and those of hlo-fp8-opt: an f16 matmul becomes an f32 one, rounded
+# after the call; a call for XLA has no auxiliary result, since XLA cannot run one.
 LIKE = {'f16': ('DEFAULT',), 'gelu': ('DEFAULT', 'DEFAULT', 'DEFAULT', 'GELU', 'GELU')}
 CALL = {'cublas': r'custom_call_target="__cublas\$lt\$matmul\$f8"', 'ffi': r'custom_call_target="hlofp8\.matmul"'}
 
@@ -57,7 +56,7 @@ def epilogues(text):
 
 
 def fused(args, name):
-    """Returns FP8 calls by epilogue: those here, and XLA's for the module with --emit=qdq."""
+    """Returns FP8 calls by epilogue: those of hlo-fp8-opt, and XLA's for the module with --emit=qdq."""
     _, ours = emit(args, name, 'cublas')
     path, _ = emit(args, name, 'qdq')
     text, said = gpu(path)
@@ -67,7 +66,7 @@ def fused(args, name):
 
 
 def kept(args, name):
-    """Returns the typed calls, and those that XLA has kept up to the point where it requires their handler."""
+    """Returns the typed calls, and those that XLA keeps until it requires their handler."""
     path, ours = emit(args, name, 'ffi')
     text, said = gpu(path)
     wanted = len(re.findall(CALL['ffi'], ours))

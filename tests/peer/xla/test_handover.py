@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""XLA's GPU compiler accepts the output of `hlo-fp8-opt --scale-operands=used` for every model, keeps every FP8 call,
-and the calls have the right meaning. For the seed modules, on both targets that XLA supports here, the check is exact:
-XLA's step for the call passes cuBLASLt the same buffers in the same roles (by parameter number, type and size), with
-the same matrix layouts and epilogue, as XLA's step for the original module. For the others, the call must be kept with
-the type of every buffer as required by cuBLASLt. A model whose original XLA does not compile without its layout
-assignment (which rejects modules with cuBLASLt calls) cannot be tested. These are the models of UNTOLD; the test checks
-that there are no others.
+"""Checks that XLA's GPU compiler accepts the output of `hlo-fp8-opt --scale-operands=used` for every model, keeps every
+FP8 call, and passes the right arguments. For the seed modules, on both targets that XLA supports here, the check is
+exact. XLA's step for the call must pass cuBLASLt the same buffers in the same roles (by parameter number, type and
+size), with the same matrix layouts and epilogue, as XLA's step for the original module. For other models, XLA must keep
+the call, with the type of every buffer as required by cuBLASLt. A model whose original XLA does not compile without
+layout assignment (which rejects modules with cuBLASLt calls) cannot be tested. UNTOLD lists these models; the test
+checks that there are no others.
 """
 import glob
 import os
@@ -24,7 +24,7 @@ AUX = os.path.join(HERE, '..', '..', '..', 'testdata', 'passes', 'fp8', 'gelu-au
 SCALED = os.path.join(HERE, '..', '..', '..', 'testdata', 'passes', 'scales', 'outer.hlo')
 FP8_CALL = 'custom_call_target="__cublas$lt$matmul$f8"'
 UNTOLD = ('encoder_qdq_fwd', 'encoder_qdq_train', 'llama_train')
-F8_TYPES, WIDE_TYPES, F32 = (19, 20), (10, 16, 11), 11  # of xla_data.proto's PrimitiveType
+F8_TYPES, WIDE_TYPES, F32 = (19, 20), (10, 16, 11), 11  # numbers of xla_data.proto's PrimitiveType
 
 
 class Refused(Exception):
@@ -93,7 +93,8 @@ def control(args):
 
 
 def refusal(args):
-    """No XLA supports calls with non-scalar scales: it must reject them, not use the first scale for all elements."""
+    """No XLA supports calls with non-scalar scales. XLA must reject such calls instead of using the first scale for all
+    elements."""
     ours = os.path.join(args.work, 'scaled.hlo')
     run([os.path.join(args.bin, 'hlo-fp8-opt'), '--scale-operands=used', '--cuda=12.9', SCALED, '-o', ours])
     try:
@@ -104,7 +105,8 @@ def refusal(args):
 
 
 def auxiliary(args):
-    """XLA rejects an FP8 call with an auxiliary result: the output for XLA has none, and is accepted."""
+    """XLA rejects an FP8 call with an auxiliary result. The output for XLA has no auxiliary result, and XLA accepts
+    it."""
     program, problems = os.path.join(args.bin, 'hlo-fp8-opt'), []
     ours = os.path.join(args.work, 'aux.hlo')
     run([program, '--scale-operands=used', AUX, '-o', ours])
@@ -130,7 +132,7 @@ def check(name, target, args):
             return None
         return [str(refused)]
     problems = [p for m in matmuls for p in check_types(m)]
-    # XLA may create a call for a dot that stays wide here.
+    # XLA may create a call for a dot that hlo-fp8-opt does not convert.
     if text.count(FP8_CALL) < calls or len(matmuls) != text.count(FP8_CALL):
         problems.append(f'of {calls} FP8 calls XLA kept {text.count(FP8_CALL)} and compiled '
                         f'{len(matmuls)}')

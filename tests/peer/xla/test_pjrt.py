@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs modules in XLA's runtime, from C: `hlo-fp8-run --backend=pjrt:PLUGIN`.
+"""Runs modules in XLA's runtime through C: `hlo-fp8-run --backend=pjrt:PLUGIN`.
 
-- Every model that the cpu backend executes agrees with it on a plugin for the CPU, with `--optimize --emit=dq`, and
-  with `--emit=ffi`, whose calls are executed by this project's handler; so do sharded programs, also unmodified, on 8
+- Every model that the cpu backend executes has the same results on a plugin for the CPU, with `--optimize --emit=dq`,
+  and with `--emit=ffi`, whose calls this project's handler executes. So have sharded programs, also unmodified, on 8
   devices, with Shardy's and GSPMD's shardings.
 - Compiled for absent GPUs, every model has as many FP8 calls as with XLA's compiler called from Python on the same
   text; on sm_90 and sm_100.
@@ -34,10 +34,10 @@ CPU_PLUGIN = ("lammps_jax_pjrt_cpu", "pjrt_c_api_cpu_plugin.so")
 TARGETS = {"sm_90": "h100_sxm.txtpb", "sm_100": "b200.txtpb"}
 HERE = pathlib.Path(__file__).parent
 FP8_CALL = 'custom_call_target="__cublas$lt$matmul$f8"'
-# Compiled for GPUs: one call, a forward pass, training steps, a loop; a deep model only for the first target.
+# Models compiled for GPUs: one call, a forward pass, training steps, a loop; a deep model only for the first target.
 COMPILED = ("bias_relu", "mlp_qdq_fwd", "mlp_qdq_train", "scan_layers", "encoder_qdq_fwd")
 DEEP = COMPILED[4:]
-# Takes ten seconds in each form: tested in one form, except with --long.
+# These take ten seconds in each form, so they are tested in one form, except with --long.
 LARGE = ("llama_train.hlo",)
 
 
@@ -48,7 +48,7 @@ def cpu_plugin():
 
 
 def execute(args, *options):
-    """Runs hlo-fp8-run; leaks of the plugin are suppressed."""
+    """Runs hlo-fp8-run; reports of leaks in the plugin are suppressed."""
     env = {**os.environ, "LSAN_OPTIONS": f"suppressions={args.work / 'plugin.supp'}:print_suppressions=0"}
     return subprocess.run([args.bin / "hlo-fp8-run", *options], capture_output=True, text=True, env=env)
 
@@ -80,7 +80,7 @@ def sharded_programs(work):
             yield path, ["--devices=8"]
 
 
-# Layouts of the entry, including 4-bit elements, a tuple parameter, types of every width, arrays without elements.
+# Layouts of the entry's parameters and results: 4-bit elements, a tuple parameter, types of every width, empty arrays.
 FORMS = {"layouts": """HloModule m, entry_computation_layout={(f32[2,3]{0,1}, s4[4,2]{1,0}, f8e4m3fn[3,5]{0,1})->(f32[3,2]{0,1}, s32[4,2]{0,1}, bf16[5,3]{1,0})}
 ENTRY e {
   p = f32[2,3]{0,1} parameter(0)
@@ -151,7 +151,7 @@ def test_executing(args, plugin):
 
 
 def test_partitioned(args, plugin):
-    """All devices of a partitioned module execute, and agree with the cpu backend's simulated devices; after the
+    """All devices of a partitioned module run, and agree with the cpu backend's simulated devices; after the
     rewrite, their results are the same except for rounding."""
     path, found = args.models / "fsdp_matmul.spmd.hlo", []
     for form in ([], ["--optimize", "--emit=dq"]):

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of public libraries (testdata/programs) have the expected number of FP8 calls, and unchanged values. Each
-has as many FP8 calls, epilogues, amaxes and fp8 results as with XLA, or as listed with a reason in fp8_counts.py; and
-computes the same before and after, within the bound that the program derives. Ragged products, of which XLA creates at
-least RAGGED_CALLS in total, have the same number of FP8 products and the same values if they are kept. With --long, the
-rewritten program is also compared with XLA's CPU backend on the original.
+"""Checks that programs of public libraries (testdata/programs) have the expected number of FP8 calls, and unchanged
+values. Each has as many FP8 calls, epilogues, amaxes and fp8 results as with XLA, or as listed with a reason in
+fp8_counts.py, and computes the same before and after, within the bound that hlo-fp8-run derives. Ragged products, of
+which XLA creates at least RAGGED_CALLS in total, have the same number of FP8 products and the same values with
+--ragged=keep. With --long, the rewritten program is also compared with XLA's CPU backend on the original.
 """
 import json
 import os
@@ -15,7 +15,7 @@ import sys
 import _script
 import fp8_counts
 
-# Not supported by XLA's CPU backend.
+# Programs that XLA's CPU backend does not support.
 RAGGED, BLOCKS = "ragged-dot", "__op$block_scaled_dot"
 RAGGED_CALLS = 12
 

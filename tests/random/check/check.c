@@ -39,7 +39,7 @@ bool rule_only_remarks(int index) {
     return rule && rules->actions[rule->first_action].kind == HLO_ACTION_REMARK;
 }
 
-/* Returns -1 if there is no such rule. */
+/* Returns the index of a rule in the order of the files; -1 if there is no such rule. */
 int rule_index(const char *name) {
     const char *other;
     for (int i = 0; (other = rule_name(i)); i++)
@@ -91,9 +91,9 @@ static void scale_array(const hlo_array *array, double factor) {
         hlo_number_store(type, at, hlo_number_load(type, at) * factor);
 }
 
-/* Draws a factor; `may_be_zero` excludes divisors. The smallest keeps products of three scales out
- * of the subnormal numbers, and the largest keeps them finite; docs/numerics.md guarantees nothing
- * for others. Factors between scales are closer to 1. */
+/* Draws a factor; `may_be_zero` is false for divisors. The smallest factor keeps products of three
+ * scales out of the subnormal range, and the largest keeps them finite; docs/numerics.md guarantees
+ * nothing for other products. Factors between scales are closer to 1. */
 static double draw_factor(dice *d, bool may_be_zero, bool near) {
     static const double factors[] = {0,  -0.0, 1,    -1,   -0.25, 0.5, 3,
                                      20, 2000, 0.01, 1e-5, 1e-11, 1e12};
@@ -101,7 +101,7 @@ static double draw_factor(dice *d, bool may_be_zero, bool near) {
     return factors[first + (size_t)dice_below(d, count - first)];
 }
 
-/* Inserts NaNs, or infinities, which are NaN if a type has no infinities. */
+/* Inserts NaNs, or infinities, which become NaN in types without infinities. */
 static void put_nonfinite(const hlo_array *array, bool endless, dice *d) {
     hlo_type type = type_of(array);
     size_t width = hlo_types[type].bytes, count = array->size / width;
@@ -176,8 +176,8 @@ static hlo_status compare(const hlo_arrays *expected, const hlo_arrays *found, b
     return status;
 }
 
-/* Compares two modules on inputs, which it frees. `both`: either may be the one that rounds
- * more. */
+/* Compares two modules on inputs, and frees the inputs. `both`: either module may be the one that
+ * rounds more. */
 static outcome check_on(const hlo_module *before, const hlo_module *after, hlo_arrays *inputs,
                         bool both, hlo_accumulate accumulate, char *why) {
     hlo_arrays *expected = inputs ? execute(before, inputs, true, accumulate) : NULL;
@@ -194,8 +194,8 @@ static outcome check_on(const hlo_module *before, const hlo_module *after, hlo_a
     return result;
 }
 
-/* Returns the inputs of check_values(), but with numbers that bf16 represents, so that a bias among
- * them is not rounded. */
+/* Returns inputs like check_values(), but with numbers that bf16 represents, so that a bias among
+ * the inputs is not rounded. */
 static hlo_arrays *draw_coarse(const hlo_module *module, uint64_t seed) {
     hlo_arrays *inputs = draw_inputs(module, seed);
     for (size_t i = 0; inputs && i < hlo_arrays_count(inputs); i++) {
@@ -212,9 +212,9 @@ static hlo_arrays *draw_coarse(const hlo_module *module, uint64_t seed) {
     return inputs;
 }
 
-/* Compares on inputs drawn from the seed, coarse ones if requested. `both` as in check_on(). FP8
- * calls of a quarter of the seeds sum like tensor cores. A module of several devices is compared as
- * one of one device. */
+/* Compares two modules on inputs drawn from the seed (with few bits if `coarse`). `both` as in
+ * check_on(). FP8 calls sum like tensor cores for a quarter of the seeds. A module of several
+ * devices is converted to a module of one device. */
 static outcome compare_on(const hlo_module *before, const hlo_module *after, uint64_t seed,
                           bool coarse, bool both, char *why) {
     hlo_module *all_before = on_one_device(before);
@@ -254,10 +254,10 @@ static void keep_first(void *user, const hlo_diag *diag) {
     if (!*(char *)user) snprintf(user, WHY_SIZE, "%s", diag->message);
 }
 
-/* The products of a module: all, reachable from the entry, and needed. */
+/* The number of products in a module: in total, reachable from the entry, and not dead. */
 typedef struct product_count {
     uint32_t dots, others, reached, live;
-    bool calls; /* inlining may duplicate them */
+    bool calls; /* the module has calls, so inlining may duplicate products */
 } product_count;
 
 static product_count count_products(const hlo_module *module) {
@@ -280,8 +280,8 @@ static product_count count_products(const hlo_module *module) {
     return count;
 }
 
-/* True if each product has one verdict, none is computed twice, and no rule has changed a product
- * of an unknown kind. Products merged into one call have one verdict each. */
+/* Returns true if each product has one verdict, no product is computed twice, and no rule has
+ * changed a product of an unknown kind. Products merged into one call have one verdict each. */
 static bool products_told(const hlo_module *before, const hlo_module *after,
                           const hlo_report *report, char *why) {
     product_count was = count_products(before), is = count_products(after);
@@ -298,8 +298,8 @@ static bool products_told(const hlo_module *before, const hlo_module *after,
     return false;
 }
 
-/* True if a value has the bytes of another type: coarse inputs do not produce coarse values
- * there. */
+/* Returns true if a value has the bytes of another type: inputs with few bits do not produce values
+ * with few bits there. */
 static bool has_bits(const hlo_module *module) {
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
         for (const hlo_instr *i = comp->first; i; i = i->next)
@@ -314,8 +314,8 @@ outcome check_rewrite(const hlo_module *module, const hlo_pass_options *options,
     const hlo_diag_sink sink = {.emit = keep_first, .user = why};
     hlo_pass_options with_sink = *options;
     with_sink.sink = &sink;
-    /* The lowering of a call has more roundings than the call; a gelu in bf16 has more than one in
-     * f32. */
+    /* These forms would round more than the module: the lowering of a call rounds more than the
+     * call, and a gelu in bf16 more than one in f32. */
     if (options->emit >= HLO_EMIT_QDQ && module->op_counts[HLO_OP_CUSTOM_CALL])
         with_sink.emit = HLO_EMIT_FFI;
     else if (options->emit == HLO_EMIT_QDQ && module->op_counts[HLO_OP_TANH])
@@ -323,7 +323,7 @@ outcome check_rewrite(const hlo_module *module, const hlo_pass_options *options,
     hlo_report *report = NULL;
     *why = 0;
     hlo_status status = hlo_module_optimize(after, &with_sink, &report);
-    hlo_module *before = NULL; /* with the quantization that the options request */
+    hlo_module *before = NULL; /* the module with the quantization that the options request */
     if (status == HLO_OK && options->quantize) {
         status = hlo_module_clone(module, &before);
         if (status == HLO_OK) status = hlo_module_quantize(before, &with_sink);
@@ -333,10 +333,11 @@ outcome check_rewrite(const hlo_module *module, const hlo_pass_options *options,
                                                    : OUTCOME_NO_END;
     if (status == HLO_OK) {
         if (counts) count(report, counts);
-        /* A computed bias would be rounded; in random modules biases are parameters. */
+        /* A computed bias would be rounded even on coarse inputs; in random modules, biases are
+         * parameters. */
         bool coarse = options->allow_bias_rounding, compared = report->rules.first;
         compared = compared && (!coarse || (seed % 2 && !has_bits(module)));
-        /* A bf16 product that nothing fuses is rounded before its bias is added. */
+        /* In these forms, a bf16 product may be rounded before its bias is added. */
         bool both = with_sink.emit == HLO_EMIT_QDQ || with_sink.emit == HLO_EMIT_DQ;
         if (compared) result = compare_on(before ? before : module, after, seed, coarse, both, why);
         if (counts) counts->rewrites += compared;
@@ -358,7 +359,7 @@ static hlo_instr *instr_at(const hlo_module *module, uint32_t index) {
     return NULL;
 }
 
-/* Way 0 and up: replaces the instruction by an operand of the same shape; way -1: by a parameter. A
+/* Replaces the instruction by an operand of the same shape (`way` >= 0), or by a parameter (-1). A
  * root tuple is reduced to the operand. */
 static bool simplify(hlo_module *module, uint32_t index, int way) {
     hlo_instr *i = instr_at(module, index);
@@ -388,7 +389,7 @@ static bool simplify(hlo_module *module, uint32_t index, int way) {
     return true;
 }
 
-/* Returns the module without it, if that still fails; the caller frees it. */
+/* Returns the module without the instruction, if that module still fails; the caller frees it. */
 static hlo_module *attempt(const hlo_module *module, uint32_t index, int way,
                            const hlo_pass_options *options, uint64_t seed) {
     hlo_module *smaller;

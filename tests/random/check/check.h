@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks that a rewrite of a module is correct: it verifies, and computes the same values. */
+/* Checks that a rewrite is correct: the result verifies and computes the same values. */
 #ifndef HLO_TESTS_RANDOM_CHECK_CHECK_H
 #define HLO_TESTS_RANDOM_CHECK_CHECK_H
 
@@ -11,43 +11,43 @@
 enum { RULES_MOST = 256, WHY_SIZE = 4096 };
 
 typedef enum outcome {
-    OUTCOME_SAME,     /* correct */
-    OUTCOME_NO_CASE,  /* the module itself does not verify or run: no result */
+    OUTCOME_SAME,     /* the rewrite is correct */
+    OUTCOME_NO_CASE,  /* the module itself does not verify or run, so there is no result */
     OUTCOME_NO_END,   /* the passes failed: a phase does not terminate, or the result does not
                        * verify */
-    OUTCOME_DIFFERENT /* a different value, or more matmuls */
+    OUTCOME_DIFFERENT /* the rewritten module computes a different value, or has more matmuls */
 } outcome;
 
-/* Counts over many modules. */
+/* Counts over many random modules. */
 typedef struct census {
-    uint64_t modules, no_case, rewrites, verdicts[3]; /* by hlo_verdict_kind */
-    uint64_t fired[RULES_MOST];                       /* by rule_index() */
+    uint64_t modules, no_case, rewrites, verdicts[3]; /* verdicts by hlo_verdict_kind */
+    uint64_t fired[RULES_MOST]; /* number of applications of each rule, by rule_index() */
     uint64_t reasons[HLO_REASON_COUNT];
 } census;
 
 /* Returns a rule in the order of the files; NULL if the index is out of range. */
 const char *rule_name(int index);
-/* Returns -1 if there is no such rule. */
+/* Returns the index of a rule; -1 if there is no such rule. */
 int rule_index(const char *name);
-/* True if the rule changes nothing, and only sets a reason. */
+/* Returns true if the rule only sets a reason. */
 bool rule_only_remarks(int index);
 
-/* Adds the number of applications of each rule, by rule_index(): RULES_MOST numbers. */
+/* Adds the applications of each rule to an array of RULES_MOST numbers, by rule_index(). */
 void count_rules(const hlo_report *report, uint64_t *fired);
 
-/* Returns NULL if the text is not a valid module. The caller frees it. */
+/* Parses a module. Returns NULL if the text is not a valid module. The caller frees the module. */
 hlo_module *read_module(const char *text, const char *name);
 
-/* Draws passes, target, form of the call and order of work. */
+/* Draws options: passes, target, form of the call and order of work. */
 hlo_pass_options draw_options(dice *d);
 
-/* Parameters whose names begin with m are factors, with d divisors, including negative, tiny, 0,
- * infinite and NaN. Some values are NaN. The caller frees the arrays; NULL if they cannot be
- * drawn. */
+/* Draws inputs. Parameters whose names begin with m are factors, with d divisors, including
+ * negative, tiny, 0, infinite and NaN. Some values are NaN. The caller frees the arrays; NULL if
+ * they cannot be drawn. */
 hlo_arrays *draw_inputs(const hlo_module *module, uint64_t seed);
 
-/* Optimizes a copy and compares on inputs drawn from the seed. `counts` may be NULL; `why` receives
- * the error, in WHY_SIZE bytes. */
+/* Optimizes a copy and compares it with the module on inputs drawn from the seed. `counts` may be
+ * NULL; `why` receives the error, in WHY_SIZE bytes. */
 outcome check_rewrite(const hlo_module *module, const hlo_pass_options *options, uint64_t seed,
                       census *counts, char *why);
 /* Compares a module with an existing rewrite. */
@@ -60,7 +60,7 @@ hlo_module *reduce_module(const hlo_module *module, const hlo_pass_options *opti
 /* Binds the process to one of the processors, so that parallel jobs do not wait for each other's
  * threads. */
 void use_processor(int job);
-/* Ends the process when it has used that much CPU time from now on, regardless of other load. */
+/* Ends the process after the given CPU time from now on, regardless of other load. */
 void limit_seconds(int seconds);
 
 /* kept.c: returns true if a rewrite kept the constraints of module/places.h. A scheduled module and

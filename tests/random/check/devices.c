@@ -15,14 +15,14 @@ typedef struct spread {
     hlo_module *module;
     hlo_computation *comp;
     int64_t devices;
-    bool regions;       /* the entry passes parts of its parameters to regions */
-    bool swapped;       /* of a mesh with reordered devices */
-    hlo_instr **copies; /* by the original's id and the device */
+    bool regions;       /* true if the entry passes parts of its parameters to manual regions */
+    bool swapped;       /* true for regions of a mesh with reordered devices */
+    hlo_instr **copies; /* by the id of the original instruction and the device */
 } spread;
 
 /* The devices of an exchange, in order. */
 typedef struct members {
-    int64_t count, self; /* self: index in `v` of the device whose group this is */
+    int64_t count, self; /* `self` is the index in `v` of the device whose group this is */
     int64_t v[DEVICES_MOST];
 } members;
 
@@ -41,8 +41,8 @@ static hlo_instr *emit(const spread *s, hlo_op op, const hlo_shape *shape, uint3
 
 /* --------------------------------------------------------------------------------------- groups */
 
-/* For listed groups, or iotas (`[2,2]<=[4]`). Returns false for another form, or if no group
- * contains the device. */
+/* Finds the device's group in listed groups, or iotas (`[2,2]<=[4]`). Returns false for another
+ * form, or if no group contains the device. */
 static bool group_of(const hlo_groups *groups, int64_t device, members *out) {
     const hlo_device_array *of = &groups->mesh.devices;
     bool in_order = !groups->sizes && !groups->mesh.names && !of->order;
@@ -119,7 +119,8 @@ static hlo_instr *exchange(const spread *s, const hlo_instr *instr, const member
     return join(s, instr, dim, (uint32_t)m->count, parts);
 }
 
-/* Creates zeros where no pair ends, like a mask, because other executions may scale them. */
+/* Returns the value that the device receives. Zeros for devices without a source are the result of
+ * a mask, because other executions may scale them. */
 static hlo_instr *permute(const spread *s, const hlo_instr *instr, int64_t device) {
     const hlo_groups *pairs = hlo_instr_groups(instr, HLO_ATTR_SOURCE_TARGET_PAIRS);
     const int64_t *at = pairs->mesh.devices.listed->v;
@@ -144,13 +145,13 @@ static hlo_instr *reduce(const spread *s, const hlo_instr *instr, const members 
     return all;
 }
 
-/* True if a parameter is the same on some devices, and different on others. */
+/* Returns true if a parameter is equal on some devices, and different on others. */
 static bool shared_by_some(const hlo_instr *parameter) {
     const char *sharding = hlo_instr_str(parameter, HLO_ATTR_SHARDING);
     return sharding && strstr(sharding, "last_tile");
 }
 
-/* True if this file supports the instruction. */
+/* Returns true if this file supports the instruction. */
 static bool is_known(const hlo_module *module, const hlo_instr *instr) {
     bool list = hlo_instr_ints(instr, HLO_ATTR_DIMENSIONS)->count == 1;
     bool one = instr->operand_count == 1 && hlo_shape_is_array(instr->shape);
@@ -182,7 +183,7 @@ static hlo_instr *received(const spread *s, const hlo_instr *instr, int64_t devi
                                             : reduce(s, instr, &m);
 }
 
-/* Returns the device's number among partitions, or among replicas. */
+/* Returns the device's partition id or replica id. */
 static hlo_instr *number(const spread *s, const hlo_instr *instr, int64_t device) {
     bool differs = (instr->op == HLO_OP_PARTITION_ID) == (hlo_devices_partitions(s->module) > 1);
     return hlo_constant_scalar(s->comp, NULL, instr->shape->type, differs ? (double)device : 0);
@@ -195,7 +196,7 @@ static bool is_mark(const hlo_instr *instr) {
     return target && !strcmp(target, "Sharding");
 }
 
-/* True if a region's axis is 'x'; otherwise it is 'y', the inner one. */
+/* Returns true if a region's axis is 'x'; otherwise the axis is 'y', that of the inner region. */
 static bool is_outer(const hlo_instr *handed) {
     const char *frontend = hlo_instr_str(handed, HLO_ATTR_FRONTEND_ATTRIBUTES);
     const char *sharding = hlo_instr_str(handed, HLO_ATTR_SHARDING);
@@ -203,14 +204,15 @@ static bool is_outer(const hlo_instr *handed) {
     return hlo_manual_enters(handed) && strcmp(sharding, "{manual}") != 0;
 }
 
-/* Returns the dimension that is split into two parts, or -1. */
+/* Returns the dimension that a sharding splits into two parts, or -1. */
 static int64_t halved(const hlo_shape *whole, const hlo_shape *part) {
     for (uint32_t i = 0; i < whole->rank; i++)
         if (whole->dims[i] != part->dims[i]) return i;
     return -1;
 }
 
-/* Returns the step along an axis: devices are numbered along 'x' or 'y' first. */
+/* Returns the difference of neighbors' device numbers along an axis: devices are numbered along 'x'
+ * or 'y' first. */
 static int64_t step_along(const spread *s, bool outer) {
     return outer != s->swapped ? 2 : 1;
 }
@@ -258,7 +260,8 @@ static hlo_instr *value_on(const spread *s, hlo_instr *instr, int64_t device) {
     }
 }
 
-/* Returns the device's value, in the instruction's layout, which a typed call repeats. */
+/* Returns the device's value in the instruction's layout, since a typed call also contains the
+ * layout. */
 static hlo_instr *made(const spread *s, hlo_instr *instr, int64_t device) {
     hlo_instr *value = value_on(s, instr, device);
     bool moved = value && hlo_shape_is_array(instr->shape) && value->shape != instr->shape;

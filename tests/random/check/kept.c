@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Constraints that a rewrite must preserve: see check.h. */
+/* Checks the constraints that a rewrite must preserve: see check.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,7 +103,7 @@ static bool stays(const kept *k, const hlo_instr *was, const hlo_computation *in
 
 /* --------------------------------------------------------------------------------------- orders */
 
-/* Marks, by id, all instructions that must run before `from`. */
+/* Marks all instructions that must run before `from`, by id. */
 static void mark_before(const hlo_instr *from, bool *marks) {
     if (marks[from->id]) return;
     marks[from->id] = true;
@@ -114,12 +114,12 @@ static void mark_before(const hlo_instr *from, bool *marks) {
         mark_before(control->u.instrs->v[c], marks);
 }
 
-/* True for values that exist before execution. */
+/* Returns true for values that exist before execution. */
 static bool is_given(const hlo_instr *instr) {
     return instr->op == HLO_OP_PARAMETER || instr->op == HLO_OP_CONSTANT;
 }
 
-/* Checks that an end of a control dependency still runs after its former predecessors. */
+/* Checks that the successor of a control dependency still runs after its former predecessors. */
 static bool same_order(const kept *k, const hlo_instr *was, const hlo_computation *in) {
     const hlo_instr *is = find_instr(in, was->name);
     bool *old = calloc(was->parent->module->next_id, 1), *new = calloc(in->module->next_id, 1);
@@ -151,7 +151,8 @@ static bool same_instrs(const kept *k, const hlo_computation *was, const hlo_com
     return (!a && !b) || lost(k, "is another thread's, and has changed", was->name);
 }
 
-/* A collective that has become synchronous belongs to the module. */
+/* Returns true if the instruction runs on another thread. A collective runs on the module's thread:
+ * it may have become synchronous. */
 static bool is_host(const hlo_instr *i) {
     const char *text = hlo_instr_str(i, HLO_ATTR_FRONTEND_ATTRIBUTES);
     const hlo_computation *called =

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collectives among four devices. */
+/* Generates collectives among four devices. */
 #include "tests/random/module/gen.h"
 
-/* Groups of devices, and the size of each. */
+/* Notations of replica groups, with the number of devices per group. */
 typedef struct grouping {
     const char *text;
     int size;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random choices that depend only on a seed. */
+/* Draws random choices that depend only on a seed. */
 #ifndef HLO_TESTS_RANDOM_MODULE_DRAW_H
 #define HLO_TESTS_RANDOM_MODULE_DRAW_H
 
@@ -11,7 +11,7 @@ typedef struct dice {
     uint64_t state;
 } dice;
 
-/* Returns the next number of splitmix64 (Steele, Lea, Flood, 2014). */
+/* Returns the next number of the generator splitmix64 (Steele, Lea, Flood, 2014). */
 static inline uint64_t dice_next(dice *d) {
     uint64_t z = d->state += UINT64_C(0x9e3779b97f4a7c15);
     z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -24,12 +24,12 @@ static inline int dice_below(dice *d, size_t n) {
     return (int)(dice_next(d) % n);
 }
 
-/* True with a probability of `percent`. */
+/* Returns true with a probability of `percent` percent. */
 static inline bool dice_chance(dice *d, int percent) {
     return dice_below(d, 100) < percent;
 }
 
-/* Selects one of the elements of an array. */
+/* Selects a random element of an array. */
 #define DICE_PICK(d, list) ((list)[dice_below((d), sizeof(list) / sizeof *(list))])
 
 #endif

@@ -39,7 +39,7 @@ static char *read_all(const char *path) {
     return text;
 }
 
-/* Adds each module of a file, separated by lines that begin with `// -----`. */
+/* Adds each module of a file. Lines that begin with `// -----` separate modules. */
 static void add_file(text_cases *out, const char *path) {
     char *text = read_all(path), *from = text;
     while (from) {
@@ -137,7 +137,7 @@ static bool stands_before(const hlo_instr *a, const hlo_instr *b) {
     return false;
 }
 
-/* Inserts another value of that shape before the user. */
+/* Replaces an operand by another value of that shape, which is inserted before the user. */
 static void edit_operand(hlo_computation *comp, dice *d) {
     hlo_instr *user = any_instr(comp, d), *value = any_instr(comp, d);
     if (!user->operand_count || value == user || !stands_before(value, user)) return;
@@ -262,8 +262,8 @@ static void edit_module(hlo_module *module, dice *d) {
     }
 }
 
-/* Selects a case for each seed, so that a new case only takes its share of the seeds from the
- * others. */
+/* Selects a case for each seed, so that a new case takes only its share of seeds from the
+ * other cases. */
 static const text_case *pick_case(const text_cases *cases, uint64_t seed) {
     const text_case *best = NULL;
     uint64_t most = 0;
@@ -282,7 +282,7 @@ static void add_runs(void *sum, hlo_computation *called) {
     runs[0] += runs[1 + called->id];
 }
 
-/* True if computations call each other so often that the entry would run for seconds. */
+/* Returns true if computations call each other so often that the entry would run for seconds. */
 static bool calls_many(const hlo_module *module) {
     const uint64_t MOST = 100000;
     uint64_t *runs = calloc(1 + module->next_computation_id, sizeof *runs);

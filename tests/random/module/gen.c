@@ -41,7 +41,7 @@ static void write_shape(FILE *out, array shape) {
     fprintf(out, "%s[%s]", shape.type, gen_dims(shape, dims, sizeof dims));
 }
 
-/* Writes the default layout, or any layout. */
+/* Writes the default layout, or a random one if g->layouts is set. */
 static void write_layout(gen *g, int rank) {
     if (g->order) fprintf(g->body, "{%s}", g->order);
     if (g->order || !g->layouts || rank < 2 || dice_chance(&g->dice, 60)) return;
@@ -99,7 +99,7 @@ array gen_constant(gen *g, const char *type, double value) {
 array gen_splat(gen *g, array scalar, array shape) {
     shape.type = scalar.type;
     if (!shape.rank) return scalar;
-    if (dice_chance(&g->dice, 10) && shape.rank == 2) { /* in two steps */
+    if (dice_chance(&g->dice, 10) && shape.rank == 2) { /* broadcast in two steps */
         array row = gen_emit(g, gen_shape(scalar.type, 1, shape.dims),
                              "broadcast(%s), dimensions={}", scalar.name);
         return gen_emit(g, shape, "broadcast(%s), dimensions={0}", row.name);
@@ -118,7 +118,7 @@ array gen_binary(gen *g, const char *op, array a, array b, bool swap) {
     return gen_emit(g, a, "%s(%s, %s)", op, a.name, b.name);
 }
 
-/* Creates a single element of that type, of any shape; `prefix` as in gen_parameter(). */
+/* Creates a value of one element of that type, in any shape; `prefix` as in gen_parameter(). */
 static array fresh_scale(gen *g, const char *type, char prefix) {
     static const double constants[] = {1, 0.5, 2, -0.25, 3, 0.125, 0.1};
     static const int ones[] = {1, 1};
@@ -250,7 +250,7 @@ static void write_elements(FILE *out, const arrays *list, const char *tuple, int
     }
 }
 
-/* Writes zeros instead of the results. */
+/* Writes a branch that returns zeros instead of the results. */
 static arrays write_zeros(FILE *out, const gen *g) {
     arrays zeros = g->results;
     for (int i = 0; i < zeros.count; i++) {
@@ -263,7 +263,7 @@ static arrays write_zeros(FILE *out, const gen *g) {
     return zeros;
 }
 
-/* Runs the body twice, with equal results. */
+/* Writes a loop that runs the body twice, with equal results. */
 static void write_loop(FILE *out, const gen *g, const char *body) {
     fputs("%again {\n  %s1 = ", out);
     write_state(out, g);
@@ -301,7 +301,7 @@ static void write_loop(FILE *out, const gen *g, const char *body) {
     fputs(")\n}\n", out);
 }
 
-/* Computes, or returns zeros. */
+/* Writes a conditional that computes the results, or returns zeros. */
 static void write_branch(FILE *out, const gen *g, const char *body) {
     fputs("%computed {\n  %given = (", out);
     write_shapes(out, &g->parameters, false);
@@ -349,7 +349,7 @@ char *random_module(uint64_t seed) {
     for (int i = 0; i < dots; i++) {
         array product = gen_dot(&g);
         bool twice = dice_chance(&g.dice, 12);
-        if (gen_is_fp8(product.type)) /* another rounding could move it two steps away */
+        if (gen_is_fp8(product.type)) /* a second rounding could move a value by two steps */
             gen_result(&g, product);
         else
             for (int way = 0; way <= twice; way++) gen_epilogue(&g, product);

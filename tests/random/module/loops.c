@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matmuls in loops and branches, with operands that are dequantized before them. */
+/* Generates matmuls in loops and branches, with operands that are dequantized outside. */
 #include <stdlib.h>
 
 #include "tests/random/module/gen.h"
@@ -9,9 +9,9 @@ enum { INSIDE, PLAIN, MULTIPLIED, DIVIDED, CONSTANT, HOWS };
 typedef struct operand {
     char name;
     int rows;
-    int how;     /* kind of dequantization; INSIDE: passed in as fp8 */
-    bool stack;  /* one of two is selected inside, by index */
-    bool slices; /* a scale for each of these */
+    int how;     /* kind of dequantization; INSIDE: the operand is passed in as fp8 */
+    bool stack;  /* true if one of two operands is selected inside, by index */
+    bool slices; /* true if each of the two operands has a scale */
     bool changes;
 } operand;
 
@@ -40,7 +40,7 @@ static void state(const handed *h) {
     fprintf(h->out, ", %s[16,48])", h->wide);
 }
 
-/* Writes the operands before the loop or branch. */
+/* Writes the operands outside the loop or branch. */
 static void write_outside(handed *h, const operand *o) {
     char n = o->name;
     fprintf(h->out, "  %%p_%c = ", n);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operands of dots, generated from the dot upward: a shape, then the instruction that computes it,
+/* Generates operands of dots from the dot upward: a shape, then the instruction that computes it,
  * then its operands. */
 #include <math.h>
 #include <string.h>
@@ -12,7 +12,7 @@ static const char *fp8_type(gen *g) {
 
 /* --------------------------------------------------------------------------------------- moving */
 
-/* Creates a value of that shape before movement. */
+/* Creates the value, of that shape, that is then moved. */
 typedef array source(gen *g, array shape);
 
 static array moved(gen *g, array shape, int links, source *from);
@@ -33,7 +33,7 @@ static array link_transpose(gen *g, array shape, int links, source *from) {
     return gen_emit(g, shape, "transpose(%s), dimensions={%s}", in.name, list);
 }
 
-/* Merges two neighboring dimensions, or splits one. */
+/* Writes a reshape that merges two neighboring dimensions, or splits one. */
 static array link_reshape(gen *g, array shape, int links, source *from) {
     array in = shape;
     int at = shape.rank ? dice_below(&g->dice, (size_t)shape.rank) : 0;
@@ -147,7 +147,7 @@ static array link_concatenate(gen *g, array shape, int links, source *from) {
     return gen_emit(g, shape, "concatenate(%s, %s), dimensions={%d}", a.name, b.name, at);
 }
 
-/* Gathers rows of the first dimension, by index. */
+/* Writes a gather of rows along the first dimension. */
 static array link_gather(gen *g, array shape, int links, source *from) {
     if (shape.rank < 2) return moved(g, shape, links, from);
     array in = shape;
@@ -179,7 +179,7 @@ static array link_other(gen *g, array shape, int links, source *from) {
     return gen_emit(g, shape, "%s(%s)", strcmp(op, "reverse") ? op : "copy", in.name);
 }
 
-/* Converts a wide value to another type and back. */
+/* Writes converts of a wide value to another type and back. */
 static array link_convert(gen *g, array shape, int links, source *from) {
     array in = shape;
     if (strchr("bf", shape.type[0]) && shape.type[1] != '8') in.type = gen_wide_type(g);
@@ -201,7 +201,7 @@ static array link_sent(gen *g, array shape, int links, source *from) {
     return gen_sent(g, shape, before_sent, &s);
 }
 
-/* A relu, in one of its forms. */
+/* Writes a relu in one of its forms. */
 static array link_relu(gen *g, array shape, int links, source *from) {
     array in = moved(g, shape, links, from);
     if (gen_is_fp8(shape.type)) return in;
@@ -232,7 +232,7 @@ static array stored(gen *g, array shape) {
     return gen_parameter(g, 'p', shape);
 }
 
-/* Creates an fp8 value: stored, or quantized here. */
+/* Creates an fp8 value: a parameter, or the result of a quantization. */
 static array quantized(gen *g, array shape) {
     const char *type = fp8_type(g);
     if (dice_chance(&g->dice, 10)) {
@@ -244,8 +244,8 @@ static array quantized(gen *g, array shape) {
     return moved(g, shape, dice_chance(&g->dice, 20) ? 2 : 0, stored);
 }
 
-/* Creates a scale for each run of 128 along some dimensions, each element along others, and all
- * along the rest: a parameter, repeated and sliced. */
+/* Creates a scale for each run of 128 along some dimensions, for each element along others, and for
+ * all elements along the rest: a parameter that is repeated and sliced. */
 static array block_scale(gen *g, array shape, bool divides) {
     array scales = {.type = shape.type}, wide = scales, merged = shape;
     int dims[2 * MAX_RANK], count = 0;
@@ -299,7 +299,7 @@ static bool is_long(array shape) {
     return false;
 }
 
-/* Creates a scale that varies along some dimension. */
+/* Creates a scale that varies along at least one dimension. */
 static array uneven_scale(gen *g, array shape, bool divides) {
     if (is_long(shape) && shape.rank < MAX_RANK / 2 && dice_chance(&g->dice, 85))
         return block_scale(g, shape, divides);
@@ -311,7 +311,7 @@ static array uneven_scale(gen *g, array shape, bool divides) {
     return gen_emit(g, shape, "broadcast(%s), dimensions={%d}", row.name, at);
 }
 
-/* Quantizes by the given scale, and dequantizes by that or another scale. */
+/* Quantizes by the given scale, and dequantizes by the same or another scale. */
 static array requantized_by(gen *g, array x, array s) {
     bool e5m2 = dice_chance(&g->dice, 15);
     array by = gen_splat(g, s, x);
@@ -391,7 +391,7 @@ static side draw_side(gen *g, const char *type, const array *batch, const array 
     return s;
 }
 
-/* The first of several may be large. */
+/* The first of several dimensions may be large. */
 static array draw_dims(gen *g, int rank, int most) {
     enum { MOST_OF_OTHERS = 8 };
     array a = {.rank = rank};
@@ -410,14 +410,14 @@ static array draw_operand(gen *g, array shape, bool bare) {
     return moved(g, shape, DICE_PICK(&g->dice, lengths) / 2, stored);
 }
 
-/* Draws a dot's algorithm, usually none. */
+/* Draws the algorithm attribute of a dot, which is usually absent. */
 static const char *draw_algorithm(gen *g) {
     static const char *const algorithms[] = {", algorithm=dot_any_f8_any_f8_f32",
                                              ", algorithm=dot_f32_f32_f32"};
     return dice_chance(&g->dice, 96) ? "" : DICE_PICK(&g->dice, algorithms);
 }
 
-/* Draws the left side and the sizes of the other side's free dimensions. */
+/* Draws the left operand and the sizes of the right operand's free dimensions. */
 static left draw_left(gen *g, array *out_n) {
     bool plain = dice_chance(&g->dice, 65);
     left l = {.batch = draw_dims(g, plain ? 0 : dice_below(&g->dice, 3), 3)};
@@ -435,7 +435,7 @@ static left draw_left(gen *g, array *out_n) {
     return l;
 }
 
-/* Uses a quantized product as the left side; its last dimension is contracted. */
+/* Uses a quantized product as the left operand; its last dimension is contracted. */
 static left chain_left(gen *g, array product) {
     int last = product.rank - 1;
     left l = {.side = {.shape = product, .contracting = {last}}};

@@ -71,8 +71,8 @@ static hlo_instr *copy_to(hlo_instr *value, hlo_instr *before, const hlo_shape *
     return hlo_instr_new(value->parent, before, HLO_OP_COPY, shape, 1, &value, "copied");
 }
 
-/* Moves a value there and back, for one of its users; or computes it there, and may copy it
- * back. */
+/* Moves a value to another memory space and back, for one user; or computes the value there, and
+ * may copy it back. */
 static void space(hlo_module *module, dice *d) {
     static const int64_t spaces[] = {5, 5, 1};
     hlo_instr *value = any_instr(any_computation(module, d), d);
@@ -94,7 +94,7 @@ static void space(hlo_module *module, dice *d) {
     hlo_instr_set_operand(user, index, copy_to(value, next, here));
 }
 
-/* Returns a scalar, if one is found quickly: scales are scalars. */
+/* Returns a scalar instruction (scales are scalars), or NULL if a few tries find none. */
 static hlo_instr *any_scalar(hlo_module *module, dice *d) {
     hlo_instr *value = NULL;
     for (int tries = 0; tries < 8; tries++) {
@@ -104,8 +104,8 @@ static hlo_instr *any_scalar(hlo_module *module, dice *d) {
     return value;
 }
 
-/* Adds an effect on a value. Its result may replace the value, and may then come right before the
- * user. */
+/* Adds a side effect that reads a value. Its result may replace the value, and may then come right
+ * before the user. */
 static void effect(hlo_module *module, dice *d) {
     hlo_instr *value = any_scalar(module, d);
     if (!hlo_shape_is_array(value->shape) || !value->next) return;
@@ -143,7 +143,7 @@ static void set_thread(hlo_computation *comp) {
     comp->attr_count = 1;
 }
 
-/* Moves a call to another thread. */
+/* Assigns a call to another thread. */
 static void start_call(hlo_module *module, dice *d) {
     enum { MOST = 64 };
     hlo_instr *call = find_call(module), *operands[MOST], *inner[MOST];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Constraints on the place and order of instructions: control dependencies, schedules, memory
+/* Adds constraints on the place and order of instructions: control dependencies, schedules, memory
  * spaces, effects, threads. */
 #ifndef HLO_TESTS_RANDOM_MODULE_PLACES_H
 #define HLO_TESTS_RANDOM_MODULE_PLACES_H
@@ -7,8 +7,8 @@
 #include "ir/ir.h"
 #include "tests/random/module/draw.h"
 
-/* Adds some of: control dependencies, a schedule, other memory spaces, effects, calls that must
- * stay or that run on the host, threads. The result may be invalid. */
+/* Adds some of these: control dependencies, a schedule, other memory spaces, side effects, calls
+ * that must not be inlined or that run on the host, threads. The result may be invalid. */
 void edit_places(hlo_module *module, dice *d);
 
 #endif

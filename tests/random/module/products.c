@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products other than dots: ragged and block-scaled ones, and those that no rule rewrites: narrow
- * ones, convolutions, library calls, fusions. */
+/* Generates products other than dots: ragged and block-scaled ones, and those that no rule
+ * rewrites: narrow ones, convolutions, library calls, fusions. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -9,13 +9,13 @@
 
 typedef struct others {
     dice *dice;
-    FILE *body, *called, *results, *shapes; /* of the entry; computations; the entry's tuple */
+    FILE *body, *called, *results, *shapes; /* of the entry; computations; the result tuple */
     const char *wide;
     int parameters, values, fusions, count;
     int m, n, k, groups;
 } others;
 
-/* Returns the number of the value that is written. */
+/* Writes an instruction. Returns the number of its value. */
 static int emit(others *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static int emit(others *o, const char *format, ...) {
     fprintf(o->body, "  %%v%d = ", o->values);
@@ -51,7 +51,7 @@ static const char *some_fp8(others *o) {
     return dice_chance(o->dice, 80) ? "f8e4m3fn" : "f8e5m2";
 }
 
-/* Creates a matrix of wide values from the type, scaled or not. */
+/* Creates a matrix of wide values converted from the type, scaled or not. */
 static int dequantized(others *o, const char *type, int rows, int columns) {
     int stored = parameter2(o, type, rows, columns);
     int value = emit(o, "%s[%d,%d] convert(%%v%d)", o->wide, rows, columns, stored);
@@ -74,7 +74,7 @@ static void quantized(others *o) {
     add_dot(o, a, dequantized(o, "f8e4m3fn", o->n, o->k));
 }
 
-/* Narrow values, optionally shifted by a zero point, which may be an integer. */
+/* Creates narrow values, optionally shifted by a zero point, which may be an integer. */
 static int shifted(others *o, const char *type) {
     static const char *const points[] = {"8", "-3", "0.5", "40"};
     int value =
@@ -99,7 +99,8 @@ static void narrow(others *o) {
     add_dot(o, a, scaled ? dequantized(o, type, o->n, o->k) : shifted(o, type));
 }
 
-/* With a scale for each block along the contracting dimension, on one side or on both. */
+/* Writes a product with a scale for each block along the contracting dimension, on one side or on
+ * both. */
 static void blocks(others *o) {
     static const int lengths[] = {64, 256}, each[] = {8, 16, 32, 64};
     const int k = DICE_PICK(o->dice, lengths), rows[] = {o->m, o->n}, was = o->k;
@@ -119,7 +120,7 @@ static void blocks(others *o) {
     }
     if (o->m % 2 || o->n % 2 || dice_chance(o->dice, 70)) {
         add_dot(o, sides[0], sides[1]);
-    } else { /* the rows in halves */
+    } else { /* the rows are split into halves */
         char shape[48];
         for (int i = 0; i < 2; i++)
             sides[i] = emit(o, "%s[2,%d,%d] reshape(%%v%d)", o->wide, rows[i] / 2, k, sides[i]);
@@ -133,9 +134,9 @@ static void blocks(others *o) {
     o->k = was;
 }
 
-/* A fusion for some kernel generator, of converted values, or of fp8 without conversion. */
+/* Writes a fusion for some kernel generator, with a product of converted or of fp8 values. */
 static void fusion(others *o) {
-    static const char *const makers[] = {"", /* XLA's generator */
+    static const char *const makers[] = {"", /* XLA's own generator */
                                          "",
                                          "",
                                          "__triton_gemm",
@@ -184,7 +185,7 @@ static int ragged_operand(others *o, const char *type, const char *dims, int fre
     return emit(o, "%s[%s] multiply(%%v%d, %%v%d)", o->wide, dims, value, scale);
 }
 
-/* In each mode: groups of rows, of terms, of batches. */
+/* Writes a ragged-dot in each mode: groups of rows, of terms, of batches. */
 static void ragged(others *o) {
     static const char *const attributes[] = {
         "lhs_contracting_dims={1}, rhs_contracting_dims={1}, lhs_ragged_dims={0}, "
@@ -218,15 +219,15 @@ static void ragged(others *o) {
         emit(o, "%s ragged-dot(%%v%d, %%v%d, %%v%d), %s", shape, a, b, sizes, attributes[mode]));
 }
 
-/* A matmul with an 8-bit scale for each block: MXFP8 or NVFP4, or neither. */
+/* A matmul with an 8-bit scale for each block: MXFP8, NVFP4, or another combination of types. */
 typedef struct scaled {
-    bool written; /* as plain HLO */
-    int batch;    /* 0: matrices */
+    bool written; /* true if it is written as plain HLO */
+    int batch;    /* number of batches; 0: matrices without a batch dimension */
     const char *types[2], *scale;
-    int k, each; /* number of elements that share a scale */
+    int k, each; /* contracting size; number of elements that share a scale */
 } scaled;
 
-/* Writes an array of such an operand: rows, followed by `columns`. */
+/* Writes an array of such an operand: its size is the rows, followed by `columns`. */
 static void block_shape(const scaled *b, const char *type, int rows, const char *columns,
                         char out[64]) {
     char batch[8] = "";
@@ -323,11 +324,11 @@ static void scaled_product(others *o) {
                     b.written ? "dot" : "scaled-dot", operands, batched, last, last));
 }
 
-/* Windows of one element, of all, adjacent, overlapping, and with padding; with or without fp8
- * values. */
+/* Writes convolutions with windows of one element, of all, adjacent, overlapping, and with padding;
+ * with or without fp8 values. */
 static void convolution(others *o) {
     static const struct {
-        int size, stride, pad; /* size 0: all elements */
+        int size, stride, pad; /* size 0: the whole input */
     } windows[] = {{1, 1, 0}, {1, 2, 0}, {1, 3, -1}, {0, 1, 0},
                    {2, 2, 0}, {3, 5, 0}, {2, 1, 0},  {2, 2, 1}};
     static const char *const labels[] = {"b0f_0io->b0f", "b0f_0io->0bf", "b0f_0io->fb0"};
@@ -352,7 +353,7 @@ static void convolution(others *o) {
                     shape, a, b, size, stride, pad, pad, labels[order], groups));
 }
 
-/* A call that could have been FP8. */
+/* Writes a wide library call that could have been FP8. */
 static void library(others *o) {
     int a = parameter2(o, "bf16", o->m, o->k), b = parameter2(o, "bf16", o->n, o->k);
     int call = emit(o,
@@ -367,7 +368,7 @@ static void library(others *o) {
                emit(o, "bf16[%d,%d] get-tuple-element(%%v%d), index=0", o->m, o->n, call));
 }
 
-/* CPU libraries. */
+/* Writes calls of CPU libraries. */
 static void cpu_call(others *o) {
     static const char *const targets[] = {"__onednn$matmul", "__xla_cpu_runtime_EigenMatMulF32"};
     int a = parameter2(o, "f32", o->m, o->k), b = parameter2(o, "f32", o->k, o->n);
@@ -403,7 +404,7 @@ static void dynamic(others *o) {
                     shape, a, b));
 }
 
-/* Exceeds any memory after padding. */
+/* Writes a product that exceeds any memory after padding. */
 static void huge(others *o) {
     char shape[48];
     const int64_t n = INT64_C(1) << 58;
@@ -420,7 +421,7 @@ char *random_others(dice *d) {
     static const int sizes[] = {16, 32, 48, 17};
     static void (*const kinds[])(others *) = {
         quantized,   narrow,         blocks,         fusion,  ragged,
-        convolution, scaled_product, scaled_product, /* supported here */
+        convolution, scaled_product, scaled_product, /* supported by the rewriter */
         cpu_call,    attention,      library,        dynamic, huge /* and not supported */};
     const size_t all = sizeof kinds / sizeof *kinds, running = 8;
     char *parts[4] = {0}, *text = NULL;

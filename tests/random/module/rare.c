@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rare forms, added to a module. */
+/* Adds rare forms to a module. */
 #include <string.h>
 
 #include "tests/random/module/gen.h"
@@ -12,7 +12,7 @@ static array stored(gen *g, const char *type, int rows, int columns) {
     return gen_convert(g, a, type);
 }
 
-/* Multiplies operands whose last dimension is contracted. */
+/* Writes a dot of operands whose last dimension is contracted. */
 static array multiplied(gen *g, array a, array b) {
     const int dims[] = {a.dims[0], b.dims[0]};
     return gen_emit(g, gen_shape(a.type, 2, dims),
@@ -36,7 +36,7 @@ static void give_fp8(gen *g, array v) {
     gen_result(g, gen_convert(g, gen_clamped(g, v, 448), "f8e4m3fn"));
 }
 
-/* A scale for each run of 128 in a row, or for 128 rows of such runs. */
+/* Creates a scale for each run of 128 in a row, or for 128 rows of such runs. */
 static array times_blocks(gen *g, array v, bool square) {
     const int rows = v.dims[0], runs = v.dims[1] / BLOCK;
     const int few[] = {square ? rows / BLOCK : rows, runs};
@@ -49,7 +49,7 @@ static array times_blocks(gen *g, array v, bool square) {
 }
 
 static void blocks(gen *g) {
-    const int which = dice_below(&g->dice, 3); /* the side with squares; 2: neither */
+    const int which = dice_below(&g->dice, 3); /* the side with square blocks; 2: neither */
     array a = stored(g, g->wide, which == 0 ? LONG : 16, LONG);
     array b = stored(g, g->wide, which == 1 ? LONG : 32, LONG);
     a = times_blocks(g, a, which == 0);
@@ -85,7 +85,7 @@ static array multiplied_batches(gen *g, array a, array b, const char *order) {
     return a;
 }
 
-/* A scale for each run of 128 in each row of each matrix. */
+/* Creates a batched dot with a scale for each run of 128 in each row of each matrix. */
 static void batched_blocks(gen *g) {
     array a = batch(g, 16, LONG), b = batch(g, 32, LONG);
     const int runs[] = {2, 16, 2, BLOCK};
@@ -101,7 +101,7 @@ static void batch_within(gen *g) {
     gen_result(g, multiplied_batches(g, a, b, DICE_PICK(&g->dice, orders)));
 }
 
-/* Adds a bias across the contiguous dimension. */
+/* Adds a bias along the dimension that is not contiguous. */
 static void bias_across(gen *g) {
     array a = stored(g, g->wide, 16, 32), b = stored(g, g->wide, 48, 32);
     array bias = gen_parameter(g, 'p', gen_shape(g->wide, 1, b.dims));
@@ -147,7 +147,7 @@ static void wide_bias(gen *g) {
     gen_result(g, gen_binary(g, "add", d, v, true));
 }
 
-/* Makes the output scale the result of an effect after the amax. */
+/* Makes the output scale the result of a side effect that runs after the amax. */
 static void effect(gen *g) {
     array d = plain(g, g->wide);
     gen_result(g, gen_amax(g, d, -1));
@@ -172,8 +172,8 @@ static void copied(gen *g) {
     gen_result(g, gen_emit(g, d, "copy(%s)", d.name));
 }
 
-/* A narrow type, the numbers at the ends of its range, and the run of elements that shares a scale
- * of `scales` in a matmul of such values. */
+/* A narrow type, the numbers at the ends of its range, and the number of elements that share a
+ * scale of `scales` in a matmul of such values. */
 typedef struct narrow {
     const char *type;
     double largest, least, subnormal;
@@ -192,7 +192,7 @@ static array fill(gen *g, const char *type, const narrow *n) {
     return gen_emit(g, scalar, "constant(%.17g)", DICE_PICK(&g->dice, edges));
 }
 
-/* Fills a part of the value by a pad, a select or a concatenate. */
+/* Fills a part of the value with a constant by a pad, a select or a concatenate. */
 static array filled(gen *g, array v, const narrow *n) {
     array part = v, rest = v, scalar = fill(g, v.type, n), mask = v;
     mask.type = "pred";
@@ -226,8 +226,8 @@ static array filled(gen *g, array v, const narrow *n) {
                     first ? rest.name : v.name);
 }
 
-/* Creates an operand of a dot with narrow values: padded in their type, through f8e4m3fn, in the
- * wide type, or below the scale. */
+/* Creates an operand of a dot with narrow values, which are padded in their type, in f8e4m3fn, in
+ * the wide type, or before the scale. */
 static array filled_operand(gen *g, const narrow *n, int rows, int kind) {
     const int dims[] = {rows, 4 * n->run}, few[] = {rows, 4}, runs[] = {rows, 4, n->run};
     array v = gen_parameter(g, 'p', gen_shape(n->type, 2, dims));

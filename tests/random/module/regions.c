@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nested manual regions, one over 'y' in one over 'x', and their operands; the rest of the module
- * is written for each of four devices. */
+/* Generates nested manual regions, one over 'y' in one over 'x', and their operands. The rest of
+ * the module describes what each of four devices computes. */
 #include <string.h>
 
 #include "tests/random/module/gen.h"
@@ -13,7 +13,7 @@ const char *gen_mesh(const gen *g) {
                         "\"y\"=2]>}}";
 }
 
-/* `[{\"x\"}, {?}]` or, for HLO shardings, `[2,1,` */
+/* Writes `[{\"x\"}, {?}]` or, for HLO shardings, `[2,1,` */
 static const char *dims_split(const gen *g, array of, int at, char axis, char *out, size_t size) {
     size_t end = (size_t)snprintf(out, size, "[");
     for (int i = 0; i < of.rank; i++) {
@@ -38,7 +38,7 @@ static array convert_view(gen *g, array value, array to, const char *which, char
                     value.name, which, *which == 'G' ? "in" : "out", dims, axis);
 }
 
-/* Enters the region over that axis: split along dimension `at`, or whole (-1). */
+/* Passes a value into the region over that axis: split along dimension `at`, or whole (-1). */
 static array entered(gen *g, array value, char axis, int at) {
     char dims[128], ones[128];
     array part = value;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Users of a product: bias, activation, scale, clamp, amax. */
+/* Generates users of a product: bias, activation, scale, clamp, amax. */
 #include <math.h>
 #include <string.h>
 
@@ -36,7 +36,7 @@ static array step_relu(gen *g, array v) {
     return gen_binary(g, "maximum", v, gen_splat(g, gen_constant(g, v.type, zero), v), true);
 }
 
-/* Creates a value of the same shape from `v`. */
+/* Applies an operation to `v` that keeps the shape. */
 static array made_of(gen *g, array v) {
     switch (dice_below(&g->dice, 4)) {
     case 0: return v;
@@ -64,7 +64,7 @@ static array step_addend(gen *g, array v) {
     return gen_binary(g, "add", v, c, true);
 }
 
-/* Converts to another type and back. */
+/* Applies a step to a value in another type, with converts before and after. */
 static array converted(gen *g, array v, array (*step)(gen *, array)) {
     array w = step(g, gen_convert(g, v, gen_wide_type(g)));
     return gen_convert(g, w, dice_chance(&g->dice, 90) ? v.type : gen_wide_type(g));
@@ -129,7 +129,7 @@ static array scaled(gen *g, array v) {
     return gen_binary(g, divides ? "divide" : "multiply", v, s, !divides);
 }
 
-/* Converts to f32 and back. */
+/* Scales a value in f32, with converts before and after. */
 static array step_scale_wider(gen *g, array v) {
     return gen_convert(g, scaled(g, gen_convert(g, v, "f32")), v.type);
 }
@@ -156,12 +156,12 @@ static array step_view(gen *g, array v) {
         out.dims[1] = v.dims[2];
     }
     if (out.rank == v.rank) return v;
-    /* A bitcast between physical orders is more than a reshape. */
+    /* A bitcast between different layouts is not equivalent to a reshape. */
     const char *op = !g->layouts && dice_chance(&g->dice, 35) ? "bitcast" : "reshape";
     return gen_emit(g, out, "%s(%s)", op, v.name);
 }
 
-/* Slices off the end, along some dimension; or takes any part. */
+/* Writes a slice that omits the end along some dimension, or a slice of any part. */
 static array step_cut(gen *g, array v) {
     if (!v.rank) return v;
     array out = v;
@@ -193,7 +193,7 @@ static array step_observe(gen *g, array v) {
 
 /* ----------------------------------------------------------------------------------- quantizing */
 
-/* Sometimes reshapes to one dimension, or transposes. */
+/* Sometimes reshapes a value to one dimension, or transposes it. */
 static array moved_about(gen *g, array v) {
     if (v.rank < 2 || dice_chance(&g->dice, 92)) return v;
     array out = {.type = v.type, .rank = 1, .dims = {(int)gen_count(v)}};
@@ -222,7 +222,7 @@ array gen_amax(gen *g, array v, int kept) {
                    kept);
 }
 
-/* Creates an amax, or a similar value: without abs, with another initial value, of rows only, in
+/* Creates an amax, or a similar value: without abs, with another initial value, for each row, or in
  * two steps. */
 static array amax(gen *g, array v) {
     static const double starts[] = {0, 0, 0, -INFINITY, -INFINITY, 0.5, 3};
@@ -261,7 +261,7 @@ array gen_clamped(gen *g, array v, double most) {
     }
 }
 
-/* Multiplies by a vector along some dimension, and optionally by another. */
+/* Multiplies by a vector along some dimension, and optionally by another vector. */
 static array step_rows(gen *g, array v) {
     if (!v.rank) return v;
     int at = dice_below(&g->dice, (size_t)v.rank);
@@ -273,7 +273,7 @@ static array step_rows(gen *g, array v) {
     return dice_chance(&g->dice, 25) ? step_rows(g, v) : v;
 }
 
-/* Multiplies by 448 divided by its own amax. */
+/* Multiplies a value by 448 divided by its own amax. */
 static array self_scaled(gen *g, array v, array most) {
     if (most.rank) return v;
     array s = gen_binary(g, "divide", gen_constant(g, v.type, 448), most, false);

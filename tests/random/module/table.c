@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers that are elements of a table, at some position, and are moved with it. */
+/* Generates numbers that are elements of a constant table, which is moved as a whole. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,13 +8,13 @@
 
 enum { LEAST_LARGE = 257 };
 
-/* The table, and the position of the number. */
+/* The table, and the index of the number in it. */
 typedef struct table {
     array value; /* one-dimensional */
     int at;
 } table;
 
-/* Draws a table with more elements than are folded, or few. */
+/* Draws a table with few elements, or with more than constant folding supports. */
 static table draw_table(gen *g, const char *type, double number) {
     static const double others[] = {0, 0, 1, -1, 2, 0.5, 448, -448, 4000, INFINITY, NAN};
     int count = dice_chance(&g->dice, 40) ? LEAST_LARGE + dice_below(&g->dice, 40)
@@ -36,7 +36,7 @@ static table draw_table(gen *g, const char *type, double number) {
     return t;
 }
 
-/* Reshapes to a matrix, transposes, and reshapes back. */
+/* Reshapes the table to a matrix, transposes it, and reshapes it back. */
 static table turned(gen *g, table t) {
     int count = t.value.dims[0], rows = 2;
     while (rows < count && count % rows) rows++;
@@ -98,7 +98,7 @@ static array taken(gen *g, table t) {
     array out = gen_shape(t.value.type, 1, &one);
     if (dice_chance(&g->dice, 75))
         return gen_emit(g, out, "slice(%s), slice={[%d:%d]}", t.value.name, t.at, t.at + 1);
-    /* An index beyond the end selects the last element. */
+    /* Computes an index; one beyond the end selects the last element. */
     bool last = t.at + 1 == t.value.dims[0];
     array index = gen_emit(g, gen_shape("s32", 0, NULL), "constant(%d)", last ? 1000 : t.at);
     return gen_emit(g, out, "dynamic-slice(%s, %s), dynamic_slice_sizes={1}", t.value.name,

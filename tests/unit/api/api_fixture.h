@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A module, its instructions, and the last error about it, for test_api_*.c. */
+/* Fixture of test_api_*.c: a module, its instructions, and the last error about the module. */
 #ifndef HLO_TESTS_UNIT_API_API_FIXTURE_H
 #define HLO_TESTS_UNIT_API_API_FIXTURE_H
 
@@ -39,9 +39,9 @@ typedef struct fixture {
     hlo_instruction *a, *b, *c, *n, *d, *late, *r, *e;
     hlo_diag_sink sink;
     unsigned errors;
-    char said[512]; /* the last error */
+    char said[512]; /* message of the last error */
     char source[512];
-    char place[32]; /* line:column+length */
+    char place[32]; /* location of the last error: line:column+length */
 } fixture;
 
 static void keep(void *user, const hlo_diag *diag) {
@@ -86,7 +86,8 @@ static void assert_done(const fixture *f, hlo_status status) {
     if (status != HLO_OK) fail_msg("%s: %s", hlo_status_name(status), f->said);
 }
 
-/* Checks that the module verifies, reads back as it prints, and has `part` in its text. */
+/* Checks that the module verifies, that its text parses and prints identically, and that the text
+ * contains `part`. */
 static inline void assert_sound(fixture *f, const char *part) {
     char *text, *again;
     size_t size;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Editing a module through the public API; edits that make it invalid are rejected. */
+/* Tests edits of a module through the public API; edits that make it invalid are rejected. */
 #include "unit/api/api_fixture.h"
 
-/* Checks that an edit was rejected: with this status, one error that contains `part`, and no
- * change. */
+/* Checks that an edit was rejected with this status, with one error that contains `part`, and
+ * without a change of the module. */
 static void assert_refused(fixture *f, const char *part, hlo_status found, hlo_status expected) {
     char *before, *after;
     size_t size;
@@ -53,7 +53,8 @@ static void test_new(void **state) {
     assert_sound(f, "add(%d.1, %d.1)");
 }
 
-/* The same operand twice, a called computation, a given shape, no operand. */
+/* Instructions with the same operand twice, a called computation, a given shape, and no operand are
+ * created. */
 static void test_new_forms(void **state) {
     fixture *f = *state;
     hlo_instruction *twice[] = {f->n, f->n}, *reduced[] = {f->n, f->c}, *made;
@@ -78,7 +79,7 @@ static void test_new_forms(void **state) {
     assert_non_null(strstr(f->said, "control predecessor of %custom-call"));
 }
 
-/* Names in the text of an edit. */
+/* Names in the text of an edit are resolved. */
 static void test_names(void **state) {
     fixture *f = *state;
     static const char text[] = "HloModule m\nENTRY new.instruction {\n  x = f32[] parameter(0)\n"
@@ -141,7 +142,7 @@ static void test_parameters(void **state) {
     assert_int_equal(hlo_instruction_parameter_number(made), 2);
     assert_done(f, hlo_instruction_set_operand(f->e, 1, made, &f->sink));
     assert_sound(f, "{(f32[4,8]{1,0}, f32[8,2]{1,0}, f32[4,2]{1,0})->f32[4,2]{1,0}}");
-    /* A caller now lacks an operand. */
+    /* A caller of the computation now lacks an operand. */
     assert_done(f, hlo_instruction_new_parameter(f->add, "f32[]", NULL, &f->sink, NULL));
     assert_int_equal(hlo_module_verify(f->module, NULL, &f->sink), HLO_INVALID_INPUT);
 }
@@ -229,7 +230,7 @@ static void test_refused_new(void **state) {
     options.struct_size++;
     s = hlo_instruction_new(f->main, &options, &f->sink, &made);
     assert_refused(f, "hlo_instruction_options.struct_size", s, HLO_INVALID_USAGE);
-    s = hlo_instruction_new(f->main, &options, NULL, &made); /* and without a sink */
+    s = hlo_instruction_new(f->main, &options, NULL, &made); /* also without a sink */
     assert_int_equal(s, HLO_INVALID_USAGE);
     hlo_module_free(other);
 }
@@ -246,7 +247,7 @@ static void test_refused_changes(void **state) {
     assert_refused(f, "is in computation %add, not in %main", s, HLO_INVALID_USAGE);
     s = hlo_instruction_replace(f->d, NULL, sink);
     assert_refused(f, "must not be NULL", s, HLO_INVALID_USAGE);
-    s = hlo_instruction_set_operand(f->n, 0, f->d, sink); /* a cycle */
+    s = hlo_instruction_set_operand(f->n, 0, f->d, sink); /* would be a cycle */
     assert_refused(f, "%d, must be defined before %n", s, HLO_INVALID_USAGE);
     s = hlo_instruction_set_operand(f->n, 0, f->n, sink);
     assert_refused(f, "%n, must be defined before %n", s, HLO_INVALID_USAGE);
@@ -256,7 +257,7 @@ static void test_refused_changes(void **state) {
     assert_refused(f, "index 1 is out of range", s, HLO_INVALID_USAGE);
     s = hlo_instruction_remove(f->d, sink);
     assert_refused(f, "%e uses it", s, HLO_INVALID_USAGE);
-    assert_string_equal(f->place, "14:3+1"); /* the name of %d */
+    assert_string_equal(f->place, "14:3+1"); /* the location is the name of %d */
     s = hlo_instruction_remove(f->e, sink);
     assert_refused(f, "is the root", s, HLO_INVALID_USAGE);
     s = hlo_instruction_set_attribute(f->d, "lhs_contracting_dims", "{0}", sink);
@@ -269,7 +270,7 @@ static void test_refused_changes(void **state) {
     assert_refused(f, "main", s, HLO_INVALID_INPUT);
     s = hlo_computation_replace_root(f->main, x, sink);
     assert_refused(f, "is in computation %add, not in %main", s, HLO_INVALID_USAGE);
-    s = hlo_instruction_set_attribute(f->n, "dimensions", NULL, sink); /* absent */
+    s = hlo_instruction_set_attribute(f->n, "dimensions", NULL, sink); /* the attribute is absent */
     assert_done(f, s);
 }
 
@@ -321,7 +322,7 @@ static void test_changes(void **state) {
     assert_int_equal(hlo_instruction_remove(f->b, sink), HLO_INVALID_USAGE);
 }
 
-/* The error of a text shows the instruction as a line. */
+/* An error in the text of an edit shows the instruction as a source line. */
 static void test_place(void **state) {
     fixture *f = *state;
     const hlo_instruction_options options = build("negate", &f->a, 1, "metadata={op_nam=\"x\"}");

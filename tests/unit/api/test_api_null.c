@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NULL where the public headers allow it: no sink, default options, unused results. Each exported
- * function has a row. */
+/* Passes NULL where the public headers allow it: no sink, default options, unused results. Each
+ * exported function has a row in the table. */
 #include <glob.h>
 
 #include "hlo/bisect.h"
@@ -477,7 +477,7 @@ static void test_table(void **state) {
         if (rows[i].call) continue;
         snprintf(pattern, sizeof pattern, "%s(", rows[i].function);
         char *declared = strstr(headers, pattern);
-        while (declared && declared[strlen(pattern)] == ')') /* in a comment */
+        while (declared && declared[strlen(pattern)] == ')') /* named in a comment */
             declared = strstr(declared + 1, pattern);
         assert_non_null(declared);
         declared = strndup(declared, strcspn(declared, ";"));

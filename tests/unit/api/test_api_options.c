@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Option structs: smaller ones are accepted, other sizes are rejected with an error. */
+/* Option structs of older, smaller sizes are accepted; other sizes are rejected with an error. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -162,7 +162,7 @@ static void test_wrong_sizes(void **state) {
         const char *type;
         caller *call;
         size_t size;
-        bool has_sink; /* the two smallest sizes do not cover it */
+        bool has_sink; /* the two smallest sizes do not include the sink */
     } rows[] = {
         {"hlo_verify_options", call_verify, sizeof(hlo_verify_options), false},
         {"hlo_parse_options", call_parse, sizeof(hlo_parse_options), false},
@@ -192,7 +192,7 @@ static void test_wrong_sizes(void **state) {
     }
 }
 
-/* Functions without a sink. */
+/* Calls functions without a sink. */
 static void test_sizes_without_sink(void **state) {
     fixture *f = *state;
     hlo_page_options page;
@@ -248,7 +248,7 @@ static void test_rules_text(void **state) {
     assert_true(f->told.count > 0);
 }
 
-/* Checks that the fields of `options` are rejected, with an error that contains `part`. */
+/* Checks that the values in `options` are rejected, with an error that contains `part`. */
 static void assert_wrong(fixture *f, hlo_pass_options options, const char *part) {
     options.sink = &f->sink;
     f->told.count = 0;

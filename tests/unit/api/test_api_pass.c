@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* User-defined passes among the built-in ones. */
+/* User-defined passes run among the built-in passes. */
 #include "unit/api/api_fixture.h"
 
 #include "hlo/pass.h"
@@ -26,7 +26,7 @@ static hlo_status give_status(void *user, hlo_module *module, const hlo_diag_sin
     return *(hlo_status *)user;
 }
 
-/* Removes an operand of a caller, which no single edit can detect. */
+/* Makes a caller lack an operand, which is only detected when the pass ends. */
 static hlo_status break_module(void *user, hlo_module *module, const hlo_diag_sink *sink) {
     (void)user;
     hlo_computation *add = hlo_module_find_computation(module, "add");
@@ -127,7 +127,7 @@ static void test_failing(void **state) {
                                  "user-defined pass produced invalid HLO");
 }
 
-/* The verdict of a replaced dot goes to the equal one. */
+/* If a pass replaces a dot by an equal dot, the new dot gets its verdict. */
 static void test_verdict(void **state) {
     fixture *f = *state;
     hlo_report *report;
@@ -167,7 +167,8 @@ static void test_print_after(void **state) {
     hlo_report_free(report);
 }
 
-/* The list contains the built-in passes, then the user-defined ones, with or without help. */
+/* The list of passes contains the built-in passes, then the user-defined ones, with or without
+ * help. */
 static void test_list(void **state) {
     fixture *f = *state;
     char *text;
@@ -176,7 +177,7 @@ static void test_list(void **state) {
     hlo_user_pass told = pass_of("sink-negate", sink_negate, NULL);
     told.help = "negates the product";
     hlo_user_pass plain = pass_of("plain", sink_negate, NULL);
-    plain.struct_size = offsetof(hlo_user_pass, user); /* of a program with an older header */
+    plain.struct_size = offsetof(hlo_user_pass, user); /* as with an older header */
     const hlo_user_pass *passes[] = {&told, &plain};
     hlo_pass_options options;
     hlo_pass_options_init(&options);
@@ -184,7 +185,7 @@ static void test_list(void **state) {
     options.user_passes = passes;
     options.user_pass_count = 2;
     assert_done(f, hlo_passes_print(&options, out));
-    passes[1] = &told; /* twice */
+    passes[1] = &told; /* the same pass twice */
     assert_int_equal(hlo_passes_print(&options, out), HLO_INVALID_USAGE);
     fclose(out);
     assert_ptr_equal(strstr(text, "default "), text);
@@ -193,7 +194,7 @@ static void test_list(void **state) {
     free(text);
 }
 
-/* The parts of a sequence are passes. */
+/* The parts of a sequence of passes are passes. */
 static void test_sequences(void **state) {
     fixture *f = *state;
     size_t sequences = 0;

@@ -57,7 +57,7 @@ static void rebuild(fixture *f, hlo_instruction *instr) {
     free(same_shape);
 }
 
-/* True for instructions that hlo_instruction_new() does not create. */
+/* Returns true for instructions that hlo_instruction_new() cannot create. */
 static bool is_apart(const hlo_instruction *instr) {
     static const char *const opcodes[] = {"parameter", "constant"};
     for (size_t i = 0; i < sizeof opcodes / sizeof *opcodes; i++)

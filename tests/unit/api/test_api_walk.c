@@ -46,7 +46,7 @@ static void test_uses(void **state) {
     assert_null(hlo_instruction_first_use(f->e));
 }
 
-/* Frame 1 has no file, frame 2 is called by it, frame 3 by frame 4, and in a cycle. */
+/* Frame 1 calls frame 2, which has no file. Frames 3 and 4 call each other. */
 static const char FRAMES[] =
     "HloModule m\n\nFileNames\n1 \"step.py\"\n\nFunctionNames\n1 \"f\"\n\nFileLocations\n"
     "1 {file_name_id=1 function_name_id=1 line=7 end_line=7 column=1 end_column=2}\n\n"

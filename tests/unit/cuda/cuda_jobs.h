@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The jobs of a module's computations without matmuls, as created by a plan. */
+/* Creates the jobs of a module's computations without matmuls, as a plan does. */
 #ifndef HLO_TESTS_UNIT_CUDA_CUDA_JOBS_H
 #define HLO_TESTS_UNIT_CUDA_CUDA_JOBS_H
 
@@ -63,7 +63,7 @@ static void jobs_call(void *user, hlo_computation *called) {
     ((bool *)user)[called->id] = true;
 }
 
-/* True for instructions whose computations run as a whole. */
+/* Returns true for instructions whose computations run as a whole. */
 static bool jobs_is_call(hlo_op op) {
     return op == HLO_OP_CALL || op == HLO_OP_FUSION || op == HLO_OP_WHILE ||
            op == HLO_OP_CONDITIONAL;

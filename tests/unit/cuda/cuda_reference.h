@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random arrays, and the CPU's value of every instruction, for the tests of generated kernels. */
+/* Creates random arrays, and computes every instruction on the CPU, for the tests of generated
+ * kernels. */
 #ifndef HLO_TESTS_UNIT_CUDA_CUDA_REFERENCE_H
 #define HLO_TESTS_UNIT_CUDA_CUDA_REFERENCE_H
 
@@ -23,9 +24,9 @@ static uint64_t random_bits(void) {
     return z ^ z >> 31;
 }
 
-static bool draws_specials; /* some numbers are large, infinite or NaN */
+static bool draws_specials; /* true if some numbers are large, infinite or NaN */
 
-/* Half of the integers are indices, some out of bounds. */
+/* Draws numbers. Half of the integers are indices, some of them out of bounds. */
 static void draw(const hlo_view *view, int64_t count) {
     size_t bytes = hlo_types[view->type].bytes;
     for (int64_t i = 0; i < count; i++) {
@@ -79,7 +80,7 @@ static value constant_value(hlo_arena *arena, const hlo_instr *instr) {
     return v;
 }
 
-/* By instruction id: the leaves of each value. */
+/* The leaves of each value, by instruction id. */
 static void evaluate(hlo_arena *arena, const hlo_instr *instr, value **values) {
     hlo_view operands[128], sigmas[128], results[64], result_sigmas[64];
     uint32_t count = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Generated kernels, run by the fake libraries of tests/cuda (the host's C++ compiler, thread after
- * thread) and compared with ir/eval: every group of every computation of the models, before and
- * after optimization, on random data. Some models, or all with --long. */
+/* Runs generated kernels with the fake libraries of tests/cuda (the host's C++ compiler, one thread
+ * after another) and compares them with ir/eval: every group of every computation of the models,
+ * before and after optimization, on random data. Tests some models, or all with --long. */
 #include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -69,7 +69,7 @@ static value *drawn(hlo_arena *arena, const hlo_shape *shape) {
     return values;
 }
 
-/* Runs one job and compares with ir/eval on the group's members. */
+/* Runs one job and compares the results with those of ir/eval for the group's members. */
 static bool check(const hlo_module *m, hlo_job *job, const cuda_code *code, cuda_program *program,
                   cuda_module *module, hlo_arena *arena) {
     value **values = hlo_arena_zero(arena, m->next_id * sizeof *values);
@@ -118,7 +118,7 @@ static void show(void *user, const hlo_diag *diag) {
 }
 static const hlo_diag_sink sink = {show, NULL};
 
-enum { MODULES = 64 }; /* in one program */
+enum { MODULES = 64 }; /* maximum number of modules in one program */
 
 typedef struct checked {
     const hlo_module *module;
@@ -249,8 +249,8 @@ static bool takes(hlo_op op, hlo_type type) {
     }
 }
 
-/* Returns a module that applies every elementwise opcode to the type, and converts it to all
- * others. */
+/* Returns a module that applies every elementwise opcode to the type, and converts the type to all
+ * other types. */
 static char *elementwise_module(hlo_type type) {
     char *text;
     size_t size;
@@ -326,7 +326,7 @@ static void test_elementwise(void **state) {
     "select(g, i, j) ROOT t = tuple(v, k) }\n"
 
 static const char *const forms[] = {
-    /* rows, columns, both, none; long enough for several blocks to share */
+    /* reduces over rows, columns, both, none; long enough for several blocks to share a sum */
     "x = f32[40000] parameter(0) z = f32[] constant(0) ROOT r = f32[] reduce(x, z), "
     "dimensions={0}, to_apply=add",
     "x = f32[1200000] parameter(0) z = f32[] constant(0) ROOT r = f32[] reduce(x, z), "
@@ -339,7 +339,7 @@ static const char *const forms[] = {
     "dimensions={0,2}, to_apply=most",
     "x = f32[6,5,70]{1,2,0} parameter(0) z = f32[] constant(-inf) ROOT r = f32[6,5] reduce(x, z), "
     "dimensions={2}, to_apply=most",
-    /* rows of a few lanes, whose sum all of them need; columns of several lanes in a warp */
+    /* rows of a few lanes, all of which need the sum; columns of several lanes in a warp */
     "x = f32[50,40] parameter(0) z = f32[] constant(0) s = f32[50] reduce(x, z), dimensions={1}, "
     "to_apply=add b = f32[50,40] broadcast(s), dimensions={0} y = f32[50,40] subtract(x, b) m = "
     "f32[50] reduce(y, z), dimensions={1}, to_apply=most c = f32[50,40] broadcast(m), "
@@ -368,7 +368,7 @@ static const char *const forms[] = {
     "f32[40,16384] subtract(x, b) y = bf16[40,16384] convert(d) ROOT t = tuple(y, s)",
     "x = f32[300,40] parameter(0) z = f32[] constant(0) s = f32[40] reduce(x, z), dimensions={0}, "
     "to_apply=add b = f32[300,40] broadcast(s), dimensions={1} ROOT d = f32[300,40] divide(x, b)",
-    /* a value and its transpose from one read, with the amax */
+    /* a value and its transpose computed from one read, with the amax */
     "x = f32[256,512] parameter(0) z = f32[] constant(0) q = f8e4m3fn[256,512] convert(x) t = "
     "f8e4m3fn[512,256] transpose(q), dimensions={1,0} a = f32[256,512] abs(x) m = f32[] reduce(a, "
     "z), dimensions={0,1}, to_apply=most ROOT r = tuple(q, t, m)",
@@ -417,7 +417,7 @@ static const char *const forms[] = {
     "x = f32[6,10] parameter(0) i = s32[3,2] parameter(1) u = f32[3,2,4] parameter(2) ROOT r = "
     "f32[6,10] scatter(x, i, u), update_window_dims={1,2}, inserted_window_dims={}, "
     "scatter_dims_to_operand_dims={0,1}, index_vector_dim=1, to_apply=odd",
-    /* windows along the first dimension, whole and in part, and of no element */
+    /* windows along the first dimension: whole, partial and empty */
     "x = f32[6,10] parameter(0) i = s32[3,1] parameter(1) u = f32[4,3] parameter(2) ROOT r = "
     "f32[6,10] scatter(x, i, u), update_window_dims={0}, inserted_window_dims={1}, "
     "scatter_dims_to_operand_dims={1}, index_vector_dim=1, to_apply=add",
@@ -438,7 +438,7 @@ static const char *const forms[] = {
     "to_apply=odd",
     "x = f32[30] parameter(0) y = u32[30] bitcast-convert(x) z = u32[30] not(y) ROOT r = f32[30] "
     "bitcast-convert(z)",
-    /* elements in parts, low bits first */
+    /* bitcast-convert splits elements into parts, low bits first */
     "x = f32[30,8] parameter(0) f = f4e2m1fn[30,8] convert(x) y = f4e2m1fn[30,4,2] reshape(f) b = "
     "u8[30,4] bitcast-convert(y) ROOT r = u8[30,4] not(b)",
     "x = s32[30] parameter(0) y = u8[30,4] bitcast-convert(x) z = s4[30,4,2] bitcast-convert(y) "
@@ -452,7 +452,7 @@ static const char *const forms[] = {
     "r = tuple(y, z)",
     "x = f4e2m1fn[6,10]{0,1} parameter(0) ROOT r = f4e2m1fn[10,6]{1,0} bitcast(x)",
     "ROOT i = bf16[5,300] iota(), iota_dimension=1",
-    /* one row of a block, or less than one element for each thread */
+    /* one row per block, or less than one element per thread */
     "x = f32[2,70000] parameter(0) s = f32[2] parameter(1) b = f32[2,70000] broadcast(s), "
     "dimensions={0} m = f32[2,70000] multiply(x, b) ROOT q = f8e4m3fn[2,70000] convert(m)",
     "x = f32[1,131073] parameter(0) ROOT q = f16[1,131073] convert(x)",

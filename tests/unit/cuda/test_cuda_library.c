@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The real libcublasLt, if available (it needs no GPU for this): attributes have the sizes in
- * attribute.def, attributes set by a call can be read back, and its numbers equal those of NVIDIA's
- * headers, if available. */
+/* Tests the real libcublasLt, if available (no GPU is needed): attributes have the sizes in
+ * attribute.def, attributes set by a call can be read back, and the numbers here equal those of
+ * NVIDIA's headers, if available. */
 #include <glob.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -61,7 +61,7 @@ static void test_sizes(void **state) {
     assert_int_equal(library.cublasLtMatmulDescCreate(&desc, LT_COMPUTE_32F, LT_TYPE_32F), 0);
     assert_int_equal(library.cublasLtMatrixLayoutCreate(&layout, LT_TYPE_8F_E4M3, 16, 16, 16), 0);
     assert_int_equal(library.cublasLtMatmulPreferenceCreate(&preference), 0);
-    bool new_enough = library.cublasLtGetVersion() >= 120900; /* scale modes */
+    bool new_enough = library.cublasLtGetVersion() >= 120900; /* scale modes exist from 12.9 on */
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const row *r = &rows[i];
         if (!new_enough && strstr(r->name, "SCALE_MODE")) continue;
@@ -84,7 +84,7 @@ static void test_sizes(void **state) {
 /* ------------------------------------------------------------------------------------ read back */
 
 static size_t set_count;
-static size_t block_modes[2]; /* 8-bit scales per block of 32 and of 16 */
+static size_t block_modes[2]; /* counts of calls with 8-bit scales, per block of 32 and of 16 */
 
 static void compare(int status, const char *object, int attribute, const void *value,
                     const unsigned char *read, size_t size, size_t written) {
@@ -129,9 +129,9 @@ static int set_preference(lt_preference *preference, int attribute, const void *
     return status;
 }
 
-/* Creates every matmul of the module as a call without memory, for the first of two targets that
- * supports it. Without a handle no algorithm is found, and the library's name for that error is
- * reported. */
+/* Creates a call without memory for every matmul of the module, for the first of two targets that
+ * supports the matmul. Without a handle no algorithm is found, and the library's name for that
+ * error is reported. */
 static size_t make_calls(const hlo_module *module, hlo_arena *arena, const cuda_device *device) {
     const cuda_matmul_options targets[] = {
         {.target = hlo_target_find(90), .cuda = 13010, .workspace = 1 << 20, .alignment = 256},

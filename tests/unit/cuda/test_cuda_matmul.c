@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Preflight: every row of preflight.def is reported by name, before any library call. */
+/* The preflight reports every row of preflight.def by name, before any library call. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #include "hlo/text.h"
 #include "runtime/cuda/cublaslt/matmul.h"
 
-/* All features of an FP8 call with an auxiliary result, in a batch of two. */
+/* A batch of two that has all features of an FP8 call with an auxiliary result. */
 static const char text[] =
     "HloModule calls\n"
     "ENTRY %main (x: f8e4m3fn[2,32,64], w: f8e4m3fn[2,48,64], s: f32[], b: bf16[48]) -> "
@@ -130,8 +130,8 @@ static void test_transposition(void **state) {
     assert_null(cuda_matmul_preflight(&m, &options, f->arena));
 }
 
-/* 16 bytes are 32 4-bit elements, and both operands are contiguous along k regardless of their
- * place. */
+/* 16 bytes are 32 4-bit elements. Both operands must be contiguous along k regardless of their
+ * position. */
 static void test_fp4(void **state) {
     fixture *f = *state;
     cuda_matmul m = f->matmul;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Generated kernels, compiled by the real NVRTC: those of every model, before and after
- * optimization, for one architecture, and those of some for the others; with --long those of all
- * for all. Equal kernels are compiled once. Without NVRTC the test is skipped with a message.
- * Cached cubins are found again. */
+/* Compiles generated kernels with the real NVRTC: those of every model, before and after
+ * optimization, for one architecture, and those of some models for the other architectures. With
+ * --long, it compiles those of all models for all. Equal kernels are compiled once. Without NVRTC
+ * the test is
+ * skipped with a message. Also tests that cached cubins are found again. */
 #include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -100,7 +101,7 @@ static void test_models(void **state) {
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         compile(is_long ? all : others[i] <= 100 ? some : few, others[i]);
     cuda_program *narrow =
-        cuda_program_new(); /* with conversions, for which sm_80 has no instructions */
+        cuda_program_new(); /* has FP8 conversions, for which sm_80 has no instructions */
     add_model("../run/cuda-tiles.hlo", narrow);
     compile(narrow, 80);
     cuda_program_free(narrow);
@@ -109,7 +110,7 @@ static void test_models(void **state) {
     cuda_program_free(all);
 }
 
-/* Kernels that pack 4-bit elements, from rows and from columns. */
+/* Compiles kernels that pack 4-bit elements, from rows and from columns. */
 static void test_packed(void **state) {
     (void)state;
     if (!nvrtc.nvrtcCompileProgram) skip();
@@ -137,7 +138,7 @@ static void test_packed(void **state) {
     hlo_arena_free(arena);
 }
 
-/* One function of every opcode and type, because unused templates are not compiled. */
+/* Compiles one function for every opcode and type, because unused templates are not compiled. */
 static void test_helpers(void **state) {
     (void)state;
     if (!nvrtc.nvrtcCompileProgram) skip();
@@ -165,7 +166,7 @@ static void test_kept(void **state) {
     assert_int_equal(cuda_image_find(&nvrtc, folder, source, 89, &second), HLO_OK);
     assert_non_null(second.log);
     cuda_image_free(&second);
-    assert_int_equal(cuda_image_compile(&nvrtc, source, 99, &second), HLO_OK); /* by that of 90 */
+    assert_int_equal(cuda_image_compile(&nvrtc, source, 99, &second), HLO_OK); /* as for 90 */
     assert_memory_equal(first.bytes, second.bytes, first.size);
     cuda_image_free(&second);
     assert_int_equal(cuda_image_find(&nvrtc, folder, "not C", 90, &second), HLO_INVALID_INPUT);
@@ -179,7 +180,7 @@ static void test_kept(void **state) {
 
 int main(int argc, char **argv) {
     is_long = argc > 1 && strcmp(argv[1], "--long") == 0;
-    /* CUDA's toolkit is installed, but unknown to the dynamic linker. */
+    /* CUDA's toolkit is installed in a folder that the dynamic linker does not search. */
     if (access("/usr/local/cuda/lib64/libnvrtc.so", R_OK) == 0)
         setenv("HLO_CUDA_NVRTC", "/usr/local/cuda/lib64/libnvrtc.so", 0);
     if (cuda_library_load(&nvrtc, CUDA_NVRTC, NULL) != HLO_OK)

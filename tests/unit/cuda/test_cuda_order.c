@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The dependencies between a graph's nodes, compared with all pairs of nodes. */
+/* Compares the dependencies between a graph's nodes with those of all pairs of nodes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@ typedef struct tried {
     uint32_t range_count, before[CUDA_LANES];
     int before_count;
     bool barrier;
-    bool after[NODES]; /* nodes that it comes after */
+    bool after[NODES]; /* nodes that must run before this node */
 } tried;
 
 static uint64_t random_state;
@@ -29,7 +29,7 @@ static uint32_t random_below(uint32_t end) {
     return (uint32_t)(random_state >> 33) % end;
 }
 
-/* Memory of which only the address is used: it need not exist. */
+/* Returns an address of memory that need not exist, since only the address is used. */
 static const void *address(uintptr_t at) {
     return (const void *)(4096 + at);
 }
@@ -72,10 +72,10 @@ static void add(cuda_order *order, tried *nodes, uint32_t n) {
     }
     for (int i = 0; i < t->before_count; i++)
         for (int k = 0; k < t->before_count; k++)
-            assert_false(nodes[t->before[i]].after[t->before[k]]); /* reduced */
+            assert_false(nodes[t->before[i]].after[t->before[k]]); /* no redundant edges */
 }
 
-/* Returns the maximum number of last nodes that could run concurrently, from the nodes without
+/* Returns the maximum number of final nodes that could run concurrently, which are nodes without
  * successors. */
 static int count_ends(const cuda_order *order, const tried *nodes, uint32_t count) {
     uint32_t ends[CUDA_LANES];
@@ -116,7 +116,7 @@ static void test_pairs(void **state) {
         cuda_order_free(order);
     }
     free(nodes);
-    assert_true(beside > 10000); /* not everything is ordered */
+    assert_true(beside > 10000); /* many pairs of nodes are not ordered */
 }
 
 /* Adds a node with `count` direct predecessors: `first`, and then `second`. */
@@ -128,19 +128,19 @@ static void check(cuda_order *order, cuda_range range, int count, uint32_t first
     if (count > 1) assert_int_equal(before[last], second);
 }
 
-/* Each kind of dependency, separately. */
+/* Tests each kind of dependency separately. */
 static void test_kinds(void **state) {
     (void)state;
     cuda_order *order = cuda_order_new();
     check(order, (cuda_range){address(0), 8, true}, 0, 0, 0);   /* 0 */
-    check(order, (cuda_range){address(8), 8, true}, 0, 0, 0);   /* 1: next to it */
-    check(order, (cuda_range){address(4), 8, false}, 2, 0, 1);  /* 2: written before */
-    check(order, (cuda_range){address(4), 4, false}, 1, 0, 0);  /* 3: not after another reader */
-    check(order, (cuda_range){address(6), 1, true}, 2, 2, 3);   /* 4: read before */
-    check(order, (cuda_range){address(0), 7, true}, 1, 4, 0);   /* 5: written before, and read */
-    check(order, (cuda_range){address(20), 0, true}, 0, 0, 0);  /* 6: nothing */
-    check(order, (cuda_range){address(12), 4, false}, 1, 1, 0); /* 7 */
-    assert_true(cuda_order_add_barrier(order));                 /* 8 */
+    check(order, (cuda_range){address(8), 8, true}, 0, 0, 0);   /* 1: next to that of 0 */
+    check(order, (cuda_range){address(4), 8, false}, 2, 0, 1);  /* 2: reads what 0, 1 wrote */
+    check(order, (cuda_range){address(4), 4, false}, 1, 0, 0);  /* 3: not after reader 2 */
+    check(order, (cuda_range){address(6), 1, true}, 2, 2, 3);   /* 4: writes what 2, 3 read */
+    check(order, (cuda_range){address(0), 7, true}, 1, 4, 0);   /* 5: written, read before */
+    check(order, (cuda_range){address(20), 0, true}, 0, 0, 0);  /* 6: an empty range */
+    check(order, (cuda_range){address(12), 4, false}, 1, 1, 0); /* 7: reads what 1 wrote */
+    assert_true(cuda_order_add_barrier(order));                 /* 8: a barrier */
     check(order, (cuda_range){address(40), 4, false}, 1, 8, 0);
     cuda_order_free(order);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Binary modules with errors, and fields that the library does not use. */
+/* Tests binary modules with errors, and with fields that the library does not use. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -26,7 +26,7 @@ static void put_varint(bytes *to, uint64_t value) {
     to->v[to->size++] = (uint8_t)value;
 }
 
-/* Puts the bytes 1, 2, 3 ... */
+/* Writes the bytes 1, 2, 3 ... */
 static void put_fixed(bytes *to, uint8_t count) {
     for (uint8_t i = 1; i <= count; i++) to->v[to->size++] = i;
 }
@@ -47,7 +47,7 @@ static void put_text(bytes *to, unsigned field, const char *text) {
     put_bytes(to, field, text, strlen(text));
 }
 
-/* Fields of HloInstructionProto and its neighbors, by XLA's numbers. */
+/* XLA's numbers of the fields of HloInstructionProto and related messages. */
 enum {
     NAME = 1,
     OPCODE = 2,
@@ -60,8 +60,8 @@ enum {
     CALLED = 38,
     METADATA = 7,
     CONFIG_PAYLOAD = 99,
-    METADATA_PAYLOAD = 20, /* of the metadata */
-    PAYLOADS = 22,         /* of the module */
+    METADATA_PAYLOAD = 20, /* a field of the metadata */
+    PAYLOADS = 22,         /* a field of the module */
     ELEMENT_TYPE = 2,
     DIMENSION = 3,
     F32S = 8,
@@ -104,7 +104,7 @@ static void put_computation(bytes *to, int64_t id, int64_t root, const bytes *in
     put_bytes(to, COMPUTATIONS, comp.v, comp.size);
 }
 
-/* Creates one computation of those instructions; the last is the root. */
+/* Creates one computation of the given instructions; the last is the root. */
 static const bytes *module_of(const bytes *instrs, size_t count, int64_t root) {
     static bytes module;
     module.size = 0;
@@ -131,7 +131,7 @@ static void hear(void *user, const hlo_diag *diag) {
 
 static hlo_status read(const void *data, size_t size, heard *h, hlo_module **out) {
     *h = (heard){.count = 0};
-    /* A copy of exactly that size, so that reading past it is detected. */
+    /* Reads a copy of exactly that size, so that reading past its end is detected. */
     void *exact = malloc(size ? size : 1);
     memcpy(exact, data, size);
     hlo_status status = hlo_module_parse_proto(exact, size, "x.pb", &(hlo_diag_sink){hear, h}, out);
@@ -259,8 +259,8 @@ static void wrong_numbers(void **state) {
     refused(&nothing, "the entry computation has id 4, which does not exist");
 }
 
-/* Returns a module of a parameter with id 1 and its negation with id 2 or, with `control`, another
- * parameter that has the first as a control predecessor, in that order of execution. */
+/* Returns a module of a parameter with id 1 and its negation with id 2. With `control`, id 2 is
+ * another parameter, which has the first as a control predecessor and is executed after it. */
 static const bytes *scheduled_with(size_t count, const int64_t *order, bool control) {
     static bytes instrs[2], module;
     bytes shape = shape_of(2), entry = {.size = 0}, sequence = {.size = 0}, schedule = {.size = 0};
@@ -316,7 +316,7 @@ static void wrong_sizes(void **state) {
 
 static void nested_too_deeply(void **state) {
     (void)state;
-    /* Nested tuples, 5000 deep. */
+    /* Reads tuples nested 5000 deep. */
     static bytes outer, inner, instr;
     inner.size = 0;
     for (int i = 0; i < 5000; i++) {
@@ -366,7 +366,8 @@ static void unknown_fields(void **state) {
     free(text);
 }
 
-/* A parameter whose field has a payload of those bytes, or of that number of the module's. */
+/* Returns a module with a parameter whose field has a payload of the given bytes, or refers to a
+ * payload of the module by number. */
 static const bytes *with_payload(unsigned field, const char *text, int64_t number) {
     static bytes instr, module;
     bytes shape = shape_of(2), payload = {.size = 0}, metadata = {.size = 0};
@@ -390,7 +391,7 @@ static void payloads(void **state) {
         unsigned field;
         const char *text;
         int64_t number;
-        const char *wanted; /* NULL: this payload does not exist */
+        const char *wanted; /* NULL if this payload does not exist */
     } cases[] = {
         {METADATA, "own", 0, ", metadata={metadata_payload=\"own\"}\n"},
         {METADATA, "own", 7, ", metadata={metadata_payload=\"own\"}\n"},
@@ -432,7 +433,7 @@ static uint64_t next_random(uint64_t *state) {
     return z ^ (z >> 31);
 }
 
-/* Draws a name: parts that the text form treats specially, bytes, or many bytes. */
+/* Draws a name of parts that the text form treats specially, of bytes, or of many bytes. */
 static void draw_name(uint64_t *state, char *out, size_t size) {
     static const char *const parts[] = {
         "",     "_",        "__",        "___",       "__xla_", "__xla_f32",
@@ -510,7 +511,7 @@ static const bytes *named_module(uint64_t seed) {
     return &module;
 }
 
-/* For any names in a binary module, its text is accepted and printed identically. */
+/* Whatever names a binary module has, its text is accepted and printed identically. */
 static void names_come_back(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 5000; seed++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parsing text from C: contents of the module, and diagnostics. */
+/* Tests parsing text from C: contents of the module, and diagnostics. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -99,7 +99,7 @@ static void shapes_left_out_are_inferred(void **state) {
     hlo_module_free(m);
 }
 
-/* A constant of one element: its bits, or the error. */
+/* Parses a constant of one element, and checks its bits or the error. */
 static void literals_have_these_bits(void **state) {
     (void)state;
     static const struct {
@@ -189,10 +189,10 @@ static void only_so_many_errors_are_said(void **state) {
     hlo_module *module;
     assert_int_equal(hlo_module_parse(text, strlen(text), "test", &sink, &module),
                      HLO_INVALID_INPUT);
-    assert_int_equal(h.count, 21); /* and a note */
+    assert_int_equal(h.count, 21); /* 20 errors and a note */
 }
 
-/* Without linear time, each of these would take hours. */
+/* Each of these would take hours if parsing did not take linear time. */
 static void long_texts_that_are_wrong_end(void **state) {
     (void)state;
     enum { REPEATS = 200000 };
@@ -246,7 +246,7 @@ static void sharding_is(const char *before, size_t ones, const char *after, cons
     free(text);
 }
 
-/* If each dimension took time in proportion to the others, this would take an hour. */
+/* This would take an hour if the time were quadratic in the number of dimensions. */
 static void tiles_of_many_dimensions_are_read(void **state) {
     (void)state;
     enum { ONES = 500000 };
@@ -280,7 +280,7 @@ static void places_are_found_in_any_order(void **state) {
     hlo_module_free(m);
 }
 
-/* Lines of many lengths, looked up forth and back, as errors and as notes. */
+/* Looks up lines of many lengths forward and backward, as errors and as notes. */
 static void places_are_found_in_long_texts(void **state) {
     (void)state;
     enum { LINES = 3000 };
@@ -307,7 +307,8 @@ static void places_are_found_in_long_texts(void **state) {
     free(text);
 }
 
-/* Formats the source line and the caret line of a diagnostic about `length` bytes at `at`. */
+/* Formats the source line and the caret line of a diagnostic about `length` bytes at `at`, as a
+ * user sees them. */
 static void shown(const char *source, size_t at, size_t length, const char *wanted) {
     hlo_diag diag = {.severity = HLO_ERROR, .message = "x", .source = source};
     diag.source_size = strlen(source);
@@ -360,7 +361,7 @@ static void long_lines_are_clipped_round_the_caret(void **state) {
     free(text);
 }
 
-/* More shapes and more text than a printer caches or initially allocates. */
+/* Prints more shapes and more text than a printer caches or initially allocates. */
 static void a_print_is_the_same_to_a_file_and_in_memory(void **state) {
     (void)state;
     char *source;
@@ -378,7 +379,7 @@ static void a_print_is_the_same_to_a_file_and_in_memory(void **state) {
     FILE *out = open_memstream(&file, &file_size);
     assert_int_equal(hlo_module_print(m, NULL, out), HLO_OK);
     fclose(out);
-    m->source_size = 0; /* so that its length is unknown in advance */
+    m->source_size = 0; /* so that the length of the text is unknown in advance */
     assert_int_equal(hlo_module_to_text(m, NULL, &text, &text_size), HLO_OK);
     assert_true(text_size > 100000);
     assert_int_equal(text_size, file_size);
@@ -392,7 +393,7 @@ static void a_print_is_the_same_to_a_file_and_in_memory(void **state) {
     free(text);
 }
 
-/* Without options, as many errors are reported as of a text. */
+/* Without options, a file has the same limit of errors as a text. */
 static void a_file_has_the_limit_of_errors_of_a_text(void **state) {
     (void)state;
     char path[] = "/tmp/hlo-fp8-XXXXXX";

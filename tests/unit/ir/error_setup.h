@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fixture for tests of error bounds: one instruction with operands and sigmas that a test sets. */
+/* Fixture for tests of error bounds: one instruction, and operands and sigmas that a test sets. */
 #ifndef HLO_TESTS_UNIT_IR_ERROR_SETUP_H
 #define HLO_TESTS_UNIT_IR_ERROR_SETUP_H
 
@@ -33,7 +33,7 @@ static inline hlo_view dense_view(hlo_arena *arena, hlo_type type, const hlo_sha
     return (hlo_view){type, shape->rank, shape->dims, strides, data};
 }
 
-/* Operands and sigmas are zero until the test sets them. */
+/* Operands and sigmas are zero until the test sets their elements. */
 static inline setup prepare(const char *text, jmp_buf *recover) {
     setup s = {0};
     assert_int_equal(hlo_module_parse(text, strlen(text), "test", NULL, &s.module), HLO_OK);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Comparison under error bounds, and perturbed results. */
+/* Tests comparisons under error bounds, and perturbed results. */
 #include "tests/unit/ir/error_setup.h"
 
 #include <stdlib.h>
@@ -31,7 +31,8 @@ static void comparing_counts_every_case(void **state) {
     assert_int_equal(c.equal, 3);
 }
 
-/* An infinity of any unknown size is not a NaN; if nothing is known, it may be. */
+/* An infinity with an infinite sigma does not match a NaN; with a NaN sigma (nothing is known), it
+ * may. */
 static void an_infinity_is_no_nan(void **state) {
     (void)state;
     static const int64_t dims[] = {4}, strides[] = {1};
@@ -73,14 +74,15 @@ static void perturbing_moves_by_sigma(void **state) {
     assert_memory_equal(values, again, sizeof values);
     hlo_error_perturb(&view, sigma, 2, 8, false);
     assert_memory_not_equal(values, again, sizeof values);
-    /* By value: equal elements move equally, others by a number of their own. */
+    /* If elements are perturbed by value, equal elements move equally, and different elements move
+     * independently. */
     for (int i = 0; i < COUNT; i++) values[i] = i % 3 == 0 ? 1.5f : 1;
     view.data = values;
     hlo_error_perturb(&view, sigma, 2, 7, true);
     assert_true(values[65] != 1 && values[66] != 1.5f && values[65] - 1 != values[66] - 1.5f);
     for (int i = 0; i < COUNT; i++)
         if (i % 64) assert_true(values[i] == values[i % 3 == 0 ? 66 : 65]);
-    /* For bf16, whose next number is 1/128 away: sometimes to a neighbor. */
+    /* bf16 elements, whose next number is 1/128 away, sometimes move to a neighbor. */
     view = (hlo_view){HLO_TYPE_BF16, 2, dims, strides, narrow};
     for (int i = 0; i < COUNT; i++) sigma[i] = 0x1p-9f;
     hlo_error_perturb(&view, sigma, 1, 7, false);
@@ -89,8 +91,8 @@ static void perturbing_moves_by_sigma(void **state) {
     assert_in_range(changed, COUNT / 100, COUNT / 3);
 }
 
-/* Both parts of a complex number move, independently; so does f64, and an unknown sigma moves
- * little. */
+/* Both parts of a complex number move independently; f64 also moves, and an unknown sigma moves an
+ * element little. */
 static void perturbing_moves_every_type(void **state) {
     (void)state;
     enum { COUNT = 2048 };
@@ -122,11 +124,11 @@ static void perturbing_moves_every_type(void **state) {
             const double ratio = sqrt(squares[which][unknown]) / expected;
             if (!(ratio > 0.9 && ratio < 1.1)) fail_msg("%d, %d: %g", which, unknown, ratio);
         }
-    assert_true(fabs(product) < 0.1 * 0.0625); /* not the same number for both parts */
+    assert_true(fabs(product) < 0.1 * 0.0625); /* the parts are not perturbed alike */
 }
 
-/* An element moves by its index, independent of its place in memory; non-finite elements keep their
- * bits. */
+/* The perturbation of an element depends on its index, not on its position in memory; non-finite
+ * elements keep their bits. */
 static void perturbing_is_by_index(void **state) {
     (void)state;
     enum { COUNT = 600 };
@@ -152,7 +154,7 @@ static void perturbing_is_by_index(void **state) {
     assert_int_equal(dense[301], 0x7f80);
 }
 
-/* Two numbers 3 sigmas apart on either side of a step become neighbors of a common neighbor. */
+/* Two numbers that are 3 sigmas apart may be rounded to the two neighbors of a common neighbor. */
 static void fp8_counts_from_before_its_rounding(void **state) {
     (void)state;
     static const int64_t dims[] = {4}, strides[] = {1};
@@ -160,7 +162,7 @@ static void fp8_counts_from_before_its_rounding(void **state) {
     float s = (float)hypot(sigma, step / HLO_ERROR_FLIP);
     float coarse = (float)hypot(sigma, 2 * step / HLO_ERROR_FLIP);
     float sigmas[] = {s, s, coarse, (float)(step / HLO_ERROR_FLIP)};
-    /* 6 and 7, 6 and 7.5, 8 and 6.5, whose steps differ, and 6 and 7 where one boundary is near */
+    /* pairs: 6, 7; 6, 7.5; 8, 6.5, whose steps differ; and 6, 7 with one boundary near */
     unsigned char a[] = {0x4c, 0x4c, 0x50, 0x4c}, b[] = {0x4e, 0x4f, 0x4d, 0x4e};
     hlo_view va = {HLO_TYPE_F8E4M3FN, 1, dims, strides, a},
              vb = {HLO_TYPE_F8E4M3FN, 1, dims, strides, b},
@@ -172,7 +174,7 @@ static void fp8_counts_from_before_its_rounding(void **state) {
     assert_int_equal(c.worst_index, 3);
     for (int i = 0; i < 3; i++)
         sigmas[i] = (float)hypot(0.05, (i == 2 ? 2 : 1) * step / HLO_ERROR_FLIP);
-    hlo_error_compare(&va, &vb, &vs, &c); /* a gap of a step is 10 sigmas */
+    hlo_error_compare(&va, &vb, &vs, &c); /* a gap of one step is 10 sigmas */
     assert_int_equal(c.violations, 4);
 }
 
@@ -207,7 +209,7 @@ static void steps_below_a_power_of_two_are_shorter(void **state) {
 
 /* ----------------------------------------------------------------------------------- every pair */
 
-/* Two elements of a type, the sigma of the first, and their maximum distance under a bound. */
+/* Two elements of a type, the sigma of the first, and their maximum distance within a bound. */
 typedef struct pair {
     hlo_type type;
     double a, b, sigma, bound;
@@ -233,15 +235,16 @@ static void find_numbers(hlo_type type, numbers *out) {
     qsort(out->v, (size_t)out->count, sizeof *out->v, by_value);
 }
 
-/* Returns the distance of a number and the one `side` positions away, or 0. */
+/* Returns the distance between a number and the number `side` positions away, or 0. */
 static double gap(const numbers *n, double value, int side) {
     const double *at = bsearch(&value, n->v, (size_t)n->count, sizeof *n->v, by_value);
     const long other = at - n->v + side;
     return other < 0 || other >= n->count ? 0 : fabs(n->v[other] - value);
 }
 
-/* Returns the bound of an fp8 number: lambda sigmas from before it was rounded, and half a step for
- * each rounding. A sigma that only a tie has belongs to a number that was known exactly. */
+/* Returns the bound of an fp8 number: lambda sigmas of the value before rounding, and half a step
+ * for each rounding. The sigma of a tie alone means that the number before rounding was known
+ * exactly. */
 static double fp8_bound(const numbers *n, double a, double b, double sigma) {
     const double outwards = gap(n, a, a < 0 ? -1 : 1), inwards = gap(n, a, a < 0 ? 1 : -1);
     const double step = outwards > 0 ? outwards : inwards, flip = step / HLO_ERROR_FLIP;
@@ -318,7 +321,7 @@ static void every_pair_is_judged(void **state) {
                       sigmas[i / VALUES / VALUES], 0};
             const bool overflowed = !isfinite(p.a) && p.sigma > 0 && p.sigma < 0x1p120;
             if (!overflowed) p.bound = HLO_ERROR_LAMBDA * p.sigma;
-            if (types[t] == HLO_TYPE_BF16 && !overflowed) { /* of 8 bits */
+            if (types[t] == HLO_TYPE_BF16 && !overflowed) { /* bf16 has 8 bits of precision */
                 const double x = isfinite(p.a) && p.a != 0 ? ldexp(1, ilogb(p.a) - 7) : 0,
                              y = isfinite(p.b) && p.b != 0 ? ldexp(1, ilogb(p.b) - 7) : 0;
                 if (p.sigma > 2 * (x + y)) p.bound += (x + y) / 2;
@@ -347,12 +350,14 @@ static void every_pair_of_fp8_is_judged(void **state) {
     }
 }
 
-/* The first of the worst elements is reported, independent of their place in memory. */
+/* Of several equally wrong elements, the first by index is reported, whatever its position in
+ * memory. */
 static void the_worst_element_is_reported(void **state) {
     (void)state;
     static const int64_t dims[] = {2, 3}, rows[] = {3, 1}, columns[] = {1, 2};
     float a[] = {0, 1, 2, 3, 4, 5}, s[] = {1, 1, 1, 1, 1, 1};
-    /* By rows: 9, 17, 2, 19, 20, 21: ratios 9/8, 16/8, 0, 16/8, 16/8, 16/8. */
+    /* Elements by rows: 9, 17, 2, 19, 20, 21; their ratios to the bound: 9/8, 16/8, 0, 16/8, 16/8,
+     * 16/8. */
     float b[] = {9, 19, 17, 20, 2, 21}, excess[6];
     const hlo_view va = {HLO_TYPE_F32, 2, dims, rows, a}, vb = {HLO_TYPE_F32, 2, dims, columns, b},
                    vs = {HLO_TYPE_F32, 2, dims, rows, s};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Error bounds of elementwise operations: zero, a step of the type, infinities and NaNs. */
+/* Tests error bounds of elementwise operations: zero, a step of the type, infinities and NaNs. */
 #include "tests/unit/ir/error_setup.h"
 
 static void fp8_moves_by_a_step_only_near_a_boundary(void **state) {
@@ -9,7 +9,7 @@ static void fp8_moves_by_a_step_only_near_a_boundary(void **state) {
     setup s = prepare(
         MODULE("(x: f32[4]) -> f8e4m3fn[4]", X "  ROOT %r = f8e4m3fn[4]{0} convert(%x)"), &recover);
     static const double x[] = {16.5, 16.999, 16.999, 16}, sigma[] = {0.01, 0.01, 0, 0.06};
-    /* NaN after moving in either direction, but not in between. */
+    /* The result is NaN if the operand moves in either direction, but not in between. */
     for (int i = 0; i < 4; i++) set(&s.operands[0], i, 1e5), set(&s.operand_sigmas[0], i, 5e4);
     run(&s, true);
     assert_true(isinf(at(&s.sigma, 0)));
@@ -107,8 +107,8 @@ static void bf16_roundings_that_may_be_dropped(void **state) {
 #define TWO(op)                                                                                    \
     MODULE("(x: f32[4], y: f32[4]) -> f32[4]", X Y "  ROOT %r = f32[4]{0} " op "(%x, %y)")
 
-/* Nothing is known of an infinity that may be NaN elsewhere, or of a NaN that may be an infinity. A
- * number that may be either has an infinite sigma, and is still judged. */
+/* Nothing is known of an infinity that may be NaN in another execution, or of a NaN that may be an
+ * infinity. A number that may be either has an infinite sigma, and is still checked. */
 static void what_may_be_nan_is_anything(void **state) {
     (void)state;
     jmp_buf recover;
@@ -118,16 +118,16 @@ static void what_may_be_nan_is_anything(void **state) {
                                           TWO("add"), TWO("subtract")};
     const struct {
         int module;
-        double x, x_sigma, y, y_sigma, sigma; /* 0: finite */
+        double x, x_sigma, y, y_sigma, sigma; /* the expected sigma; 0: finite */
     } cases[] = {
-        {0, 0.001, 0.001, 4, inf, inf}, /* a number */
-        {0, 0.001, 0.001, inf, 0, nan}, /* 0 times infinity in between */
-        {0, 0, 0.001, inf, 0, nan},     /* NaN here */
-        {0, 3, 0.001, inf, 0, 0},       /* infinite in both */
-        {0, 0, 0, inf, 0, 0},           /* NaN in both */
-        {0, nan, inf, 3, 0, inf},       /* a number elsewhere */
+        {0, 0.001, 0.001, 4, inf, inf}, /* a number in every execution */
+        {0, 0.001, 0.001, inf, 0, nan}, /* 0 times infinity for some value in between */
+        {0, 0, 0.001, inf, 0, nan},     /* NaN in this execution */
+        {0, 3, 0.001, inf, 0, 0},       /* infinite in both executions */
+        {0, 0, 0, inf, 0, 0},           /* NaN in both executions */
+        {0, nan, inf, 3, 0, inf},       /* a number in another execution */
         {1, 0.001, 0.001, 0.001, 0.001, inf},
-        {1, 0.001, 0.001, 0, 0.001, nan}, /* 0 over 0 in between */
+        {1, 0.001, 0.001, 0, 0.001, nan}, /* 0 over 0 for some values in between */
         {1, 3, 0, 0, 0.001, inf},         /* never 0 over 0 */
         {1, 3, 0.001, 0, 0, 0},
         {2, inf, 0, 4, inf, nan}, /* the maximum of infinity and a value that may be NaN */
@@ -162,7 +162,7 @@ static void a_value_twice_moves_in_both_places(void **state) {
             "  ROOT %%r = f32[4]{0} %s(%%x, %%x)\n}\n",
             ops[o]);
         s[o] = prepare(text, &recover);
-        for (int i = 0; i < 2; i++) { /* both operands are the one parameter */
+        for (int i = 0; i < 2; i++) { /* both operands are the same parameter */
             set(&s[o].operands[i], 0, 3), set(&s[o].operand_sigmas[i], 0, 0.01);
             set(&s[o].operands[i], 1, 0), set(&s[o].operand_sigmas[i], 1, 0.5);
             set(&s[o].operands[i], 2, 3);
@@ -173,7 +173,7 @@ static void a_value_twice_moves_in_both_places(void **state) {
     assert_true(fabs(at(square, 0) - (0.06 + HLO_ERROR_LAMBDA * 0.0001)) < 1e-6);
     assert_true(fabs(at(square, 1) - HLO_ERROR_LAMBDA * 0.25) < 1e-6);
     assert_true(at(square, 2) == 0);
-    assert_true(isinf(at(ratio, 1))); /* one may be divided by zero, the other not */
+    assert_true(isinf(at(ratio, 1))); /* element 1 may be divided by zero, element 2 not */
     assert_true(at(ratio, 2) < 1e-6);
     for (int o = 0; o < 2; o++) hlo_module_free(s[o].module);
 }
@@ -209,7 +209,8 @@ static void ends_of_types_are_rounded(void **state) {
     assert_int_equal(c.worst_index, 1);
 }
 
-/* A value that is NaN here and any number elsewhere makes its maximum and its square the same. */
+/* If a value is NaN in this execution and any number in another, its maximum and its square are,
+ * too. */
 static void a_nan_may_be_a_number(void **state) {
     (void)state;
     jmp_buf recover;
@@ -260,7 +261,8 @@ static void overflows_are_kept_apart(void **state) {
     jmp_buf recover;
     if (setjmp(recover)) fail();
     setup s = prepare(NARROW("multiply(%x, %y)"), &recover);
-    /* 90000 overflows; 0 times infinity is NaN in both; a number that overflowed times 0.5 and 2 */
+    /* 90000 overflows; 0 times infinity is NaN in both executions; overflowed numbers are
+     * multiplied by 0.5 and 2 */
     static const double x[] = {300, 0, INFINITY, INFINITY}, y[] = {300, INFINITY, 0.5, 2};
     for (int i = 0; i < 4; i++) set(&s.operands[0], i, x[i]), set(&s.operands[1], i, y[i]);
     for (int i = 2; i < 4; i++) set(&s.operand_sigmas[0], i, 70000);
@@ -292,7 +294,8 @@ static void an_overflow_is_the_same_in_both(void **state) {
     assert_int_equal(c.equal, 1);
     assert_int_equal(c.within, 2);
     assert_int_equal(c.worst_index, 1);
-    /* A call's fp8 result is its largest number, of the same sign: infinity is 0x7c of e5m2. */
+    /* The fp8 result of a call saturates to the largest number of the same sign. Infinity in e5m2
+     * is 0x7c. */
     unsigned char p[] = {0x7c, 0x7c, 0xfc, 0x7c}, q[] = {0x7b, 0xfb, 0xfb, 0x7a};
     for (int i = 0; i < 4; i++) s[i] = 70000;
     va.type = vb.type = HLO_TYPE_F8E5M2;
@@ -324,7 +327,7 @@ static void zeros_may_have_the_other_sign(void **state) {
     hlo_module_free(s.module);
 }
 
-/* A tanh of -25 becomes 1 if its operand is some sigmas higher: a jump of 2 that many sigmas
+/* tanh(-25) becomes 1 if the operand is some sigmas higher: a jump of 2 that many sigmas
  * away. */
 static void jumps_are_found_between_one_sigma_and_lambda(void **state) {
     (void)state;
@@ -338,7 +341,7 @@ static void jumps_are_found_between_one_sigma_and_lambda(void **state) {
     assert_true(at(&s.sigma, 0) < 1e-6);
     assert_true(fabs(at(&s.sigma, 1) - 2 / HLO_ERROR_LAMBDA) < 1e-3);
     assert_true(fabs(at(&s.sigma, 2) - 2.0 / 3) < 1e-3);
-    assert_true(fabs(at(&s.sigma, 3) - 1) < 1e-3); /* half of the distance between -1 and 1 */
+    assert_true(fabs(at(&s.sigma, 3) - 1) < 1e-3); /* half the distance between -1 and 1 */
     hlo_module_free(s.module);
     s = prepare(MODULE("(x: f32[4]) -> s32[4]", X "  ROOT %r = s32[4]{0} convert(%x)"), &recover);
     for (int i = 0; i < 4; i++)
@@ -355,7 +358,7 @@ static void jumps_are_found_between_one_sigma_and_lambda(void **state) {
            "  %w = " wide "[4,1]{1,0} convert(%q)\n"                                               \
            "  ROOT %r = " wide "[4,1]{1,0} multiply(%w, %m)")
 
-/* Scales of rows of one element look like any factor; quantized values do not look like scales. */
+/* Any factor may be a scale of rows of one element; quantized values cannot be scales. */
 static void rows_of_one_element_are_scaled(void **state) {
     (void)state;
     jmp_buf recover;
@@ -376,14 +379,14 @@ static void rows_of_one_element_are_scaled(void **state) {
                        "  %w = f32[4]{0} convert(%q)\n  %n = f32[] convert(%m)\n"
                        "  %b = f32[4]{0} broadcast(%n), dimensions={}\n"
                        "  ROOT %r = f32[4]{0} multiply(%w, %b)"),
-                &recover); /* the repeated number may be the one that is multiplied */
+                &recover); /* the broadcast factor may be the scale */
     set(&s.operands[0], 1, INFINITY);
     for (int i = 0; i < 4; i++) set(&s.operands[1], i, 1);
     run(&s, true);
     assert_true(at(&s.sigma, 0) == 0 && isnan(at(&s.sigma, 1)));
     hlo_module_free(s.module);
     s = prepare(THIN("f8e5m2", "f16"),
-                &recover); /* by an overflowed value, here and possibly elsewhere */
+                &recover); /* by a value that overflowed here and possibly elsewhere */
     set(&s.operands[0], 0, 1), set(&s.operands[1], 0, INFINITY);
     set(&s.operand_sigmas[1], 0, 70000);
     run(&s, true);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Exact error bounds of transforms, windows, complex numbers and f64. */
+/* Tests exact error bounds of transforms, windows, complex numbers and f64. */
 #include "tests/unit/ir/error_setup.h"
 
 #define SUM                                                                                        \
@@ -44,7 +44,8 @@ static void transforms_err_by_their_numbers(void **state) {
     }
 }
 
-/* An inverse transform divides by the number of elements; a real one has only half of them. */
+/* An inverse transform divides by the number of elements; a real inverse transform reads only half
+ * of them. */
 static void real_transforms_err_by_both_halves(void **state) {
     (void)state;
     jmp_buf recover;
@@ -107,7 +108,7 @@ static void complex_numbers_have_the_sigma_of_their_moduli(void **state) {
     hlo_module_free(s.module);
 }
 
-/* An unknown infinity may have the other sign: its sum with an infinity is NaN. */
+/* An infinity with unknown sign may have the other sign: its sum with an infinity is NaN. */
 static void an_unknown_infinity_may_be_the_other(void **state) {
     (void)state;
     jmp_buf recover;
@@ -120,14 +121,14 @@ static void an_unknown_infinity_may_be_the_other(void **state) {
         set(&s.operands[1], i, (double)INFINITY);
     }
     set(&s.operand_sigmas[0], 0, (double)INFINITY);
-    set(&s.operand_sigmas[0], 1, 0x1p119); /* this one overflowed */
+    set(&s.operand_sigmas[0], 1, 0x1p119); /* this infinity overflowed */
     run(&s, false);
     assert_true(isnan(at(&s.sigma, 0)));
     assert_true(at(&s.sigma, 1) == 0);
     hlo_module_free(s.module);
 }
 
-/* Roundings of f64 are not steps: a sigma of its last digit is kept. */
+/* Roundings of f64 do not count as steps: the sigma of its last digit is not dropped. */
 static void f64_has_no_steps(void **state) {
     (void)state;
     jmp_buf recover;
@@ -141,7 +142,7 @@ static void f64_has_no_steps(void **state) {
     hlo_module_free(s.module);
 }
 
-/* Distances of integers are exact; both parts of complex numbers count. */
+/* Distances of integers are exact, and both parts of complex numbers are compared. */
 static void distances_are_exact(void **state) {
     (void)state;
     const int64_t a = -(INT64_C(1) << 60), b = a - 1, lowest = INT64_MIN, highest = INT64_MAX;

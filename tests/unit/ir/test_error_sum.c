@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Error bounds of sums: dots and reduces compared with random errors, shared errors, repeated
- * terms. */
+/* Compares error bounds of dots and reduces with the effects of random errors, shared errors and
+ * repeated terms. */
 #include "tests/unit/ir/error_setup.h"
 
 /* Returns an approximately normal number, the sum of twelve uniform ones. */
@@ -18,7 +18,7 @@ static double part_at(const hlo_view *view, int64_t i) {
     return (double)((const float *)view->data)[2 * i];
 }
 
-/* A module whose root is an elementwise operation, or another one, on f32 arrays. */
+/* Defines a module whose root is an elementwise operation, or another operation, on f32 arrays. */
 #define UNARY(op)                                                                                  \
     MODULE("(x: f32[64]) -> f32[64]",                                                              \
            "  %x = f32[64]{0} parameter(0)\n  ROOT %r = f32[64]{0} " op "(%x)")
@@ -32,7 +32,7 @@ static double part_at(const hlo_view *view, int64_t i) {
 
 static const struct {
     const char *text;
-    double low, high; /* 0, 0: normal numbers */
+    double low, high; /* 0, 0 for normal numbers */
 } modules[] = {
     {MODULE("(x: f32[16,32], y: f32[32,8]) -> f32[16,8]",
             "  %x = f32[16,32]{1,0} parameter(0)\n  %y = f32[32,8]{1,0} parameter(1)\n"
@@ -55,7 +55,7 @@ static const struct {
             "  %x = f32[2,8,4]{2,1,0} parameter(0)\n  %y = f32[2,8,4]{2,1,0} parameter(1)\n"
             "  %z = f32[2,8,4]{2,1,0} parameter(2)\n"
             "  ROOT %r = f32[2,8,4]{2,1,0} clamp(%x, %y, %z)"),
-     0, -1}, /* only the operand in the middle moves: its bounds are far away */
+     0, -1}, /* only the middle operand moves, whose bounds are far away */
     {TO_ADD "ENTRY e {\n  x = f32[8,64] parameter(0)\n  z = f32[] parameter(1)\n"
             "  ROOT r = f32[8] reduce(x, z), dimensions={1}, to_apply=add\n}\n",
      0, 0},
@@ -96,8 +96,8 @@ static const struct {
     {UNARY("erf"), 0, 0.5},
 };
 
-/* The root-mean-square difference caused by random errors of the operands' sigmas, in sigmas, for
- * normal operands, or operands in an interval where the operation is smooth. */
+/* Returns the root-mean-square difference, in sigmas, caused by random errors of the operands'
+ * sigmas, for normal operands, or operands in an interval where the operation is smooth. */
 static void errors_are_about_as_large_as_the_bound(void **state) {
     (void)state;
     jmp_buf recover;
@@ -135,7 +135,7 @@ static void errors_are_about_as_large_as_the_bound(void **state) {
                 square += pow((part_at(&s.result, i) - value[i]) / at(&s.sigma, i), 2);
         }
         double ratio = sqrt(square / (double)(count * trials));
-        /* For a complex number, the sigma covers both parts, but only one is compared. */
+        /* For a complex number, the sigma is that of both parts, but only one part is compared. */
         if (s.result.type == HLO_TYPE_C64) ratio *= sqrt(2);
         if (!(ratio > 0.85 && ratio < 1.05))
             fail_msg("%s: %g of the bound", modules[m].text, ratio);
@@ -143,7 +143,7 @@ static void errors_are_about_as_large_as_the_bound(void **state) {
     }
 }
 
-/* A product of infinities is infinite with certainty. */
+/* The product of an infinity and an infinity is infinite with certainty. */
 static void a_dot_of_infinities_is_exact(void **state) {
     (void)state;
     jmp_buf recover;
@@ -157,16 +157,16 @@ static void a_dot_of_infinities_is_exact(void **state) {
         run(&s, dropped);
         assert_true(isinf(at(&s.result, 0)) && at(&s.sigma, 0) == 0);
     }
-    set(&s.operand_sigmas[1], 1, 10); /* not the factor of the infinity */
+    set(&s.operand_sigmas[1], 1, 10); /* element 1 is not multiplied by the infinity */
     run(&s, false);
     assert_true(!isnan(at(&s.sigma, 0)));
-    set(&s.operand_sigmas[1], 2, 10); /* it may be 0, or less */
+    set(&s.operand_sigmas[1], 2, 10); /* the factor may be 0 or negative */
     run(&s, false);
     assert_true(isnan(at(&s.sigma, 0)));
     hlo_module_free(s.module);
 }
 
-/* A sum that overflows may continue as a number, and need not overflow in another order. */
+/* A sum that overflows in one order may be a number in another order. */
 static void a_dot_that_overflows_is_known_in_f64(void **state) {
     (void)state;
     jmp_buf recover;
@@ -177,14 +177,14 @@ static void a_dot_that_overflows_is_known_in_f64(void **state) {
     assert_true(isinf(at(&s.result, 0)) && at(&s.sigma, 0) == 0x1p119);
     run(&s, false);
     assert_true(at(&s.sigma, 0) == 0);
-    for (int i = 2; i < 4; i++) set(&s.operands[1], i, -1); /* in the end 0 */
+    for (int i = 2; i < 4; i++) set(&s.operands[1], i, -1); /* the total is 0 */
     run(&s, true);
     double sum = at(&s.result, 0), sigma = at(&s.sigma, 0);
     assert_true(isfinite(sum) || (isinf(sum) ? isinf(sigma) : sigma == 0));
     hlo_module_free(s.module);
 }
 
-/* So may a sum with an infinity and a value that may be NaN. */
+/* A sum with an infinity and a value that may be NaN may also be a number. */
 static void a_sum_may_be_nan(void **state) {
     (void)state;
     jmp_buf recover;
@@ -222,7 +222,8 @@ static void exact_sums_have_no_error(void **state) {
     hlo_module_free(s.module);
 }
 
-/* A tie may only become a neighbor. Off a boundary, or with a larger sigma, there are no ties. */
+/* A tie may only round to a neighbor. Away from a boundary, or with a larger sigma, there are no
+ * ties. */
 static void ties_flip_together(void **state) {
     (void)state;
     jmp_buf recover;
@@ -240,7 +241,7 @@ static void ties_flip_together(void **state) {
     assert_true(at(&s.sigma, 2) == 2 / HLO_ERROR_FLIP);
     assert_true(at(&s.sigma, 3) == 2 / HLO_ERROR_FLIP);
     static const unsigned char others[] = {0x59, 0x57, 0x5a};
-    for (int o = 0; o < 3; o++) { /* of 16: 18, 15, and 20, two steps away */
+    for (int o = 0; o < 3; o++) { /* compared with 16: 18 and 15, and 20, two steps away */
         unsigned char codes[] = {others[o], 0x58, 0x59, 0x58};
         hlo_view other = s.result;
         other.data = codes;
@@ -252,8 +253,8 @@ static void ties_flip_together(void **state) {
     hlo_module_free(s.module);
 }
 
-/* Returns the largest difference of a sum of `squares` and `linear` if part of each term's variance
- * is that of a step shared by all terms, and the rest is independent. */
+/* Returns the largest difference of a sum if part of each term's variance
+ * is that of a step shared by all terms (`linear`), and the rest is independent (`squares`). */
 static double shared_and_own(double squares, double linear, double variance) {
     double most = 0;
     for (double part = 0; part <= 1; part += 1.0 / 64) {
@@ -264,7 +265,7 @@ static double shared_and_own(double squares, double linear, double variance) {
     return most;
 }
 
-/* Errors of a sum's terms add up like random ones, and like one step that all of them share. */
+/* Errors of a sum's terms may be independent, or be one step that all terms share. */
 static void a_shared_error_moves_a_sum_linearly(void **state) {
     (void)state;
     jmp_buf recover;
@@ -283,7 +284,7 @@ static void a_shared_error_moves_a_sum_linearly(void **state) {
     hlo_module_free(s.module);
 }
 
-/* They are one quantized number: either all are a step away or none. */
+/* All terms are one quantized number, so either all are a step away or none is. */
 static void equal_operands_flip_together(void **state) {
     (void)state;
     jmp_buf recover;
@@ -301,7 +302,7 @@ static void equal_operands_flip_together(void **state) {
     hlo_module_free(s.module);
 }
 
-/* Repeated columns flip together in each row, others independently. */
+/* Repeated columns are rounded alike in each row, other columns independently. */
 static void repeated_columns_flip_together(void **state) {
     (void)state;
     jmp_buf recover;
@@ -326,7 +327,7 @@ static void repeated_columns_flip_together(void **state) {
     hlo_module_free(s.module);
 }
 
-/* The same for terms that a reduce adds. */
+/* The same holds for terms that a reduce adds. */
 static void repeated_terms_of_a_reduce_flip_together(void **state) {
     (void)state;
     jmp_buf recover;
@@ -370,7 +371,7 @@ static void what_an_execution_is_off_by_is_known(void **state) {
     hlo_module_free(s.module);
 }
 
-/* A column that is 2^80 times as large as another does not hide its errors. */
+/* A column that is 2^80 times as large as another does not hide the other's errors. */
 static void columns_may_differ_much(void **state) {
     (void)state;
     jmp_buf recover;
@@ -394,7 +395,7 @@ static void columns_may_differ_much(void **state) {
     hlo_module_free(s.module);
 }
 
-/* Operands that a ragged-dot rounds to its result type keep their sigmas. */
+/* Operands that a ragged-dot rounds to its result type have the same sigmas as before. */
 static void a_ragged_dot_keeps_the_errors_of_what_it_rounds(void **state) {
     (void)state;
     jmp_buf recover;

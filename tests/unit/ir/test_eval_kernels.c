@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels, with modules whose result is known and depends on few inputs, such as division by zero,
- * indices out of bounds, NaN. Peer tests compare larger inputs with XLA. */
+/* Tests kernels with modules of few inputs whose result is known, such as division by zero,
+ * indices out of bounds, and NaN. Peer tests compare larger inputs with XLA. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -70,7 +70,7 @@ static void expect(const char *body, int count, const double *numbers) {
         expect(body, sizeof numbers / sizeof numbers[0], numbers);                                 \
     } while (0)
 
-/* A module whose root is one instruction on constants `x` and `y`. */
+/* Defines a module whose root is one instruction on constants `x` and `y`. */
 #define BINARY(type, n, x, y, out, op)                                                             \
     "ENTRY %main () -> " out "[" n "] {\n"                                                         \
     "  %x = " type "[" n "]{0} constant(" x ")\n"                                                  \
@@ -188,7 +188,7 @@ static void gather_clamps_and_scatter_drops(void **state) {
            1, 2, 53);
 }
 
-/* x and y stay separate: the computation is not a single operation. */
+/* x and y are reduced separately, since the computation is not a single operation. */
 static void reduce_by_any_computation(void **state) {
     (void)state;
     EXPECT("%f (p: f32[], q: f32[]) -> f32[] {\n"
@@ -215,14 +215,14 @@ static void reduce_by_any_computation(void **state) {
     "  %o = f32[3]{0} constant({1, 1, 1})\n"                                                       \
     "  ROOT %q = f32[3]{0} divide(%o, %r)\n}\n"
 
-/* 0 is above -0, and NaN wins. */
+/* 0 is above -0, and NaN is above all numbers. */
 static void extremes_of_rows(void **state) {
     (void)state;
     EXPECT(EXTREMES("maximum"), (double)INFINITY, (double)NAN, (double)-INFINITY);
     EXPECT(EXTREMES("minimum"), (double)-INFINITY, (double)NAN, (double)(-1.0f / 6));
 }
 
-/* The rows are summed together, each in order: f64 represents all of it except the digits that 1e30
+/* The rows are summed together, each in order. f64 represents all sums except the digits that 1e30
  * absorbs. */
 static void sums_of_rows_are_in_order(void **state) {
     (void)state;
@@ -236,7 +236,8 @@ static void sums_of_rows_are_in_order(void **state) {
            0, 1, 7, 16, 25);
 }
 
-/* A bitcast keeps bytes: the column-major [2,3] has the same memory as the row-major [3,2]. */
+/* A bitcast does not change bytes: the column-major [2,3] has the same memory as the row-major
+ * [3,2]. */
 static void bitcast_goes_by_layout(void **state) {
     (void)state;
     EXPECT("ENTRY %main () -> s32[3,2] {\n"
@@ -280,7 +281,7 @@ static void ragged_dots_go_by_groups(void **state) {
     EXPECT(RAGGED("1, 2", "4", RAGGED_BATCHES), 1, 100, 10000, 0);
 }
 
-/* Negative sizes are invalid, but stay in bounds. */
+/* Negative sizes are invalid, but must not read out of bounds. */
 static void ragged_dots_stay_in_bounds(void **state) {
     (void)state;
     EXPECT(RAGGED("-2147483648, 1", "4", RAGGED_ROWS), 2100, 0, 0, 0);
@@ -295,7 +296,7 @@ static void ragged_dots_stay_in_bounds(void **state) {
     "  %d = " result "[] dot(%x, %y), lhs_contracting_dims={0}, rhs_contracting_dims={0}\n"        \
     "  ROOT %r = f32[] convert(%d)\n}\n"
 
-/* As in XLA's CPU backend. */
+/* The result is that of XLA's CPU backend. */
 static void dots_are_converted_behind_the_sum(void **state) {
     (void)state;
     EXPECT(DOT("f32", "-1.5, 1.5", "f32", "3, -0.5", "s32"), -5);

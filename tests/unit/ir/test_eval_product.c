@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of matrices: exact sums for suitable numbers, and otherwise the same bits for any
- * division among threads. */
+/* Tests products of matrices: sums are exact for suitable numbers, and otherwise have the same bits
+ * for any division of the work among threads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ static int64_t draw(int64_t below) {
     return (int64_t)((seed >> 33) % (uint64_t)below);
 }
 
-/* Divides a loop into as many ranges as `user` specifies, the last one first. */
+/* Divides a loop into as many ranges as `user` specifies, and runs the last range first. */
 static void divide(void *user, int64_t count, void (*body)(void *arg, int64_t begin, int64_t end),
                    void *arg) {
     const int64_t ranges = *(const int64_t *)user;
@@ -30,8 +30,8 @@ static void divide(void *user, int64_t count, void (*body)(void *arg, int64_t be
             body(arg, count * r / ranges, count * (r + 1) / ranges);
 }
 
-/* Fills an operand of `lines` lines with `terms` terms: integers of at most 3 or, if not `exact`,
- * quotients. Lines or terms are contiguous, or neither, or all lines are the same. */
+/* Fills an operand of `lines` rows or columns with `terms` terms: integers of at most 3 or, if not
+ * `exact`, quotients. Lines or terms are contiguous, or neither, or all lines are the same. */
 static hlo_factor fill(hlo_arena *arena, hlo_type type, int64_t batches, int64_t lines,
                        int64_t terms, bool exact) {
     hlo_factor f = {.type = type, .batch = lines * terms, .line = terms, .term = 1};
@@ -115,7 +115,7 @@ static void check_threads(hlo_arena *arena) {
     for (int i = 0; i < 40; i++) {
         hlo_arena_mark mark = hlo_arena_here(arena);
         hlo_product p = draw_product(arena, false);
-        if (i == 0) p.m = p.n = 2100, p.k = 3, p.batches = 1; /* several blocks each way */
+        if (i == 0) p.m = p.n = 2100, p.k = 3, p.batches = 1; /* several blocks in each direction */
         if (i == 0) p.a = fill(arena, HLO_TYPE_BF16, 1, p.m, p.k, false);
         if (i == 0) p.b = fill(arena, HLO_TYPE_BF16, 1, p.n, p.k, false);
         const size_t size = (size_t)(p.batches * p.m * p.n * hlo_types[p.type].bytes);

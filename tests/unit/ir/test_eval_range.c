@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranges of values, and the types that f8e4m3fn represents. */
+/* Tests ranges of values, and the types whose values f8e4m3fn represents. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,7 +52,7 @@ static void types_of_few_bits_are_held(void **state) {
 
 #define ENDLESS ((double)INFINITY)
 
-/* A value `r` of these parameters, and its range. -0 is below 0. */
+/* A value `r` computed from these parameters, and its expected range. -0 is below 0. */
 static const struct {
     const char *text;
     double low, high;
@@ -61,7 +61,7 @@ static const struct {
     {"s8[4] add(x, y)", -16, 14, true},
     {"s8[4] subtract(x, y)", -15, 15, true},
     {"s8[4] multiply(x, y)", -56, 64, true},
-    {"s8[4] multiply(x, b)", -128, 127, true}, /* wraps */
+    {"s8[4] multiply(x, b)", -128, 127, true}, /* the product wraps */
     {"s8[4] minimum(x, b)", -128, 7, true},
     {"s8[4] maximum(x, b)", -8, 127, true},
     {"s8[4] negate(x)", -7, 8, true},
@@ -103,7 +103,7 @@ static const struct {
     {"f32[4] clamp(minus, f, half)", 0, 0.5, false},
     {"f32[4] divide(f, f)", 0, ENDLESS, false},
     {"f32[4] maximum(f, g)", -0.0, ENDLESS, false},
-    {"f32[4] maximum(g, zeros)", -0.0, ENDLESS, false}, /* either of -0 and 0 may be the larger */
+    {"f32[4] maximum(g, zeros)", -0.0, ENDLESS, false}, /* the maximum of -0 and 0 may be either */
     {"f32[4] minimum(g, zeros)", -ENDLESS, 0, false},
     {"f32[4] abs(g)", 0, ENDLESS, false},
     {"f32[4] negate(e)", -ENDLESS, 0, false},
@@ -116,7 +116,7 @@ static const struct {
     {"f32[4] tanh(g)", -1, 1, false},
     {"f32[4] logistic(g)", 0, 1, false},
     {"f32[4] sqrt(g)", -0.0, ENDLESS, false},
-    {"f32[4] divide(e, m)", -ENDLESS, ENDLESS, false}, /* 1 / -0 */
+    {"f32[4] divide(e, m)", -ENDLESS, ENDLESS, false}, /* 1 / -0 is -infinity */
     {"f32[4] divide(e, e)", 0, ENDLESS, false},
     {"f32[4] divide(f, four)", 0, 64.74609375, false},
     {"f32[4] subtract(g, largest)", -ENDLESS, 0, false},

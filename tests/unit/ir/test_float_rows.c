@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of narrow floats by their loops, compared with conversions of single elements: every code,
- * f32 of every exponent, and doubles next to them; with contiguous, strided and repeated elements.
- * Rows of exp, compared with the C library. */
+/* Compares loops over rows of narrow floats with conversions of single elements: every code,
+ * f32 of every exponent, and doubles next to these; with contiguous, strided and repeated elements.
+ * Compares rows of exp with the C library. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,7 +27,7 @@ enum { TYPES = sizeof types / sizeof *types };
 static float floats[COUNT];
 static uint16_t cells[COUNT * 3];
 
-/* True if both are NaN, or the same number with the same sign. */
+/* Returns true if both are NaN, or the same number with the same sign. */
 static bool same_value(float got, double want) {
     return isnan(got) ? isnan(want) != 0 : (double)got == want && !signbit(got) == !signbit(want);
 }
@@ -78,7 +78,7 @@ static void floats_of_every_exponent_are_encoded(void **state) {
     for (int t = 0; t < TYPES; t++)
         for (int f = 0; f < 4; f++) {
             const int64_t size = hlo_types[types[t]].bytes;
-            fill_floats(firsts[f], 1 << 16); /* halfway between two bf16, and next to that */
+            fill_floats(firsts[f], 1 << 16); /* halfway between two bf16, and next to halfway */
             hlo_float_encode_row(types[t], floats, COUNT, cells, size);
             check_encoded(types[t], COUNT, size);
             hlo_float_encode_row(types[t], floats, ODD, cells, 3 * size);
@@ -89,7 +89,7 @@ static void floats_of_every_exponent_are_encoded(void **state) {
         }
 }
 
-/* Doubles at and next to f32 of every exponent, and halfway between two narrow floats. */
+/* Tests doubles at and next to f32 of every exponent, and halfway between two narrow floats. */
 static void doubles_are_rounded_once(void **state) {
     (void)state;
     static double doubles[COUNT];
@@ -126,12 +126,12 @@ static bool is_long;
 static void rows_of_exp(void **state) {
     (void)state;
     exp_is_the_library_s(0, 65537);
-    exp_is_the_library_s(0x42b17218 - COUNT / 2, 1); /* where it overflows */
-    exp_is_the_library_s(0xc2cff1b5 - COUNT / 2, 1); /* where it underflows */
+    exp_is_the_library_s(0x42b17218 - COUNT / 2, 1); /* where exp overflows */
+    exp_is_the_library_s(0xc2cff1b5 - COUNT / 2, 1); /* where exp underflows */
     for (uint32_t i = 0; is_long && i < COUNT; i++) exp_is_the_library_s(i * COUNT, 1);
 }
 
-/* --long: exp of all f32. */
+/* With --long, tests exp of all f32. */
 int main(int argc, char **argv) {
     is_long = argc > 1 && strcmp(argv[1], "--long") == 0;
     const struct CMUnitTest tests[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The IR: names, shapes, use lists, bytes of quoted texts. */
+/* Tests the IR: names, shapes, use lists, bytes of quoted strings. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -243,12 +243,12 @@ static void test_builder(void **state) {
     hlo_instr *end = hlo_instr_new(c, NULL, HLO_OP_NEGATE, shape, 1, &x, NULL);
     end->offset = 7;
     hlo_builder b = {.at = end};
-    /* A result that equals the operand is the operand. */
+    /* If the result would equal the operand, the builder returns the operand. */
     assert_ptr_equal(hlo_build_convert(&b, x, HLO_TYPE_F32), x);
     assert_ptr_equal(hlo_build_reshape(&b, x, 2, dims), x);
     assert_ptr_equal(hlo_build_prefix(&b, x, shape), x);
     assert_ptr_equal(end->prev, x);
-    /* Dimensions of one element move by a reshape. */
+    /* A transpose that only moves dimensions of size 1 becomes a reshape. */
     hlo_instr *moved = hlo_build_transpose(&b, x, order);
     assert_int_equal(moved->op, HLO_OP_RESHAPE);
     assert_int_equal(moved->offset, 7);
@@ -256,24 +256,24 @@ static void test_builder(void **state) {
     hlo_instr *line = hlo_build_reshape(&b, moved, 1, turned);
     assert_int_equal(hlo_build_broadcast(&b, line, 2, wide, 1, last)->op, HLO_OP_BROADCAST);
     assert_int_equal(hlo_build_broadcast(&b, line, 2, dims, 1, last)->op, HLO_OP_RESHAPE);
-    /* A scalar is converted, then repeated. */
+    /* A scalar is converted before it is broadcast. */
     hlo_instr *two = hlo_build_number(&b, HLO_TYPE_BF16, 2);
     hlo_instr *splat = hlo_build_splat(&b, two, shape);
     assert_int_equal(splat->op, HLO_OP_BROADCAST);
     assert_int_equal(hlo_instr_operand(splat, 0)->op, HLO_OP_CONVERT);
     assert_null(hlo_build_splat(&b, x, shape)); /* x does not repeat one element */
-    /* A reduction with the same operation uses the same computation. */
+    /* A reduction reuses the computation of a reduction with the same operation. */
     hlo_computation *kept = NULL;
     const int64_t along[] = {0, 1};
     const hlo_shape *scalar = hlo_shape_array(m, HLO_TYPE_F32, 0, NULL);
     hlo_build_reduce(&b, HLO_OP_ADD, x, scalar, 2, along, &kept);
     const hlo_computation *first = kept;
-    assert_ptr_equal(m->first, first); /* before its caller */
+    assert_ptr_equal(m->first, first); /* the computation comes before its caller */
     hlo_build_reduce(&b, HLO_OP_ADD, x, scalar, 2, along, &kept);
     assert_ptr_equal(kept, first);
     hlo_build_reduce(&b, HLO_OP_MAXIMUM, x, scalar, 2, along, &kept);
     assert_ptr_not_equal(kept, first);
-    /* NULL passes through. */
+    /* A NULL operand gives a NULL result. */
     assert_null(hlo_build_binary(&b, HLO_OP_ADD, x, NULL));
     assert_null(hlo_build_reshape(&b, hlo_build_unary(&b, HLO_OP_ABS, NULL), 1, turned));
     b.admits = admits_none;
@@ -332,7 +332,7 @@ static void attributes_are_equal_by_value(void **state) {
     hlo_module_free(m);
 }
 
-/* Each byte, at each place of a text of each length. */
+/* Tests each byte at each position of a string of each length. */
 static void plain_bytes_are_told_many_at_once(void **state) {
     (void)state;
     char text[20];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Groups of devices: their number, sizes and members. */
+/* Tests device groups: their number, sizes and members. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -99,7 +99,7 @@ static void misfits(void **state) {
     assert_false(groups_of(*state, "{{0,2},{1,3}}")->misfit);
 }
 
-/* Equal values are one struct, independent of their text. */
+/* Equal values share one struct, even if their texts differ. */
 static void equal_values(void **state) {
     fixture *f = *state;
     const hlo_groups *groups = groups_of(f, "{ {0, 1} }");

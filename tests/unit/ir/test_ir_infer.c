@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shape inference on instructions built here: result and layout, or the error message. */
+/* Tests shape inference on instructions built here: the result and its layout, or the error
+ * message. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -46,7 +47,7 @@ static const hlo_shape *shape_of(bench *b, hlo_type type, uint32_t rank, const i
 #define ORDER(...) ((const int64_t[]){__VA_ARGS__})
 #define SCALAR 0, NULL
 
-/* A parameter of that shape; `order` NULL: row-major. */
+/* Creates a parameter of that shape; the layout is row-major if `order` is NULL. */
 static hlo_instr *operand(bench *b, hlo_type type, uint32_t rank, const int64_t *dims,
                           const int64_t *order) {
     hlo_instr *p = hlo_instr_new(b->c, NULL, HLO_OP_PARAMETER, shape_of(b, type, rank, dims, order),
@@ -55,7 +56,7 @@ static hlo_instr *operand(bench *b, hlo_type type, uint32_t rank, const int64_t 
     return p;
 }
 
-/* (T, T) -> T by `op`, on scalars. */
+/* Creates a computation (T, T) -> T of scalars by `op`. */
 static hlo_computation *combiner(bench *b, hlo_op op, hlo_type type) {
     hlo_computation *comp = hlo_computation_new(b->m, "combine");
     const hlo_shape *scalar = hlo_shape_array(b->m, type, 0, NULL);
@@ -80,7 +81,7 @@ static void ints(bench *b, attrs *list, hlo_attr_id id, uint32_t count, const in
     list->v[list->count++] = (hlo_attr){.id = id, .u.ints = hlo_ints_new(b->m, count, values)};
 }
 
-/* Infers, and compares the shape's text (with layout), or the reason for failure. */
+/* Infers a shape, and compares its text (with layout) or the reason for failure. */
 static void expect(bench *b, hlo_op op, const attrs *list, const char *wanted, uint32_t count,
                    hlo_instr *const *operands) {
     char text[512];
@@ -207,7 +208,7 @@ static void gathered_windows(void **state) {
     ints(b, &list, HLO_ATTR_SLICE_SIZES, DIMS(1, 3, 2));
     list.v[list.count++] = (hlo_attr){.id = HLO_ATTR_INDEX_VECTOR_DIM, .u.i = 1};
     EXPECT(b, HLO_OP_GATHER, &list, "f32[3,7,2]{2,1,0}", x, rows);
-    list.v[list.count - 1].u.i = 2; /* every index is a vector of one: two dimensions of them */
+    list.v[list.count - 1].u.i = 2; /* two dimensions of indices, each a vector of one */
     EXPECT(b, HLO_OP_GATHER, &list, "f32[3,7,2,1]{3,2,1,0}", x, rows);
     list.v[list.count - 1].u.i = 0;
     EXPECT(b, HLO_OP_GATHER, &list,
@@ -246,7 +247,7 @@ static void dots(void **state) {
            "dot of f8e4m3fn[2,3] and f8e4m3fn[4,5]: dimension 0 of the left operand is both a "
            "batch and a contracting dimension",
            q, w);
-    /* The text may specify a wider result. */
+    /* The HLO text may specify a wider result type. */
     hlo_instr *pair[] = {q, q};
     const hlo_shape *wide = shape_of(b, HLO_TYPE_BF16, DIMS(2, 2), NULL);
     hlo_instr *dot = hlo_instr_new(b->c, NULL, HLO_OP_DOT, wide, 2, pair, NULL);
@@ -351,7 +352,7 @@ static void tuples_and_tokens(void **state) {
     hlo_shape_format(hlo_infer(b->m, HLO_OP_AFTER_ALL, 0, &none, 0, NULL, NULL, 0), true, text,
                      sizeof text);
     assert_string_equal(text, "token[]");
-    /* The reason is optional, and may be truncated. */
+    /* The buffer for the reason is optional; a long reason is truncated. */
     assert_null(hlo_infer(b->m, HLO_OP_NOT, 1, pair, 0, NULL, NULL, 0));
     assert_null(hlo_infer(b->m, HLO_OP_NOT, 1, pair, 0, NULL, text, 8));
     assert_string_equal(text, "not of ");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Known elements of a value equal those computed by the CPU backend, element by element. */
+/* Compares the known elements of a value with those that the CPU backend computes. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -48,7 +48,7 @@ static bool same(double a, double b) {
     return (a == b && signbit(a) == signbit(b)) || (isnan(a) && isnan(b));
 }
 
-/* The root's operands are known, and every known element has the computed value. */
+/* Checks that the root's operands are known, and that known elements have the computed value. */
 static void every_element_is_the_one_that_is_computed(void **state) {
     (void)state;
     hlo_module *m = parse(

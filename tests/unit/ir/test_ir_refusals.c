@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shape inference rejects a module for each operand of each `||` and `&&` of its checks, and for
- * the first and the last element in a loop. A row is a valid module, or an edit of the last valid
- * one that violates one condition. */
+/* Tests that shape inference rejects a module for each operand of each `||` and `&&` in its checks,
+ * and for the first and the last element in a loop. A row is a valid module, or an edit of the last
+ * valid one that violates one condition. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 #include "hlo/text.h"
 
 typedef struct row {
-    const char *module;            /* the entry's body; NULL: an edit of the previous module */
+    const char *module;            /* the entry's body; NULL for an edit of the previous module */
     const char *from, *to, *error; /* replaces `from` by `to`: `error` is a part of the message */
 } row;
 
@@ -191,7 +191,7 @@ static const row rows[] = {
            "the operands must have the same element type and rank"),
     BREACH("b = f32[4,3,2]", "b = f32[3,2]",
            "the operands must have the same element type and rank"),
-    BREACH("b = f32[4,3,2]", "b = f32[4,4,2]", "incompatible matrix sizes"),
+    BREACH("b = f32[4,3,2]", "b = f32[4,4,2]", "operand 1 has 4 rows, but operand 0 requires 3"),
     BREACH("b = f32[4,3,2]", "b = f32[5,3,2]",
            "the operands have different sizes in batch dimension 0"),
     BREACH("a = f32[4,3,3]", "a = f32[4,3,2]", "operand 0 must contain square matrices"),
@@ -211,16 +211,20 @@ static const row rows[] = {
           " ROOT r = f32[2,6,6,6] convolution(x, k), window={size=3x3},"
           " dim_labels=b01f_01io->b01f, feature_group_count=2"),
     BREACH("feature_group_count=2", "feature_group_count=0",
-           "the group counts must divide the features and the batch"),
+           "the group counts must divide the 6 output features, and the "
+           "batch group count the batch of 2"),
     BREACH("feature_group_count=2", "feature_group_count=4",
-           "the group counts must divide the features and the batch"),
+           "the group counts must divide the 6 output features, and the "
+           "batch group count the batch of 2"),
     BREACH(
         "k = f32[3,3,2,6]", "k = f32[3,3,3,6]",
         "the input has 4 features and the group count is 2, but the kernel has 3 input features"),
     BREACH("feature_group_count=2", "feature_group_count=2, batch_group_count=0",
-           "the group counts must divide the features and the batch"),
+           "the group counts must divide the 6 output features, and the "
+           "batch group count the batch of 2"),
     BREACH("k = f32[3,3,2,6]", "k = f32[3,3,2,5]",
-           "the group counts must divide the features and the batch"),
+           "the group counts must divide the 5 output features, and the "
+           "batch group count the batch of 2"),
     BREACH("k = f32[3,3,2,6]", "k = f32[3,2,6]",
            "the operands must have the same rank, at least 2"),
     BREACH("k = f32[3,3,2,6]", "k = f32[2,3,2,6]",

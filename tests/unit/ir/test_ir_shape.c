@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes and literals at their edges: empty, huge, narrow, scalar. */
+/* Tests extreme shapes and literals: empty, huge, narrow, scalar. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trip counts found by analysis, compared with executing the loop: every way to count, to compare
+/* Compares trip counts found by analysis with execution of the loop: every way to count, to compare
  * and to end, for counters of several types. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +24,7 @@ static const counter counters[] = {{"s8", INT8_MIN, INT8_MAX},
                                    {"s32", INT32_MIN, INT32_MAX},
                                    {"s64", INT64_MIN, INT64_MAX}};
 
-/* A loop that counts from `start` by `step`, while the counter compares with the limit. */
+/* A loop that counts from `start` by `step`, while the comparison of counter and limit is true. */
 typedef struct loop {
     counter counter;
     const char *update, *direction;
@@ -44,7 +44,7 @@ static bool holds(const char *direction, int64_t a, int64_t b) {
                                           : !less;
 }
 
-/* Executes the loop. A counter that wraps around, or counts for long, has no trip count. */
+/* Executes the loop. A counter that wraps around, or counts for too long, has no trip count. */
 static uint64_t carried_out(const loop *l) {
     const bool down = strstr(l->update, "subtract") != NULL;
     int64_t at = l->start;
@@ -105,7 +105,7 @@ static void counts_are_those_of_the_loop(void **state) {
         for (size_t u = 0; u < sizeof updates / sizeof *updates; u++)
             for (size_t d = 0; d < sizeof directions / sizeof *directions; d++)
                 for (size_t i = 0; i < 36; i++) {
-                    /* For 64 bits, the ends are beyond the counted range. */
+                    /* For 64 bits, the limits of the type are beyond the counted range. */
                     const bool far = strcmp(c.type, "s64") == 0 && (i % 6 >= 4 || i / 6 >= 4);
                     if (far) continue;
                     const loop l = {.counter = c,
@@ -121,7 +121,7 @@ static void counts_are_those_of_the_loop(void **state) {
     }
 }
 
-/* The first count beyond the limit, and those before it. */
+/* Tests the first trip count that exceeds the analysis' limit, and those before. */
 static void long_loops_have_no_count(void **state) {
     (void)state;
     for (int64_t limit = MOST_TRIPS - 2; limit <= MOST_TRIPS + 1; limit++) {
@@ -130,7 +130,7 @@ static void long_loops_have_no_count(void **state) {
     }
 }
 
-/* Numbers of more than 32 bits, and a subtracted counter, are not analyzed. */
+/* Loops with numbers of more than 32 bits, or with a subtracted counter, are not analyzed. */
 static void what_is_not_counted_with_is_unknown(void **state) {
     (void)state;
     const int64_t large = INT64_C(1) << 32;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verifier on modules that text cannot express, but a pass could create. */
+/* Tests the verifier on modules that text cannot express, but a pass could create. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@ typedef struct bench {
     hlo_computation *c; /* the entry: two scalars and their sum */
     hlo_instr *x, *y, *sum;
     unsigned errors;
-    char first[512]; /* message */
+    char first[512]; /* the first error message */
 } bench;
 
 static void note(void *user, const hlo_diag *diag) {
@@ -194,7 +194,7 @@ static void two_of_one_name(void **state) {
     assert_int_equal(b->errors, 1);
     b->y->offset = 1;
     expect(b, "two instructions have the name %x");
-    assert_int_equal(b->errors, 2); /* and the location of the other one */
+    assert_int_equal(b->errors, 2); /* and the location of the other definition */
 }
 
 static void two_computations_of_one_name(void **state) {
@@ -265,7 +265,7 @@ static void no_more_than_twenty_errors(void **state) {
     for (int i = 0; i < 50; i++)
         hlo_instr_new(b->c, NULL, HLO_OP_NEGATE, f32(b, 1, dims), 1, &b->x, "n");
     expect(b, "negate of f32[]: the inferred shape is f32[], but the declared shape is f32[2]");
-    assert_int_equal(b->errors, 21); /* the last one has the number of further errors */
+    assert_int_equal(b->errors, 21); /* the last error has the number of further errors */
 }
 
 static hlo_status verified(const char *text) {
@@ -276,7 +276,7 @@ static hlo_status verified(const char *text) {
     return status;
 }
 
-/* To search the header for each alias, or the line for each error, would take a minute. */
+/* This would take a minute if each alias searched the header, or each error searched the line. */
 static void headers_and_lines_are_not_searched_again(void **state) {
     (void)state;
     enum { MANY = 60000 };

@@ -14,14 +14,14 @@
 #include "grammar/attr/notation.h"
 #include "matmul/call.h"
 
-/* A module with a = f8e4m3fn[2,16,64], b = f8e5m2[2,64,32] batched over dimension 0, and the other
+/* A module with a = f8e4m3fn[2,16,64], b = f8e5m2[2,64,32], batched over dimension 0, and the other
  * operands of a call. */
 typedef struct fixture {
     jmp_buf recover;
     hlo_module *module;
     hlo_computation *comp;
     hlo_instr *c, *bias, *scale[4];
-    hlo_matmul matmul; /* batched, no scales, bf16 result */
+    hlo_matmul matmul; /* a batched matmul without scales and with a bf16 result */
     const hlo_target *target;
     int cuda;
     hlo_scale_form scales;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* FP8 matmul calls: struct to instruction and back, in both operand forms; rejected calls. */
+/* Tests FP8 matmul calls: converting the struct to an instruction and back, in both operand forms;
+ * rejected calls. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -51,7 +52,7 @@ static void assert_same(const hlo_matmul *x, const hlo_matmul *y) {
     assert_string_equal(x->algorithm ? x->algorithm : "", y->algorithm ? y->algorithm : "");
 }
 
-/* Bits of `choice`: the optional parts of the call. */
+/* The bits of `choice` select the optional parts of the call. */
 static hlo_matmul choose(fixture *f, hlo_epilogue epilogue, unsigned choice, bool all) {
     hlo_matmul m = f->matmul;
     m.epilogue = epilogue;
@@ -102,7 +103,7 @@ static void operands_stand_in_order(void **state) {
     for (uint32_t i = 0; i < 7; i++) assert_ptr_equal(hlo_instr_operand(used, i), less[i]);
 }
 
-/* XLA's call for a plain fp8 matmul: no output scale after two scales of 1. */
+/* XLA's call for a plain fp8 matmul has two scales of 1 and no output scale. */
 static void an_output_scale_may_be_absent(void **state) {
     fixture *f = *state;
     f->scales = HLO_SCALES_USED;
@@ -144,7 +145,7 @@ static void config_is_golden(void **state) {
                         "\"grad_x\":false,\"grad_y\":false,\"scale_mode\":1}}");
 }
 
-/* One matrix of 16 by 320 times 320 by 32: three ranges of 128 along k, the last one shorter. */
+/* A matmul of 16 by 320 and 320 by 32: three ranges of 128 along k, the last one shorter. */
 static hlo_matmul unbatched(fixture *f) {
     hlo_matmul m = f->matmul;
     m.a = parameter(f, array(f, HLO_TYPE_F8E4M3FN, 2, 16, 320, 0));
@@ -189,8 +190,8 @@ static void every_scale_mode_comes_back(void **state) {
                            "\"rhs_scale_mode\":\"BLK128x128_32F\"}}"));
 }
 
-/* The layouts of the cuBLAS manual, row-major: [size], [k/128, size], [size/128, k/128 up to 4],
- * and tiles of 128 by 4, whose byte (o, i) is o % 32 * 16 + o % 128 / 32 * 4 + i % 4. */
+/* The layouts of scales in the cuBLAS manual, row-major: [size], [k/128, size], [size/128, k/128 up
+ * to 4], and tiles of 128 by 4, whose byte (o, i) is o % 32 * 16 + o % 128 / 32 * 4 + i % 4. */
 static void scales_lie_as_cublaslt_wants(void **state) {
     (void)state;
     static const struct {
@@ -213,7 +214,8 @@ static void scales_lie_as_cublaslt_wants(void **state) {
         for (uint32_t d = 0; d < rank; d++) assert_int_equal(dims[d], cases[i].dims[d]);
         assert_int_equal(hlo_scale_index(cases[i].mode, 256, 640, 200, 300), cases[i].index);
     }
-    /* Row 200 of the third of three matrices of 300 rows, each with whole tiles: 3 by 128 rows. */
+    /* The scale of row 200 in the third of three matrices of 300 rows. Each matrix has whole tiles:
+     * 3 by 128 rows. */
     int64_t dims[3];
     assert_int_equal(hlo_scale_dims(HLO_SCALE_VEC32, 3, 300, 640, dims), 3);
     assert_int_equal(dims[0], 3);
@@ -323,7 +325,7 @@ static void a_wide_call_is_read(void **state) {
     assert_int_equal(read.epilogue, HLO_EPILOGUE_BIAS);
 }
 
-/* The first call of the fixture with `from` in its config replaced by `to`. */
+/* Creates the first call of the fixture with `from` in its config replaced by `to`. */
 static hlo_instr *with_config(fixture *f, const char *from, const char *to) {
     hlo_instr *call = encode(f, &f->matmul);
     char text[1024];
@@ -384,7 +386,7 @@ static void wrong_configs_are_refused(void **state) {
         assert_string_equal(refusal_with(f, cases[i][0], cases[i][1]), cases[i][2]);
 }
 
-/* Numbers and flags in each form that a config may have them in. */
+/* Tests numbers and flags in each form that a config may contain. */
 static void configs_have_several_forms(void **state) {
     fixture *f = *state;
     static const struct {
@@ -449,7 +451,7 @@ static void configs_have_several_forms(void **state) {
         assert_string_equal(refusal_with(f, refused[i][0], refused[i][1]), refused[i][2]);
 }
 
-/* A dictionary as MLIR prints it: the same as JSON, or the fault. */
+/* Parses a dictionary as MLIR prints it: the result equals that of JSON, or is the fault. */
 static void dictionaries_are_read(void **state) {
     (void)state;
 #define NONE "backend_config is not a dictionary of strings, flags, numbers and arrays of integers"
@@ -523,7 +525,7 @@ static void wrong_calls_are_refused(void **state) {
     fixture *f = *state;
     hlo_matmul m = choose(f, HLO_EPILOGUE_BIAS, 31, true);
     static const struct {
-        int operand, by; /* replaced by: 0 a, 1 c, 2 scale */
+        int operand, by; /* `by` is the replacement: 0 for a, 1 for c, 2 for a scale */
         const char *why;
     } cases[] = {
         {0, 1, "a or b is not fp8"},
@@ -572,7 +574,7 @@ static void a_module_is_verified(void **state) {
     assert_int_equal(errors, 1);
 }
 
-/* Decodes with that many bytes of memory. Returns false if they do not suffice. */
+/* Decodes a call with that many bytes of memory. Returns false if the memory does not suffice. */
 static bool decode_within(fixture *f, const hlo_instr *call, size_t bytes) {
     hlo_arena *arena = f->module->arena;
     if (setjmp(f->recover)) return false;

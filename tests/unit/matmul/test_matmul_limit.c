@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Limits of the target: the matmuls that can be calls, and the layouts of their operands. */
+/* Tests the limits of a target: which matmuls can be calls, and the layouts of their operands. */
 #include "tests/unit/matmul/matmul_fixture.h"
 
 static const char *check(fixture *f, hlo_matmul m) {

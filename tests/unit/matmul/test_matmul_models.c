@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every matmul call that XLA created for the models is read, and FP8 calls round-trip in both
- * forms. */
+/* Reads every matmul call that XLA created for the models. FP8 calls round-trip in both
+ * operand forms. */
 #include <glob.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hlo_module_optimize(): its defaults, errors, and unchanged parts. */
+/* Tests hlo_module_optimize(): defaults, errors, and the parts of a module that do not change. */
 #include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,7 +32,7 @@ static hlo_module *parse(void) {
     return module;
 }
 
-/* The caller frees the text. */
+/* Prints a module. The caller frees the text. */
 static char *print(const hlo_module *module) {
     char *text;
     size_t size;
@@ -53,7 +53,7 @@ static void test_nothing_fires(void **state) {
     assert_string_equal(hlo_report_verdict(report, 0)->instr, "d");
     char *after = print(module);
     assert_string_equal(before, after);
-    /* The resulting module can be rewritten again, and the report does not depend on it. */
+    /* The resulting module can be rewritten again; the first report does not depend on it. */
     assert_int_equal(hlo_module_optimize(module, &options, NULL), HLO_OK);
     hlo_module_free(module);
     assert_string_equal(hlo_report_verdict(report, 0)->shape, "bf16[16,16]");
@@ -75,7 +75,7 @@ static void test_named_pass_stays(void **state) {
     hlo_module_free(module);
 }
 
-/* The copy replaces a matmul whose computation is no longer called. */
+/* The inlined copy replaces a matmul whose computation is no longer called. */
 static void test_one_verdict_per_copy(void **state) {
     (void)state;
     hlo_module *module = parse();
@@ -90,7 +90,7 @@ static void test_one_verdict_per_copy(void **state) {
     hlo_module_free(module);
 }
 
-/* Lints are separate from matmuls, in text order. */
+/* Lints are listed separately from matmuls, in the order of the text. */
 static void test_lints(void **state) {
     (void)state;
     static const char text[] = "ENTRY e {\n"
@@ -148,7 +148,7 @@ static void test_refusals(void **state) {
     hlo_module_free(module);
 }
 
-/* If memory runs out anywhere, the run ends with that status, and only the module needs to be
+/* If memory runs out anywhere, the run returns HLO_OUT_OF_MEMORY, and only the module needs to be
  * freed. */
 static void test_out_of_memory(void **state) {
     (void)state;
@@ -174,7 +174,7 @@ static void count_warnings(void *user, const hlo_diag *diag) {
     ++*(int *)user;
 }
 
-/* Nested calls that would double at every level stop growing at a limit. */
+/* Nested calls that would double the module at every level are inlined up to a limit. */
 static void test_inlining_is_bounded(void **state) {
     (void)state;
     char *text;

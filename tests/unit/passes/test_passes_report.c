@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Verdicts: slots follow the passes, and every matmul has a reason. */
+/* Tests verdicts: slots follow the changes of the passes, and every matmul has a reason. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -113,7 +113,7 @@ static void test_merged_copied_unused(void **state) {
     hlo_instr *a = find(&f, "a"), *b = find(&f, "b");
     hlo_instr *copy = copy_of(a);
     hlo_remark_copy(&f.context, a, copy);
-    hlo_remark_follow(&f.context, b, a); /* as if it were equal */
+    hlo_remark_follow(&f.context, b, a); /* as if b were equal to a */
     hlo_instr_replace_uses(b, a);
     hlo_instr_remove(b);
     hlo_instr_remove(copy);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rewrite rules: each on its own example, and the engine on the models. */
+/* Tests the rewrite rules: each rule on its own example, and the engine on the models. */
 #include <glob.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -96,10 +96,11 @@ static void rules_fire_on_their_examples(void **state) {
     assert_true(examples >= 23);
 }
 
-/* A module's text without names, positions and order: every computation from its root down. */
+/* A module's text that does not depend on names, positions and order: every computation from its
+ * root down. */
 typedef struct writer {
     FILE *out;
-    uint32_t *numbers; /* by instruction id, from 1 */
+    uint32_t *numbers; /* the numbers of instructions, by id, from 1 */
     uint32_t next;
 } writer;
 
@@ -208,7 +209,7 @@ static void refused(const char *text, const char *message, uint32_t line, uint32
 #define PHASE "phase algebra measure expression_size\n"
 #define EXAMPLE "\nexample\n  ENTRY e { ROOT x = f32[] parameter(0) }\nend\n"
 
-/* True if the first error in the rules contains `message`; "": if they have no error. */
+/* Returns true if the first error in the rules contains `message`; for "", if there is no error. */
 static bool says(const char *text, const char *message) {
     static const hlo_diag_sink keeper = {.emit = keep};
     hlo_module *owner;
@@ -219,7 +220,7 @@ static bool says(const char *text, const char *message) {
     return *message ? strstr(last_message, message) != NULL : !*last_message;
 }
 
-/* Writes a rule with so many terms in its pattern, variables in each term, roots and actions. */
+/* Writes a rule with given numbers of pattern terms, variables per term, roots and actions. */
 static const char *rule_with(int terms, int arguments, int roots, int actions) {
     static char text[1 << 14];
     FILE *out = fmemopen(text, sizeof text, "w");
@@ -303,7 +304,8 @@ static void faults_are_found(void **state) {
     refused(PHASE "rule r %x = (abs(%y) | negate(%z)) => abs(%y)" EXAMPLE,
             "not every alternative of the pattern binds %y", 2, 43);
     refused(PHASE "rule r %x = abs(%y) => iota() : f32" EXAMPLE, "cannot be inferred", 2, 24);
-    refused(PHASE "rule r %x = abs(%y) => abs(%y): token" EXAMPLE, "token has no elements", 2, 33);
+    refused(PHASE "rule r %x = abs(%y) => abs(%y): token" EXAMPLE, "'token' is not an element type",
+            2, 33);
     refused(PHASE "rule r for %d %d = dot(%a, %b) => unscaled_rows(%d, 2)" EXAMPLE,
             "must be 0 or 1", 2, 35);
     refused(PHASE "rule r %x = abs(%y) => (negate(%y) | abs(%y))" EXAMPLE,
@@ -361,7 +363,7 @@ static void a_phase_that_nothing_runs_is_refused(void **state) {
     assert_int_equal(last_column, 6);
 }
 
-/* Ends of a control dependency stay, and nothing looks through them. */
+/* Both ends of a control dependency remain, and no rule matches past them. */
 static void control_dependencies_hold(void **state) {
     (void)state;
     static const char hlo[] = "ENTRY e { x = f32[4] parameter(0)\n c = f32[4] copy(x)\n"
@@ -400,7 +402,7 @@ static void faulty(const char *actions, const char *message) {
     assert_int_equal(last_line, 2);
 }
 
-/* A rule that the engine, or a builder, rejects before it can do harm. */
+/* A rule that the engine, or a builder, must reject before it changes the module. */
 static void what_a_rule_makes_verifies_or_it_is_at_fault(void **state) {
     (void)state;
     faulty("slice(%x) {slice=%y}", "is bound to a value");
@@ -411,7 +413,7 @@ static void what_a_rule_makes_verifies_or_it_is_at_fault(void **state) {
     faulty("parameter() like %r", "rule r produces invalid HLO: ");
 }
 
-/* Builders do not rely on argument values that a rule need not provide: they build nothing. */
+/* Builders build nothing if a rule does not provide the arguments that they need. */
 static void builders_refuse_what_they_are_not_for(void **state) {
     (void)state;
     static const char *const actions[] = {

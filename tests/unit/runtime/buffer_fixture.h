@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resident plans on the CPU and on a fake CUDA device; on the real one with HLO_TEST_DEVICE in the
- * environment. */
+/* Fixture for resident plans on the CPU and on a fake CUDA device, or on a real device with
+ * HLO_TEST_DEVICE in the environment. */
 #ifndef HLO_TESTS_UNIT_RUNTIME_BUFFER_FIXTURE_H
 #define HLO_TESTS_UNIT_RUNTIME_BUFFER_FIXTURE_H
 
@@ -15,7 +15,7 @@
 #include "hlo/buffer.h"
 #include "hlo/text.h"
 
-/* The state is increased by the batch; the program reads the sum. */
+/* Each run adds the batch to the state; the program reads the sum. */
 static const char LOOP[] =
     "HloModule m, input_output_alias={ {0}: (0, {}, may-alias) }\n\n"
     "%add (x: f32[], y: f32[]) -> f32[] {\n  %x = f32[] parameter(0)\n"
@@ -143,7 +143,7 @@ static int set_up_all(void **state) {
     return dlopen(HLO_STANDIN, RTLD_NOW | RTLD_NODELETE) ? 0 : -1;
 }
 
-/* Runs a test on both. */
+/* Runs a test on both backends. */
 #define BOTH(test)                                                                                 \
     {#test ", cpu", test, on_cpu, NULL, NULL}, {                                                   \
 #test ", cuda", test, on_cuda, NULL, NULL                                                  \

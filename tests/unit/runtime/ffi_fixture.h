@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Manually built call frames like XLA's, and a fake XLA that records errors. */
+/* Builds call frames like XLA's, and a fake XLA that records errors. */
 #ifndef HLO_TESTS_UNIT_RUNTIME_FFI_FIXTURE_H
 #define HLO_TESTS_UNIT_RUNTIME_FFI_FIXTURE_H
 
@@ -50,7 +50,7 @@ typedef union value {
     ffi_array array;
 } value;
 
-/* A frame, and all objects that it points to. */
+/* A call frame, and all objects that it points to. */
 typedef struct call {
     ffi_frame frame;
     ffi_api api;
@@ -131,7 +131,7 @@ static void add_list(call *c, const char *name, size_t count, int64_t first, int
 
 enum { M = 16, N = 48, K = 32 };
 
-/* The memory of a call: relu(a x b * a_scale * b_scale + bias), and a workspace. */
+/* The memory of a call that computes relu(a x b * a_scale * b_scale + bias), and a workspace. */
 typedef struct memory {
     _Alignas(256) unsigned char a[M * K];
     _Alignas(256) unsigned char b[N * K];
@@ -142,7 +142,7 @@ typedef struct memory {
     _Alignas(256) char workspace[1024];
 } memory;
 
-/* Small integers, so that every sum is exact in any order. Codes of e4m3fn: 0, 1, 2, -1. */
+/* Draws small integers, so that every sum is exact in any order. Codes of e4m3fn: 0, 1, 2, -1. */
 static void fill_memory(memory *m) {
     static const unsigned char codes[] = {0x00, 0x38, 0x40, 0xb8};
     for (int i = 0; i < M * K; i++) m->a[i] = codes[(i * 7 + i / 5) % 4];
@@ -174,7 +174,7 @@ static float value_of_code(unsigned char code) {
     return code == 0 ? 0 : code == 0x38 ? 1 : code == 0x40 ? 2 : -1;
 }
 
-/* True if D is right; the numbers are exact in bf16. */
+/* Returns true if D is right; its numbers are exact in bf16. */
 static bool is_right(const memory *m) {
     for (int i = 0; i < M; i++)
         for (int j = 0; j < N; j++) {
@@ -192,17 +192,17 @@ static bool is_right(const memory *m) {
 
 /* ------------------------------------------------------------------------------------ mutations */
 
-/* A member of the frame or of an object that it points to, by its position in `c`. */
+/* A member of the frame, or of an object that the frame points to, by its offset in `c`. */
 typedef struct field {
     const char *name;
     size_t offset, bytes;
-    const char *why; /* part of the message for invalid values */
+    const char *why; /* a part of the error message for invalid values */
 } field;
 
 #define AT(member, why)                                                                            \
     { #member, offsetof(call, member), sizeof(((call *)NULL)->member), why }
 
-/* Any value except the right one is rejected. */
+/* Tests that any value except the right one is rejected. */
 static const field numbers[] = {
     AT(api.version.major, "is called by version"),
     AT(frame.stage, "is called at stage"),
@@ -235,7 +235,7 @@ static void put_number(call *c, const field *f, int64_t number) {
 #define EACH(field_of, table)                                                                      \
     for (const field *field_of = table; field_of < table + sizeof table / sizeof *table; field_of++)
 
-/* Invalid numbers are reported; a list does not become longer than it is. */
+/* Invalid numbers are reported; a list must not become longer than its array. */
 static void refuses_wrong_numbers(struct XLA_FFI_Error *execute(struct XLA_FFI_CallFrame *),
                                   call *c, memory *m, const ffi_api *api) {
     static const int64_t tried[] = {-1, 0, 2, 3, 4, 5, 12, 77, 1 << 30, INT32_MIN};
@@ -250,7 +250,7 @@ static void refuses_wrong_numbers(struct XLA_FFI_Error *execute(struct XLA_FFI_C
             if (number == (f->bytes == 4 ? (int32_t)right : right)) continue;
             if (counts && number > right && number < 1024) continue;
             if (ranks && number > RANK && number <= 24) continue;
-            /* a value that is read differently must be of that kind */
+            /* a value must be of the kind that its type claims */
             if (strstr(f->name, "attr_kinds") && (number == 1 || number == 3 || number == 4))
                 continue;
             put_number(c, f, number);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The activations of epilogues: values, and error bounds that hold and are close to the actual
- * errors. */
+/* Tests the activations of epilogues: values, and error bounds that hold and are close to the
+ * actual errors. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@ static double gelu(double x) {
 static void gelu_is_bounded(void **state) {
     (void)state;
     const cpu_activation *a = &cpu_activations[HLO_ACTIVATION_GELU];
-    /* For each interval, the largest error relative to the bound of lambda sigmas. */
+    /* Computes, for each interval, the largest error relative to the bound of lambda sigmas. */
     for (int from = -48; from < 48; from++) {
         double largest = 0;
         for (int i = 0; i < 500; i++) {
@@ -33,7 +33,7 @@ static void gelu_is_bounded(void **state) {
             largest = fmax(largest, x == 0 ? fabs(y) : fabs(y - exact) / bound);
         }
         if (largest > 0.2) fail_msg("at %g: %g of the bound", from / 8.0, largest);
-        /* Far from 0, tanh is -1 or 1, and no longer rounds. */
+        /* Far from 0, tanh is exactly -1 or 1. */
         if (largest < 0.0015 && abs(from) < 36)
             fail_msg("at %g: only %g of the bound", from / 8.0, largest);
     }

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resident plans: donation, streams, events, threads. */
+/* Tests resident plans: donation, streams, events, threads. */
 #include <pthread.h>
 
 #include "runtime/cuda/driver/library.h"
 #include "runtime/exec/dlpack.h"
 #include "tests/unit/runtime/buffer_fixture.h"
 
-/* Both inputs are donated to the output of the other. */
+/* Each input is donated to the output that is computed from the other input. */
 static const char SWAP[] = "HloModule m, input_output_alias={ {0}: (0, {}), {1}: (1, {}) }\n\n"
                            "ENTRY %e (a: f32[4], b: f32[4]) -> (f32[4], f32[4]) {\n"
                            "  %a = f32[4]{0} parameter(0)\n  %b = f32[4]{0} parameter(1)\n"
                            "  ROOT %t = (f32[4]{0}, f32[4]{0}) tuple(%b, %a)\n}\n";
 
-/* The first input is read after the first output could be written; the third equals the output. */
+/* The first input is still read after the first output is written; the third input is itself an
+ * output. */
 static const char READ_LATE[] =
     "HloModule m, input_output_alias={ {0}: (0, {}), {2}: (1, {}) }\n\n"
     "ENTRY %e (a: f32[4], b: f32[4]) -> (f32[4], f32[2,4], f32[4]) {\n"
@@ -22,7 +23,7 @@ static const char READ_LATE[] =
     "  %m = f32[2,4]{1,0} broadcast(%r), dimensions={1}\n  %k = f32[2,4]{1,0} add(%n, %m)\n"
     "  ROOT %t = (f32[4]{0}, f32[2,4]{1,0}, f32[4]{0}) tuple(%r, %k, %b)\n}\n";
 
-/* One group computes the update of the weights and of both moments. */
+/* In this module, one group computes the update of the weights and of both moments. */
 static const char UPDATE[] =
     "HloModule m, input_output_alias={ {0}: (0, {}), {1}: (1, {}), {2}: (2, {}) }\n\n"
     "ENTRY %e (p: f32[4], m: f32[4], v: f32[4], g: f32[4]) -> (f32[4], f32[4], f32[4]) {\n"
@@ -34,13 +35,13 @@ static const char UPDATE[] =
     "  %s = f32[4]{0} add(%m2, %v2)\n  %p2 = f32[4]{0} subtract(%p, %s)\n"
     "  ROOT %t = (f32[4]{0}, f32[4]{0}, f32[4]{0}) tuple(%p2, %m2, %v2)\n}\n";
 
-/* The first of two inputs is donated to an output. */
+/* In these modules, the first of two inputs is donated to an output. */
 #define TWO(output, body)                                                                          \
     "HloModule m, input_output_alias={ {" output "}: (0, {}) }\n\n"                                \
     "ENTRY %e (a: f32[4], b: f32[4]) -> (f32[4], f32[4]) {\n"                                      \
     "  %a = f32[4] parameter(0)\n  %b = f32[4] parameter(1)\n" body "}\n"
-/* The kernel that reads it reads it at other positions, too; after the instructions that the output
- * depends on; it is an output itself; both outputs depend on it. */
+/* The donated input's memory cannot be reused: its kernel also reads it at other indices; it is
+ * read after the output is written; it is an output itself; both outputs depend on it. */
 static const char ELSEWHERE[] =
     TWO("0", "  %r = f32[4] reverse(%a), dimensions={0}\n  %c = f32[4] add(%a, %b)\n"
              "  %d = f32[4] subtract(%r, %c)\n  %k = f32[4] multiply(%b, %b)\n"
@@ -146,8 +147,8 @@ static void an_update_is_in_place(void **state) {
     close_all(&f);
 }
 
-/* Runs with {0, 1, 2, 3} and ones, and compares the outputs. The output that the first input is
- * donated to must reuse its memory, or not. */
+/* Runs a plan with {0, 1, 2, 3} and ones, and compares the outputs. The output that the first input
+ * is donated to must reuse the input's memory, or must not (`in_place`). */
 static void gives(const char *text, const float *first, const float *second, int donated,
                   bool in_place) {
     fixture f = open_with(text, NULL);
@@ -172,14 +173,14 @@ static void nothing_is_overwritten_that_is_wanted(void **state) {
     (void)state;
     static const float plus[] = {1, 2, 3, 4}, minus[] = {-1, 0, 1, 2}, turned[] = {2, 0, -2, -4},
                        twos[] = {2, 2, 2, 2};
-    const bool apart = strcmp(backend, "cpu") == 0; /* the reverse is a separate job */
+    const bool apart = strcmp(backend, "cpu") == 0; /* here the reverse is a separate job */
     gives(ELSEWHERE, turned, ones, 0, apart);
     gives(BEHIND, twos, minus, 0, false);
     gives(RETURNED, plus, numbers, 0, false);
     gives(WANTED_TWICE, plus, minus, 1, true);
 }
 
-/* Two plans on one device, whose kernels have the same names. */
+/* Two plans on one device may have kernels with the same names. */
 static void plans_have_kernels_of_their_own(void **state) {
     (void)state;
     static const float turned[] = {2, 0, -2, -4}, twos[] = {2, 2, 2, 2};
@@ -214,7 +215,7 @@ static void inputs_that_are_not_donated_stay(void **state) {
 
 static void donations_may_be_options(void **state) {
     (void)state;
-    fixture f = open_with(LOOP, &(hlo_donation){0, 0}); /* as in the module */
+    fixture f = open_with(LOOP, &(hlo_donation){0, 0}); /* as the module declares */
     close_all(&f);
     static const hlo_donation wrong[] = {{1, 0}, {1, 1}, {0, 1}, {2, 0}, {0, 2}};
     static const char *const why[] = {"already has a donated input", "the input is ",
@@ -245,7 +246,7 @@ static void buffers_outlive_their_plan(void **state) {
     f.plan = NULL;
     reads(f.out[1], (const float[]){21}, 1);
     hlo_buffer_free(g.in[0]);
-    g.in[0] = f.out[0]; /* of another plan for the device */
+    g.in[0] = f.out[0]; /* a buffer of another plan for the device */
     f.out[0] = NULL;
     runs(&g);
     reads(g.out[1], (const float[]){36}, 1);
@@ -329,7 +330,7 @@ static void an_event_is_over(void **state) {
     assert_true(hlo_event_is_done(event));
     assert_int_equal(!hlo_event_handle(event), strcmp(backend, "cpu") == 0);
     close_all(&f);
-    hlo_event_free(event); /* after its plan */
+    hlo_event_free(event); /* after its plan is closed */
 }
 
 static void streams_are_the_callers(void **state) {
@@ -354,7 +355,7 @@ static void streams_are_the_callers(void **state) {
         advance(&f);
     }
     reads(f.in[0], (const float[]){1, 7, 13, 19, 25, 31}, 6);
-    assert_int_equal(lib.cuStreamDestroy(stream), 0); /* its context is the plan's */
+    assert_int_equal(lib.cuStreamDestroy(stream), 0); /* the stream's context is that of the plan */
     close_all(&f);
     cuda_library_unload(&lib);
 }
@@ -363,7 +364,7 @@ static void streams_are_the_callers(void **state) {
 
 static void *made_anew(void *fixture_) {
     fixture *f = fixture_;
-    hlo_buffer_free(f->in[1]); /* its memory is reused by the next one */
+    hlo_buffer_free(f->in[1]); /* the next buffer reuses its memory */
     return (void *)(uintptr_t)hlo_buffer_new(f->plan, 1, NULL, &sink, &f->in[1]);
 }
 
@@ -390,7 +391,7 @@ static void *free_here(void *fixture_) {
     return NULL;
 }
 
-/* Each on a separate thread, in which nothing was called before. */
+/* Calls each function on a new thread, in which nothing was called before. */
 static void any_thread_may_call(void **state) {
     (void)state;
     void *(*const calls[])(void *) = {made_anew, read_here,      run_here, read_here,

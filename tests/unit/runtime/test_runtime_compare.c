@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Distances and comparisons of arrays, compared with sums computed here. */
+/* Tests distances and comparisons of arrays against sums computed here. */
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>
@@ -45,7 +45,7 @@ static void a_distance_is_relative_to_the_first(void **state) {
     assert_int_equal(hlo_array_distance(&fa, &fa, &distance), HLO_OK);
     assert_true(distance == 0);
     assert_int_equal(hlo_array_distance(&fc, &fd, &distance),
-                     HLO_OK); /* both infinite at the end */
+                     HLO_OK); /* both are infinite at the end */
     expect_near(distance, 1.0 / 5);
     assert_int_equal(hlo_array_distance(&fa, &fc, &distance), HLO_OK);
     assert_true(isinf(distance));
@@ -53,7 +53,7 @@ static void a_distance_is_relative_to_the_first(void **state) {
     assert_true(isinf(distance));
     assert_int_equal(hlo_array_distance(&fz, &fz, &distance), HLO_OK);
     assert_true(distance == 0);
-    float p[] = {3, 4, 0, 12}, q[] = {3, 4, 3, 16}; /* moduli 5 and 12, apart 0 and 5 */
+    float p[] = {3, 4, 0, 12}, q[] = {3, 4, 3, 16}; /* moduli 5 and 12, distances 0 and 5 */
     const hlo_array cp = array_of("c64", &two, p, sizeof p),
                     cq = array_of("c64", &two, q, sizeof q);
     assert_int_equal(hlo_array_distance(&cp, &cq, &distance), HLO_OK);
@@ -69,8 +69,8 @@ static void a_distance_is_relative_to_the_first(void **state) {
     assert_int_equal(hlo_array_distance(&fa, &shorter, &distance), HLO_INVALID_USAGE);
 }
 
-/* Numbers around 1, with known sigmas and, at the end, unknown ones; the other side is `off` sigmas
- * away, alternating in sign. */
+/* Creates numbers around 1, with known sigmas and, at the end, unknown ones; the other side is
+ * `off` sigmas away, alternating in sign. */
 typedef struct sides {
     float judge[COUNT], other[COUNT], bound[COUNT];
 } sides;
@@ -157,7 +157,7 @@ static void a_violation_is_described(void **state) {
     expect_near(d.largest, 0.25 / 0.08);
     expect_near(d.rms, sqrt((6.25 * 6.25 + 25 * 25 + 12.5 * 12.5) / COUNT));
     assert_true(d.noise == 0);
-    judge.bound = NULL; /* then they must be equal */
+    judge.bound = NULL; /* without a bound, arrays must be equal */
     assert_int_equal(hlo_array_compare(&judge, &other, &d), HLO_MISMATCH);
     assert_int_equal(d.violations, 3);
     assert_int_equal(hlo_array_compare(&judge, &judge, &d), HLO_OK);
@@ -168,7 +168,7 @@ static void a_violation_is_described(void **state) {
     assert_int_equal(d.worst, -1);
 }
 
-/* What a comparison prints, by the types, the sizes and the elements of both sides: indexes of
+/* A case of a comparison's output: the types, sizes and elements of both sides, as indices of
  * arrays, and the number of expected outputs. */
 static const struct {
     size_t found, expected, count;

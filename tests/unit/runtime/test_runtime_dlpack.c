@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DLPack tensors from buffers, and buffers from tensors. */
+/* Tests DLPack tensors from buffers, and buffers from tensors. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -98,7 +98,7 @@ static void tensors_have_owners(void **state) {
     close_all(&f);
 }
 
-/* Absent strides are row-major; the elements may also have that order in a layout. */
+/* Absent strides mean row-major order, which may also be the order of the module's layout. */
 static void strides_may_be_left_out(void **state) {
     (void)state;
     fixture f = open_with("HloModule m\n\n"
@@ -128,7 +128,7 @@ static void strides_may_be_left_out(void **state) {
     close_all(&f);
 }
 
-/* Part of the donated input is the other input. */
+/* The other input is a part of the donated input. */
 static void donated_memory_is_of_one_input(void **state) {
     (void)state;
     fixture f = open_with("HloModule m, input_output_alias={ {}: (0, {}) }\n\n"
@@ -222,7 +222,7 @@ static void work_on_a_tensor_may_go_on(void **state) {
         hlo_buffer_free(f.in[0]);
         f.in[0] = f.out[0];
         f.out[0] = f.out[1] = NULL;
-        runs(&f); /* on its own stream */
+        runs(&f); /* on the plan's own stream */
         assert_ptr_equal(hlo_buffer_array(f.out[1])->data, data);
         reads(f.out[1], (const float[]){6 + 15 * (float)(2 * step)}, 1);
         lib.cuMemcpyDtoHAsync(&found, copy, sizeof found, stream);
@@ -234,7 +234,7 @@ static void work_on_a_tensor_may_go_on(void **state) {
         f.out[0] = f.out[1] = NULL;
     }
     lib.cuMemFree(copy);
-    assert_int_equal(lib.cuStreamDestroy(stream), 0); /* its context is the plan's */
+    assert_int_equal(lib.cuStreamDestroy(stream), 0); /* the stream's context is that of the plan */
     close_all(&f);
     cuda_library_unload(&lib);
 }
@@ -254,7 +254,7 @@ typedef struct queue {
     atomic_int count;
 } queue;
 
-/* Frees the outputs of runs, while others continue. */
+/* Frees the outputs of runs while other threads continue. */
 static void *free_handed(void *queue_) {
     queue *q = queue_;
     for (int i = 0; i < HANDED; i++) {
@@ -269,7 +269,7 @@ static void *free_handed(void *queue_) {
     return NULL;
 }
 
-/* Runs a separate plan. Returns NULL, or the error. */
+/* Runs a separate plan on a thread. Returns NULL, or the error. */
 static void *run_other(void *fixture_) {
     fixture *f = fixture_;
     float found[6];

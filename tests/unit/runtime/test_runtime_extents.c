@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pads, slices and windows whose numbers are near the limits of int64: each module is rejected or
- * runs. The sanitized build reports overflows. */
+/* Tests pads, slices and windows whose numbers are near the limits of int64: each module is
+ * rejected or runs. The sanitized build reports overflows. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -59,7 +59,7 @@ static void put_pad(text *t) {
     put(t, "pad(a, z), padding=");
     for (int i = 0; i < 2; i++) {
         const long long low = draw_number(-1);
-        /* Often as much is removed at one end as is added at the other. */
+        /* Often, as many elements are removed at one end as are added at the other. */
         const long long high = draw(2) && low != INT64_MIN ? -low : draw_number(-1);
         put(t, "%s%lld_%lld", i ? "x" : "", low, high);
         if (draw(2)) put(t, "_%lld", (long long)draw_number(0));
@@ -74,7 +74,7 @@ static void put_slice(text *t) {
     put(t, "}");
 }
 
-/* A window with random attributes. */
+/* Draws a window with random attributes. */
 static void put_window(text *t) {
     static const char *const words[] = {"size", "stride", "lhs_dilate", "rhs_dilate"};
     put(t, ", window={");

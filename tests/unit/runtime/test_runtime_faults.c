@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resident plans on a device whose driver fails. */
+/* Tests resident plans on a device whose driver fails. */
 #include "runtime/cuda/driver/library.h"
 #include "tests/unit/runtime/buffer_fixture.h"
 
@@ -36,7 +36,7 @@ static void streams_of_other_contexts_are_refused(void **state) {
     setenv("HLO_STANDIN_CONTEXT", "other", 1);
     misused(run(&f, stream, NULL), "does not belong to the primary context");
     unsetenv("HLO_STANDIN_CONTEXT");
-    runs(&f); /* nothing was donated */
+    runs(&f); /* the donated input still exists */
     close_all(&f);
 }
 
@@ -52,7 +52,7 @@ static void failures_are_told(void **state) {
     };
     cuda_library lib = {0};
     cuda_stream *stream;
-    fixture last = open_loop(); /* the stream is of its context */
+    fixture last = open_loop(); /* the stream belongs to the context of this plan */
     assert_int_equal(cuda_library_load(&lib, CUDA_DRIVER, &sink), HLO_OK);
     assert_int_equal(lib.cuStreamCreate(&stream, 1), 0);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -103,7 +103,7 @@ static void failed_recordings_are_not_replayed(void **state) {
     }
 }
 
-/* A matmul whose descriptor could not be given its pointers has them in the next run. */
+/* If setting the pointers of a matmul's descriptor fails, the next run sets them. */
 static void scales_are_those_of_the_run(void **state) {
     (void)state;
     static const int64_t dims[] = {16, 16};
@@ -121,7 +121,8 @@ static void scales_are_those_of_the_run(void **state) {
     close_all(&f);
 }
 
-/* Records with branches once, which tries them, and fails to record at other addresses. */
+/* Records a graph with conditional nodes, after a trial of these, and fails to record a graph for
+ * other addresses. */
 static void a_branch_fails_for_a_reason(void **state) {
     (void)state;
     fixture f = open_with(EITHER, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Typed calls as created by XLA, on the CPU: properties, results, threads, and every field of a
- * frame with other values. */
+/* Tests typed calls as created by XLA, on the CPU: properties, results, threads, and every field of
+ * a frame with other values. */
 #include <pthread.h>
 #include <sys/resource.h>
 
@@ -22,7 +22,7 @@ static void runs(void) {
     assert_true(is_right(&m));
 }
 
-/* The call fails with this reason. */
+/* Checks that the call fails with this reason. */
 static void refuses(const char *why) {
     *said = '\0';
     assert_ptr_equal(hlofp8_ffi_matmul_cpu(&c.frame), said);
@@ -95,7 +95,7 @@ static void an_error_has_the_call(void **state) {
     assert_int_equal(said_code, FFI_INVALID_ARGUMENT);
 }
 
-/* The reason is complete for a call of any length. */
+/* The reason is not truncated, however long the call is. */
 static void a_reason_is_never_cut_off(void **state) {
     (void)state;
     static ffi_span names[100], *name_of[100];
@@ -215,7 +215,7 @@ static ffi_error *schedule(ffi_task *task) {
     return NULL;
 }
 
-/* XLA runs tasks concurrently with the caller, at once, at the end, or not all of them. */
+/* XLA may run tasks concurrently with the caller, at once, at the end, or only some of them. */
 static void threads_are_xlas(void **state) {
     (void)state;
     c.api.thread_count = tell_threads;
@@ -304,7 +304,7 @@ static void wrong_sizes_are_told(void **state) {
         put_number(&c, f, right - 1);
         refuses(f->why);
         put_number(&c, f, 0);
-        if (f != sizes) refuses(f->why); /* of a frame of size 0, no member can be read */
+        if (f != sizes) refuses(f->why); /* no member of a frame of size 0 can be read */
     }
 }
 
@@ -332,14 +332,14 @@ static void wrong_memory_is_told(void **state) {
     refuses("has operand 0 with invalid dimensions");
 }
 
-/* Each attribute omitted, and each string changed at each byte: correct, or rejected with a
- * message. */
+/* Omits each attribute, and changes each string at each byte: the call is correct, or rejected with
+ * a message. */
 static void attributes_may_be_anything(void **state) {
     for (int i = 0; i < 6; i++) {
         set_up(state);
         c.names[i].size--;
         const bool error = hlofp8_ffi_matmul_cpu(&c.frame) != NULL;
-        assert_int_equal(error, i >= 3); /* the others have defaults: 0, none */
+        assert_int_equal(error, i >= 3); /* the other attributes have defaults: 0 or none */
     }
     for (int i = 0; i < 10; i++) {
         static const char bytes[] = {0, 1, '"', '\\', ',', 'Z', (char)0x80};
@@ -348,13 +348,13 @@ static void attributes_may_be_anything(void **state) {
             set_up(state);
             c.values[3].string = (ffi_span){text, strlen(text)};
             if (i < 9) text[i] = bytes[b];
-            if (i == 9) c.values[3].string.size = b == 4 ? 8 : b; /* BIAS is also valid */
+            if (i == 9) c.values[3].string.size = b == 4 ? 8 : b; /* the prefix BIAS is valid */
             refuses("epilogue = ");
         }
     }
 }
 
-/* With an argument: one call, for tests/oom. */
+/* With an argument, makes only one call, for tests/oom. */
 int main(int count, char **arguments) {
     (void)arguments;
     if (count > 1) {

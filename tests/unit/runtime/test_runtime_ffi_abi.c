@@ -6,7 +6,7 @@
 #include "runtime/ffi/abi.h"
 
 #ifdef HLO_XLA_HEADER
-/* Both have these two tags. */
+/* Both headers have these two tags. */
 #define XLA_FFI_CallFrame xla_call_frame
 #define XLA_FFI_Error xla_error
 #include HLO_XLA_HEADER
@@ -39,7 +39,7 @@ EQUAL(FFI_INVALID_ARGUMENT, XLA_FFI_Error_Code_INVALID_ARGUMENT);
 EQUAL(FFI_RESOURCE_EXHAUSTED, XLA_FFI_Error_Code_RESOURCE_EXHAUSTED);
 EQUAL(FFI_FAILED_PRECONDITION, XLA_FFI_Error_Code_FAILED_PRECONDITION);
 
-/* Types that XLA lacks are not in its header. */
+/* XLA's header does not have these types. */
 #define XLA_FFI_DataType_OPAQUE FFI_TYPE_OPAQUE
 #define XLA_FFI_DataType_TUPLE FFI_TYPE_TUPLE
 #define XLA_FFI_DataType_F6E2M3FN FFI_TYPE_F6E2M3FN

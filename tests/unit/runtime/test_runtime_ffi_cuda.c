@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Typed calls as created by XLA, on a fake CUDA device: plans, library calls, results, errors. */
+/* Tests typed calls as created by XLA, on a fake CUDA device: plans, library calls, results,
+ * errors. */
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -8,7 +9,7 @@
 
 static memory *m; /* device memory, which is host memory */
 static call c;
-static char stream_of_xla[64]; /* only its address is used by the fake */
+static char stream_of_xla[64]; /* the fake only uses the address */
 
 static ffi_error *get_stream(ffi_stream_get *arguments) {
     arguments->stream = stream_of_xla;
@@ -57,7 +58,7 @@ static void refuses(const char *why) {
     if (!strstr(said, why)) fail_msg("'%s' is not in '%s'", why, said);
 }
 
-/* Counts the lines of the fake's log that begin with it. */
+/* Counts the lines of the fake's log that begin with a function name. */
 static int count_calls(const char *name) {
     char line[4096];
     int count = 0;
@@ -91,7 +92,7 @@ static void without_libraries_nothing_runs(void **state) {
     setenv("HLO_CUDA_CUBLASLT", HLO_STANDIN, 1);
 }
 
-/* The next call retries what failed. */
+/* The next call retries the step that failed. */
 static void failures_are_told(void **state) {
     (void)state;
     static const struct {
@@ -147,7 +148,7 @@ static void plans_differ(void **state) {
     c.numbers[1] = 1;
     runs();
     set_up(state);
-    c.dims[1][1][0] = 700; /* less workspace, at an offset in it */
+    c.dims[1][1][0] = 700; /* less workspace, at an offset in the memory */
     c.buffers[1][1].data = m->workspace + 100;
     runs();
 }
@@ -160,7 +161,7 @@ static int plans_made(void) {
     return count_calls("cublasLtMatmulAlgoGetHeuristic");
 }
 
-/* A plan is for the types, dimensions, alignments and attributes of a call, each of them. */
+/* A call with another type, dimension, alignment or attribute needs another plan. */
 static void each_part_of_a_call_has_a_plan(void **state) {
     enum { PARTS = 7, ROWS = 8 };
     for (int part = 0; part < PARTS; part++) {

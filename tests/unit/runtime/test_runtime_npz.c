@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrays: a written .npz is read back, and other contents of a file are reported. */
+/* Tests arrays in files: a written .npz is read back, and other contents of a file are reported. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -143,7 +143,7 @@ static void write_bytes(const char *path, const char *bytes, size_t size) {
     fclose(file);
 }
 
-/* A file that is changed at any byte, or truncated at any byte, is rejected or has the same
+/* A file that is changed or truncated at any byte is rejected or has the same
  * values. */
 static void damaged_files_are_refused(void **state) {
     (void)state;
@@ -178,14 +178,15 @@ static void damaged_files_are_refused(void **state) {
                                     hlo_arrays_at(arrays, i)->size);
             hlo_arrays_free(back);
         }
-    assert_in_range(accepted, 1, size); /* dates, for example */
+    assert_in_range(accepted, 1, size); /* files that differ in dates, for example */
     hlo_module_free(m);
     unlink(path);
     free(path);
     hlo_arrays_free(arrays);
 }
 
-/* numpy.random.default_rng(42): standard_normal(5), integers(0, 8, 5), integers(0, 2, 5). */
+/* The results of numpy.random.default_rng(42): standard_normal(5), integers(0, 8, 5), integers(0,
+ * 2, 5). */
 static void draws_are_numpys(void **state) {
     (void)state;
     if (setjmp(recover)) fail();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans for an absent device, and for the cpu. */
+/* Tests plans for an absent device, and for the cpu. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -112,7 +112,7 @@ static void an_architecture_that_is_too_old_is_an_error(void **state) {
     hlo_module_free(module);
 }
 
-/* A module that was not verified is verified first; each error is reported. */
+/* A module that was not verified is verified before it is planned; each error is reported. */
 static void an_invalid_module_has_no_plan(void **state) {
     (void)state;
     static const char text[] = "HloModule m\nENTRY e {\n  a = f32[2] parameter(0)\n"
@@ -140,7 +140,8 @@ static void without_the_libraries_there_is_one_error(void **state) {
     hlo_module_free(module);
 }
 
-/* A pass may give a constant another layout than its literal has; the elements are unchanged. */
+/* A pass may assign a layout to a constant that differs from its literal's; the elements do not
+ * change. */
 static void a_constant_is_read_in_the_layout_of_its_instruction(void **state) {
     (void)state;
     static const char text[] = "HloModule m\n"
@@ -168,7 +169,7 @@ static void a_constant_is_read_in_the_layout_of_its_instruction(void **state) {
     hlo_module_free(module);
 }
 
-/* Runs again, with the outputs of the first run, and frees everything. */
+/* Runs the plan again, compares the outputs with those of the first run, and frees everything. */
 static void run_again(hlo_module *module, hlo_plan *plan, hlo_arrays *inputs, hlo_arrays *first) {
     hlo_arrays *second = NULL;
     assert_int_equal(hlo_plan_run(plan, inputs, &sink, &second), HLO_OK);
@@ -220,7 +221,7 @@ static bool note(void *user, const hlo_progress *progress) {
     return true;
 }
 
-/* A run reports its progress at its first instruction; the total counts loops of known length. */
+/* A run reports progress from its first instruction on; the total counts loops of known length. */
 static void progress_begins_with_a_run(void **state) {
     (void)state;
     static const char text[] =
@@ -280,7 +281,7 @@ static void only_backends_of_this_build_are_told_of(void **state) {
     free(text);
 }
 
-/* The calls that a run makes before it is stopped. */
+/* The number of progress calls that a run makes before it is stopped. */
 typedef struct countdown {
     int calls;
     double done;
@@ -292,7 +293,7 @@ static bool count_down(void *user, const hlo_progress *progress) {
     return --c->calls > 0;
 }
 
-/* Runs the module until its progress has been reported twice, two times. */
+/* Runs the module twice, each time until progress has been reported twice. */
 static void check_stops(const char *text, uint32_t devices, double least) {
     hlo_module *module = NULL;
     hlo_plan *plan = NULL;

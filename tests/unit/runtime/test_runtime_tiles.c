@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Groups that the cpu backend computes in tiles have the same bits as separate instructions, which
- * a plan with bounds runs. */
+/* Tests that groups computed in tiles by the cpu backend have the same bits as separate
+ * instructions, which a plan with bounds runs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -96,7 +96,7 @@ static void integers_wrap_and_convert(void **state) {
                      "pred[2000]) tuple(j, o, q, r, s, t)\n");
 }
 
-/* 16-bit codes that the input does not have: NaNs with payloads, infinities. */
+/* Tests 16-bit codes that the drawn inputs do not contain: NaNs with payloads, infinities. */
 static void codes_of_narrow_floats_are_kept(void **state) {
     (void)state;
     expect_same_bits("  a = s32[700] parameter(0)\n  i = s32[700] iota(), iota_dimension=0\n"
@@ -113,8 +113,9 @@ static void codes_of_narrow_floats_are_kept(void **state) {
                      "tuple(s, g, t, f, l, p)\n");
 }
 
-/* More buffers than have a whole tile each, and enough elements for several threads. */
-/* The second broadcast repeats elements of the first, which others read in their own order. */
+/* The group has too many buffers for a whole tile each, and enough elements for several threads. */
+/* The second broadcast repeats elements of the first, which other instructions read in another
+ * order. */
 static void broadcasts_of_broadcasts(void **state) {
     (void)state;
     expect_same_bits("  a = bf16[3,1] parameter(0)\n  x = bf16[3,3,1,16] parameter(1)\n"
