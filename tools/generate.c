@@ -7,8 +7,6 @@
 
 #include "options.h"
 
-/* --------------------------------------------------------------------------- forms of arguments */
-
 /* The forms of arguments in options.def. */
 enum { WORDS_CAPACITY = 8192 };
 
@@ -55,8 +53,6 @@ static choice choice_of(const char *argument) {
     made.list &= *made.words != '\0';
     return made;
 }
-
-/* ---------------------------------------------------------------------------------- completions */
 
 /* Prints the names of options: all, or with `takers` those that need an argument. */
 static void bash_options(program_id program, bool takers) {
@@ -190,8 +186,6 @@ static void print_fish(program_id program, const char *name) {
         puts("'");
     }
 }
-
-/* --------------------------------------------------------------------------------- manual pages */
 
 /* Prints text as man(7) requires: a minus that can be copied, no request at the start of a line,
  * and line breaks allowed in lists of words. */
