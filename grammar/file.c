@@ -115,8 +115,6 @@ hlo_status hlo_module_parse_file(const char *path, const hlo_diag_sink *sink,
     return status;
 }
 
-/* ------------------------------------------------------------------------------ several modules */
-
 /* Finds the line that ends the part at `from`; `end` if there is no such line. */
 static const char *part_end(const char *from, const char *end) {
     static const char split[] = "// -----";

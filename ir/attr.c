@@ -110,8 +110,6 @@ bool hlo_dim_labels_read(const char *text, uint32_t rank, int64_t *out_dims) {
     return rest && !*rest;
 }
 
-/* ------------------------------------------ default values, which are equivalent to absent ones */
-
 static const struct {
     bool any;
     int8_t number;
@@ -155,8 +153,6 @@ bool hlo_attr_is_default(const hlo_attr *attr, hlo_op op, const hlo_shape *opera
     default: return false;
     }
 }
-
-/* ---------------------------------------------------------------- metadata and source locations */
 
 /* Returns row `number` of a table, counted from 1; NULL if out of range. */
 #define ROW(rows, count, number)                                                                   \

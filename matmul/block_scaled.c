@@ -494,7 +494,7 @@ static hlo_instr *expand(hlo_instr *instr, hlo_computation **maximum) {
         apart[rank] = ratio[rank - 1];
         hlo_instr *sizes =
             hlo_build_unary(&b, HLO_OP_ABS, hlo_build_reshape(&b, x, rank + 1, apart));
-        hlo_instr *amax = hlo_build_reduce(&b, HLO_OP_MAXIMUM, sizes, 0,
+        hlo_instr *amax = hlo_build_reduce(&b, HLO_OP_MAXIMUM, sizes,
                                            array(&b, type, rank, scales->dims), 1, &last, maximum);
         const double power = ldexp(1, ilogb(hlo_float_max(values->type)));
         hlo_instr *scale = hlo_build_by_number(&b, HLO_OP_DIVIDE, amax, power);

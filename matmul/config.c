@@ -11,24 +11,6 @@
 #include "ir/tables.h"
 #include "matmul/json.h"
 
-/* -------------------------------------------------------------------------------------- reading */
-
-/* Reads an integer, or a string with an integer, because XLA writes 64-bit integers as strings. */
-static bool read_integer(const json_t *json, int64_t *out_value) {
-    if (json_is_integer(json)) {
-        *out_value = json_integer_value(json);
-        return true;
-    }
-    const char *text = json_string_value(json);
-    if (!text || !(isdigit((unsigned char)*text) || *text == '-')) return false;
-    char *end;
-    errno = 0;
-    long long value = strtoll(text, &end, 10);
-    if (*end || errno) return false;
-    *out_value = value;
-    return true;
-}
-
 /* Words for numbers that JSON cannot express. XLA reads and writes them in protobuf's JSON
  * format. */
 static const struct {
@@ -72,22 +54,30 @@ static bool read_list(const json_t *list, size_t most, uint32_t *out_count, int6
     size_t count = json_array_size(list);
     if (list && (!json_is_array(list) || count > most)) return false;
     *out_count = (uint32_t)count;
-    for (size_t i = 0; i < count; i++)
-        if (!read_integer(json_array_get(list, i), &out_values[i])) return false;
+    for (size_t i = 0; i < count; i++) {
+        const json_t *value = json_array_get(list, i);
+        const char *text = json_string_value(value); /* as XLA writes 64-bit integers */
+        char *end = NULL;
+        errno = 0;
+        if (json_is_integer(value))
+            out_values[i] = json_integer_value(value);
+        else if (text && (isdigit((unsigned char)*text) || *text == '-'))
+            out_values[i] = strtoll(text, &end, 10);
+        else
+            return false;
+        if (end && (*end || errno)) return false;
+    }
     return true;
 }
 
-static const char *read_DIMS(const json_t *list, hlo_config_dims *out_dims) {
-    return read_list(list, HLO_CONFIG_DIMS, &out_dims->count, out_dims->v)
-               ? NULL
-               : "dot_dimension_numbers has a value that is not a list of integers";
-}
-
-static const char *read_LAYOUTS(const json_t *list, hlo_config_layouts *out_layouts) {
-    return read_list(list, HLO_CONFIG_LAYOUTS, &out_layouts->count, out_layouts->v)
-               ? NULL
-               : "operand_layouts or result_layouts is not a list of integers";
-}
+#define read_DIMS(list, out)                                                                       \
+    (read_list(list, HLO_CONFIG_DIMS, &(out)->count, (out)->v)                                     \
+         ? NULL                                                                                    \
+         : "dot_dimension_numbers has a value that is not a list of integers")
+#define read_LAYOUTS(list, out)                                                                    \
+    (read_list(list, HLO_CONFIG_LAYOUTS, &(out)->count, (out)->v)                                  \
+         ? NULL                                                                                    \
+         : "operand_layouts or result_layouts is not a list of integers")
 
 /* Reads `length` identifier characters and converts them to lower case. */
 static bool read_word(const char *text, size_t length, char *out_word) {
@@ -102,22 +92,21 @@ static bool read_word(const char *text, size_t length, char *out_word) {
 
 /* Reads a list of words, or a string of words separated by commas, because MLIR attributes have no
  * lists of strings. */
-static const char *read_WORDS(const json_t *json, char (*out_words)[HLO_CONFIG_WORD]) {
-    static const char precisions[] = " default high highest"; /* the words of a dot's
-                                                               * operand_precision */
+static const char *read_WORDS(const json_t *json, char (*out_words)[2][HLO_CONFIG_WORD]) {
+    static const char precisions[] = " default high highest"; /* a dot's operand_precision */
     static const char wrong[] =
         "operand_precision must be a list of at most two of DEFAULT, HIGH and HIGHEST";
     const char *text = json_string_value(json);
     size_t count = json_array_size(json);
-    strcpy(out_words[0], "default");
-    strcpy(out_words[1], "default");
+    strcpy((*out_words)[0], "default");
+    strcpy((*out_words)[1], "default");
     if (!json) return NULL;
     if (!text && (!json_is_array(json) || count > 2)) return wrong;
     for (size_t i = 0; i < (text ? 2 : count); i++) {
         const char *word = text ? text : json_string_value(json_array_get(json, i));
         size_t length = word ? strcspn(word, text ? "," : "") : 0;
-        if (!read_word(word, length, out_words[i]) ||
-            !hlo_word_in(precisions, out_words[i], length))
+        if (!read_word(word, length, (*out_words)[i]) ||
+            !hlo_word_in(precisions, (*out_words)[i], length))
             return wrong;
         if (!text) continue;
         if (i == 1 && text[length]) return wrong;
@@ -127,14 +116,14 @@ static const char *read_WORDS(const json_t *json, char (*out_words)[HLO_CONFIG_W
     return NULL;
 }
 
-static const char *read_ALGORITHM(const json_t *json, char *out_word) {
+static const char *read_ALGORITHM(const json_t *json, char (*out_word)[HLO_CONFIG_WORD]) {
     if (!json) return NULL;
     const char *word = json_string_value(json);
     if (!word || strncmp(word, "ALG_", 4) != 0 ||
-        !read_word(word + 4, strlen(word + 4), out_word) ||
-        !hlo_word_in(hlo_attr_values(HLO_OP_DOT, HLO_ATTR_ALGORITHM), out_word, strlen(out_word)))
+        !read_word(word + 4, strlen(word + 4), *out_word) ||
+        !hlo_word_in(hlo_attr_values(HLO_OP_DOT, HLO_ATTR_ALGORITHM), *out_word, strlen(*out_word)))
         return "unknown algorithm";
-    if (strcmp(out_word, "unset") == 0) *out_word = '\0';
+    if (strcmp(*out_word, "unset") == 0) **out_word = '\0';
     return NULL;
 }
 
@@ -174,19 +163,10 @@ static const char *const group_names[GROUP_COUNT] = {
 
 static const char *read_gemm(const json_t *const groups[GROUP_COUNT], hlo_config *config) {
     const char *wrong = NULL;
-#define READ_STRIDE(json, member) NULL
-#define READ_FALSE(json, member) NULL
-#define READ_NUMBER read_NUMBER
-#define READ_ZERO read_ZERO
-#define READ_DIMS read_DIMS
-#define READ_WORDS(json, member) read_WORDS(json, *(member))
-#define READ_ALGORITHM(json, member) read_ALGORITHM(json, *(member))
-#define READ_EPILOGUE read_EPILOGUE
-#define READ_FLAG read_FLAG
-#define READ_MODE read_MODE
-#define READ_LAYOUTS read_LAYOUTS
+#define read_STRIDE(json, member) NULL
+#define read_FALSE(json, member) NULL
 #define HLO_CONFIG(group, key, kind, member)                                                       \
-    if (!wrong) wrong = READ_##kind(json_object_get(groups[GROUP_##group], key), &config->member);
+    if (!wrong) wrong = read_##kind(json_object_get(groups[GROUP_##group], key), &config->member);
 #include "matmul/table/config.def"
 #undef HLO_CONFIG
     return wrong;
@@ -233,8 +213,6 @@ const char *hlo_config_read(hlo_arena *arena, const char *text, bool typed,
     json_decref(json);
     return why;
 }
-
-/* -------------------------------------------------------------------------------------- writing */
 
 static char *upper(hlo_arena *arena, const char *word) {
     char *text = hlo_arena_copy(arena, word, strlen(word) + 1);

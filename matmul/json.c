@@ -142,8 +142,6 @@ json_t *hlo_json_config(const hlo_instr *instr) {
     return config ? hlo_json_text(instr->parent->module->arena, config) : NULL;
 }
 
-/* ---------------------------------------------------------------------------- MLIR dictionaries */
-
 static const char *after_space(const char *at) {
     while (isspace((unsigned char)*at)) at++;
     return at;
@@ -283,35 +281,30 @@ static json_t *read_value(const char **at) {
 static const char no_dictionary[] =
     "backend_config is not a dictionary of strings, flags, numbers and arrays of integers";
 
-/* Reads `key = value`. Returns NULL, or the error. */
-static const char *read_entry(const char **at, json_t *into) {
-    *at = after_space(*at);
-    const size_t length = name_length(*at); /* 0 if the key is quoted */
-    char *key = **at == '"' ? read_quoted(at) : length ? strndup(*at, length) : NULL;
-    *at += length;
-    const char *fault = NULL;
-    if (!key || !take(at, "="))
-        fault = no_dictionary;
-    else if (json_object_get(into, key))
-        fault = "backend_config has a repeated attribute";
-    json_t *value = fault ? NULL : read_value(at);
-    if (!fault && !value)
-        fault = "an attribute in backend_config is not a string, flag, number or array of integers";
-    if (fault)
-        json_decref(value);
-    else if (json_object_set_new(into, key, value) != 0)
-        fault = no_dictionary; /* out of memory, or invalid UTF-8 */
-    free(key);
-    return fault;
-}
-
 const char *hlo_mlir_read(const char *text, json_t **out, bool *out_starved) {
     hlo_json_watch();
     json_t *object = *out = json_object();
     const char *at = text, *fault = object && take(&at, "{") ? NULL : no_dictionary;
     if (!fault && !take(&at, "}")) {
-        do fault = read_entry(&at, object);
-        while (!fault && take(&at, ","));
+        do {
+            at = after_space(at);
+            const size_t length = name_length(at); /* 0: the key is quoted */
+            char *key = *at == '"' ? read_quoted(&at) : length ? strndup(at, length) : NULL;
+            at += length;
+            if (!key || !take(&at, "="))
+                fault = no_dictionary;
+            else if (json_object_get(object, key))
+                fault = "backend_config has a repeated attribute";
+            json_t *value = fault ? NULL : read_value(&at);
+            if (!fault && !value)
+                fault = "an attribute in backend_config is not a string, flag, number or array of "
+                        "integers";
+            if (fault)
+                json_decref(value);
+            else if (json_object_set_new(object, key, value) != 0)
+                fault = no_dictionary; /* out of memory, or invalid UTF-8 */
+            free(key);
+        } while (!fault && take(&at, ","));
         if (!fault && !take(&at, "}")) fault = no_dictionary;
     }
     if (!fault && *after_space(at)) fault = no_dictionary;

@@ -13,12 +13,6 @@
 /* Maximum numbers of matmuls, longest time first, whose surroundings are drawn or listed. */
 enum { DRAWN_MOST = 50, LISTED_MOST = 200 };
 
-static void element(FILE *out, const char *open, const char *text, const char *close) {
-    fputs(open, out);
-    writer_markup(out, text);
-    fputs(close, out);
-}
-
 /* Prints a reason's page: paragraphs with `code` spans, and code blocks between lines of ```. */
 static void page_of_reason(FILE *out, const char *page) {
     bool block = false, paragraph = false;
@@ -52,8 +46,6 @@ static void page_of_reason(FILE *out, const char *page) {
     if (paragraph) fputs("</p>\n", out);
 }
 
-/* ------------------------------------------------------------------------------------ a verdict */
-
 typedef struct place {
     writer_ranked ranked;                    /* must be the first member, for writer_by_time() */
     const hlo_surroundings *surroundings[2]; /* surroundings before and after the run; NULL if not
@@ -64,14 +56,13 @@ typedef struct place {
 static void print_head(FILE *out, const hlo_verdict *v) {
     fprintf(out, "<summary><span class=\"%s\">%s</span><span class=\"mono\">",
             writer_kinds[v->kind], writer_kinds[v->kind]);
-    element(out, "", v->input_instr, "");
+    writer_element(out, "", v->input_instr, "");
     if (writer_output_name(v))
-        element(out, " <span class=\"dim\">→ ", writer_output_name(v), "</span>");
-    element(out, " <span class=\"dim\">", v->input_shape, "</span>");
-    if (v->op_name) element(out, "<br><span class=\"dim\">", v->op_name, "</span>");
-    fputs("</span><span>", out);
-    if (*v->epilogue) writer_markup(out, v->epilogue);
-    if (v->reason) element(out, *v->epilogue ? ", " : "", v->reason, "");
+        writer_element(out, " <span class=\"dim\">→ ", writer_output_name(v), "</span>");
+    writer_element(out, " <span class=\"dim\">", v->input_shape, "</span>");
+    if (v->op_name) writer_element(out, "<br><span class=\"dim\">", v->op_name, "</span>");
+    writer_element(out, "</span><span>", v->epilogue, "");
+    if (v->reason) writer_element(out, *v->epilogue ? ", " : "", v->reason, "");
     fputs("</span><span class=\"mono dim\">", out);
     if (v->source_file) {
         writer_markup(out, v->source_file);
@@ -92,25 +83,22 @@ static void print_head(FILE *out, const hlo_verdict *v) {
 static void print_fact(FILE *out, const char *name, const char *value) {
     if (!value || !*value) return;
     fprintf(out, "<tr><th>%s</th><td class=\"mono\">", name);
-    writer_markup(out, value);
-    fputs("</td></tr>\n", out);
+    writer_element(out, "", value, "</td></tr>\n");
 }
 
 static void print_place(FILE *out, const place *p) {
     const hlo_verdict *v = p->ranked.verdict;
     fprintf(out, "<details data-kind=\"%s\" data-time=\"%.9g\" data-flops=\"%.9g\"",
             writer_kinds[v->kind], v->runs * v->seconds, v->runs * v->flops);
-    element(out, " data-reason=\"", v->reason, "\"");
-    element(out, " data-source=\"", v->source_file, "\"");
-    element(out, " data-name=\"", v->op_name ? v->op_name : v->input_instr, "\">");
+    writer_element(out, " data-reason=\"", v->reason, "\"");
+    writer_element(out, " data-source=\"", v->source_file, "\"");
+    writer_element(out, " data-name=\"", v->op_name ? v->op_name : v->input_instr, "\">");
     print_head(out, v);
     fputs("<div class=\"inside\">", out);
     if (v->reason) {
-        fputs("<p>", out);
-        writer_markup(out, v->message);
-        if (v->blocker) element(out, ", at <code>", v->blocker, "</code>");
-        fputs(".<br>Fix: ", out);
-        writer_markup(out, v->hint);
+        writer_element(out, "<p>", v->message, "");
+        if (v->blocker) writer_element(out, ", at <code>", v->blocker, "</code>");
+        writer_element(out, ".<br>Fix: ", v->hint, "");
         fprintf(out, " (<a href=\"#%s\">more</a>).</p>\n", v->reason);
     }
     char text[128];
@@ -128,7 +116,7 @@ static void print_place(FILE *out, const place *p) {
     if (v->scale_modes) print_fact(out, "scale modes", v->scale_modes);
     print_fact(out, "op_name", v->op_name);
     snprintf(text, sizeof text, ":%u:%u", v->line, v->column);
-    element(out, "<tr><th>HLO</th><td class=\"mono\">", v->file, v->line ? text : "");
+    writer_element(out, "<tr><th>HLO</th><td class=\"mono\">", v->file, v->line ? text : "");
     fputs("</td></tr>\n", out);
     snprintf(text, sizeof text, "%.4g GFLOP, %.4g MB before, %.4g MB after", v->flops / 1e9,
              v->input_bytes / 1e6, v->bytes / 1e6);
@@ -147,12 +135,12 @@ static void print_place(FILE *out, const place *p) {
                 fputs("<table class=\"mono\">", out);
                 for (uint32_t i = 0; i < graph->count; i++) {
                     const hlo_surrounding_instr *n = &graph->v[i];
-                    element(out, n->focus ? "<tr class=\"here\"><td>" : "<tr><td>", n->name,
-                            "</td>");
-                    element(out, "<td>", n->op, "</td>");
-                    element(out, "<td>", n->shape, "</td><td class=\"dim\">");
+                    writer_element(out, n->focus ? "<tr class=\"here\"><td>" : "<tr><td>", n->name,
+                                   "</td>");
+                    writer_element(out, "<td>", n->op, "</td>");
+                    writer_element(out, "<td>", n->shape, "</td><td class=\"dim\">");
                     for (uint32_t o = 0; o < n->operand_count; o++)
-                        element(out, o ? ", " : "", graph->v[n->operands[o]].name, "");
+                        writer_element(out, o ? ", " : "", graph->v[n->operands[o]].name, "");
                     fputs("</td></tr>\n", out);
                 }
                 fputs("</table>\n", out);
@@ -163,8 +151,6 @@ static void print_place(FILE *out, const place *p) {
     }
     fputs("</div></details>\n", out);
 }
-
-/* ------------------------------------------------------------------------------------- the page */
 
 static void print_summary(const report_writer *t) {
     const writer_summary *s = &t->sum;
@@ -203,7 +189,8 @@ static void print_tools(FILE *out) {
 
 static void print_page(const report_writer *t, const hlo_page_options *options, const place *places,
                        size_t count) {
-    fprintf(t->out,
+    FILE *out = t->out;
+    fprintf(out,
             "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
             "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
             "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none';"
@@ -211,58 +198,55 @@ static void print_page(const report_writer *t, const hlo_page_options *options, 
             "<title>hlo-fp8: %zu of %zu matmuls in FP8</title>\n<style>%s</style></head>\n<body>\n"
             "<h1>Which matmuls run in FP8</h1>\n",
             writer_fp8_count(&t->sum), t->sum.total, report_assets[REPORT_STYLE]);
-    /* Print target, date and command. */
-    FILE *out = t->out;
     fputs("<p class=\"dim\">", out);
     if (t->count) {
         const hlo_report *report = t->reports[0];
         fprintf(out, "Target: sm_%d, CUDA %d.%d", report->target->sm, report->cuda / 1000,
                 report->cuda % 1000 / 10);
     }
-    if (options->date) element(out, t->count ? ", " : "", options->date, "");
-    if (options->command) element(out, "<br><code>", options->command, "</code>");
+    if (options->date) writer_element(out, t->count ? ", " : "", options->date, "");
+    if (options->command) writer_element(out, "<br><code>", options->command, "</code>");
     fputs("</p>\n", out);
     print_summary(t);
     fputs("<h2>Matmuls</h2>\n<p class=\"dim\">Sorted by time, longest first. Open a matmul to see "
           "its surroundings before and after rewriting.</p>\n",
-          t->out);
-    print_tools(t->out);
-    fputs("<div id=\"matmuls\">\n", t->out);
-    for (size_t i = 0; i < count; i++) print_place(t->out, &places[i]);
-    fputs("</div>\n", t->out);
+          out);
+    print_tools(out);
+    fputs("<div id=\"matmuls\">\n", out);
+    for (size_t i = 0; i < count; i++) print_place(out, &places[i]);
+    fputs("</div>\n", out);
     writer_cursor at = {0};
     if (t->sum.kinds[HLO_VERDICT_LINT]) {
-        fputs("<h2>Lints</h2>\n", t->out);
+        fputs("<h2>Lints</h2>\n", out);
         for (const hlo_verdict *v; (v = writer_next(t, &at));) {
             if (v->kind != HLO_VERDICT_LINT) continue;
-            fputs("<details><summary><span class=\"lint\">lint</span><span class=\"mono\">",
-                  t->out);
-            writer_markup(t->out, v->instr);
-            element(t->out, " <span class=\"dim\">", v->shape, "</span></span><span>");
-            writer_markup(t->out, v->reason);
-            fputs("</span></summary><div class=\"inside\"><p>", t->out);
-            writer_markup(t->out, v->message);
-            element(t->out, ".<br>Fix: ", v->hint, "");
-            fprintf(t->out, " (<a href=\"#%s\">more</a>).</p>\n<table>", v->reason);
-            print_fact(t->out, "op_name", v->op_name);
-            print_fact(t->out, "source", v->source_file);
-            fputs("</table></div></details>\n", t->out);
+            writer_element(
+                out, "<details><summary><span class=\"lint\">lint</span><span class=\"mono\">",
+                v->instr, "");
+            writer_element(out, " <span class=\"dim\">", v->shape, "</span></span><span>");
+            writer_element(out, "", v->reason, "</span></summary><div class=\"inside\"><p>");
+            writer_markup(out, v->message);
+            writer_element(out, ".<br>Fix: ", v->hint, "");
+            fprintf(out, " (<a href=\"#%s\">more</a>).</p>\n<table>", v->reason);
+            print_fact(out, "op_name", v->op_name);
+            print_fact(out, "source", v->source_file);
+            fputs("</table></div></details>\n", out);
         }
     }
-    fputs("<h2>Reasons</h2>\n", t->out);
+    fputs("<h2>Reasons</h2>\n", out);
     for (int reason = 0; reason < HLO_REASON_COUNT; reason++) {
         size_t times = 0;
         for (int kind = 0; kind < WRITER_KINDS; kind++) times += t->sum.reasons[kind][reason];
         if (!times) continue;
         const char *name = hlo_reason_name((size_t)reason);
-        fprintf(t->out, "<details id=\"%s\"><summary><span>%zu</span><span>%s</span><span>", name,
+        fprintf(out, "<details id=\"%s\"><summary><span>%zu</span><span>%s</span><span>", name,
                 times, name);
-        writer_markup(t->out, hlo_reason_text((size_t)reason));
-        fputs("</span></summary><div class=\"inside\">", t->out);
-        page_of_reason(t->out, hlo_reason_page((size_t)reason));
-        fputs("</div></details>\n", t->out);
+        writer_element(out, "", hlo_reason_text((size_t)reason),
+                       "</span></summary><div class=\"inside\">");
+        page_of_reason(out, hlo_reason_page((size_t)reason));
+        fputs("</div></details>\n", out);
     }
-    fprintf(t->out, "<script>%s</script>\n</body></html>\n", report_assets[REPORT_SCRIPT]);
+    fprintf(out, "<script>%s</script>\n</body></html>\n", report_assets[REPORT_SCRIPT]);
 }
 
 /* Formats the graphs in Graphviz's language, and draws them by `draw`. A graph that cannot be drawn

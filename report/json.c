@@ -127,29 +127,10 @@ static json_t *sarif_place(const char *file, long line, long column) {
     return place;
 }
 
-static json_t *sarif_of(const hlo_verdict *v) {
-    char text[1024], name[WRITER_NAME];
+hlo_status writer_sarif(const report_writer *t) {
     static const char *const says[] = {[HLO_VERDICT_MISSED] = " (FP8, but not fully converted)",
                                        [HLO_VERDICT_WIDE] = " (wide)",
                                        [HLO_VERDICT_LINT] = ""};
-    snprintf(text, sizeof text, "%s %s%s: %s%s%s", writer_name(v, name), v->shape, says[v->kind],
-             v->message, v->blocker ? ", at " : "", v->blocker ? v->blocker : "");
-    json_t *result =
-        json_pack("{s:s, s:s, s:{s:o}, s:[o]}", "ruleId", v->reason, "level",
-                  v->kind == HLO_VERDICT_MISSED ? "note" : "warning", "message", "text",
-                  writer_string(text), "locations", sarif_place(v->file, v->line, v->column));
-    if (v->source_file && result) {
-        json_t *related = sarif_place(v->source_file, v->source_line, 0);
-        json_object_set_new(
-            related, "message",
-            json_pack("{s:o}", "text",
-                      writer_string(v->op_name ? v->op_name : "source of the matmul")));
-        json_object_set_new(result, "relatedLocations", json_pack("[o]", related));
-    }
-    return result;
-}
-
-hlo_status writer_sarif(const report_writer *t) {
     json_t *rules = json_array(), *results = json_array();
     for (int reason = 0; reason < HLO_REASON_COUNT; reason++)
         json_array_append_new(rules, json_pack("{s:s, s:{s:s}, s:{s:s}}", "id",
@@ -157,40 +138,31 @@ hlo_status writer_sarif(const report_writer *t) {
                                                "text", hlo_reason_text((size_t)reason), "help",
                                                "text", hlo_reason_page((size_t)reason)));
     writer_cursor at = {0};
-    for (const hlo_verdict *v; (v = writer_next(t, &at));)
-        if (v->reason) json_array_append_new(results, sarif_of(v));
+    for (const hlo_verdict *v; (v = writer_next(t, &at));) {
+        if (!v->reason) continue;
+        char text[1024], name[WRITER_NAME];
+        snprintf(text, sizeof text, "%s %s%s: %s%s%s", writer_name(v, name), v->shape,
+                 says[v->kind], v->message, v->blocker ? ", at " : "",
+                 v->blocker ? v->blocker : "");
+        json_t *result =
+            json_pack("{s:s, s:s, s:{s:o}, s:[o]}", "ruleId", v->reason, "level",
+                      v->kind == HLO_VERDICT_MISSED ? "note" : "warning", "message", "text",
+                      writer_string(text), "locations", sarif_place(v->file, v->line, v->column));
+        if (v->source_file && result) {
+            json_t *related = sarif_place(v->source_file, v->source_line, 0);
+            json_object_set_new(
+                related, "message",
+                json_pack("{s:o}", "text",
+                          writer_string(v->op_name ? v->op_name : "source of the matmul")));
+            json_object_set_new(result, "relatedLocations", json_pack("[o]", related));
+        }
+        json_array_append_new(results, result);
+    }
     return writer_document(json_pack("{s:s, s:s, s:[{s:{s:{s:s, s:o}}, s:s, s:o}]}", "$schema",
                                      "https://json.schemastore.org/sarif-2.1.0.json", "version",
                                      "2.1.0", "runs", "tool", "driver", "name", "hlo-fp8", "rules",
                                      rules, "columnKind", "unicodeCodePoints", "results", results),
                            t->out);
-}
-
-static void writer_case(FILE *out, const hlo_verdict *v) {
-    char name[WRITER_NAME];
-    fputs("  <testcase classname=\"", out);
-    writer_markup(out, v->file);
-    fputs("\" name=\"", out);
-    writer_markup(out, v->op_name ? v->op_name : v->input_instr ? v->input_instr : v->instr);
-    fprintf(out, "\" line=\"%u\"", v->line);
-    if (!v->reason) {
-        fputs("/>\n", out);
-        return;
-    }
-    fputs(">\n    <failure type=\"", out);
-    writer_markup(out, v->reason);
-    fputs("\" message=\"", out);
-    writer_markup(out, v->message);
-    fputs("\">", out);
-    writer_markup(out, writer_name(v, name));
-    fputc(' ', out);
-    writer_markup(out, v->shape);
-    if (v->source_file) {
-        fputs(", from ", out);
-        writer_markup(out, v->source_file);
-        fprintf(out, ":%ld", v->source_line);
-    }
-    fputs("</failure>\n  </testcase>\n", out);
 }
 
 hlo_status writer_junit(const report_writer *t) {
@@ -202,7 +174,23 @@ hlo_status writer_junit(const report_writer *t) {
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
             "<testsuites>\n <testsuite name=\"hlo-fp8\" tests=\"%zu\" failures=\"%zu\">\n",
             told, failures);
-    for (const hlo_verdict *v; (v = writer_next(t, &at));) writer_case(t->out, v);
+    for (const hlo_verdict *v; (v = writer_next(t, &at));) {
+        char name[WRITER_NAME];
+        const char *input = v->input_instr ? v->input_instr : v->instr;
+        writer_element(t->out, "  <testcase classname=\"", v->file, "\" name=\"");
+        writer_markup(t->out, v->op_name ? v->op_name : input);
+        fprintf(t->out, v->reason ? "\" line=\"%u\">\n" : "\" line=\"%u\"/>\n", v->line);
+        if (!v->reason) continue;
+        writer_element(t->out, "    <failure type=\"", v->reason, "\" message=\"");
+        writer_element(t->out, "", v->message, "\">");
+        writer_element(t->out, "", writer_name(v, name), " ");
+        writer_markup(t->out, v->shape);
+        if (v->source_file) {
+            writer_element(t->out, ", from ", v->source_file, "");
+            fprintf(t->out, ":%ld", v->source_line);
+        }
+        fputs("</failure>\n  </testcase>\n", t->out);
+    }
     fputs(" </testsuite>\n</testsuites>\n", t->out);
     return HLO_OK;
 }

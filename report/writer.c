@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ir/text/diag.h"
+
 const char *const writer_kinds[] = {[HLO_VERDICT_FP8] = "fp8",
                                     [HLO_VERDICT_MISSED] = "missed",
                                     [HLO_VERDICT_WIDE] = "wide",
@@ -78,24 +80,12 @@ size_t writer_fp8_count(const writer_summary *s) {
     return s->kinds[HLO_VERDICT_FP8] + s->kinds[HLO_VERDICT_MISSED];
 }
 
-/* Returns the size of the UTF-8 character at `text`; 0 if the character is invalid or not allowed
- * in XML. */
-static size_t character_size(const unsigned char *text, size_t size) {
-    unsigned char first = text[0];
-    size_t wants = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-    if (wants > size || (first >= 0x80 && first < 0xc2) || first > 0xf4) return 0;
-    for (size_t i = 1; i < wants; i++)
-        if ((text[i] & 0xc0) != 0x80) return 0;
-    bool longer_than_need = (first == 0xe0 && text[1] < 0xa0) || (first == 0xf0 && text[1] < 0x90);
-    bool surrogate = first == 0xed && text[1] > 0x9f, beyond = first == 0xf4 && text[1] > 0x8f;
-    bool no_character = first == 0xef && text[1] == 0xbf && text[2] > 0xbd;
-    return longer_than_need || surrogate || beyond || no_character ? 0 : wants;
-}
-
 void writer_markup_part(FILE *out, const char *text, size_t size) {
     const unsigned char *at = (const unsigned char *)text, *end = at + size;
     while (at < end) {
-        size_t character = character_size(at, (size_t)(end - at));
+        uint32_t code = 0;
+        size_t character = hlo_utf8_decode((const char *)at, (size_t)(end - at), &code);
+        if (code == 0xfffe || code == 0xffff) character = 0; /* not allowed in XML */
         if (character == 0 || *at == 0x7f || strchr("&<>\"", *at))
             fprintf(out, "&#%d;", *at);
         else if (*at < 0x20 && *at != '\n')
@@ -108,4 +98,10 @@ void writer_markup_part(FILE *out, const char *text, size_t size) {
 
 void writer_markup(FILE *out, const char *text) {
     if (text) writer_markup_part(out, text, strlen(text));
+}
+
+void writer_element(FILE *out, const char *open, const char *text, const char *close) {
+    fputs(open, out);
+    writer_markup(out, text);
+    fputs(close, out);
 }

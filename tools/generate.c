@@ -8,8 +8,6 @@
 
 #include "options.h"
 
-/* --------------------------------------------------------------------------- forms of arguments */
-
 /* A parsed form of an argument in options.def. */
 enum { WORDS_CAPACITY = 8192 };
 
@@ -56,8 +54,6 @@ static choice choice_of(const char *argument) {
     made.list &= *made.words != '\0';
     return made;
 }
-
-/* ---------------------------------------------------------------------------------- completions */
 
 /* Prints the names of all options or, with `takers`, of the options that need an argument. */
 static void bash_options(program_id program, bool takers) {
@@ -192,8 +188,6 @@ static void print_fish(program_id program, const char *name) {
         puts("'");
     }
 }
-
-/* --------------------------------------------------------------------------------- manual pages */
 
 /* Prints text in the notation of man(7). A minus can be copied, no line starts with a request, and
  * lists of words can be broken into lines. */

@@ -180,28 +180,6 @@ static bool run_dot(FILE *in, FILE *out) {
     return started && waitpid(child, &status, 0) == child && status == 0;
 }
 
-static char *read_back(FILE *file) {
-    long size = fseek(file, 0, SEEK_END) == 0 ? ftell(file) : -1;
-    char *text = size >= 0 ? malloc((size_t)size + 1) : NULL;
-    if (!text) return NULL;
-    rewind(file);
-    text[fread(text, 1, (size_t)size, file)] = '\0';
-    return text;
-}
-
-/* Splits the output of `dot` into `count` drawings, each from `<svg` to `</svg>`. */
-static hlo_status take_apart(const char *text, size_t count, char **out_drawings) {
-    static const char end[] = "</svg>";
-    for (size_t i = 0; i < count; i++) {
-        const char *from = strstr(text, "<svg"), *to = from ? strstr(from, end) : NULL;
-        if (!to) return HLO_OK;
-        text = to + strlen(end);
-        out_drawings[i] = strndup(from, (size_t)(text - from));
-        if (!out_drawings[i]) return HLO_OUT_OF_MEMORY;
-    }
-    return HLO_OK;
-}
-
 /* Implements hlo_drawer: passes all graphs to one run of `dot -Tsvg`. If `dot` is missing or fails,
  * draws nothing and returns no error. */
 static hlo_status draw(void *user, const char *const *graphs, size_t count, char **out_drawings) {
@@ -210,8 +188,21 @@ static hlo_status draw(void *user, const char *const *graphs, size_t count, char
     FILE *in = tmpfile(), *out = tmpfile();
     for (size_t i = 0; in && i < count; i++) fputs(graphs[i], in);
     if (in && out && fflush(in) == 0 && lseek(fileno(in), 0, SEEK_SET) == 0 && run_dot(in, out)) {
-        char *text = read_back(out);
-        status = text ? take_apart(text, count, out_drawings) : HLO_OUT_OF_MEMORY;
+        static const char end[] = "</svg>";
+        long size = fseek(out, 0, SEEK_END) == 0 ? ftell(out) : -1;
+        char *text = size >= 0 ? malloc((size_t)size + 1) : NULL, *to = text;
+        if (!text) status = HLO_OUT_OF_MEMORY;
+        rewind(out);
+        if (text) text[fread(text, 1, (size_t)size, out)] = '\0';
+        /* Each drawing extends from `<svg` to `</svg>`. */
+        for (size_t i = 0; to && i < count && status == HLO_OK; i++) {
+            const char *from = strstr(to, "<svg");
+            to = from ? strstr(from, end) : NULL;
+            if (!to) break;
+            to += strlen(end);
+            out_drawings[i] = strndup(from, (size_t)(to - from));
+            if (!out_drawings[i]) status = HLO_OUT_OF_MEMORY;
+        }
         free(text);
     }
     if (in) fclose(in);
@@ -293,29 +284,6 @@ static hlo_status write_judged(const opt_job *job, size_t reports, const product
 
 /* ---------------------------------------------------------------------------------------- modes */
 
-static hlo_status rewrite(const opt_job *job) {
-    const option_value *values = job->options.values;
-    if (job->count > 1 && strcmp(values[OPTION_FORMAT].text, "text") != 0) {
-        options_refuse(PROGRAM_OPT, "--format=%s can write only one module, but the input has %zu",
-                       values[OPTION_FORMAT].text, job->count);
-        return HLO_INVALID_USAGE;
-    }
-    product products[PRODUCTS_MOST];
-    size_t count = 0;
-    if (wants_remarks(values))
-        products[count++] = (product){values[OPTION_REMARKS_FILE].text, stderr, print_remarks};
-    if (values[OPTION_REPORT].given)
-        products[count++] = (product){values[OPTION_REPORT].text, stdout, print_page};
-    products[count++] = (product){values[OPTION_OUTPUT].text, stdout, print_modules};
-    return write_judged(job, job->count, products, count);
-}
-
-/* Prints a usage error; returns false. */
-static bool refuse_replaced(const char *path, const char *input) {
-    options_refuse(PROGRAM_OPT, "output %s would overwrite input %s", path, input);
-    return false;
-}
-
 /* True if no product overwrites an input, except that a module may be rewritten in place. */
 static bool spares_inputs(const options *given) {
     const option_value *values = given->values;
@@ -329,19 +297,10 @@ static bool spares_inputs(const options *given) {
             if (!output_spares(outputs[i], read[j])) lost = read[j];
         for (int j = 0; j < given->file_count && outputs[i] != modules; j++)
             if (!output_spares(outputs[i], given->files[j])) lost = given->files[j];
-        if (lost) return refuse_replaced(outputs[i], lost);
+        if (!lost) continue;
+        options_refuse(PROGRAM_OPT, "output %s would overwrite input %s", outputs[i], lost);
+        return false;
     }
-    return true;
-}
-
-/* True if no product replaces a file of the folder. */
-static bool spares_stages(const opt_job *job) {
-    const char *path = job->options.values[OPTION_OUTPUT].text;
-    for (size_t i = 0; i < hlo_dump_module_count(job->dump); i++)
-        for (size_t k = 0; k < hlo_dump_stage_count(job->dump, i); k++) {
-            const char *stage = hlo_dump_path(job->dump, i, k);
-            if (!output_spares(path, stage)) return refuse_replaced(path, stage);
-        }
     return true;
 }
 
@@ -362,7 +321,13 @@ static hlo_status run_folder(opt_job *job) {
     }
     hlo_status status = hlo_dump_open(job->options.files[0], &options_sink, &job->dump);
     if (status != HLO_OK) return status;
-    if (!spares_stages(job)) return HLO_INVALID_USAGE;
+    for (size_t i = 0; i < hlo_dump_module_count(job->dump); i++)
+        for (size_t k = 0; k < hlo_dump_stage_count(job->dump, i); k++) {
+            const char *path = values[OPTION_OUTPUT].text, *stage = hlo_dump_path(job->dump, i, k);
+            if (output_spares(path, stage)) continue;
+            options_refuse(PROGRAM_OPT, "output %s would overwrite input %s", path, stage);
+            return HLO_INVALID_USAGE;
+        }
     const char *glob = values[OPTION_MODULE].text;
     size_t count = glob ? hlo_dump_keep(job->dump, glob) : hlo_dump_module_count(job->dump);
     if (!count) {
@@ -413,7 +378,20 @@ static hlo_status run_modules(opt_job *job) {
     status = hlo_reports_check_wide(
         (const hlo_report *const *)job->reports, job->count, values[OPTION_WIDE].text,
         job->options.file_count == 1 ? job->options.files[0] : NULL, &options_sink);
-    return status == HLO_OK ? rewrite(job) : status;
+    if (status != HLO_OK) return status;
+    if (job->count > 1 && strcmp(values[OPTION_FORMAT].text, "text") != 0) {
+        options_refuse(PROGRAM_OPT, "--format=%s can write only one module, but the input has %zu",
+                       values[OPTION_FORMAT].text, job->count);
+        return HLO_INVALID_USAGE;
+    }
+    product products[PRODUCTS_MOST];
+    size_t count = 0;
+    if (wants_remarks(values))
+        products[count++] = (product){values[OPTION_REMARKS_FILE].text, stderr, print_remarks};
+    if (values[OPTION_REPORT].given)
+        products[count++] = (product){values[OPTION_REPORT].text, stdout, print_page};
+    products[count++] = (product){values[OPTION_OUTPUT].text, stdout, print_modules};
+    return write_judged(job, job->count, products, count);
 }
 
 /* Sizes for use_large_pages(), in bytes. The C library maps allocations larger than HEAP_MOST
@@ -443,8 +421,6 @@ int main(int argc, char **argv) {
     int exit_status;
     output_hold_standard();
     use_large_pages();
-    setvbuf(stderr, NULL, _IOLBF,
-            BUFSIZ); /* one write per line, instead of one per character of a caret line */
     if (!options_parse(PROGRAM_OPT, argc, argv, &job.options, &exit_status)) return exit_status;
     const option_value *values = job.options.values;
     if (values[OPTION_LIST_PASSES].given)

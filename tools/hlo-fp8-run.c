@@ -68,25 +68,6 @@ static uint32_t usage_judged_devices(const options *given) {
                                             : usage_devices(given);
 }
 
-/* True if each output file is different from standard output and from all inputs. */
-static bool spares_files(const options *given) {
-    const option_value *values = given->values;
-    const char *inputs[] = {
-        given->files[0],           values[OPTION_INPUTS].text,   values[OPTION_COMPARE].text,
-        values[OPTION_RULES].text, values[OPTION_TOPOLOGY].text, values[OPTION_AUTOTUNE_CACHE].text,
-        usage_plugin(values)};
-    for (int w = 0; w < USAGE_WRITTEN; w++) {
-        const char *path = values[usage_written[w]].text;
-        if (path && output_is_standard(path))
-            return refuse("--%s cannot write to standard output, which the program prints to",
-                          option_rows[usage_written[w]].name);
-        for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
-            if (!output_spares(path, inputs[i]))
-                return refuse("output %s would overwrite input %s", path, inputs[i]);
-    }
-    return true;
-}
-
 /* True if the combination of options is valid; otherwise prints an error. */
 static bool usage_is_right(const options *given) {
     if (given->file_count != 1)
@@ -133,7 +114,19 @@ static bool usage_is_right(const options *given) {
                                                   : "--dump-values requires --values=FILE.npz");
     if (values[OPTION_BISECT].given && !values[OPTION_OPTIMIZE].given)
         return refuse("--bisect requires --optimize");
-    if (!spares_files(given)) return false;
+    const char *inputs[] = {
+        given->files[0],           values[OPTION_INPUTS].text,   values[OPTION_COMPARE].text,
+        values[OPTION_RULES].text, values[OPTION_TOPOLOGY].text, values[OPTION_AUTOTUNE_CACHE].text,
+        usage_plugin(values)};
+    for (int w = 0; w < USAGE_WRITTEN; w++) {
+        const char *path = values[usage_written[w]].text;
+        if (path && output_is_standard(path))
+            return refuse("--%s cannot write to standard output, which the program prints to",
+                          option_rows[usage_written[w]].name);
+        for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
+            if (!output_spares(path, inputs[i]))
+                return refuse("output %s would overwrite input %s", path, inputs[i]);
+    }
     if (values[OPTION_INPUTS].given && values[OPTION_SEED].given)
         return refuse("--seed cannot be combined with --inputs");
     if (values[OPTION_INPUTS].given && values[OPTION_DRAW].given)
@@ -480,8 +473,6 @@ int main(int argc, char **argv) {
     run_job job = {0};
     int exit_status;
     output_hold_standard();
-    setvbuf(stderr, NULL, _IOLBF,
-            BUFSIZ); /* one write per line, not per character of a caret line */
     if (!options_parse(PROGRAM_RUN, argc, argv, &job.options, &exit_status)) {
         const option_value *values = job.options.values;
         if (exit_status || !values[OPTION_VERSION].given || !values[OPTION_BACKEND].given ||

@@ -29,10 +29,6 @@ static void hold_signals(sigset_t *out_before) {
     sigprocmask(SIG_BLOCK, &all, out_before);
 }
 
-static void let_signals(const sigset_t *before) {
-    sigprocmask(SIG_SETMASK, before, NULL);
-}
-
 /* Changes an entry of `temporaries`: adds `to` if `from` is NULL, removes `from` if `to` is NULL.
  */
 static bool change_temporary(const char *from, char *to) {
@@ -53,7 +49,7 @@ static void forget(output *out) {
         unlink(out->temporary);
         change_temporary(out->temporary, NULL);
     }
-    let_signals(&before);
+    sigprocmask(SIG_SETMASK, &before, NULL);
     free(out->temporary);
     free(out->final);
     *out = (output){.name = out->name};
@@ -125,7 +121,7 @@ static FILE *open_beside(output *out, mode_t mode) {
                                    * handle a signal */
     int fd = mkstemp(path), why = errno;
     if (fd < 0) change_temporary(path, NULL);
-    let_signals(&before);
+    sigprocmask(SIG_SETMASK, &before, NULL);
     if (fd < 0) {
         free(path);
         errno = why;
@@ -142,7 +138,8 @@ void output_hold_standard(void) {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         if (fcntl(fd, F_GETFD) < 0 &&
             open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
-            return;
+            break;
+    setvbuf(stderr, NULL, _IOLBF, BUFSIZ); /* one write per line, not per character of a caret */
 }
 
 bool output_spares(const char *path, const char *input) {
@@ -232,7 +229,7 @@ bool output_close(output *out, bool keep) {
             free(out->temporary);
             out->temporary = NULL;
         }
-        let_signals(&before);
+        sigprocmask(SIG_SETMASK, &before, NULL);
         errno = why;
     }
     forget(out);

@@ -15,7 +15,7 @@ typedef struct output {
 } output;
 
 /* Must be called first. Reserves the descriptors of closed standard streams, so that no other file
- * reuses them. */
+ * reuses them. Buffers stderr by line. */
 void output_hold_standard(void);
 /* Returns false if writing to `path` would overwrite the file `input`. Both may be NULL. */
 bool output_spares(const char *path, const char *input);

@@ -152,8 +152,6 @@ bool hlo_notation_metadata(hlo_notation *f, bool list) {
     return read;
 }
 
-/* ------------------------------------------------------------------------------ recovery tables */
-
 void hlo_notation_put_module(hlo_bytes *out, const char *text) {
     hlo_bytes_text(out, "\"\n");
     for (const char *next; *text; text = next) {
@@ -262,8 +260,6 @@ bool hlo_notation_recovery(hlo_notation *f) {
     if (last) hlo_notation_put(f, "\n}");
     return true;
 }
-
-/* ----------------------------------------------------------------------------- debug attributes */
 
 /* Reads the attributes of each element of a tuple, in parentheses. */
 static bool debug_tree(hlo_notation *f) {

@@ -37,8 +37,6 @@ const hlo_attr *hlo_notation_of(hlo_module *module, hlo_arena *scratch, hlo_attr
 /* Implements hlo_module.read: calls hlo_notation_of() for values that contain no modules. */
 const hlo_attr *hlo_notation_read(hlo_module *module, hlo_attr_id id, const char *interned);
 
-/* ---------------------------------------------------------------------------- tokens (reader.c) */
-
 /* True if the word is reserved: it cannot be a name that is written without `%`, such as a
  * module's. */
 bool hlo_notation_is_keyword(const char *name);
@@ -126,8 +124,6 @@ bool hlo_notation_unexpected(hlo_notation *f, const char *wanted);
 /* Reports as hlo_notation_unexpected() does, and suggests the closest of the words quoted in
  * `words`. */
 bool hlo_notation_unknown(hlo_notation *f, const char *wanted, const char *words);
-
-/* ------------------------------------------------------------------------------------ notations */
 
 /* Reads an attribute value in one notation. Returns false after an error. */
 typedef bool hlo_notation_reader(hlo_notation *f);

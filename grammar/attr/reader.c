@@ -171,7 +171,6 @@ bool hlo_notation_int(hlo_notation *f, int64_t *out) {
     return true;
 }
 
-/* Reads a number with a point or an exponent, or an integer. */
 bool hlo_notation_number(hlo_notation *f, double *out) {
     size_t size = number_size(f, true);
     if (!size) return hlo_notation_unexpected(f, "a number");

@@ -7,8 +7,6 @@
 
 #include "grammar/attr/bytes.h"
 
-/* --------------------------------------------------------------------------------------- fields */
-
 void *hlo_message_new(hlo_arena *arena, const ProtobufCMessageDescriptor *type) {
     ProtobufCMessage *message = hlo_arena_alloc(arena, type->sizeof_message);
     type->message_init(message);
@@ -146,8 +144,6 @@ bool hlo_field_store(const ProtobufCFieldDescriptor *field, void *place, int64_t
     return true;
 }
 
-/* ---------------------------------------------------------------------------------------- bytes */
-
 /* protobuf-c neither bounds nesting nor reports the position of an error, so this file checks the
  * bytes before protobuf-c reads them. */
 enum { VARINT, FIXED64, DELIMITED, GROUP_BEGIN, GROUP_END, FIXED32 };
@@ -252,8 +248,6 @@ static void give_back(void *arena, void *memory) {
 ProtobufCAllocator hlo_wire_allocator(hlo_arena *arena) {
     return (ProtobufCAllocator){.alloc = allocate, .free = give_back, .allocator_data = arena};
 }
-
-/* ----------------------------------------------------------------------- protobuf's text format */
 
 typedef struct pbtxt {
     hlo_bytes line;

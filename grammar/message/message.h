@@ -9,8 +9,6 @@
 
 #include "ir/arena.h"
 
-/* ------------------------------------------------------------------ fields by their descriptors */
-
 /* Makes an empty message. */
 void *hlo_message_new(hlo_arena *arena, const ProtobufCMessageDescriptor *type);
 /* True if the message equals a new one bit for bit: no field is set. */
@@ -52,8 +50,6 @@ bool hlo_wire_check(const ProtobufCMessageDescriptor *type, const uint8_t *bytes
                     size_t *out_offset, bool *out_unknown);
 /* Returns an allocator for protobuf-c that allocates from the arena and never frees. */
 ProtobufCAllocator hlo_wire_allocator(hlo_arena *arena);
-
-/* ----------------------------------------------------------------------- protobuf's text format */
 
 /* Prints a line for each field, ordered by number. Omits fields with default values; shows unknown
  * fields by number. Returns false if writing fails. */

@@ -20,8 +20,6 @@ _Noreturn void hlo_proto_fail(hlo_proto *p, const char *format, ...) {
     longjmp(*p->failed, 1);
 }
 
-/* ------------------------------------------------------------------------------------------ ids */
-
 static int by_number(const void *a, const void *b) {
     int64_t x = ((const hlo_proto_id *)a)->number, y = ((const hlo_proto_id *)b)->number;
     return (x > y) - (x < y);

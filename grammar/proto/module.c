@@ -231,40 +231,6 @@ static void read_tables(hlo_proto *p, const Xla__StackFrameIndexProto *from) {
     }
 }
 
-static void finish_module(hlo_proto *p, Xla__HloModuleProto *from) {
-    static const uint8_t header[] = {HLO_ATTR_INPUT_OUTPUT_ALIAS, HLO_ATTR_BUFFER_DONOR,
-                                     HLO_ATTR_FRONTEND_ATTRIBUTES, HLO_ATTR_ORIGIN_RECOVERY_TABLE,
-                                     HLO_ATTR_COUNT};
-    hlo_module *module = p->module;
-    hlo_attr attrs[8], unknown_fields;
-    bool has_unknown = hlo_unknown_fields_from_proto(p, &from->base, &unknown_fields);
-    uint32_t count = hlo_attrs_from_proto(p, &from->base, header, HLO_OP_COUNT, false, attrs);
-    if (from->schedule && from->schedule->n_sequences)
-        attrs[count++] = (hlo_attr){.id = HLO_ATTR_IS_SCHEDULED, .u.i = 1};
-    const Xla__ProgramShapeProto *program = from->host_program_shape;
-    if (program && program->result) {
-        const size_t last = program->n_parameters;
-        hlo_shapes *shapes =
-            hlo_arena_alloc(module->arena, sizeof *shapes + (last + 1) * sizeof *shapes->v);
-        shapes->count = (uint32_t)last + 1;
-        for (size_t i = 0; i < last; i++)
-            shapes->v[i] = hlo_shape_from_proto(p, program->parameters[i]);
-        shapes->v[last] = hlo_shape_from_proto(p, program->result);
-        attrs[count++] = (hlo_attr){.id = HLO_ATTR_ENTRY_COMPUTATION_LAYOUT, .u.shapes = shapes};
-    }
-    hlo_attrs_clear(p, &from->base, header, HLO_OP_COUNT);
-    from->name = from->entry_computation_name = "";
-    from->n_computations = 0;
-    from->entry_computation_id = 0;
-    from->host_program_shape = NULL;
-    from->schedule = NULL;
-    from->stack_frame_index = NULL;
-    count += hlo_unmapped_from_proto(p, &from->base, &attrs[count]);
-    if (has_unknown) attrs[count++] = unknown_fields;
-    module->attrs = hlo_arena_copy(module->arena, attrs, count * sizeof *attrs);
-    module->attr_count = count;
-}
-
 static void read_module(hlo_proto *p, Xla__HloModuleProto *from) {
     struct hlo_ids known = {.computations = new_ids(p, from->n_computations)};
     size_t instrs = 0;
@@ -296,7 +262,36 @@ static void read_module(hlo_proto *p, Xla__HloModuleProto *from) {
     if (!p->module->entry)
         hlo_proto_fail(p, "the entry computation has id %lld, which does not exist",
                        (long long)entry);
-    finish_module(p, from);
+    static const uint8_t header[] = {HLO_ATTR_INPUT_OUTPUT_ALIAS, HLO_ATTR_BUFFER_DONOR,
+                                     HLO_ATTR_FRONTEND_ATTRIBUTES, HLO_ATTR_ORIGIN_RECOVERY_TABLE,
+                                     HLO_ATTR_COUNT};
+    hlo_attr attrs[8], unknown_fields;
+    bool has_unknown = hlo_unknown_fields_from_proto(p, &from->base, &unknown_fields);
+    uint32_t count = hlo_attrs_from_proto(p, &from->base, header, HLO_OP_COUNT, false, attrs);
+    if (from->schedule && from->schedule->n_sequences)
+        attrs[count++] = (hlo_attr){.id = HLO_ATTR_IS_SCHEDULED, .u.i = 1};
+    const Xla__ProgramShapeProto *program = from->host_program_shape;
+    if (program && program->result) {
+        const size_t last = program->n_parameters;
+        hlo_shapes *shapes =
+            hlo_arena_alloc(p->module->arena, sizeof *shapes + (last + 1) * sizeof *shapes->v);
+        shapes->count = (uint32_t)last + 1;
+        for (size_t i = 0; i < last; i++)
+            shapes->v[i] = hlo_shape_from_proto(p, program->parameters[i]);
+        shapes->v[last] = hlo_shape_from_proto(p, program->result);
+        attrs[count++] = (hlo_attr){.id = HLO_ATTR_ENTRY_COMPUTATION_LAYOUT, .u.shapes = shapes};
+    }
+    hlo_attrs_clear(p, &from->base, header, HLO_OP_COUNT);
+    from->name = from->entry_computation_name = "";
+    from->n_computations = 0;
+    from->entry_computation_id = 0;
+    from->host_program_shape = NULL;
+    from->schedule = NULL;
+    from->stack_frame_index = NULL;
+    count += hlo_unmapped_from_proto(p, &from->base, &attrs[count]);
+    if (has_unknown) attrs[count++] = unknown_fields;
+    p->module->attrs = hlo_arena_copy(p->module->arena, attrs, count * sizeof *attrs);
+    p->module->attr_count = count;
 }
 
 /* ------------------------------------------------------------------------------------ the bytes */
@@ -492,40 +487,6 @@ static void write_tables(hlo_proto *p, const hlo_tables *from, Xla__HloModulePro
 
 /* Writes the header: the schedule (without fused computations), the entry layout, and the
  * attributes with separate fields. */
-static void write_header(hlo_proto *p, const hlo_module *module, Xla__HloModuleProto *to) {
-    hlo_attr others[HLO_ATTR_COUNT];
-    uint32_t count = 0;
-    const hlo_shapes *layout = NULL;
-    bool scheduled = false;
-    for (uint32_t i = 0; i < module->attr_count; i++) {
-        const hlo_attr *attr = &module->attrs[i];
-        if (attr->id == HLO_ATTR_IS_SCHEDULED)
-            scheduled = attr->u.i;
-        else if (attr->id == HLO_ATTR_ENTRY_COMPUTATION_LAYOUT)
-            layout = attr->u.shapes;
-        else
-            others[count++] = *attr;
-    }
-    Xla__HloScheduleProto *schedule =
-        scheduled ? hlo_message_add(p->scratch, to, "schedule") : NULL;
-    for (size_t i = 0; schedule && i < to->n_computations; i++) {
-        const Xla__HloComputationProto *comp = to->computations[i];
-        if (comp->is_fusion_computation) continue;
-        Xla__HloScheduleProto__SequencesEntry *each =
-            hlo_message_add(p->scratch, schedule, "sequences");
-        Xla__HloScheduleProto__InstructionSequence *order =
-            hlo_message_add(p->scratch, each, "value");
-        each->key = comp->id;
-        order->n_instruction_ids = comp->n_instructions;
-        order->instruction_ids =
-            hlo_arena_array(p->scratch, comp->n_instructions, sizeof *order->instruction_ids);
-        for (size_t k = 0; k < comp->n_instructions; k++)
-            order->instruction_ids[k] = comp->instructions[k]->id;
-    }
-    to->host_program_shape = program_shape(p, module->entry, layout, false);
-    hlo_attrs_to_proto(p, others, count, HLO_OP_COUNT, &to->base);
-}
-
 static Xla__HloModuleProto *write_module(hlo_proto *p, const hlo_module *module) {
     Xla__HloModuleProto *to = hlo_unmapped_to_proto(p, &xla__hlo_module_proto__descriptor,
                                                     module->attrs, module->attr_count);
@@ -555,7 +516,37 @@ static Xla__HloModuleProto *write_module(hlo_proto *p, const hlo_module *module)
     const hlo_tables *t = &module->tables;
     if (t->file_count || t->function_count || t->location_count || t->frame_count)
         write_tables(p, t, to);
-    write_header(p, module, to);
+    hlo_attr others[HLO_ATTR_COUNT];
+    uint32_t other_count = 0;
+    const hlo_shapes *layout = NULL;
+    bool scheduled = false;
+    for (uint32_t i = 0; i < module->attr_count; i++) {
+        const hlo_attr *attr = &module->attrs[i];
+        if (attr->id == HLO_ATTR_IS_SCHEDULED)
+            scheduled = attr->u.i;
+        else if (attr->id == HLO_ATTR_ENTRY_COMPUTATION_LAYOUT)
+            layout = attr->u.shapes;
+        else
+            others[other_count++] = *attr;
+    }
+    Xla__HloScheduleProto *schedule =
+        scheduled ? hlo_message_add(p->scratch, to, "schedule") : NULL;
+    for (size_t i = 0; schedule && i < to->n_computations; i++) {
+        const Xla__HloComputationProto *comp = to->computations[i];
+        if (comp->is_fusion_computation) continue;
+        Xla__HloScheduleProto__SequencesEntry *each =
+            hlo_message_add(p->scratch, schedule, "sequences");
+        Xla__HloScheduleProto__InstructionSequence *order =
+            hlo_message_add(p->scratch, each, "value");
+        each->key = comp->id;
+        order->n_instruction_ids = comp->n_instructions;
+        order->instruction_ids =
+            hlo_arena_array(p->scratch, comp->n_instructions, sizeof *order->instruction_ids);
+        for (size_t k = 0; k < comp->n_instructions; k++)
+            order->instruction_ids[k] = comp->instructions[k]->id;
+    }
+    to->host_program_shape = program_shape(p, module->entry, layout, false);
+    hlo_attrs_to_proto(p, others, other_count, HLO_OP_COUNT, &to->base);
     return to;
 }
 

@@ -304,15 +304,6 @@ static bool read_origin(scanner *r, Xla__OriginalValueProto *origin, int64_t *pa
     return element->original_array != NULL;
 }
 
-static bool read_original_value(scanner *r, Xla__OriginalValueProto *origin) {
-    int64_t path[DEEPEST];
-    if (!hlo_notation_take(&r->f, "{")) return false;
-    origin->is_synthetic_call = hlo_notation_take(&r->f, "[synthetic_call]");
-    return (origin->is_synthetic_call || hlo_notation_take(&r->f, "()") ||
-            read_origin(r, origin, path, 0)) &&
-           hlo_notation_take(&r->f, "}");
-}
-
 /* Reads a module of origin_recovery_table from quoted text. Returns NULL if the text is malformed.
  */
 static ProtobufCMessage *read_module(scanner *r) {
@@ -412,8 +403,15 @@ static ProtobufCMessage *read_message(scanner *r, const ProtobufCMessageDescript
     const char *from = r->f.at;
     ProtobufCMessage *message = hlo_message_new(r->p->scratch, type);
     if (type == &xla__hlo_module_proto__descriptor) return read_module(r);
-    if (type == &xla__original_value_proto__descriptor)
-        return read_original_value(r, (Xla__OriginalValueProto *)message) ? message : NULL;
+    if (type == &xla__original_value_proto__descriptor) {
+        Xla__OriginalValueProto *origin = (Xla__OriginalValueProto *)message;
+        int64_t path[DEEPEST];
+        if (!hlo_notation_take(&r->f, "{")) return NULL;
+        origin->is_synthetic_call = hlo_notation_take(&r->f, "[synthetic_call]");
+        const bool read = origin->is_synthetic_call || hlo_notation_take(&r->f, "()") ||
+                          read_origin(r, origin, path, 0);
+        return read && hlo_notation_take(&r->f, "}") ? message : NULL;
+    }
     for (size_t i = 0; i < NOTATIONS; i++) {
         const char *pattern = notations[i].pattern;
         if (notations[i].message != type) continue;

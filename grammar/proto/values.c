@@ -32,21 +32,6 @@ static const char properties[] =
     "@split_configs`SC$split_configs||`"
     "@dynamic_shape_metadata_prefix_bytes`M($dynamic_shape_metadata_prefix_bytes)`";
 
-static void read_order(hlo_proto *p, const Xla__LayoutProto *from, uint32_t rank, int64_t *order) {
-    bool seen[HLO_LARGEST_RANK] = {false};
-    if (from && from->n_minor_to_major && from->n_minor_to_major != rank)
-        hlo_proto_fail(p, "a layout has %zu dimensions, but its shape has %u",
-                       from->n_minor_to_major, rank);
-    for (uint32_t i = 0; i < rank; i++) {
-        int64_t dim = from && from->n_minor_to_major ? from->minor_to_major[i] : rank - 1 - i;
-        if (dim < 0 || dim >= rank || seen[dim])
-            hlo_proto_fail(p, "a layout has dimension %lld, which is out of range or repeated",
-                           (long long)dim);
-        seen[dim] = true;
-        order[i] = dim;
-    }
-}
-
 static void read_layout(hlo_proto *p, const Xla__LayoutProto *from, hlo_layout *out) {
     if (!from) return;
     Xla__LayoutProto rest = *from;
@@ -64,7 +49,7 @@ static void read_layout(hlo_proto *p, const Xla__LayoutProto *from, hlo_layout *
 
 const hlo_shape *hlo_shape_from_proto(hlo_proto *p, const Xla__ShapeProto *from) {
     int64_t dims[HLO_LARGEST_RANK], order[HLO_LARGEST_RANK];
-    bool dynamic[HLO_LARGEST_RANK], any = false;
+    bool dynamic[HLO_LARGEST_RANK], seen[HLO_LARGEST_RANK] = {false}, any = false;
     if (!from) hlo_proto_fail(p, "a shape is missing");
     if (from->element_type == XLA__PRIMITIVE_TYPE__BUFFER) {
         if (from->n_tuple_shapes != 1) hlo_proto_fail(p, "a buffer must have exactly one array");
@@ -95,7 +80,16 @@ const hlo_shape *hlo_shape_from_proto(hlo_proto *p, const Xla__ShapeProto *from)
             dims[i] >= 0 && i < from->n_is_dynamic_dimension && from->is_dynamic_dimension[i];
         any |= dynamic[i];
     }
-    read_order(p, from->layout, rank, order);
+    const size_t ordered = from->layout ? from->layout->n_minor_to_major : 0;
+    if (ordered && ordered != rank)
+        hlo_proto_fail(p, "a layout has %zu dimensions, but its shape has %u", ordered, rank);
+    for (uint32_t i = 0; i < rank; i++) {
+        order[i] = ordered ? from->layout->minor_to_major[i] : rank - 1 - i;
+        if (order[i] < 0 || order[i] >= rank || seen[order[i]])
+            hlo_proto_fail(p, "a layout has dimension %lld, which is out of range or repeated",
+                           (long long)order[i]);
+        seen[order[i]] = true;
+    }
     hlo_layout layout = {.minor_to_major = order};
     read_layout(p, from->layout, &layout);
     hlo_shape shape = {.type = type,
@@ -201,15 +195,6 @@ static void read_element(hlo_type type, const char *from, char *to) {
     }
 }
 
-static void write_element(hlo_type type, const char *from, char *to) {
-    const hlo_type_info *info = &hlo_types[type];
-    if (type == HLO_TYPE_PRED)
-        *(protobuf_c_boolean *)(void *)to = *from;
-    else
-        memcpy(to, from, info->bytes);
-    if (info->bits < 8 && type != HLO_TYPE_PRED) *to = (char)(*to & ((1 << info->bits) - 1));
-}
-
 const hlo_literal *hlo_literal_from_proto(hlo_proto *p, const Xla__LiteralProto *from,
                                           const hlo_shape *shape) {
     if (!from) return hlo_literal_elided(p->module, shape);
@@ -269,10 +254,18 @@ Xla__LiteralProto *hlo_literal_to_proto(hlo_proto *p, const hlo_literal *literal
     values v = plan_values(p, to, shape);
     char *bytes = hlo_arena_array(p->scratch, v.elements, v.size);
     const char *from = literal->data;
+    const hlo_type_info *info = &hlo_types[shape->type];
     walk w;
     walk_begin(&w, shape);
-    for (size_t i = 0; i < v.elements; i++, walk_next(&w), from += hlo_types[shape->type].bytes)
-        write_element(shape->type, from, bytes + (size_t)w.place * v.size);
+    for (size_t i = 0; i < v.elements; i++, walk_next(&w), from += info->bytes) {
+        char *element = bytes + (size_t)w.place * v.size;
+        if (shape->type == HLO_TYPE_PRED) {
+            *(protobuf_c_boolean *)(void *)element = *from;
+            continue;
+        }
+        memcpy(element, from, info->bytes);
+        if (info->bits < 8) *element = (char)(*element & ((1 << info->bits) - 1));
+    }
     void *place = hlo_field_at(&to->base, v.field);
     if (v.field->type == PROTOBUF_C_TYPE_BYTES) {
         *(ProtobufCBinaryData *)place =

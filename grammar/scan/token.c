@@ -37,8 +37,6 @@ uint32_t hlo_text_line_end(const hlo_text *text, uint32_t offset) {
     return newline ? (uint32_t)(newline - text->source) : (uint32_t)text->size;
 }
 
-/* -------------------------------------------------------------------------- names of attributes */
-
 hlo_attr_id hlo_text_find_attr(hlo_text *text, const char *interned) {
     hlo_string_cache *cache = hlo_intern_cache(text->module, interned);
     if (!cache->attr)
@@ -50,8 +48,6 @@ hlo_attr_id hlo_text_find_attr(hlo_text *text, const char *interned) {
                  hlo_op_has(frame->op, HLO_ATTR_SLICE_SIZE_LISTS);
     return lists ? HLO_ATTR_SLICE_SIZE_LISTS : id;
 }
-
-/* -------------------------------------------------------------------------------------- strings */
 
 /* Finds the quote that ends the string at `from`; NULL if not found. */
 static const char *string_end(const char *from, const char *end, bool *out_escapes) {
@@ -85,8 +81,6 @@ uint32_t hlo_text_string(hlo_text *text, uint32_t offset, const char **out) {
     *out = hlo_intern(text->module, plain, size);
     return (uint32_t)length + 2;
 }
-
-/* ------------------------------------------------------------------------------------- raw text */
 
 /* True if a value continues after a space or a comment, as in `[2,2]<=[2,2] T(1,0)`, or, if it is a
  * mesh, after a comma, as in `mesh['a'=2], device_ids=(1,0) {'a'}`. */
@@ -157,8 +151,6 @@ uint32_t hlo_text_raw(hlo_text *text, uint32_t offset, const char **out) {
         text->string = (hlo_span){offset, (uint32_t)(at - from)};
     return (uint32_t)(at - from);
 }
-
-/* ------------------------------------------------------------------------------------- integers */
 
 /* Numbers of 2^63 or more wrap to negative ones, as in XLA's parser. */
 bool hlo_text_read_int(hlo_text *text, const char **at, int64_t *out) {

@@ -11,8 +11,6 @@
 #include "grammar/text/actions.h"
 #include "ir/intern.h"
 
-/* ---------------------------------------------------------- attributes remembered by their text */
-
 enum { LONGEST = 1 << 9 };
 
 /* Returns the length of `name={...}` up to the first `}`, if that is near, or of `name=` and an
@@ -53,8 +51,6 @@ uint32_t hlo_text_known_attr(const hlo_text *text, hlo_span name, hlo_attr *out)
     return written.length;
 }
 
-/* --------------------------------------------------------------------------- form of attributes */
-
 /* Reads the value of an attribute that has a notation, written `raw` at `at`; NULL after an error.
  * The value of any other attribute is `raw`. */
 static hlo_attr read_notation(hlo_text *text, hlo_span at, hlo_attr_id id, const char *raw) {
@@ -85,8 +81,6 @@ void hlo_text_drop_defaults(hlo_text *text, const hlo_frame *frame, hlo_op op) {
     }
     text->attrs.used -= (count - kept) * sizeof *attrs;
 }
-
-/* --------------------------------------------------------------------------- implied attributes */
 
 hlo_attr *hlo_text_given(const hlo_text *text, const hlo_frame *frame, hlo_attr_id id) {
     hlo_attr *attrs = hlo_frame_attrs(text, frame);
@@ -138,8 +132,6 @@ void hlo_text_add_implied(hlo_text *text, const hlo_frame *frame, hlo_op op) {
         attrs[i] = (hlo_attr){.id = HLO_ATTR_CALLED_COMPUTATIONS, .u.comps = comps};
     }
 }
-
-/* ------------------------------------------------------------------------- attributes of owners */
 
 static bool between(hlo_attr_id id, hlo_attr_id first, hlo_attr_id last) {
     return id >= first && id <= last;

@@ -6,8 +6,6 @@
 #include "grammar/text/actions.h"
 #include "ir/intern.h"
 
-/* -------------------------------------------------------------------- the header and the tables */
-
 void hlo_text_header(hlo_text *text, const char *name) {
     if (name) text->module->name = name;
     hlo_text_push_frame(text, HLO_OWNER_MODULE);
@@ -66,8 +64,6 @@ void hlo_text_row_end(hlo_text *text, hlo_span at, int64_t number) {
     }
     hlo_text_pop_frame(text);
 }
-
-/* --------------------------------------------------------------------------------- computations */
 
 /* Drops open lists. Of text->comps, it keeps the first `comps` bytes, because a list of
  * computations may be open around an inline body. */

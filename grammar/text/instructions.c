@@ -18,24 +18,17 @@ static const struct {
     hlo_op op;
 } forms[] = {
     {"-start", HLO_OP_ASYNC_START}, {"-update", HLO_OP_ASYNC_UPDATE}, {"-done", HLO_OP_ASYNC_DONE}};
+enum { FORMS = sizeof forms / sizeof *forms };
 
 static bool can_be_wrapped(hlo_op op) {
     return op != HLO_OP_INVALID && op != HLO_OP_PARAMETER && op != HLO_OP_CONSTANT &&
            !hlo_op_is_async(op);
 }
 
-/* Offers the names of all asynchronous opcodes as suggestions. */
-static void suggest_async(hlo_text *text, hlo_suggestion *s) {
-    for (int op = 0; op < HLO_OP_COUNT; op++)
-        for (size_t i = 0; i < sizeof forms / sizeof *forms && can_be_wrapped((hlo_op)op); i++)
-            hlo_suggest_offer(
-                s, hlo_arena_format(text->scratch, "%s%s", hlo_ops[op].name, forms[i].ending));
-}
-
 /* Splits `opcode-start`, `-update` or `-done`; returns HLO_OP_INVALID for any other name. */
 static hlo_op async_op(const char *name, hlo_op *out_wrapped) {
     size_t length = strlen(name);
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+    for (size_t i = 0; i < FORMS; i++) {
         size_t ending = strlen(forms[i].ending);
         if (length <= ending || strcmp(name + length - ending, forms[i].ending) != 0) continue;
         hlo_op wrapped = hlo_op_find(name, length - ending);
@@ -57,14 +50,6 @@ static const hlo_instr *start_of(const hlo_text *text, const hlo_instr *instr) {
     if (instr->op == HLO_OP_ASYNC_START) return instr;
     if (instr->op != HLO_OP_ASYNC_UPDATE) return NULL;
     return ((const hlo_instr **)text->starts.items)[instr->id];
-}
-
-/* Records the start of the operation that the update continues. */
-static void note_update(hlo_text *text, const hlo_instr *update) {
-    const hlo_instr *start = start_of(text, hlo_instr_operand(update, 0)), *none = NULL;
-    while (text->starts.used / sizeof none < update->id)
-        hlo_stack_push(text, &text->starts, &none, sizeof none);
-    hlo_stack_push(text, &text->starts, &start, sizeof start);
 }
 
 /* Reports an update or a done on another thread than its start. */
@@ -465,7 +450,10 @@ void hlo_text_instr_begin(hlo_text *text, hlo_span at, const hlo_shape *shape, c
             hlo_suggestion s = hlo_suggest(opcode);
             for (int other = 0; other < HLO_OP_COUNT; other++)
                 hlo_suggest_offer(&s, hlo_ops[other].name);
-            suggest_async(text, &s);
+            for (int other = 0; other < HLO_OP_COUNT; other++)
+                for (size_t i = 0; can_be_wrapped((hlo_op)other) && i < FORMS; i++)
+                    hlo_suggest_offer(&s, hlo_arena_format(text->scratch, "%s%s",
+                                                           hlo_ops[other].name, forms[i].ending));
             hlo_text_error(text, at, "unknown opcode '%s'%s", opcode, hlo_suggest_meant(&s));
         }
     }
@@ -677,7 +665,12 @@ hlo_instr *hlo_text_instr_end(hlo_text *text) {
         }
         if (frame->root) body->explicit_root = instr;
         if (frame->op == HLO_OP_ASYNC_START) begin_async(text, instr);
-        if (frame->op == HLO_OP_ASYNC_UPDATE) note_update(text, instr);
+        if (frame->op == HLO_OP_ASYNC_UPDATE) {
+            const hlo_instr *start = start_of(text, hlo_instr_operand(instr, 0)), *none = NULL;
+            while (text->starts.used / sizeof none < instr->id)
+                hlo_stack_push(text, &text->starts, &none, sizeof none);
+            hlo_stack_push(text, &text->starts, &start, sizeof start);
+        }
     }
     if (frame->name) hlo_text_bind(text, frame->name, instr);
     hlo_text_pop_frame(text);

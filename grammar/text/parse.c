@@ -53,8 +53,6 @@ static const kind kinds[] = {
     {START("\x93NUMPY"), "", "this is a NumPy array, not HLO" FROM_XLA},
 };
 
-/* ----------------------------------------------------------------------------------- the module */
-
 static void *take_rows(hlo_text *text, const hlo_stack *stack, size_t size, uint32_t *out_count) {
     *out_count = (uint32_t)(stack->used / size);
     return hlo_arena_copy(text->module->arena, stack->items, stack->used);

@@ -22,8 +22,6 @@ bool hlo_text_reserved(hlo_text *text, hlo_span at, const char *name, bool types
     return reserved;
 }
 
-/* ------------------------------------------------------------------ definitions after their use */
-
 /* Returns how many of `wanted` bytes may still be searched. */
 static size_t within_budget(const hlo_text *text, size_t wanted) {
     enum { MOST = 1 << 20 };
@@ -68,8 +66,6 @@ static bool find_later(hlo_text *text, uint32_t from, const char *name, bool com
         return true;
     }
 }
-
-/* ------------------------------------------------------------------------------ names looked up */
 
 hlo_computation *hlo_text_called(hlo_text *text, hlo_span at, const char *name) {
     if (hlo_text_reserved(text, at, name, false)) return NULL;
@@ -166,8 +162,6 @@ hlo_attr hlo_text_instrs(hlo_text *text, hlo_attr_id id) {
         if (instrs->v[i] == &text->broken) return (hlo_attr){.id = id};
     return (hlo_attr){.id = id, .u.instrs = instrs};
 }
-
-/* --------------------------------------------------------------------------------- unique names */
 
 /* An instruction whose name differs from the text, and its name in the text. */
 typedef struct renamed {

@@ -225,8 +225,6 @@ hlo_status hlo_error_convolution(const hlo_error_call *b) {
                                &sigma, b->options, call->scratch, &why);
 }
 
-/* ---------------------------------------------------------------------------------- ragged dots */
-
 /* Computes the sigma of an operand after conversion to the result's type. Without data, the operand
  * is exact. */
 static hlo_view narrowed_sigma(const hlo_error_call *b, unsigned number, const hlo_view *narrow) {

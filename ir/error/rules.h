@@ -63,8 +63,6 @@ const int64_t *hlo_error_repeats(const hlo_error_call *bound, const hlo_view *va
 hlo_view hlo_error_joined(const hlo_error_call *bound, const int64_t *first,
                           const hlo_view *factors, const hlo_ints *batch, const hlo_ints *along);
 
-/* ----------------------------------------------------------------------- whole arrays (array.c) */
-
 /* Elements of an operand that overflowed when rounded (error.h). */
 typedef struct hlo_error_overflows {
     hlo_type type;

@@ -18,8 +18,6 @@ const hlo_elementwise *hlo_kernel_elementwise(const hlo_instr *instr);
 hlo_loop *hlo_elementwise_loop(const hlo_elementwise *op, hlo_type type);
 hlo_status hlo_elementwise_run(hlo_call *call);
 
-/* -------------------------------------------------------------------------------------- regions */
-
 /* A computation on scalars (a to_apply), run for many elements at a time. */
 typedef struct hlo_region hlo_region;
 

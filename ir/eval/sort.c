@@ -5,8 +5,6 @@
 #include "ir/eval/apply.h"
 #include "ir/float/float.h"
 
-/* ----------------------------------------------------------------------------------------- sort */
-
 enum { MAX_SORTED = 32 };
 
 typedef struct sorting {
@@ -87,8 +85,6 @@ static hlo_status run_sort(hlo_call *call) {
 }
 const hlo_kernel hlo_eval_sort = {.run = run_sort, .error = HLO_ERROR_SORT};
 
-/* ---------------------------------------------------------------------------------------- top k */
-
 /* Maps a float to an integer that follows the total order: -NaN, then the numbers with -0 before 0,
  * then NaN. */
 static int64_t float_key(double value) {
@@ -145,8 +141,6 @@ static hlo_status run_topk(hlo_call *call) {
     return HLO_OK;
 }
 const hlo_kernel hlo_eval_topk = {.run = run_topk, .error = HLO_ERROR_TOPK};
-
-/* --------------------------------------------------------------------------------- custom calls */
 
 /* Returns why a custom call is not XLA's TopK; NULL if it is. TopK returns the largest elements,
  * regardless of the computation that it calls. */

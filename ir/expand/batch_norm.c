@@ -31,7 +31,7 @@ static hlo_instr *sum(const norm *n, hlo_instr *whole) {
     uint32_t count = 0;
     for (int64_t d = 0; d < n->whole->rank; d++)
         if (d != n->feature) others[count++] = d;
-    return hlo_build_reduce(n->x->build, HLO_OP_ADD, whole, 0, n->vector, count, others, n->add);
+    return hlo_build_reduce(n->x->build, HLO_OP_ADD, whole, n->vector, count, others, n->add);
 }
 
 static hlo_instr *mean_of(const norm *n, hlo_instr *whole) {
@@ -72,12 +72,6 @@ static void finish(const norm *n, hlo_instr **results, uint32_t count) {
         results[i] = hlo_build_convert(n->x->build, results[i],
                                        many ? shape->elements[i]->type : shape->type);
     expand_replace(n->x, many ? HLO_OP_TUPLE : HLO_OP_COPY, shape, count, results);
-}
-
-static bool is_dynamic(const hlo_shape *shape) {
-    for (uint32_t d = 0; d < shape->rank; d++)
-        if (dynamic_declares(shape, d)) return true;
-    return false;
 }
 
 static void expand_one(expansion *x) {
@@ -141,9 +135,12 @@ void hlo_batch_norm_expand(hlo_module *module) {
         for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
             next = instr->next;
             x.build->at = instr;
-            if ((instr->op == HLO_OP_BATCH_NORM_TRAINING ||
-                 instr->op == HLO_OP_BATCH_NORM_INFERENCE || instr->op == HLO_OP_BATCH_NORM_GRAD) &&
-                !is_dynamic(hlo_instr_operand(instr, 0)->shape))
-                expand_one(&x);
+            if (instr->op != HLO_OP_BATCH_NORM_TRAINING &&
+                instr->op != HLO_OP_BATCH_NORM_INFERENCE && instr->op != HLO_OP_BATCH_NORM_GRAD)
+                continue;
+            const hlo_shape *shape = hlo_instr_operand(instr, 0)->shape;
+            bool dynamic = false;
+            for (uint32_t d = 0; d < shape->rank; d++) dynamic |= dynamic_declares(shape, d);
+            if (!dynamic) expand_one(&x);
         }
 }

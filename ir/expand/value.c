@@ -55,8 +55,6 @@ const hlo_shape *dynamic_bound(hlo_module *module, const hlo_shape *shape) {
     return hlo_shape_intern(module, &bound);
 }
 
-/* --------------------------------------------------------------------------------- instructions */
-
 hlo_instr *expand_replace(expansion *x, hlo_op op, const hlo_shape *shape, uint32_t count,
                           hlo_instr *const *operands) {
     hlo_instr *old = x->build->at;

@@ -9,8 +9,6 @@ const hlo_shape *hlo_infer_DEVICE(const hlo_inference *q) {
     return hlo_shape_array(q->module, HLO_TYPE_U32, 0, NULL);
 }
 
-/* --------------------------------------------------------------------------------------- groups */
-
 /* Returns the number of devices per group, or 0 if it is determined at run time or differs between
  * groups. Returns -1, with `why` set, if the groups do not contain each of the devices 0, 1, ...
  * exactly once. */
@@ -65,8 +63,6 @@ static bool check_pairs(const hlo_inference *q) {
     }
     return true;
 }
-
-/* ---------------------------------------------------------------------------------------- rules */
 
 static const hlo_shape *each_operand(const hlo_inference *q) {
     return hlo_infer_tuple(q, q->count, hlo_infer_operands(q));

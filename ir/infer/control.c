@@ -154,8 +154,6 @@ const hlo_shape *hlo_infer_TUPLE_ELEMENT(const hlo_inference *q) {
     return element(q, hlo_infer_int(q, HLO_ATTR_INDEX, 0));
 }
 
-/* --------------------------------------------------------------------------------------- tokens */
-
 const hlo_shape *hlo_infer_TOKEN(const hlo_inference *q) {
     for (uint32_t i = 0; i < q->count; i++)
         if (!is_token(q, i)) return NULL;
@@ -182,8 +180,6 @@ const hlo_shape *hlo_infer_OUTFEED(const hlo_inference *q) {
             hlo_infer_text(q, shape->u.shape), hlo_infer_text(q, hlo_infer_operand(q, 0)));
     return token(q);
 }
-
-/* ----------------------------------------------------------------------------- send and receive */
 
 static const hlo_shape *in_flight(const hlo_inference *q, const hlo_shape *data) {
     const hlo_shape *context = hlo_shape_array(q->module, HLO_TYPE_U32, 0, NULL);
@@ -229,8 +225,6 @@ const hlo_shape *hlo_infer_RECV_DONE(const hlo_inference *q) {
     if (!data) return NULL;
     return hlo_shape_tuple(q->module, 2, (const hlo_shape *[]){data, token(q)});
 }
-
-/* ------------------------------------------------------------------------------- start and done */
 
 const hlo_shape *hlo_infer_COPY_START(const hlo_inference *q) {
     const hlo_shape *shape = hlo_infer_operand(q, 0);

@@ -34,33 +34,17 @@ static const hlo_shape *elementwise(const hlo_inference *q, int classes) {
     return first;
 }
 
-const hlo_shape *hlo_infer_SAME(const hlo_inference *q) {
-    return elementwise(q, ON_ALL);
-}
-
-const hlo_shape *hlo_infer_ARITHMETIC(const hlo_inference *q) {
-    return elementwise(q, ON_INTEGER | ON_FLOAT | ON_COMPLEX);
-}
-
-const hlo_shape *hlo_infer_SIGNED(const hlo_inference *q) {
-    return elementwise(q, ON_SIGNED | ON_FLOAT | ON_COMPLEX);
-}
-
-const hlo_shape *hlo_infer_ANALYTIC(const hlo_inference *q) {
-    return elementwise(q, ON_FLOAT | ON_COMPLEX);
-}
-
-const hlo_shape *hlo_infer_FLOAT(const hlo_inference *q) {
-    return elementwise(q, ON_FLOAT);
-}
-
-const hlo_shape *hlo_infer_INTEGER(const hlo_inference *q) {
-    return elementwise(q, ON_INTEGER);
-}
-
-const hlo_shape *hlo_infer_LOGICAL(const hlo_inference *q) {
-    return elementwise(q, ON_PRED | ON_INTEGER);
-}
+#define ELEMENTWISE(name, classes)                                                                 \
+    const hlo_shape *hlo_infer_##name(const hlo_inference *q) {                                    \
+        return elementwise(q, classes);                                                            \
+    }
+ELEMENTWISE(SAME, ON_ALL)
+ELEMENTWISE(ARITHMETIC, ON_INTEGER | ON_FLOAT | ON_COMPLEX)
+ELEMENTWISE(SIGNED, ON_SIGNED | ON_FLOAT | ON_COMPLEX)
+ELEMENTWISE(ANALYTIC, ON_FLOAT | ON_COMPLEX)
+ELEMENTWISE(FLOAT, ON_FLOAT)
+ELEMENTWISE(INTEGER, ON_INTEGER)
+ELEMENTWISE(LOGICAL, ON_PRED | ON_INTEGER)
 
 static const hlo_shape *retyped(const hlo_inference *q, const hlo_shape *shape, hlo_type type) {
     return shape ? hlo_shape_retype(q->module, shape, type) : NULL;

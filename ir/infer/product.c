@@ -261,8 +261,6 @@ const hlo_shape *hlo_infer_SCALED_DOT(const hlo_inference *q) {
     return dot_result(q, &dims, NULL);
 }
 
-/* -------------------------------------------------------------- linear algebra, FFT, batch norm */
-
 const hlo_shape *hlo_infer_BATCH_NORM(const hlo_inference *q) {
     if (!hlo_infer_arrays(q, 0, q->count)) return NULL;
     const hlo_shape *data = hlo_infer_operand(q, 0), *scale = hlo_infer_operand(q, 1);

@@ -134,8 +134,6 @@ const hlo_shape *hlo_infer_TOPK(const hlo_inference *q) {
     return hlo_infer_reduced(q, 2, (hlo_type[]){from->type, HLO_TYPE_S32}, from->rank, dims);
 }
 
-/* -------------------------------------------------------------------------------------- windows */
-
 typedef struct window_dim {
     int64_t size, stride, low, high, base_dilation, window_dilation;
 } window_dim;

@@ -6,8 +6,6 @@
 
 #include "ir/kernel/kernel.h"
 
-/* -------------------------------------------------------------------------------------- windows */
-
 /* Returns number `dim` of a window attribute such as 2x3 or 1_0x2_1. Of a pair, returns the first
  * number. */
 static int64_t number_at(const hlo_attr *window, hlo_attr_id id, uint32_t dim, int64_t missing) {
@@ -87,8 +85,6 @@ hlo_window_positions hlo_window_positions_of(const hlo_window *w, int64_t in_dim
         if (hlo_window_reads_of(w, at, in_dim, out_dim).count) v[p.count++] = at;
     return p;
 }
-
-/* --------------------------------------------------------------------------------- convolutions */
 
 static const hlo_ints *counted(hlo_arena *arena, uint32_t first, uint32_t count) {
     hlo_ints *list = hlo_ints_in(arena, count, NULL);

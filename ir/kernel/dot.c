@@ -12,8 +12,6 @@ hlo_dot_dims hlo_dot_dims_of(const hlo_instr *dot) {
                           hlo_instr_ints(dot, HLO_ATTR_RHS_CONTRACTING_DIMS)};
 }
 
-/* ---------------------------------------------------------------------------------- other lanes */
-
 typedef struct inner {
     int64_t n, k;
     const void *a, *b; /* dense arrays [m, k] and [n, k] */
@@ -34,8 +32,6 @@ typedef struct inner {
     }
 INNER(inner_u64, uint64_t)
 INNER(inner_c128, double _Complex)
-
-/* ------------------------------------------------------------------------------------- operands */
 
 /* An operand as [batch, free, contracting]: three groups of dimensions, each merged into one. */
 typedef struct operand {
@@ -160,8 +156,6 @@ static hlo_status run_dot(hlo_call *call) {
                               &call->operands[1], &call->results[0], call->scratch, &call->why);
 }
 const hlo_kernel hlo_eval_dot = {.run = run_dot, .error = HLO_ERROR_DOT};
-
-/* ----------------------------------------------------------------------------------- ragged-dot */
 
 static int64_t bounded(int64_t value, int64_t most) {
     return value < 0 ? 0 : value > most ? most : value;

@@ -22,8 +22,6 @@ static void store(const hlo_call *call, number *numbers, const hlo_view *out) {
     hlo_view_convert(call->env, &in, out);
 }
 
-/* ------------------------------------------------------------------------------------- cholesky */
-
 /* Replaces a matrix by its conjugate transpose. */
 static void adjoin(number *a, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
@@ -70,8 +68,6 @@ static hlo_status run_cholesky(hlo_call *call) {
     return HLO_OK;
 }
 const hlo_kernel hlo_eval_cholesky = {.run = run_cholesky, .error = HLO_ERROR_MOVED};
-
-/* ----------------------------------------------------------------------------- triangular-solve */
 
 /* A triangular system: element (i, j) of the matrix is at a[i*row + j*col], and the unknowns of a
  * right-hand side are `step` apart. */
@@ -124,8 +120,6 @@ static hlo_status run_triangular_solve(hlo_call *call) {
 }
 const hlo_kernel hlo_eval_triangular_solve = {.run = run_triangular_solve,
                                               .error = HLO_ERROR_MOVED};
-
-/* ------------------------------------------------------------------------------------------ fft */
 
 /* A transform of one length. A power of two is transformed by halves, any other length as a
  * convolution of a longer length. Source: Bluestein, A linear filtering approach to the computation

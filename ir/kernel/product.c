@@ -39,8 +39,6 @@ typedef struct kernel {
     void (*turn)(const void *in, int64_t in_row, void *out, int64_t out_row);
 } kernel;
 
-/* ---------------------------------------------------------------------------------- inner loops */
-
 #define UNROLLED _Pragma("GCC unroll 8")
 #define TILE_LOOP UNROLLED for (int i = 0; i < R; i++) UNROLLED for (int j = 0; j < 2; j++)
 
@@ -272,8 +270,6 @@ static void pack_parts(void *arg, int64_t begin, int64_t end) {
                          column + columns < all_columns ? column + columns : all_columns);
     }
 }
-
-/* ------------------------------------------------------------------------------------- products */
 
 static void copy_tile(const char *in, int64_t in_row, char *out, int64_t out_row, int64_t rows,
                       int64_t row_size) {

@@ -116,8 +116,6 @@ void hlo_strided_loop_run_parallel(const hlo_eval_env *env, const hlo_strided_lo
     env->parallel(env->user, w->dims[dim], run_share, &s);
 }
 
-/* ---------------------------------------------------------------------------------------- views */
-
 int64_t hlo_view_count(const hlo_view *view) {
     int64_t count = 1;
     for (uint32_t d = 0; d < view->rank; d++) count *= view->dims[d];
@@ -365,8 +363,6 @@ hlo_view hlo_view_in_layout(hlo_arena *arena, const hlo_shape *shape) {
     hlo_shape_strides(shape, strides);
     return (hlo_view){shape->type, shape->rank, shape->dims, strides, NULL};
 }
-
-/* ---------------------------------------------------------------------------------------- calls */
 
 uint32_t hlo_call_leaves(const hlo_shape *shape) {
     return shape->type == HLO_TYPE_TUPLE ? shape->rank : 1;

@@ -39,8 +39,6 @@ hlo_instr *hlo_build_clone(hlo_builder *b, const hlo_instr *of, const hlo_shape 
     return made;
 }
 
-/* ---------------------------------------------------------------------------------- elementwise */
-
 hlo_instr *hlo_build_unary(hlo_builder *b, hlo_op op, hlo_instr *x) {
     return x ? hlo_build(b, op, x->shape, 1, &x) : NULL;
 }
@@ -65,8 +63,6 @@ hlo_instr *hlo_build_convert(hlo_builder *b, hlo_instr *x, hlo_type type) {
     if (!x || x->shape->type == type) return x;
     return hlo_build(b, HLO_OP_CONVERT, hlo_shape_retype(module_of(b), x->shape, type), 1, &x);
 }
-
-/* ------------------------------------------------------------------------------------- movement */
 
 hlo_instr *hlo_build_reshape(hlo_builder *b, hlo_instr *x, uint32_t rank, const int64_t *dims) {
     if (!x) return NULL;
@@ -137,8 +133,6 @@ hlo_instr *hlo_build_pad(hlo_builder *b, hlo_instr *x, hlo_instr *fill, const hl
                           3 * shape->rank, padding);
 }
 
-/* -------------------------------------------------------------------------------------- numbers */
-
 hlo_instr *hlo_build_iota(hlo_builder *b, const hlo_shape *shape, int64_t dim) {
     hlo_instr *made = hlo_build(b, HLO_OP_IOTA, shape, 0, NULL);
     if (made) hlo_instr_set_int(made, HLO_ATTR_IOTA_DIMENSION, dim);
@@ -190,8 +184,6 @@ hlo_instr *hlo_build_dot(hlo_builder *b, const hlo_shape *shape, hlo_instr *cons
     return made;
 }
 
-/* --------------------------------------------------------------------------------------- tuples */
-
 hlo_instr *hlo_build_tuple(hlo_builder *b, uint32_t count, hlo_instr *const *elements) {
     hlo_module *module = module_of(b);
     const hlo_shape **shapes = hlo_arena_array(module->arena, count, sizeof *shapes);
@@ -210,13 +202,12 @@ hlo_instr *hlo_build_element(hlo_builder *b, hlo_instr *tuple, int64_t index) {
     return made;
 }
 
-hlo_instr *hlo_build_reduce(hlo_builder *b, hlo_op op, hlo_instr *x, double identity,
-                            const hlo_shape *shape, uint32_t count, const int64_t *dims,
-                            hlo_computation **kept) {
+hlo_instr *hlo_build_reduce(hlo_builder *b, hlo_op op, hlo_instr *x, const hlo_shape *shape,
+                            uint32_t count, const int64_t *dims, hlo_computation **kept) {
     if (!x) return NULL;
     const hlo_type type = x->shape->type;
     hlo_computation *caller = b->at->parent, *own = NULL, **combiner = kept ? kept : &own;
-    hlo_instr *operands[] = {x, hlo_build_number(b, type, identity)};
+    hlo_instr *operands[] = {x, hlo_build_number(b, type, 0)};
     hlo_instr *made =
         hlo_build_ints(b, HLO_OP_REDUCE, shape, 2, operands, HLO_ATTR_DIMENSIONS, count, dims);
     if (!made) return NULL;

@@ -178,8 +178,6 @@ hlo_status hlo_module_clone(const hlo_module *from, hlo_module **out_clone) {
     return HLO_OK;
 }
 
-/* -------------------------------------------------------------------------------- memory layout */
-
 /* Instructions are created in the order of the text, and a loop over them is fast while neighbors
  * are contiguous. Passes append new instructions in each phase, and leave gaps where they remove
  * instructions. A loop then misses the cache at nearly every instruction, even if passes changed

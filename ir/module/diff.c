@@ -11,8 +11,6 @@ static uint64_t mix(uint64_t hash, uint64_t value) {
     return XXH64(&value, sizeof value, hash);
 }
 
-/* --------------------------------------------------------------------------------------- hashes */
-
 /* The hashes of one module's instructions and computations, by id. */
 typedef struct hashes {
     const hlo_module *module;
@@ -117,8 +115,6 @@ static hashes hash_module(const hlo_module *module, hlo_arena *scratch) {
     return h;
 }
 
-/* --------------------------------------------------------------------------------- instructions */
-
 static int by_value(const void *a, const void *b) {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
     return (x > y) - (x < y);
@@ -161,8 +157,6 @@ static tagged *all_alone(const hashes *h, hlo_arena *scratch, size_t *out_count)
     *out_count = count;
     return all;
 }
-
-/* --------------------------------------------------------------------------------- computations */
 
 typedef struct listed {
     const hlo_computation *comp;

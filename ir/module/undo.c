@@ -8,8 +8,6 @@
 #include "ir/intern.h"
 #include "ir/link.h"
 
-/* -------------------------------------------------------------------------------------- journal */
-
 hlo_journal *hlo_journal_new(hlo_arena *arena) {
     hlo_journal *j = hlo_arena_zero(arena, sizeof *j);
     j->arena = arena;
@@ -40,8 +38,6 @@ void hlo_journal_undo(hlo_module *module) {
         if (made->interned) hlo_name_release(module, space, name, made->interned);
     }
 }
-
-/* ------------------------------------------------------------------------------------- snapshot */
 
 typedef struct instr_record {
     struct instr_record *next;

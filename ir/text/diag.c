@@ -107,18 +107,11 @@ hlo_status hlo_error_budget_end(const hlo_error_budget *budget, const hlo_module
     return budget->found ? HLO_INVALID_INPUT : HLO_OK;
 }
 
-/* Decodes the UTF-8 character at `text` and returns its length in bytes; 0 if it cannot be
- * displayed. */
-static size_t character(const char *text, size_t size, uint32_t *out_code) {
+size_t hlo_utf8_decode(const char *text, size_t size, uint32_t *out_code) {
     static const struct {
         uint8_t mask, lead;
         uint32_t least;
-    } forms[] = {
-        {0x80, 0x00, 0x20}, {0xe0, 0xc0, 0xa0}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}};
-    static const uint32_t hidden[][2] = {{0x7f, 0x7f},         {0x200b, 0x200f}, {0x2028, 0x202e},
-                                         {0x2060, 0x206f},     {0xd800, 0xf8ff}, {0xfe00, 0xfe0f},
-                                         {0xfeff, 0xfeff},     {0xfff0, 0xffff}, {0x300, 0x36f},
-                                         {0xe0000, UINT32_MAX}};
+    } forms[] = {{0x80, 0x00, 0}, {0xe0, 0xc0, 0x80}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}};
     size_t count = 0;
     uint8_t first = (uint8_t)*text;
     while (count < 4 && (first & forms[count].mask) != forms[count].lead) count++;
@@ -128,9 +121,7 @@ static size_t character(const char *text, size_t size, uint32_t *out_code) {
         if (((uint8_t)text[i] & 0xc0) != 0x80) return 0;
         code = code << 6 | ((uint8_t)text[i] & 0x3f);
     }
-    if (code < forms[count].least) return 0;
-    for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++)
-        if (code >= hidden[i][0] && code <= hidden[i][1]) return 0;
+    if (code < forms[count].least || (code >= 0xd800 && code < 0xe000) || code > 0x10ffff) return 0;
     *out_code = code;
     return count + 1;
 }
@@ -141,9 +132,15 @@ static void put_source(FILE *out, const char *text, size_t size, char mark) {
     static const uint32_t wide[][2] = {{0x1100, 0x115f}, {0x2e80, 0xa4cf},   {0xac00, 0xd7a3},
                                        {0xf900, 0xfaff}, {0xfe30, 0xfe6f},   {0xff00, 0xff60},
                                        {0xffe0, 0xffe6}, {0x1f300, 0x1faff}, {0x20000, 0x3ffff}};
+    static const uint32_t hidden[][2] = {{0, 0x1f},        {0x7f, 0x9f},         {0x200b, 0x200f},
+                                         {0x2028, 0x202e}, {0x2060, 0x206f},     {0xe000, 0xf8ff},
+                                         {0xfe00, 0xfe0f}, {0xfeff, 0xfeff},     {0xfff0, 0xffff},
+                                         {0x300, 0x36f},   {0xe0000, UINT32_MAX}};
     for (size_t i = 0, used; i < size; i += used) {
         uint32_t code = ' ';
-        used = character(text + i, size - i, &code);
+        used = hlo_utf8_decode(text + i, size - i, &code);
+        for (size_t h = 0; h < sizeof hidden / sizeof *hidden; h++)
+            if (code >= hidden[h][0] && code <= hidden[h][1]) used = 0;
         if (mark) fputc(mark, out);
         for (size_t w = 0; mark && w < sizeof wide / sizeof *wide; w++)
             if (code >= wide[w][0] && code <= wide[w][1]) fputc(mark, out);

@@ -36,4 +36,8 @@ bool hlo_error_budget_take(hlo_error_budget *budget, uint32_t offset);
 hlo_status hlo_error_budget_end(const hlo_error_budget *budget, const hlo_module *module,
                                 const hlo_diag_sink *sink);
 
+/* Decodes the UTF-8 character at `text`, of which `size` bytes are readable, and returns its length
+ * in bytes; 0, without a code, if it is invalid. */
+size_t hlo_utf8_decode(const char *text, size_t size, uint32_t *out_code);
+
 #endif

@@ -9,8 +9,6 @@
 #include "ir/text/options.h"
 #include "ir/text/printer.h"
 
-/* ------------------------------------------------------------------- instructions, computations */
-
 /* Writes the attributes of an `op`, each after a comma. The dimensions of a reduce-scatter come
  * later than those of other opcodes. */
 static void put_op_attrs(hlo_printer *o, hlo_op op, const hlo_attr *attrs, uint32_t count) {
@@ -146,8 +144,6 @@ static void put_called(hlo_printer *o, const hlo_computation *comp) {
     hlo_put_attrs(o, comp->attrs, comp->attr_count, ", ", ", ");
     o->depth--;
 }
-
-/* ----------------------------------------------------------------------------------- the module */
 
 static void put_strings(hlo_printer *o, const char *title, const char *const *strings,
                         uint32_t count) {

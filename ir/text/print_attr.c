@@ -3,8 +3,6 @@
 #include "ir/device_list.h"
 #include "ir/text/printer.h"
 
-/* --------------------------------------------------------------------- values that name devices */
-
 static void put_list(hlo_printer *o, const char *open, const hlo_ints *ints, const char *close) {
     hlo_put_string(o, open);
     for (uint32_t i = 0; i < ints->count; i++) {
@@ -160,8 +158,6 @@ void hlo_put_sharding(hlo_printer *o, const void *sharding) {
     hlo_put_char(o, '}');
 }
 
-/* -------------------------------------------------------------------------------------- aliases */
-
 void hlo_put_alias(hlo_printer *o, const void *alias) {
     const hlo_alias *a = alias;
     if (a->output) put_list(o, "{", a->output, "}: ");
@@ -185,8 +181,6 @@ void hlo_put_aliases(hlo_printer *o, const void *aliases) {
     }
     if (list->count) hlo_put_string(o, of_module ? " }" : "}");
 }
-
-/* ----------------------------------------------------------------------------------- attributes */
 
 /* Writes a literal with its shape before each array. */
 static void put_shaped_literal(hlo_printer *o, const hlo_literal *literal) {
@@ -251,16 +245,11 @@ static void put_sharding(hlo_printer *o, const hlo_attr *attr) {
     o->options = options;
 }
 
-/* Returns the printed name: `calls` for the to_apply of a reduce-scatter or scan whose body is
- * inline, as in XLA. */
-static const char *attr_name(const hlo_printer *o, hlo_attr_id id) {
-    bool calls = o->options->canonical && id == HLO_ATTR_TO_APPLY &&
-                 (o->op == HLO_OP_REDUCE_SCATTER || o->op == HLO_OP_SCAN);
-    return hlo_attrs_info[calls ? HLO_ATTR_CALLS : id].name;
-}
-
 void hlo_put_attr(hlo_printer *o, const hlo_attr *attr) {
-    hlo_put_string(o, attr_name(o, attr->id));
+    /* XLA prints `calls` for the inline body of a reduce-scatter or scan. */
+    const bool calls = o->options->canonical && attr->id == HLO_ATTR_TO_APPLY &&
+                       (o->op == HLO_OP_REDUCE_SCATTER || o->op == HLO_OP_SCAN);
+    hlo_put_string(o, hlo_attrs_info[calls ? HLO_ATTR_CALLS : attr->id].name);
     hlo_put_char(o, '=');
     switch (hlo_attrs_info[attr->id].kind) {
     case HLO_KIND_INT: hlo_put_int(o, attr->u.i); break;

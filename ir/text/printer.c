@@ -136,8 +136,6 @@ void hlo_put_line(hlo_printer *o, uint32_t depth) {
     for (uint32_t i = 0; i < depth; i++) HLO_PUT(o, "  ");
 }
 
-/* ----------------------------------------------------------------------------- shapes, literals */
-
 static void put_layout(hlo_printer *o, const hlo_shape *shape) {
     const hlo_layout *l = shape->layout;
     bool more = l && (l->rest || l->element_bits || l->memory_space);

@@ -65,8 +65,6 @@ uint32_t hlo_verify_attr_offset(const verifier *v, uint32_t from, hlo_attr_id id
     return from;
 }
 
-/* --------------------------------------------------------------------------------------- shapes */
-
 /* Checks `(1:2,4)`, which says that dimension 1 is split before its elements 2 and 4. */
 static const char *split_fault(const char **at, const hlo_shape *shape, bool *split) {
     char *end;

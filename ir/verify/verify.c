@@ -28,21 +28,17 @@ typedef struct checked {
                      hlo_verify_attr_offset((c)->v, (c)->instr->offset, (c)->attr->id, true),      \
                      __VA_ARGS__)
 
-static uint32_t leaves_of(const hlo_shape *shape) {
+/* Returns the number of leaves of a shape, and `out`. Returns to `out`, which may be the last leaf.
+ */
+static uint32_t leaves_of(const hlo_shape *shape, const hlo_shape **out) {
     uint32_t count = 0;
-    if (shape->type != HLO_TYPE_TUPLE) return 1;
-    for (uint32_t i = 0; i < shape->rank; i++) count += leaves_of(shape->elements[i]);
-    return count;
-}
-
-/* Writes the leaves of a shape to `out`. Returns the position after the last leaf. */
-static const hlo_shape **put_leaves(const hlo_shape *shape, const hlo_shape **out) {
     if (shape->type != HLO_TYPE_TUPLE) {
-        *out = shape;
-        return out + 1;
+        if (out) *out = shape;
+        return 1;
     }
-    for (uint32_t i = 0; i < shape->rank; i++) out = put_leaves(shape->elements[i], out);
-    return out;
+    for (uint32_t i = 0; i < shape->rank; i++)
+        count += leaves_of(shape->elements[i], out ? out + count : NULL);
+    return count;
 }
 
 /* ------------------------------------------------------------------------------------ shardings */
@@ -126,9 +122,9 @@ static void check_sharding(const checked *c, const hlo_sharding *s) {
         check_one_sharding(c, s, shape);
         return;
     }
-    uint32_t leaves = leaves_of(shape);
+    uint32_t leaves = leaves_of(shape, NULL);
     const hlo_shape **leaf = hlo_arena_array(c->v->scratch, leaves, sizeof(const hlo_shape *));
-    put_leaves(shape, leaf);
+    leaves_of(shape, leaf);
     for (uint32_t i = 0; i < s->count && i < leaves; i++) check_one_sharding(c, s->v[i], leaf[i]);
     if (shape->type != HLO_TYPE_TUPLE)
         COMPLAIN(c, "%%%s: the sharding is a tuple, but the result is %s", c->instr->name,
@@ -248,7 +244,7 @@ static void check_attrs(verifier *v, const hlo_instr *instr) {
             break;
         }
         case HLO_ATTR_PARAMETER_REPLICATION: {
-            const uint32_t leaves = leaves_of(instr->shape);
+            const uint32_t leaves = leaves_of(instr->shape, NULL);
             uint32_t count = value[1] != '}'; /* number of elements of a list in braces */
             for (const char *at = value; *at; at++) count += *at == ',';
             if (instr->op != HLO_OP_PARAMETER)

@@ -179,8 +179,6 @@ static bool is_needed_in_memory(const recorder *w, const hlo_instr *instr) {
     return false;
 }
 
-/* -------------------------------------------------------------------------------------- matmuls */
-
 /* Returns the peak in 10^12 FLOP/s; 0 if unknown. */
 static double peak_of(hlo_type a, hlo_type b, bool fp8, const hlo_target *target) {
     int bits = hlo_types[a].bits > hlo_types[b].bits ? hlo_types[a].bits : hlo_types[b].bits;

@@ -451,7 +451,7 @@ static int make_plain(hlo_instr *call, const hlo_matmul *matmul, emitter *e, boo
         int64_t dims[HLO_LARGEST_RANK];
         for (uint32_t i = 0; i < x->shape->rank; i++) dims[i] = i;
         l.amax = hlo_build_unary(b, HLO_OP_ABS, x);
-        l.amax = hlo_build_reduce(b, HLO_OP_MAXIMUM, l.amax, 0, scalar, x->shape->rank, dims,
+        l.amax = hlo_build_reduce(b, HLO_OP_MAXIMUM, l.amax, scalar, x->shape->rank, dims,
                                   &l.e->maximum[scalar->type]);
         l.amax = hlo_build_convert(b, l.amax, HLO_TYPE_F32);
     }

@@ -322,7 +322,7 @@ static hlo_instr *build_scale(quantizer *z, hlo_builder *b, place x, hlo_instr *
     const bool half = shape->type == HLO_TYPE_F16;
     int64_t dims[HLO_LARGEST_RANK];
     for (uint32_t i = x.sliced; i < shape->rank; i++) dims[i - x.sliced] = i;
-    hlo_instr *at = hlo_build_reduce(b, HLO_OP_MAXIMUM, hlo_build_unary(b, HLO_OP_ABS, x.instr), 0,
+    hlo_instr *at = hlo_build_reduce(b, HLO_OP_MAXIMUM, hlo_build_unary(b, HLO_OP_ABS, x.instr),
                                      hlo_shape_array(module, shape->type, x.sliced, shape->dims),
                                      shape->rank - x.sliced, dims, &z->max[shape->type]);
     at = hlo_build_convert(b, at, HLO_TYPE_F32);

@@ -329,7 +329,7 @@ static hlo_instr *by_group(hlo_rule_env *env, const product *p, hlo_instr *facto
     for (uint32_t i = 0; i < p->r.prefix_count; i++) at.prefix[i] = i;
     factors = hlo_build_broadcast(env->build, factors, at.rank, all, batch + 1 + columns, dims);
     factors = chosen(env->build, mask(env, p->ragged, &p->r, &at), factors, 0);
-    return hlo_build_reduce(env->build, HLO_OP_ADD, factors, 0,
+    return hlo_build_reduce(env->build, HLO_OP_ADD, factors,
                             array(env, HLO_TYPE_F32, rows + columns, extents), 1, &group, NULL);
 }
 

@@ -88,9 +88,9 @@ static void split(hlo_pass_context *context, hlo_instr *dot, const side *lhs, co
     set_batch(parts, HLO_ATTR_RHS_BATCH_DIMS, rhs);
     hlo_instr_set_ints(parts, HLO_ATTR_LHS_CONTRACTING_DIMS, 1, &(int64_t){lhs->along + 1});
     hlo_instr_set_ints(parts, HLO_ATTR_RHS_CONTRACTING_DIMS, 1, &(int64_t){rhs->along + 1});
-    hlo_instr *sum = hlo_build_reduce(&b, HLO_OP_ADD, parts, 0,
-                                      hlo_shape_retype(module, dot->shape, HLO_TYPE_F32), 1,
-                                      &(int64_t){batched}, add);
+    hlo_instr *sum =
+        hlo_build_reduce(&b, HLO_OP_ADD, parts, hlo_shape_retype(module, dot->shape, HLO_TYPE_F32),
+                         1, &(int64_t){batched}, add);
     sum = hlo_build_convert(&b, sum, dot->shape->type);
     hlo_instr_inherit(sum, dot);
     hlo_remark_follow(context, dot, parts);

@@ -266,12 +266,12 @@ static void test_builder(void **state) {
     hlo_computation *kept = NULL;
     const int64_t along[] = {0, 1};
     const hlo_shape *scalar = hlo_shape_array(m, HLO_TYPE_F32, 0, NULL);
-    hlo_build_reduce(&b, HLO_OP_ADD, x, 0, scalar, 2, along, &kept);
+    hlo_build_reduce(&b, HLO_OP_ADD, x, scalar, 2, along, &kept);
     const hlo_computation *first = kept;
     assert_ptr_equal(m->first, first); /* the computation comes before its caller */
-    hlo_build_reduce(&b, HLO_OP_ADD, x, 0, scalar, 2, along, &kept);
+    hlo_build_reduce(&b, HLO_OP_ADD, x, scalar, 2, along, &kept);
     assert_ptr_equal(kept, first);
-    hlo_build_reduce(&b, HLO_OP_MAXIMUM, x, 0, scalar, 2, along, &kept);
+    hlo_build_reduce(&b, HLO_OP_MAXIMUM, x, scalar, 2, along, &kept);
     assert_ptr_not_equal(kept, first);
     /* A NULL operand gives a NULL result. */
     assert_null(hlo_build_binary(&b, HLO_OP_ADD, x, NULL));
@@ -279,7 +279,7 @@ static void test_builder(void **state) {
     b.admits = admits_none;
     const uint32_t made = m->next_id;
     assert_null(hlo_build_filled(&b, shape, 1));
-    assert_null(hlo_build_reduce(&b, HLO_OP_ADD, x, 0, scalar, 2, along, &kept));
+    assert_null(hlo_build_reduce(&b, HLO_OP_ADD, x, scalar, 2, along, &kept));
     assert_int_equal(m->next_id, made);
     hlo_module_free(m);
 }
