@@ -56,7 +56,7 @@ static bool read_list(const json_t *list, size_t most, uint32_t *out_count, int6
     *out_count = (uint32_t)count;
     for (size_t i = 0; i < count; i++) {
         const json_t *value = json_array_get(list, i);
-        const char *text = json_string_value(value); /* as XLA writes 64-bit integers */
+        const char *text = json_string_value(value); /* XLA writes 64-bit integers as strings */
         char *end = NULL;
         errno = 0;
         if (json_is_integer(value))

@@ -288,7 +288,7 @@ const char *hlo_mlir_read(const char *text, json_t **out, bool *out_starved) {
     if (!fault && !take(&at, "}")) {
         do {
             at = after_space(at);
-            const size_t length = name_length(at); /* 0: the key is quoted */
+            const size_t length = name_length(at); /* 0 if the key is quoted */
             char *key = *at == '"' ? read_quoted(&at) : length ? strndup(at, length) : NULL;
             at += length;
             if (!key || !take(&at, "="))

@@ -75,7 +75,7 @@ struct json_t *writer_string(const char *text);
  * NULL. Control characters become spaces. A byte that is not part of valid UTF-8 is read as
  * Latin-1. */
 void writer_markup(FILE *out, const char *text);
-/* Prints `open`, a text as by writer_markup(), and `close`. */
+/* Prints `open`, the text escaped as by writer_markup(), and `close`. */
 void writer_element(FILE *out, const char *open, const char *text, const char *close);
 /* Prints the first `size` bytes of a text, escaped as by writer_markup(). */
 void writer_markup_part(FILE *out, const char *text, size_t size);

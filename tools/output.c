@@ -139,7 +139,7 @@ void output_hold_standard(void) {
         if (fcntl(fd, F_GETFD) < 0 &&
             open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
             break;
-    setvbuf(stderr, NULL, _IOLBF, BUFSIZ); /* one write per line, not per character of a caret */
+    setvbuf(stderr, NULL, _IOLBF, BUFSIZ); /* one write per line instead of one per character */
 }
 
 bool output_spares(const char *path, const char *input) {

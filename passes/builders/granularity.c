@@ -32,12 +32,11 @@ static bool is_trivial(const hlo_shape *shape, const hlo_granularity *granularit
     return true;
 }
 
-/* A group of adjacent ranges of dimensions of the operand and of the result that a reshape maps to
- * a group with the same number of elements. Equal elements that are contiguous in a group remain
- * contiguous. If equal elements of the result are not contiguous, the operand must be constant
- * throughout the group. */
+/* A group of adjacent dimensions that a reshape maps to a group with the same number of elements.
+ * Equal elements that are contiguous in a group remain contiguous. If equal elements of the result
+ * are not contiguous, the operand must be constant throughout the group. */
 typedef struct run {
-    uint32_t from, from_end, to, to_end; /* dimensions */
+    uint32_t from, from_end, to, to_end; /* ranges of dimensions */
     bool exact;                          /* equal elements of the result are contiguous */
 } run;
 

@@ -399,8 +399,8 @@ static bool read_dot_side(const hlo_instr *dot, unsigned side, scaled_side *s) {
     s->along = hlo_dot_contracting(dot, side)->v[0];
     for (uint32_t i = 0; i < shape->rank; i++) {
         s->is_batch[i] = hlo_ints_contain(hlo_dot_batch(dot, side), i);
-        /* Finds the longest runs that share a scale by trying each prime factor of the dimension's
-         * size. Does not separate factors larger than MOST_FACTOR, so that the search is short for
+        /* Find the longest runs that share a scale by trying each prime factor of the dimension's
+         * size. Do not separate factors larger than MOST_FACTOR, so that the search is short for
          * every size. */
         enum { MOST_FACTOR = 1 << 16 };
         int64_t run = 1;
