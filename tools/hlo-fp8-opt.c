@@ -394,8 +394,8 @@ static hlo_status run_modules(opt_job *job) {
     return write_judged(job, job->count, products, count);
 }
 
-/* Sizes for use_large_pages(), in bytes. The C library maps allocations larger than HEAP_MOST
- * separately. */
+/* Sizes for use_large_pages(), in bytes. For allocations larger than HEAP_MOST, ir/arena.c requests
+ * large pages itself. */
 enum { LARGE_PAGE = 2 << 20, HEAP_FIRST = 24 << 20, HEAP_MOST = 32 << 20 };
 
 /* An allocation that fills the space before the first large page, so that no other allocation is
