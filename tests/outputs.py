@@ -22,7 +22,7 @@ import sys
 SILENT = """inputs seed draw accumulate devices dump-values graph autotune autotune-cache kernel-cache workspace fallback
 partitioned xla topology backend optimize target cuda scale-operands emit allow-bias-rounding min-gain wide merge-dots ragged
 passes rules module framework-files expect-fp8 fail-on-missed baseline allow-empty verify-each no-verify max-errors
-remarks-format lint""".split()
+remarks-format lint quantize""".split()
 
 # The stream that receives the text, and the command: {m} and {n} are modules, {d} is a dump folder, {p} a plugin.
 COMMANDS = """
