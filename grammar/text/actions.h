@@ -57,8 +57,8 @@ void hlo_text_operand(hlo_text *text, hlo_span at, const hlo_shape *shape, const
 void hlo_text_operand_shaped(hlo_text *text, hlo_span at, const hlo_shape *shape, hlo_instr *instr);
 /* Adds an operand. */
 void hlo_text_operand_instr(hlo_text *text, hlo_instr *instr);
-/* Adds an operand that is only a shape, which creates a parameter of a single instruction. Returns
- * false, after an error, in any other text. */
+/* Adds an operand of which the text has only the shape. If the text is a single instruction,
+ * creates a parameter for the operand. In any other text, reports an error and returns false. */
 bool hlo_text_nameless(hlo_text *text, hlo_span at, const hlo_shape *shape);
 /* Returns the get-tuple-element for `name#2`, which is named `name_2` and shared by all uses. */
 hlo_instr *hlo_text_element(hlo_text *text, hlo_span at, hlo_instr *tuple, int64_t index);

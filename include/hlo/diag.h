@@ -48,11 +48,10 @@ enum { HLO_MOST_ERRORS = 20 };
  * columns around the caret, or not clipped if `width` is 0. */
 void hlo_diag_print(FILE *out, const hlo_diag *diag, unsigned width);
 
-/* Writes formatted text like fprintf(), with `?` in place of each byte that is not part of a
- * visible character. These are control characters, line ends, characters that change the direction
- * of text, and invalid UTF-8. A line end at the end of `format` is kept. Use it to write names,
- * metadata, file names and options to a terminal or a log, so that they cannot contain control
- * sequences. */
+/* Writes formatted text like fprintf(), with `?` in place of each byte of control characters, line
+ * ends, characters that change the direction of text, and invalid UTF-8. A line end at the end of
+ * `format` is kept. Use it to write names, metadata, file names and options to a terminal or a log,
+ * so that they cannot contain control sequences. */
 void hlo_print_plain(FILE *out, const char *format, ...)
 #ifdef __GNUC__
     __attribute__((format(printf, 2, 3)))

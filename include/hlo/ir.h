@@ -150,9 +150,9 @@ size_t hlo_instruction_attribute_count(const hlo_instruction *instruction);
 /* Returns the name of an attribute as in HLO text. Attributes are in no particular order. */
 const char *hlo_instruction_attribute_name(const hlo_instruction *instruction, size_t index);
 
-/* Prints the value of the attribute with the given name as in HLO text, such as `{1}`, `"add"`,
- * `%add` or `{op_name="jit(f)/dot"}`. *out_value is borrowed from the module, or NULL if the
- * instruction does not have the attribute.
+/* Stores in *out_value the text of the attribute `name` as in HLO text, such as `{1}`, `"add"`,
+ * `%add` or `{op_name="jit(f)/dot"}`, or NULL if the instruction does not have the attribute. The
+ * text is borrowed from the module.
  *
  * Returns HLO_OUT_OF_MEMORY if memory cannot be allocated. Then, the module may only be freed. */
 hlo_status hlo_instruction_attribute(const hlo_instruction *instruction, const char *name,

@@ -28,8 +28,7 @@ typedef struct checked {
                      hlo_verify_attr_offset((c)->v, (c)->instr->offset, (c)->attr->id, true),      \
                      __VA_ARGS__)
 
-/* Returns the number of leaves of a shape, and `out`. Returns to `out`, which may be the last leaf.
- */
+/* Returns the number of leaves of a shape, and writes them to `out`, which may be NULL. */
 static uint32_t leaves_of(const hlo_shape *shape, const hlo_shape **out) {
     uint32_t count = 0;
     if (shape->type != HLO_TYPE_TUPLE) {

@@ -132,7 +132,7 @@ static hlo_event *new_event(plan_device *device, void *handle) {
     return event;
 }
 
-/* NULL a reference to the event, which may be NULL. */
+/* Adds a reference to the event, which may be NULL, and returns the event. */
 static hlo_event *share_event(hlo_event *event) {
     if (event) atomic_fetch_add(&event->users, 1);
     return event;

@@ -31,7 +31,7 @@ typedef struct generator {
     double height[LAYERS];   /* density at the layer's right edge */
 } generator;
 
-/* Entropy is hash, whose multiplier changes at every use, spreads the entropy over a pool of four
+/* A hash, whose multiplier changes at every use, spreads the entropy over a pool of four
  * words (numpy.random.SeedSequence, after M. O'Neill's randutils::seed_seq_fe). */
 enum { POOL = 4, HASH_SHIFT = 16 };
 
@@ -152,7 +152,7 @@ static void random_seed(generator *r, uint64_t seed) {
     r->accept[1] = 0;
 }
 
-/* Numbers numbers resemble those of a trained model: weights as layers initialize them, scales
+/* Realistic numbers resemble those of a trained model: weights as layers initialize them, scales
  * that fit the quantized values, and data around 0 of size 1. */
 
 /* How floats of an input are drawn: as normal numbers, or as their absolute values. */

@@ -473,7 +473,8 @@ ORDERED = (dict(order="0"), dict(order="1"), dict(order="2"), dict(order="3"), d
 
 
 def check_orders(runs, module):
-    """Checks outputs if nodes run in other orders that the edges of the graph allow, which detects a missing edge."""
+    """Checks that the outputs stay the same if the nodes run in any other order that the edges of the graph allow. If an edge
+    is missing, they differ."""
     outputs = []
     for case in ORDERED:
         path = runs.work / "ordered.npz"

@@ -54,7 +54,7 @@ def main():
     new = len(found.keys() - kept.keys())
     if new:
         print(f"{new} rows have no digests yet: --update adds them")
-    return bool(changed)
+    return bool(changed or new)
 
 
 if __name__ == "__main__":

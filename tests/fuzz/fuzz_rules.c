@@ -43,8 +43,8 @@ static void check_rule(const hlo_rules *rules, const hlo_rule *rule) {
 }
 
 static const char every_phase[] =
-    "algebra,fp8-devices,move-dequantize,merge-dots,fp8-matmul,fp8-rows,widen-fp8-dots,fp8-"
-    "epilogue,fp8-rescale,fp8-geometry,algebra";
+    "algebra,fp8-devices,move-dequantize,fp8-ragged,merge-dots,fp8-matmul,fp8-rows,widen-fp8-dots,"
+    "fp8-epilogue,fp8-rescale,fp8-geometry,algebra";
 
 static void run_on(const char *example, const char *path) {
     hlo_module *module = NULL;

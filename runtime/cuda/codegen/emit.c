@@ -622,7 +622,7 @@ static void append(emit *e, emit_lines *to, const emit_lines *from) {
     for (uint32_t i = 0; i < from->count; i++) add_line(e, to, from->v[i].target, from->v[i].text);
 }
 
-/* ------------------------------------------------------------------ what is the same every time */
+/* ------------------------------------------------------------------------- loop-invariant lines */
 
 /* Marks the variables that a line may set: its target, and the variable with which its text
  * starts. */

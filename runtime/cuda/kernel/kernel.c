@@ -12,7 +12,7 @@
 #include "runtime/group/group.h"
 #include "runtime/grow.h"
 
-/* Kernels "pack" kernels pack 4-bit elements, two per byte. A thread packs a few elements that are
+/* The "pack" kernels pack 4-bit elements, two per byte. A thread packs a few elements that are
  * consecutive in the packed order. It loads the elements at once if they are contiguous, and stores
  * their bytes at once. */
 enum { WIDEST = 16, NARROWEST = 4 }; /* elements per thread */

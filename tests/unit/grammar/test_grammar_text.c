@@ -192,7 +192,7 @@ static void only_so_many_errors_are_said(void **state) {
     assert_int_equal(h.count, 21); /* 20 errors and a note */
 }
 
-/* Each of these would take hours if parsing did not take linear time. */
+/* Each of the invalid texts below would take hours if parsing did not take linear time. */
 static void long_texts_that_are_wrong_end(void **state) {
     (void)state;
     enum { REPEATS = 200000 };

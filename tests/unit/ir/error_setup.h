@@ -18,7 +18,7 @@
 
 enum { MAX_COUNT = 4096 };
 
-/* One instruction, the root of a module's entry, on f32 parameters. */
+/* A module with one instruction, the root of its entry, on parameters. */
 typedef struct setup {
     hlo_module *module;
     const hlo_instr *root;
