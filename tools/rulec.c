@@ -135,12 +135,11 @@ int main(int argc, char **argv) {
     unsigned count = (unsigned)(argc - 2);
     hlo_module **owners = calloc(count + 1, sizeof *owners);
     const hlo_rules **files = calloc(count + 1, sizeof *files);
-    if (!owners || !files) return 1;
+    int status = !owners || !files;
     const hlo_diag_sink sink = {.emit = show, .user = stderr};
-    for (unsigned i = 0; i < count; i++)
-        if (hlo_rules_load(argv[2 + i], 0, &sink, &owners[i], &files[i]) != HLO_OK) return 1;
-    int status = 0;
-    FILE *out = fopen(argv[1], "w");
+    for (unsigned i = 0; i < count && !status; i++)
+        status = hlo_rules_load(argv[2 + i], 0, &sink, &owners[i], &files[i]) != HLO_OK;
+    FILE *out = status ? NULL : fopen(argv[1], "w");
     if (out) {
         fputs("/* Made by rulec from passes/rules/. */\n#include <math.h>\n\n#include "
               "\"passes/rules/library.h\"\n\n",
@@ -150,11 +149,11 @@ int main(int argc, char **argv) {
         for (unsigned i = 0; i < count; i++) fprintf(out, "    &rules_of_%u,\n", i);
         fprintf(out, "};\nconst uint32_t hlo_rules_builtin_count = %u;\n", count);
     }
-    if (!out || ferror(out) || fclose(out)) {
+    if (!status && (!out || ferror(out) || fclose(out))) {
         perror(argv[1]);
         status = 1;
     }
-    for (unsigned i = 0; i < count; i++) hlo_module_free(owners[i]);
+    for (unsigned i = 0; owners && i < count; i++) hlo_module_free(owners[i]);
     free(owners);
     free(files);
     return status;
