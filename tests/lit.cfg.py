@@ -12,6 +12,12 @@ config.test_source_root = config.hlo_source_dir + "/testdata"
 # Executing and reading many models is slow in the sanitized build, and covers no additional code.
 if config.hlo_sanitize:
     config.available_features.add("sanitized")
+try:
+    for end in os.openpty():
+        os.close(end)
+    config.available_features.add("terminal")
+except OSError:  # a system without pseudo terminals
+    pass
 config.test_exec_root = config.hlo_binary_dir + "/testdata"
 
 # The status of a sanitizer report must differ from those of a rejected module (1) and a gate (3).
