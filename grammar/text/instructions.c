@@ -521,6 +521,27 @@ void hlo_text_operand(hlo_text *text, hlo_span at, const hlo_shape *shape, const
     hlo_text_operand_shaped(text, at, shape, instr);
 }
 
+/* Returns the end of the `%name` at `at` if a `)` or `, ` follows it, otherwise NULL. */
+static const char *operand_end(const char *at) {
+    if (at[0] != '%' || !hlo_text_begins_name(at[1])) return NULL;
+    do at++;
+    while (hlo_text_in_name(*at));
+    return *at == ')' || (at[0] == ',' && at[1] == ' ') ? at : NULL;
+}
+
+void hlo_text_names(hlo_text *text) {
+    const char *at = *text->scan_at, *end = operand_end(at), *next, *next_end;
+    for (; end; at = next, end = next_end) {
+        const bool last = *end == ')';
+        next = last ? end : end + 2;
+        next_end = last ? NULL : operand_end(next);
+        if (!last && !next_end) return;
+        const hlo_span where = {(uint32_t)(at - text->source), (uint32_t)(end - at)};
+        hlo_text_operand(text, where, NULL, hlo_intern(text->module, at + 1, where.length - 1));
+        hlo_text_scan_from(text, next);
+    }
+}
+
 bool hlo_text_nameless(hlo_text *text, hlo_span at, const hlo_shape *shape) {
     const bool bare = hlo_text_body(text)->bare;
     if (bare)
