@@ -128,7 +128,7 @@ static void strides_may_be_left_out(void **state) {
     close_all(&f);
 }
 
-/* The other input is a part of the donated input. */
+/* The second input is a part of the memory of the first, which is donated. */
 static void donated_memory_is_of_one_input(void **state) {
     (void)state;
     fixture f = open_with("HloModule m, input_output_alias={ {}: (0, {}) }\n\n"
