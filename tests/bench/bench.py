@@ -70,7 +70,8 @@ def run_process(*command):
 
 
 def whole_times(program, model, text, repeat):
-    """Returns the seconds to read, verify and print in a separate process, and those in which jaxlib reads and prints.
+    """Returns the seconds to read, verify and print in a separate process, and the seconds in which jaxlib reads and
+    prints.
 
     Each has several consecutive runs, so that the caches contain its data.
     """

@@ -62,8 +62,8 @@ SUFFIX = re.compile(r"-(NEXT|SAME|NOT|DAG|LABEL|EMPTY|COUNT-[0-9]+)$")
 
 
 def directives():
-    """Rejects golden tests with misspelled or unused FileCheck directives, checks that no RUN line reads, or no RUN or
-    check."""
+    """Rejects golden tests with misspelled or unused FileCheck directives, with checks that no RUN line reads, or
+    without RUN lines or checks."""
     for name in FILES:
         if not name.startswith("testdata/") or name.startswith(MODELS) or not name.endswith((".hlo", ".test")):
             continue

@@ -478,8 +478,8 @@ static void test_table(void **state) {
         if (rows[i].call) continue;
         snprintf(pattern, sizeof pattern, "%s(", rows[i].function);
         char *declared = strstr(headers, pattern);
-        while (declared &&
-               declared[strlen(pattern)] == ')') /* the function is named in a comment */
+        /* Skip comments that name the function, as `name()`. */
+        while (declared && declared[strlen(pattern)] == ')')
             declared = strstr(declared + 1, pattern);
         assert_non_null(declared);
         declared = strndup(declared, strcspn(declared, ";"));
