@@ -4,9 +4,9 @@
 
 usage: lint.py NAME [--check|--write] [--root=DIR]
 
-Prints `file:line: what is wrong` for each finding; exit status 1 if there are any. The NAMEs are the functions of the
-table at the end. The text of a function says what it rejects. `format` without --check, and `spdx` with --write, change
-the files instead.
+Prints `file:line: what is wrong` for each finding; exit status 1 if there are any. The NAMEs are the functions of
+the table at the end. The docstring of a function says what the check rejects. `format` without --check, and `spdx`
+with --write, change the files instead.
 """
 import fnmatch
 import os

@@ -574,7 +574,7 @@ static void a_module_is_verified(void **state) {
     assert_int_equal(errors, 1);
 }
 
-/* Decodes a call with that many bytes of memory. Returns false if the memory does not suffice. */
+/* Decodes a call with `bytes` bytes of memory. Returns false if the memory does not suffice. */
 static bool decode_within(fixture *f, const hlo_instr *call, size_t bytes) {
     hlo_arena *arena = f->module->arena;
     if (setjmp(f->recover)) return false;
