@@ -84,7 +84,8 @@ def whole_times(program, model, text, repeat):
 
 
 def compile_times(program, model, repeat):
-    """Times the process of hlo-fp8-opt, and XLA's GPU compilation of the same module without starting and reading."""
+    """Times the process of hlo-fp8-opt, and XLA's GPU compilation of the same module, without XLA's start and
+    parsing."""
     ours = best_of(repeat, lambda: run_process(program, model, "-o", os.devnull))
     peer = pathlib.Path(__file__).parent.parent / "peer" / "xla" / "_xla_gpu.py"
     ran = subprocess.run([sys.executable, peer, model, "--time"], capture_output=True, text=True)

@@ -107,8 +107,9 @@ static void bf16_roundings_that_may_be_dropped(void **state) {
 #define TWO(op)                                                                                    \
     MODULE("(x: f32[4], y: f32[4]) -> f32[4]", X Y "  ROOT %r = f32[4]{0} " op "(%x, %y)")
 
-/* Nothing is known of an infinity that may be NaN in another execution, or of a NaN that may be an
- * infinity. A number that may be either has an infinite sigma, and is still checked. */
+/* Nothing is known of an infinity that may be NaN in another execution, or of a NaN that may be
+ * an infinity. A number that may be an infinity or a NaN has an infinite sigma, and is still
+ * checked. */
 static void what_may_be_nan_is_anything(void **state) {
     (void)state;
     jmp_buf recover;

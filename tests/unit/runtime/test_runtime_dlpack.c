@@ -280,7 +280,7 @@ static void *run_other(void *fixture_) {
             return "a value is wrong";
         for (int o = 0; o < 2; o++) hlo_buffer_free(f->out[o]);
         f->out[0] = f->out[1] = NULL;
-        hlo_buffer_free(f->in[0]); /* donated */
+        hlo_buffer_free(f->in[0]); /* donated to a run */
         f->in[0] = NULL;
         put(f, 0, "f32", 2, dims23, ones);
     }
