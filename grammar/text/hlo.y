@@ -6,7 +6,7 @@
  * error in a body, parsing resumes at the next definition.
  *
  * Some actions require that the parser has no lookahead token: those that select what the scanner
- * reads next (hlo_text_want_literal(), and the shape before `constant(`), and
+ * reads next (hlo_text_want_literal(), and the shape before `constant(`), hlo_text_names() and
  * hlo_text_instr_part(). These actions occur where the parser has a single choice, and so needs no
  * lookahead. */
 %code requires {
