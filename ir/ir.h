@@ -486,9 +486,10 @@ void hlo_mark_called(void *marks, hlo_computation *called);
 hlo_ints *hlo_ints_in(hlo_arena *arena, uint32_t count, const int64_t *values);
 hlo_ints *hlo_ints_new(hlo_module *module, uint32_t count, const int64_t *values);
 bool hlo_ints_contain(const hlo_ints *ints, int64_t value);
-int hlo_compare_ints(const void *a, const void *b);        /* compares two int64_t for qsort(),
-                                                            * ascending */
-bool hlo_ints_equal(const hlo_ints *a, const hlo_ints *b); /* a NULL list equals only NULL */
+int64_t hlo_ints_find(const hlo_ints *ints, int64_t value); /* the first position, or -1 */
+int hlo_compare_ints(const void *a, const void *b);         /* compares two int64_t for qsort(),
+                                                             * ascending */
+bool hlo_ints_equal(const hlo_ints *a, const hlo_ints *b);  /* a NULL list equals only NULL */
 /* True if both literals have the same shape and elements. An elided literal equals only itself. */
 bool hlo_literal_equal(const hlo_literal *a, const hlo_literal *b);
 /* Returns the bytes of a value: two values of the same kind are equal exactly if their bytes are.

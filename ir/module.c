@@ -399,10 +399,14 @@ hlo_ints *hlo_ints_new(hlo_module *module, uint32_t count, const int64_t *values
     return hlo_ints_in(module->arena, count, values);
 }
 
-bool hlo_ints_contain(const hlo_ints *ints, int64_t value) {
+int64_t hlo_ints_find(const hlo_ints *ints, int64_t value) {
     for (uint32_t i = 0; i < ints->count; i++)
-        if (ints->v[i] == value) return true;
-    return false;
+        if (ints->v[i] == value) return i;
+    return -1;
+}
+
+bool hlo_ints_contain(const hlo_ints *ints, int64_t value) {
+    return hlo_ints_find(ints, value) >= 0;
 }
 
 void hlo_instr_set_ints(hlo_instr *instr, hlo_attr_id id, uint32_t count, const int64_t *values) {

@@ -43,10 +43,8 @@ static void extend_row(void *arg, int64_t count, char *const *data, const int64_
 static void add_extent(hlo_extent *e, const hlo_view *value, const hlo_view *sigma) {
     hlo_view s = sigma_or_zeros(value, sigma);
     const hlo_view *views[] = {value, &s};
-    hlo_strided_loop loop;
     e->type = value->type;
-    hlo_strided_loop_init(&loop, value->rank, value->dims, 2, views);
-    hlo_strided_loop_run(&loop, extend_row, e);
+    hlo_views_run(NULL, 2, views, extend_row, e);
 }
 
 static const hlo_extent empty_extent = {.lowest = (double)INFINITY, .highest = -(double)INFINITY};
@@ -69,11 +67,9 @@ static void find_positive_row(void *arg, int64_t count, char *const *data, const
 }
 
 bool hlo_error_is_exact(const hlo_view *sigma) {
-    hlo_strided_loop loop;
     bool positive = false;
     if (!sigma->data) return true;
-    hlo_strided_loop_init(&loop, sigma->rank, sigma->dims, 1, &sigma);
-    hlo_strided_loop_run(&loop, find_positive_row, &positive);
+    hlo_views_run(NULL, 1, &sigma, find_positive_row, &positive);
     return !positive;
 }
 
@@ -118,9 +114,7 @@ hlo_error_overflows hlo_error_find_overflows(const hlo_view *value, const hlo_vi
     hlo_error_overflows found = {.type = value->type};
     if (!sigma->data || !hlo_type_is_float(value->type)) return found;
     const hlo_view *views[] = {value, sigma};
-    hlo_strided_loop loop;
-    hlo_strided_loop_init(&loop, value->rank, value->dims, 2, views);
-    hlo_strided_loop_run(&loop, overflow_row, &found);
+    hlo_views_run(NULL, 2, views, overflow_row, &found);
     return found;
 }
 

@@ -16,7 +16,7 @@ typedef struct hlo_error_call {
 
 /* The rule of one hlo_error_form. It sets the sigmas of all results. */
 typedef hlo_status hlo_error_rule(const hlo_error_call *bound);
-#define FORM(id, name) hlo_error_rule hlo_error_##name;
+#define FORM(id, name, overflows) hlo_error_rule hlo_error_##name;
 HLO_ERROR_FORMS(FORM)
 #undef FORM
 

@@ -42,8 +42,6 @@ extern const hlo_attr_id hlo_region_attrs[HLO_REGION_ATTRS];
 const hlo_instr *hlo_region_blocker(const hlo_instr *instr);
 /* True if an instruction of an applied computation returns its operand 0 unchanged. */
 bool hlo_region_passes_on(const hlo_instr *instr);
-/* Returns the computation that a call or fusion calls; NULL for other opcodes. */
-const hlo_computation *hlo_region_called(const hlo_instr *instr);
 /* Returns the opcode if the region is one binary elementwise operation on its two parameters, which
  * may be in either order if the opcode commutes. Returns HLO_OP_PARAMETER if the root is parameter
  * 1, which is an assignment; otherwise HLO_OP_INVALID. */

@@ -446,7 +446,7 @@ static hlo_range search_range(void *arg, const hlo_instr *value) {
     if (s->known[at].instr == value && s->known[at].call == call) return s->known[at].range;
     s->visits++;
     const frame *here = s->inside;
-    const hlo_computation *called = hlo_region_called(value);
+    const hlo_computation *called = hlo_instr_called(value);
     hlo_range range;
     if (value->op == HLO_OP_CONSTANT)
         range = hlo_range_of_constant(value, &s->elements);

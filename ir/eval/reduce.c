@@ -223,14 +223,14 @@ static void fold(const hlo_eval_env *env, hlo_op op, const hlo_view *in, const h
     folding f = {in->type, hlo_lane_of(in->type), op};
     const hlo_view *views[] = {in, acc};
     hlo_strided_loop loop;
-    hlo_strided_loop_init(&loop, in->rank, in->dims, 2, views);
+    hlo_strided_loop_init(&loop, 2, views);
     if (loop.rank > 0 && loop.steps[1][loop.rank - 1] == 0 &&
         (f.lane == HLO_LANE_F32 || f.lane == HLO_LANE_F64)) {
         row_folding rows = {f, loop.dims[loop.rank - 1], loop.steps[0][loop.rank - 1]};
         loop.rank--;
-        hlo_strided_loop_run_parallel(env, &loop, 1, fold_rows, &rows);
+        hlo_strided_loop_run(env, &loop, 1, fold_rows, &rows);
     } else {
-        hlo_strided_loop_run_parallel(env, &loop, 1, fold_row, &f);
+        hlo_strided_loop_run(env, &loop, 1, fold_row, &f);
     }
 }
 

@@ -573,17 +573,16 @@ static hlo_instr *settle(expansion *x, hlo_instr *value, hlo_instr ***sizes) {
 static const hlo_computation *taker_of(const hlo_instr *instr, uint32_t index,
                                        uint32_t *parameter) {
     const hlo_attr *branches = hlo_instr_attr(instr, HLO_ATTR_BRANCH_COMPUTATIONS);
-    *parameter = 0;
+    const hlo_computation *called = hlo_instr_called(instr);
+    *parameter = called ? index : 0;
     switch (instr->op) {
-    case HLO_OP_CALL: *parameter = index; return hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);
-    case HLO_OP_FUSION: *parameter = index; return hlo_instr_comp(instr, HLO_ATTR_CALLS);
     case HLO_OP_WHILE: return hlo_instr_comp(instr, HLO_ATTR_BODY);
     case HLO_OP_CONDITIONAL:
         if (!index) return NULL;
         if (branches) return branches->u.comps->v[index - 1];
         return hlo_instr_comp(instr,
                               index == 1 ? HLO_ATTR_TRUE_COMPUTATION : HLO_ATTR_FALSE_COMPUTATION);
-    default: return NULL;
+    default: return called;
     }
 }
 

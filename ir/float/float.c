@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-typedef enum special { IEEE, FN, FNUZ, FINITE, E8M0 } special;
+#include "ir/float/encode.h"
 
 typedef struct format {
     int exponent, mantissa, bias;

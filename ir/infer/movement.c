@@ -32,9 +32,7 @@ const hlo_shape *hlo_infer_BROADCAST(const hlo_inference *q) {
     const hlo_shape *to = given_array(q, true), *from = hlo_infer_operand(q, 0);
     if (!to) return NULL;
     const hlo_ints *dims = hlo_infer_ints(q, HLO_ATTR_DIMENSIONS);
-    if (dims->count != from->rank)
-        return hlo_infer_fail(q, "'dimensions' has %u elements, but the operand has rank %u",
-                              dims->count, from->rank);
+    if (!hlo_infer_has_each(q, HLO_ATTR_DIMENSIONS, 1, from->rank)) return NULL;
     if (!hlo_infer_dims(q, dims, to->rank, "dimension")) return NULL;
     for (uint32_t i = 0; i < dims->count; i++)
         if (!hlo_infer_dim_fits(from->dims[i], to->dims[dims->v[i]]))
@@ -104,9 +102,7 @@ const hlo_shape *hlo_infer_TRANSPOSE(const hlo_inference *q) {
     if (!hlo_infer_arrays(q, 0, 1)) return NULL;
     const hlo_shape *from = hlo_infer_operand(q, 0);
     const hlo_ints *dims = hlo_infer_ints(q, HLO_ATTR_DIMENSIONS);
-    if (dims->count != from->rank)
-        return hlo_infer_fail(q, "'dimensions' has %u elements, but the operand has rank %u",
-                              dims->count, from->rank);
+    if (!hlo_infer_has_each(q, HLO_ATTR_DIMENSIONS, 1, from->rank)) return NULL;
     if (!hlo_infer_dims(q, dims, from->rank, "dimension")) return NULL;
     uint32_t rank = from->rank;
     int64_t *moved = hlo_infer_scratch(q, rank, sizeof *moved);
@@ -142,9 +138,7 @@ const hlo_shape *hlo_infer_SLICE(const hlo_inference *q) {
     if (!hlo_infer_arrays(q, 0, 1)) return NULL;
     const hlo_shape *from = hlo_infer_operand(q, 0);
     const hlo_ints *slice = hlo_infer_ints(q, HLO_ATTR_SLICE);
-    if (slice->count != 3 * from->rank)
-        return hlo_infer_fail(q, "'slice' has %u dimensions, but the operand has rank %u",
-                              slice->count / 3, from->rank);
+    if (!hlo_infer_has_each(q, HLO_ATTR_SLICE, 3, from->rank)) return NULL;
     int64_t *dims = hlo_infer_scratch(q, from->rank, sizeof *dims);
     for (uint32_t i = 0; i < from->rank; i++) {
         int64_t start = slice->v[3 * i], limit = slice->v[3 * i + 1], stride = slice->v[3 * i + 2];
@@ -183,10 +177,7 @@ const hlo_shape *hlo_infer_DYNAMIC_SLICE(const hlo_inference *q) {
     if (!hlo_infer_arrays(q, 0, 1)) return NULL;
     const hlo_shape *from = hlo_infer_operand(q, 0);
     const hlo_ints *sizes = hlo_infer_ints(q, HLO_ATTR_DYNAMIC_SLICE_SIZES);
-    if (sizes->count != from->rank)
-        return hlo_infer_fail(q,
-                              "'dynamic_slice_sizes' has %u elements, but the operand has rank %u",
-                              sizes->count, from->rank);
+    if (!hlo_infer_has_each(q, HLO_ATTR_DYNAMIC_SLICE_SIZES, 1, from->rank)) return NULL;
     for (uint32_t i = 0; i < from->rank; i++)
         if (sizes->v[i] < 0 || (from->dims[i] >= 0 && sizes->v[i] > from->dims[i]))
             return hlo_infer_fail(q, "slice size %lld is invalid for dimension %u of size %lld",
@@ -228,9 +219,7 @@ const hlo_shape *hlo_infer_PAD(const hlo_inference *q) {
     if (value->type != from->type)
         return hlo_infer_fail(q, "operand and padding value have different element types");
     const hlo_ints *padding = hlo_infer_ints(q, HLO_ATTR_PADDING);
-    if (padding->count != 3 * from->rank)
-        return hlo_infer_fail(q, "'padding' has %u dimensions, but the operand has rank %u",
-                              padding->count / 3, from->rank);
+    if (!hlo_infer_has_each(q, HLO_ATTR_PADDING, 3, from->rank)) return NULL;
     int64_t *dims = hlo_infer_scratch(q, from->rank, sizeof *dims);
     for (uint32_t i = 0; i < from->rank; i++) {
         if (padding->v[3 * i + 2] < 0)
@@ -375,9 +364,7 @@ const hlo_shape *hlo_infer_GATHER(const hlo_inference *q) {
                  .vector_dim = hlo_infer_int(q, HLO_ATTR_INDEX_VECTOR_DIM, 0)};
     if (!check_windows(q, &w)) return NULL;
     const hlo_ints *sizes = hlo_infer_ints(q, HLO_ATTR_SLICE_SIZES);
-    if (sizes->count != w.operand->rank)
-        return hlo_infer_fail(q, "'slice_sizes' has %u elements, but the operand has rank %u",
-                              sizes->count, w.operand->rank);
+    if (!hlo_infer_has_each(q, HLO_ATTR_SLICE_SIZES, 1, w.operand->rank)) return NULL;
     for (uint32_t i = 0; i < sizes->count; i++) {
         bool gone = hlo_ints_contain(w.dropped, i) || hlo_ints_contain(w.batch, i);
         if (sizes->v[i] < 0 || (w.operand->dims[i] >= 0 && sizes->v[i] > w.operand->dims[i]) ||

@@ -60,25 +60,26 @@ typedef struct hlo_elementwise {
     hlo_loop *loop[HLO_LANE_COUNT];
 } hlo_elementwise;
 
-/* The forms of error propagation from operands to results (ir/error/). */
+/* FORM(id, name, overflows): the forms of error propagation from operands to results (ir/error/).
+ * `overflows`: the rule handles operands that overflowed. */
 #define HLO_ERROR_FORMS(FORM)                                                                      \
-    FORM(EXACT, exact)                                                                             \
-    FORM(ELEMENTWISE, elementwise)                                                                 \
-    FORM(COMPARE_OP, compare_op)                                                                   \
-    FORM(CONVERT, convert)                                                                         \
-    FORM(MOVE, move)                                                                               \
-    FORM(DOT, dot)                                                                                 \
-    FORM(CONVOLUTION, convolution)                                                                 \
-    FORM(RAGGED_DOT, ragged_dot)                                                                   \
-    FORM(REDUCE, reduce)                                                                           \
-    FORM(SCATTER, scatter)                                                                         \
-    FORM(FFT, fft)                                                                                 \
-    FORM(INDEXED, indexed)                                                                         \
-    FORM(SORT, sort)                                                                               \
-    FORM(TOPK, topk)                                                                               \
-    FORM(MOVED, moved)
+    FORM(EXACT, exact, true)                                                                       \
+    FORM(ELEMENTWISE, elementwise, true)                                                           \
+    FORM(COMPARE_OP, compare_op, true)                                                             \
+    FORM(CONVERT, convert, true)                                                                   \
+    FORM(MOVE, move, true)                                                                         \
+    FORM(DOT, dot, true)                                                                           \
+    FORM(CONVOLUTION, convolution, false)                                                          \
+    FORM(RAGGED_DOT, ragged_dot, true)                                                             \
+    FORM(REDUCE, reduce, false)                                                                    \
+    FORM(SCATTER, scatter, false)                                                                  \
+    FORM(FFT, fft, false)                                                                          \
+    FORM(INDEXED, indexed, true)                                                                   \
+    FORM(SORT, sort, false)                                                                        \
+    FORM(TOPK, topk, false)                                                                        \
+    FORM(MOVED, moved, false)
 typedef enum hlo_error_form {
-#define FORM(id, name) HLO_ERROR_##id,
+#define FORM(id, name, overflows) HLO_ERROR_##id,
     HLO_ERROR_FORMS(FORM)
 #undef FORM
 } hlo_error_form;
@@ -183,16 +184,16 @@ typedef struct hlo_strided_loop {
 typedef void hlo_strided_loop_body(void *arg, int64_t count, char *const *data,
                                    const int64_t *steps);
 
-/* Plans the loop. Each of `views` has rank `rank` and dimensions `dims`, or has rank 0, so that its
- * element is repeated. */
-void hlo_strided_loop_init(hlo_strided_loop *loop, uint32_t rank, const int64_t *dims,
-                           uint32_t views, const hlo_view *const *view);
-/* Runs the loop on the calling thread. */
-void hlo_strided_loop_run(const hlo_strided_loop *loop, hlo_strided_loop_body *body, void *arg);
+/* Plans the loop. Each view has the dimensions of view 0, or has rank 0, so that its element is
+ * repeated. */
+void hlo_strided_loop_init(hlo_strided_loop *loop, uint32_t views, const hlo_view *const *view);
 /* Runs the loop on several threads, each with a range of one dimension along which view `written`
  * has a nonzero stride. */
-void hlo_strided_loop_run_parallel(const hlo_eval_env *env, const hlo_strided_loop *loop,
-                                   uint32_t written, hlo_strided_loop_body *body, void *arg);
+void hlo_strided_loop_run(const hlo_eval_env *env, const hlo_strided_loop *loop, uint32_t written,
+                          hlo_strided_loop_body *body, void *arg);
+/* Plans and runs a loop that writes view 0. If `env` is NULL, runs it on the calling thread. */
+void hlo_views_run(const hlo_eval_env *env, uint32_t views, const hlo_view *const *view,
+                   hlo_strided_loop_body *body, void *arg);
 
 /* Copies `count` elements of `size` bytes, `in_step` and `out_step` bytes apart. */
 void hlo_copy_row(size_t size, const char *in, int64_t in_step, int64_t count, char *out,

@@ -48,6 +48,12 @@ bool hlo_instr_is_mark(const hlo_instr *instr) {
            instr->operand_count == 1;
 }
 
+const hlo_computation *hlo_instr_called(const hlo_instr *instr) {
+    if (instr->op == HLO_OP_CALL) return hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);
+    if (instr->op == HLO_OP_FUSION) return hlo_instr_comp(instr, HLO_ATTR_CALLS);
+    return NULL;
+}
+
 bool hlo_hands_on(const hlo_instr *value) {
     return value->op == HLO_OP_OPT_BARRIER || value->op == HLO_OP_DOMAIN ||
            value->op == HLO_OP_ADD_DEPENDENCY ||
@@ -380,11 +386,6 @@ static affine affine_of_operand(const hlo_instr *i, int64_t index, const scope *
     return affine_of(hlo_instr_operand(i, (uint32_t)index), s, depth);
 }
 
-static affine affine_of_call(const hlo_instr *i, hlo_attr_id attr, const scope *s, int depth) {
-    const scope inner = {s, i, s->steps};
-    return affine_of(hlo_instr_comp(i, attr)->root, &inner, depth);
-}
-
 static affine affine_of(const hlo_instr *i, const scope *s, int depth) {
     double number;
     if (!depth-- || !*s->steps || !hlo_shape_is_array(i->shape) || hlo_shape_count(i->shape) != 1 ||
@@ -404,8 +405,9 @@ static affine affine_of(const hlo_instr *i, const scope *s, int depth) {
         if (tuple->op == HLO_OP_PARAMETER && !s->caller) return (affine){ELEMENT, index, 0};
         return unknown();
     }
-    case HLO_OP_CALL: return affine_of_call(i, HLO_ATTR_TO_APPLY, s, depth);
-    case HLO_OP_FUSION: return affine_of_call(i, HLO_ATTR_CALLS, s, depth);
+    case HLO_OP_CALL:
+    case HLO_OP_FUSION:
+        return affine_of(hlo_instr_called(i)->root, &(scope){s, i, s->steps}, depth);
     case HLO_OP_ADD:
     case HLO_OP_SUBTRACT:
         return shifted(affine_of(hlo_instr_operand(i, 0), s, depth),
@@ -468,12 +470,10 @@ uint64_t hlo_while_trip_count(const hlo_instr *loop) {
     unsigned steps = STEPS;
     scopes[0] = (scope){.steps = &steps};
     for (; depth + 1 < DEPTH && compare->op != HLO_OP_COMPARE; depth++) {
-        if (compare->op != HLO_OP_CALL && compare->op != HLO_OP_FUSION)
-            return HLO_TRIP_COUNT_UNKNOWN;
+        const hlo_computation *called = hlo_instr_called(compare);
+        if (!called) return HLO_TRIP_COUNT_UNKNOWN;
         scopes[depth + 1] = (scope){&scopes[depth], compare, &steps};
-        compare =
-            hlo_instr_comp(compare, compare->op == HLO_OP_CALL ? HLO_ATTR_TO_APPLY : HLO_ATTR_CALLS)
-                ->root;
+        compare = called->root;
     }
     if (depth + 1 == DEPTH) return HLO_TRIP_COUNT_UNKNOWN;
     const scope *s = &scopes[depth];
@@ -481,9 +481,8 @@ uint64_t hlo_while_trip_count(const hlo_instr *loop) {
     hlo_type type = hlo_instr_operand(compare, 0)->shape->type;
     int64_t a, a_step, b, b_step;
     if (!direction ||
-        !resolve(loop, affine_of(hlo_instr_operand(compare, 0), s, DEPTH), &steps, &a, &a_step))
-        return HLO_TRIP_COUNT_UNKNOWN;
-    if (!resolve(loop, affine_of(hlo_instr_operand(compare, 1), s, DEPTH), &steps, &b, &b_step))
+        !resolve(loop, affine_of(hlo_instr_operand(compare, 0), s, DEPTH), &steps, &a, &a_step) ||
+        !resolve(loop, affine_of(hlo_instr_operand(compare, 1), s, DEPTH), &steps, &b, &b_step))
         return HLO_TRIP_COUNT_UNKNOWN;
     for (uint64_t count = 0; count < LARGEST_TRIP_COUNT && fits(type, a) && fits(type, b);
          count++) {

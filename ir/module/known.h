@@ -7,6 +7,8 @@
 
 /* True for a custom call that only annotates its operand with a sharding. */
 bool hlo_instr_is_mark(const hlo_instr *instr);
+/* Returns the computation that a call or fusion calls; NULL for other opcodes. */
+const hlo_computation *hlo_instr_called(const hlo_instr *instr);
 /* True for a barrier, a sharding annotation, and similar instructions whose result is operand 0. */
 bool hlo_hands_on(const hlo_instr *value);
 /* Follows `value` through barriers, sharding annotations, tuples and get-tuple-elements to the

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints attributes, including values that are parsed into structs, in XLA's form. */
 #include "ir/device_list.h"
+#include "ir/float/float.h"
 #include "ir/text/printer.h"
 
 static void put_list(hlo_printer *o, const char *open, const hlo_ints *ints, const char *close) {
@@ -226,12 +227,6 @@ static void put_ints(hlo_printer *o, const hlo_attr *attr) {
     if (kind == HLO_KIND_INTS || slices) hlo_put_char(o, '}');
 }
 
-static void put_double(hlo_printer *o, double value) {
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    hlo_put_float(o, HLO_TYPE_F64, bits);
-}
-
 /* Writes a sharding. Omits the metadata of domains, as XLA does. */
 static void put_sharding(hlo_printer *o, const hlo_attr *attr) {
     static const hlo_print_options none = {.percent = false};
@@ -254,7 +249,9 @@ void hlo_put_attr(hlo_printer *o, const hlo_attr *attr) {
     switch (hlo_attrs_info[attr->id].kind) {
     case HLO_KIND_INT: hlo_put_int(o, attr->u.i); break;
     case HLO_KIND_BOOL: hlo_put_string(o, attr->u.i ? "true" : "false"); break;
-    case HLO_KIND_FLOAT: put_double(o, attr->u.f); break;
+    case HLO_KIND_FLOAT:
+        hlo_put_float(o, HLO_TYPE_F64, hlo_float_encode(HLO_TYPE_F64, attr->u.f));
+        break;
     case HLO_KIND_FORM:
     case HLO_KIND_WORD:
     case HLO_KIND_RAW: hlo_put_interned(o, attr->u.str); break;

@@ -247,8 +247,8 @@ const char *cuda_region_refusal(const hlo_computation *region) {
     const char *why = hlo_region_refusal(region);
     if (why) return "applies a computation that is not supported on CUDA";
     for (const hlo_instr *i = region->first; i && !why; i = hlo_instr_next(i)) {
-        if (hlo_region_called(i))
-            why = cuda_region_refusal(hlo_region_called(i));
+        if (hlo_instr_called(i))
+            why = cuda_region_refusal(hlo_instr_called(i));
         else if (i->op != HLO_OP_TUPLE && i->op != HLO_OP_PARAMETER && i->op != HLO_OP_CONSTANT &&
                  !hlo_region_passes_on(i))
             why = elementwise_refusal(i);
@@ -262,8 +262,8 @@ bool emit_region_moves(const hlo_computation *region) {
     const hlo_instr *root = region->root;
     bool any = false;
     for (const hlo_instr *i = region->first; i && !any; i = hlo_instr_next(i)) {
-        if (hlo_region_called(i)) {
-            any = emit_region_moves(hlo_region_called(i));
+        if (hlo_instr_called(i)) {
+            any = emit_region_moves(hlo_instr_called(i));
             continue;
         }
         const bool orders = takes_codes(i);
@@ -299,8 +299,8 @@ static void write_region(emit *e, const hlo_computation *region, const region_va
             memcpy(out, operands, i->operand_count * sizeof *operands);
         else if (hlo_region_passes_on(i))
             *own = operands[0];
-        else if (hlo_region_called(i))
-            write_region(e, hlo_region_called(i), operands, own);
+        else if (hlo_instr_called(i))
+            write_region(e, hlo_instr_called(i), operands, own);
         else {
             /* Also select the cells of narrow floats, so that a NaN keeps its bits. */
             const char **texts = hlo_arena_array(e->arena, i->operand_count + 1, sizeof *texts);
