@@ -94,7 +94,6 @@ void hlo_strings_free(struct hlo_strings *strings) {
     if (strings) free(strings->slots);
 }
 
-/* Resizes the table to mask + 1 slots. */
 static void resize(hlo_arena *arena, struct hlo_strings *strings, size_t mask) {
     slot *slots = new_slots(arena, mask + 1);
     for (size_t i = 0; i <= strings->mask; i++) {
@@ -203,7 +202,6 @@ static bool take(const char *interned, hlo_namespace space) {
     return true;
 }
 
-/* Returns the length of `name` without a `.N` ending. */
 static size_t stem_length(const char *name) {
     size_t length = strlen(name), end = length;
     while (end > 1 && name[end - 1] >= '0' && name[end - 1] <= '9') end--;

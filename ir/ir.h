@@ -297,7 +297,6 @@ struct hlo_deferred_error {
     const char *message;
 };
 
-/* The start of a line. */
 typedef struct hlo_line {
     size_t offset;   /* offset of its first byte */
     uint32_t number; /* line number, from 1; 0: the struct is unset */
@@ -392,7 +391,6 @@ void hlo_instr_set_parameter(hlo_instr *instr, int64_t number);
  * have uses or be the root. Its memory remains allocated until the module is freed, with parent
  * NULL. */
 void hlo_instr_remove(hlo_instr *instr);
-/* Moves an instruction within its computation before `before`. */
 void hlo_instr_move(hlo_instr *instr, hlo_instr *before);
 
 /* Copies `instr` into a computation of its module, with other operands of the same number. The copy
@@ -405,7 +403,6 @@ static inline hlo_instr *hlo_instr_operand(const hlo_instr *instr, uint32_t inde
 }
 void hlo_instr_set_operand(hlo_instr *instr, uint32_t index, hlo_instr *def);
 void hlo_instr_append_operand(hlo_instr *instr, hlo_instr *def);
-/* Replaces all operands. */
 void hlo_instr_set_operands(hlo_instr *instr, uint32_t count, hlo_instr *const *operands);
 /* Replaces every use of `from` by `to`, and the root if it is `from`. O(uses). */
 void hlo_instr_replace_uses(hlo_instr *from, hlo_instr *to);
@@ -447,7 +444,6 @@ static inline uint32_t hlo_attr_bit(hlo_attr_id id) {
 }
 /* Finds an attribute in a list; NULL if not found. */
 const hlo_attr *hlo_attrs_find(const hlo_attr *attrs, uint32_t count, hlo_attr_id id);
-/* Returns the attribute; NULL if absent. */
 static inline const hlo_attr *hlo_instr_attr(const hlo_instr *instr, hlo_attr_id id) {
     return instr->attr_bits & hlo_attr_bit(id) ? hlo_attrs_find(instr->attrs, instr->attr_count, id)
                                                : NULL;
@@ -464,6 +460,8 @@ int64_t hlo_instr_int(const hlo_instr *instr, hlo_attr_id id, int64_t missing);
 int64_t hlo_module_int(const hlo_module *module, hlo_attr_id id, int64_t missing);
 /* Returns hlo_attr_text(); NULL if the attribute is absent. */
 const char *hlo_instr_str(const hlo_instr *instr, hlo_attr_id id);
+/* True for a custom call of this target. */
+bool hlo_is_custom_call(const hlo_instr *instr, const char *target);
 /* Returns the attribute `id` of a window; NULL if the window is NULL or does not have it. */
 const hlo_attr *hlo_window_word(const hlo_attr *window, hlo_attr_id id);
 /* Reads dim_labels, such as b01f_01io->b01f, of a convolution of arrays of `rank` dimensions.
@@ -505,9 +503,8 @@ void hlo_instr_set_int(hlo_instr *instr, hlo_attr_id id, int64_t value);
 void hlo_instr_set_str(hlo_instr *instr, hlo_attr_id id, const char *text);
 void hlo_instr_set_comp(hlo_instr *instr, hlo_attr_id id, hlo_computation *comp);
 
-/* Returns an entry of the metadata; NULL if absent. */
+/* Return an entry of the metadata, or its op_name; NULL if absent. */
 const hlo_attr *hlo_instr_metadata(const hlo_instr *instr, hlo_attr_id id);
-/* Returns the op_name in the metadata; NULL if absent. */
 const char *hlo_instr_op_name(const hlo_instr *instr);
 /* Returns the file and line (0: unknown) of the innermost stack frame that has a file, otherwise
  * the file and line in the metadata; NULL if the file is unknown. */
@@ -519,9 +516,7 @@ const char *hlo_frame_file(const hlo_tables *tables, int64_t frame);
 /* Returns the number of a frame's parent, or 0. The frame must be in the tables. */
 int64_t hlo_frame_parent(const hlo_tables *tables, int64_t frame);
 
-/* Creates a constant before `before`. */
 hlo_instr *hlo_constant_new(hlo_computation *comp, hlo_instr *before, const hlo_literal *literal);
-/* Creates a scalar constant of a real type. */
 hlo_instr *hlo_constant_scalar(hlo_computation *comp, hlo_instr *before, hlo_type type,
                                double value);
 

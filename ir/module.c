@@ -290,7 +290,6 @@ uint32_t hlo_instr_user_count(const hlo_instr *instr) {
 
 /* ----------------------------------------------------------------------------------- attributes */
 
-/* Returns the bits of hlo_instr.attr_bits that stand for the attribute. */
 static uint32_t attr_bits(hlo_attr_id id) {
     const hlo_attr_kind kind = hlo_attrs_info[id].kind;
     const bool calls = kind == HLO_KIND_COMPUTATION || kind == HLO_KIND_COMPUTATIONS;
@@ -355,6 +354,12 @@ int64_t hlo_instr_int(const hlo_instr *instr, hlo_attr_id id, int64_t missing) {
 const char *hlo_instr_str(const hlo_instr *instr, hlo_attr_id id) {
     const hlo_attr *attr = hlo_instr_attr(instr, id);
     return attr ? hlo_attr_text(attr) : NULL;
+}
+
+bool hlo_is_custom_call(const hlo_instr *instr, const char *target) {
+    if (instr->op != HLO_OP_CUSTOM_CALL) return false;
+    const char *name = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
+    return name && strcmp(name, target) == 0;
 }
 
 const hlo_attr *hlo_window_word(const hlo_attr *window, hlo_attr_id id) {

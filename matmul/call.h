@@ -173,7 +173,6 @@ typedef struct hlo_epilogue_info {
 } hlo_epilogue_info;
 extern const hlo_epilogue_info hlo_epilogues[HLO_EPILOGUE_COUNT];
 
-/* The targets of FP8 matmul calls. */
 extern const char hlo_matmul_fp8_target[], hlo_matmul_typed_target[], hlo_matmul_mx_target[];
 /* True if `instr` is an FP8 matmul call with one of these targets, or XLA's call on wider types.
  * Calls of hlo_matmul_mx_target must have tiled scales, because XLA uses this target for AMD's GPUs
@@ -190,7 +189,6 @@ hlo_status hlo_matmul_decode(const hlo_instr *call, hlo_matmul *out_matmul, cons
  * if the call's config or results are invalid. */
 bool hlo_matmul_read_results(const hlo_instr *call, hlo_matmul *out_matmul);
 
-/* True if the scales are tiled. */
 bool hlo_matmul_is_tiled(const hlo_matmul *matmul);
 
 /* Returns the alignment of m and n or, with `contracting`, of k. With tiled scales, k is a multiple

@@ -106,7 +106,6 @@ static void writer_summary_line(const report_writer *t) {
     fputc('\n', t->out);
 }
 
-/* Appends text to a list in a cell, unless the text is empty. */
 __attribute__((format(printf, 2, 3))) static void append(char *cell, const char *format, ...) {
     char text[CELL];
     va_list args;

@@ -12,7 +12,6 @@
 #include "options.h"
 #include "output.h"
 
-/* The terminal line that shows the progress of a run. */
 typedef struct progress_line {
     double next; /* time of the next update, in seconds */
     bool shown;
@@ -54,7 +53,6 @@ static const char *usage_plugin(const option_value *values) {
     return strncmp(backend, word, sizeof word - 1) ? NULL : backend + sizeof word - 1;
 }
 
-/* Returns the number of simulated devices. */
 static uint32_t usage_devices(const options *given) {
     const option_value *values = given->values;
     return usage_plugin(values) ? 1 : (uint32_t)values[OPTION_DEVICES].number;

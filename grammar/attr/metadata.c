@@ -167,7 +167,6 @@ void hlo_notation_put_module(hlo_bytes *out, const char *text) {
     hlo_bytes_text(out, "\n  \"");
 }
 
-/* The first error in a module. */
 typedef struct first_error {
     uint32_t line;
     char message[160];

@@ -16,7 +16,6 @@ bool hlo_message_is_new(const ProtobufCMessage *message);
 /* Finds a field by its name of `size` bytes; NULL if not found. */
 const ProtobufCFieldDescriptor *hlo_field_find(const ProtobufCMessageDescriptor *type,
                                                const char *name, size_t size);
-/* Returns the address of a field. */
 void *hlo_field_at(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field);
 /* Returns the number of elements of a repeated field; for any other field, 1 if it is neither zero
  * nor empty, otherwise 0. */
@@ -28,11 +27,9 @@ void *hlo_field_add(hlo_arena *arena, ProtobufCMessage *message,
  */
 void *hlo_field_element(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field,
                         size_t index);
-/* Empties a field. */
 void hlo_field_clear(ProtobufCMessage *message, const ProtobufCFieldDescriptor *field);
-/* Loads an integer, bool or enum. */
+/* Load or store an integer, bool or enum. The second returns false if the value does not fit. */
 int64_t hlo_field_load(const ProtobufCFieldDescriptor *field, const void *place);
-/* Stores an integer, bool or enum. Returns false if the value does not fit. */
 bool hlo_field_store(const ProtobufCFieldDescriptor *field, void *place, int64_t value);
 /* Makes a message in the field `name`; in a repeated field, a new element. */
 void *hlo_message_add(hlo_arena *arena, void *message, const char *name);

@@ -113,15 +113,11 @@ void rules_fault(rules_parser *p, span where, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Returns a zeroed object in the owner's arena. */
 void *rules_new(rules_parser *p, size_t size);
-/* Creates a node for the bytes from `first` up to `last`. */
 node *rules_node(rules_parser *p, node_kind kind, size_t first, size_t last);
-/* Creates empty tables. */
 void rules_begin(rules_parser *p);
-/* Returns the finished tables. */
 const hlo_rules *rules_take(rules_parser *p);
 /* Adds a definition. Reports an error if its name is already used. */
 void rules_let(rules_parser *p, span name, node *params, node *body);
-/* Begins a phase with its measure. */
 void rules_phase(rules_parser *p, span name, span measure);
 /* Compiles a rule of the open phase and adds it to the tables. */
 void rules_rule(rules_parser *p, span name, span subject, root_node *roots, guard_node *guards,

@@ -6,8 +6,6 @@
 
 #include "ir/devices/device_groups.h"
 
-/* True if `instr` is a custom call of `target`. */
-bool hlo_boundary_calls(const hlo_instr *instr, const char *target);
 /* True if the entry computation has the name that XLA's partitioner assigns. */
 bool hlo_boundary_spmd(const hlo_computation *entry);
 

@@ -44,7 +44,6 @@ static int64_t dim_step(const array *d, uint32_t dim) {
     return step;
 }
 
-/* Groups the devices along a whole dimension. */
 static void group_along(array *d, uint32_t dim) {
     d->grouped[d->grouped_count++] = (stretch){dim_step(d, dim), d->dims[dim]};
 }
@@ -424,19 +423,14 @@ bool hlo_device_groups_refine(const hlo_device_groups *a, const hlo_device_group
 
 /* ------------------------------------------------------------------------------- manual regions */
 
-bool hlo_boundary_calls(const hlo_instr *instr, const char *name) {
-    const char *target = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
-    return instr->op == HLO_OP_CUSTOM_CALL && target && !strcmp(target, name);
-}
-
 bool hlo_manual_enters(const hlo_instr *instr) {
-    return hlo_boundary_calls(instr, "xla.sdy.GlobalToLocalShape") ||
-           hlo_boundary_calls(instr, "SPMDFullToShardShape");
+    return hlo_is_custom_call(instr, "xla.sdy.GlobalToLocalShape") ||
+           hlo_is_custom_call(instr, "SPMDFullToShardShape");
 }
 
 bool hlo_manual_leaves(const hlo_instr *instr) {
-    return hlo_boundary_calls(instr, "xla.sdy.LocalToGlobalShape") ||
-           hlo_boundary_calls(instr, "SPMDShardToFullShape");
+    return hlo_is_custom_call(instr, "xla.sdy.LocalToGlobalShape") ||
+           hlo_is_custom_call(instr, "SPMDShardToFullShape");
 }
 
 bool hlo_boundary_spmd(const hlo_computation *entry) {
@@ -447,7 +441,6 @@ bool hlo_boundary_spmd(const hlo_computation *entry) {
 
 /* ---------------------------------------------------------------------------------------- parts */
 
-/* Returns the value of a frontend attribute; NULL if absent. */
 static const char *frontend_value(hlo_arena *arena, const hlo_instr *instr, const char *name) {
     const char *entries = hlo_instr_str(instr, HLO_ATTR_FRONTEND_ATTRIBUTES);
     return entries ? hlo_value_entry(arena, entries, name) : NULL;
@@ -473,7 +466,7 @@ const hlo_device_groups *hlo_manual_parts(hlo_arena *arena, const hlo_instr *ent
         return s ? sharding_of_mesh(arena, s, HLO_GET) : NULL; /* even a replicated sharding names a
                                                                 * mesh */
     }
-    if (sharding && hlo_boundary_calls(enters, "SPMDFullToShardShape"))
+    if (sharding && hlo_is_custom_call(enters, "SPMDFullToShardShape"))
         return hlo_device_groups_of_sharding(arena, sharding, HLO_GET);
     /* If the shape is unchanged although a part would be smaller, each device has the whole
      * operand. A dimension of one element proves nothing, because a single device may have that
@@ -512,8 +505,8 @@ bool hlo_manual_tiling(hlo_arena *arena, const hlo_instr *boundary, uint32_t ind
         if (s && !s->mesh.devices.dims->count) return true;
         return s && manual && tiles_of_mesh(arena, s, manual->dims[0], from->shape->rank, out);
     }
-    const bool older = hlo_boundary_calls(boundary, "SPMDFullToShardShape") ||
-                       hlo_boundary_calls(boundary, "SPMDShardToFullShape");
+    const bool older = hlo_is_custom_call(boundary, "SPMDFullToShardShape") ||
+                       hlo_is_custom_call(boundary, "SPMDShardToFullShape");
     const hlo_sharding *sharding = hlo_instr_sharding(enters ? from : boundary);
     return older && sharding && hlo_tiling_of_sharding(arena, sharding, from->shape->rank, out);
 }

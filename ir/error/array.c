@@ -16,7 +16,6 @@
 static const float zero_f32 = 0;
 static const hlo_dims no_strides = {{0}};
 
-/* Returns `sigma` or, if it has no data, zeros of the dimensions of `value`. */
 static hlo_view sigma_or_zeros(const hlo_view *value, const hlo_view *sigma) {
     if (sigma->data) return *sigma;
     return (hlo_view){HLO_TYPE_F32, value->rank, value->dims, no_strides.v, (void *)&zero_f32};
@@ -73,7 +72,6 @@ bool hlo_error_is_exact(const hlo_view *sigma) {
     return !positive;
 }
 
-/* True if every operand is exact. */
 static bool all_exact(const hlo_error_call *b) {
     for (uint32_t o = 0; o < b->call.operand_count; o++)
         if (!hlo_error_is_exact(&b->operand_sigmas[o])) return false;

@@ -43,7 +43,6 @@ struct row_loop {
     hlo_lane produced; /* lane of the results that the analysis computes */
 };
 
-/* A chunk of the loop. */
 struct analysis {
     hlo_chunk x[3];
     double sigma[3][HLO_CHUNK];

@@ -34,7 +34,6 @@ void hlo_error_round_chunk(hlo_type type, const double *value, const double *res
 static inline bool hlo_error_same(double a, double b) {
     return (a == b) | ((a != a) & (b != b));
 }
-/* Rounds `value` to a float type. */
 double hlo_error_round(hlo_type type, double value);
 /* Returns the sigma of an element that overflowed when `value` was rounded. */
 double hlo_error_overflow(double value);
@@ -80,7 +79,6 @@ static inline bool hlo_error_is_complex(const hlo_view *view) {
 void hlo_error_fill(const hlo_error_call *b, const hlo_view *sigma, double value);
 hlo_status hlo_error_fill_all(const hlo_error_call *b, double value);
 
-/* Creates a dense f64 copy of `value`. */
 hlo_view hlo_error_as_f64(const hlo_error_call *b, const hlo_view *value);
 /* Creates a dense f64 copy of `sigma`; an array of zeros if `sigma` has no data. */
 hlo_view hlo_error_sigma_as_f64(const hlo_error_call *b, const hlo_view *value,

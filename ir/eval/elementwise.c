@@ -386,7 +386,6 @@ const hlo_elementwise *hlo_kernel_elementwise(const hlo_instr *instr) {
     return which < 0 ? NULL : &kernel->ops[which];
 }
 
-/* Returns the type as which `op` loads elements of `type`. */
 static hlo_type loaded_type(const hlo_elementwise *op, hlo_type type) {
     if (!hlo_type_is_float(type) || hlo_types[type].bits > op->codes) return type;
     switch (hlo_types[type].bytes) {

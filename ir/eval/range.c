@@ -423,7 +423,6 @@ static hlo_range range_inside(search *s, const frame *inside, const hlo_instr *v
     return range;
 }
 
-/* Finds the range of a small part of a constant. */
 static bool find_part(const hlo_instr *value, hlo_range *out) {
     const int64_t count = hlo_shape_count(value->shape);
     *out = hlo_range_empty;

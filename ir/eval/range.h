@@ -19,9 +19,7 @@ typedef struct hlo_range {
                        * does not know the operation */
 } hlo_range;
 
-/* The empty range. */
 extern const hlo_range hlo_range_empty;
-/* Returns the range of all values of a type. */
 hlo_range hlo_range_of_type(hlo_type type);
 /* Returns the range of a constant. Reads at most `*budget` elements, and subtracts their number
  * from `*budget`. If the constant has more elements, returns the range of the type. */

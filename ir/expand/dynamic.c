@@ -311,7 +311,6 @@ static hlo_instr *forwarded(expansion *x, hlo_instr **sizes) {
     return x->build->at;
 }
 
-/* Builds max(size, 0). */
 static hlo_instr *at_least_0(expansion *x, hlo_instr *size) {
     return hlo_build_binary(x->build, HLO_OP_MAXIMUM, size, expand_number(x, 0));
 }
@@ -479,7 +478,6 @@ static void list_dims(const hlo_shape *shape, bool **dynamic) {
         for (uint32_t i = 0; i < shape->rank; i++) *(*dynamic)++ = dynamic_declares(shape, i);
 }
 
-/* The dimensions of a shape's arrays. */
 typedef struct dims {
     uint32_t count, dynamic_count;
     bool *dynamic;

@@ -133,7 +133,6 @@ static bool is_token(const hlo_inference *q, uint32_t i) {
            hlo_infer_fail_at(q, q->operands[i]->offset, "operand %u is not a token", i);
 }
 
-/* Returns the given shape if it is a tuple of at least `least` elements. */
 static const hlo_shape *given_tuple(const hlo_inference *q, uint32_t least) {
     const hlo_shape *given = hlo_infer_given(q);
     if (!given || (given->type == HLO_TYPE_TUPLE && given->rank >= least)) return given;

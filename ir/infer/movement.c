@@ -71,7 +71,6 @@ const hlo_shape *hlo_infer_BITCAST(const hlo_inference *q) {
     return as_large(q, given_array(q, false), hlo_shape_bytes, "bytes");
 }
 
-/* Returns the number of bits of an element's value. */
 static int value_bits(hlo_type type) {
     return type == HLO_TYPE_PRED ? 8 : hlo_types[type].bits;
 }

@@ -61,7 +61,6 @@ const hlo_shape *const *hlo_infer_operands(const hlo_inference *q);
 
 /* Each check below sets `why` if it returns false or NULL. */
 
-/* Checks that operands [from, to) are arrays. */
 bool hlo_infer_arrays(const hlo_inference *q, uint32_t from, uint32_t to);
 /* Checks that every number of the list is in [0, rank) and occurs once. `what` names such a number
  * in messages: "dimension". */
@@ -74,7 +73,6 @@ bool hlo_infer_one_dim(const hlo_inference *q, const hlo_shape *shape);
 static inline bool hlo_infer_dim_fits(int64_t a, int64_t b) {
     return a == b || a < 0 || b < 0;
 }
-/* True if the ranks are equal and all dimensions fit. */
 bool hlo_infer_dims_fit(const hlo_shape *a, const hlo_shape *b);
 /* True if types and dimensions agree, through tuples; an unbounded dimension agrees with any size.
  */

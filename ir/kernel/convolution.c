@@ -121,7 +121,6 @@ const char *hlo_convolution_read(const hlo_call *call, hlo_convolution *out) {
     return NULL;
 }
 
-/* A view whose dimensions are set one by one. */
 typedef struct maker {
     hlo_view view;
     int64_t *dims, *strides;

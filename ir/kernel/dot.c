@@ -66,7 +66,6 @@ static bool as_matrices(operand *o) {
     return plain;
 }
 
-/* Copies the operand to a dense array of `type`. */
 static void pack(const hlo_eval_env *env, operand *o, hlo_type type, hlo_arena *scratch) {
     hlo_view dense = hlo_view_scratch(scratch, type, &o->view);
     hlo_view_convert(env, &o->view, &dense);
@@ -275,7 +274,6 @@ static void take_index(const hlo_ragged_parts *p, const int64_t *list, uint32_t 
     }
 }
 
-/* Selects piece `piece` of an operand. */
 static void take_piece(const hlo_ragged_parts *p, unsigned side, int64_t piece, cut *c) {
     const hlo_ragged *r = &p->dims;
     int64_t start, size;

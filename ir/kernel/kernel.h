@@ -108,7 +108,6 @@ hlo_status hlo_call_refuse(hlo_call *call, const char *why);
 
 enum { HLO_CHUNK = 256 }; /* maximum number of elements in a chunk */
 
-/* Returns the size of the next chunk, if `left` elements remain. */
 static inline int64_t hlo_chunk_size(int64_t left) {
     return left < HLO_CHUNK ? left : HLO_CHUNK;
 }
@@ -135,16 +134,13 @@ void hlo_lane_store(hlo_type type, const void *lanes, int64_t count, void *out, 
 /* Casts between lanes as C does, except that NaN and out-of-range numbers are cast to integers as
  * HLO's convert does. */
 void hlo_lane_cast(hlo_lane from, hlo_lane to, const void *in, int64_t count, void *out);
-/* Clips integer lanes to the range of `type`. */
 void hlo_lane_saturate(hlo_type type, void *lanes, int64_t count);
 /* Returns the lanes of a row: the row itself if its elements are contiguous lanes, otherwise
  * `buffer`, after filling it. */
 const void *hlo_lane_view(hlo_type type, const void *in, int64_t step, int64_t count,
                           hlo_chunk *buffer);
-/* Loads elements of any real type as doubles. */
 void hlo_lane_load_f64(hlo_type type, const void *in, int64_t step, int64_t count, double *out);
 
-/* An elementwise instruction and its loop. */
 typedef struct hlo_lane_op {
     const hlo_instr *instr;
     hlo_loop *loop;
@@ -207,12 +203,10 @@ typedef struct hlo_dims {
 
 int64_t hlo_view_count(const hlo_view *view);
 size_t hlo_view_bytes(const hlo_view *view);
-/* Returns the address of the element at `index`. */
 char *hlo_view_element(const hlo_view *view, const int64_t *index);
 /* Moves to the next index below `dims`, in row-major order. After the last one, returns false and
  * resets to the first. */
 bool hlo_dims_next(uint32_t rank, const int64_t *dims, int64_t *index);
-/* Computes the row-major strides of `view->dims`. */
 void hlo_view_dense(const hlo_view *view, hlo_dims *out_strides);
 /* True if the array has row-major strides. The stride of a dimension of one element may be any. */
 bool hlo_view_is_dense(const hlo_view *view);

@@ -10,7 +10,6 @@ static hlo_status run_reshape(hlo_call *call) {
 }
 const hlo_kernel hlo_eval_reshape = {.run = run_reshape, .error = HLO_ERROR_MOVE};
 
-/* Returns `view` with its dimensions in the physical order of `shape`. */
 static hlo_view physical(const hlo_view *view, const hlo_shape *shape, hlo_dims *dims,
                          hlo_dims *strides) {
     hlo_dims order;

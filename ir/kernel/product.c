@@ -141,7 +141,6 @@ static bool is_native(const lines *s) {
     return hlo_types[s->of->type].bytes == s->k->size && hlo_type_is_float(s->of->type);
 }
 
-/* Loads `count` elements that are `step` elements apart. */
 static void load(const lines *s, const char *in, int64_t step, int64_t count, void *out) {
     const int64_t bytes = hlo_types[s->of->type].bytes;
     if (is_native(s))
@@ -186,7 +185,6 @@ static void load_turned(const lines *s, const char *in, int64_t step, int64_t co
         }
 }
 
-/* Packs rows of a; the last tile is padded with zeros. */
 static void pack_rows(const block *b, int64_t first, int64_t last) {
     const hlo_factor *of = &b->product->a;
     const int64_t size = (int64_t)b->k->size, row_size = PITCH * size;
@@ -320,7 +318,6 @@ static int64_t least(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-/* Memory for the packed blocks of a product. */
 typedef struct packing {
     const hlo_product *product;
     const kernel *k;

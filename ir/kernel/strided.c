@@ -61,7 +61,6 @@ void hlo_strided_loop_init(hlo_strided_loop *w, uint32_t views, const hlo_view *
     w->rank = kept;
 }
 
-/* Runs the loop on the calling thread. */
 static void run_here(const hlo_strided_loop *w, hlo_strided_loop_body *body, void *arg) {
     if (w->count == 0) return;
     char *data[HLO_LOOP_VIEWS];

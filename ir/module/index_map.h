@@ -21,7 +21,6 @@ typedef struct hlo_index_map hlo_index_map;
 typedef struct hlo_index hlo_index;
 typedef bool hlo_index_rule(const hlo_index_map *map, uint32_t dim, hlo_index *out);
 
-/* The map of one operand of an instruction. */
 struct hlo_index_map {
     const hlo_instr *instr, *from; /* `from`: the operand */
     uint32_t operand;              /* number of the operand */

@@ -43,9 +43,7 @@ static bool same_cell(cell a, cell b) {
 }
 
 bool hlo_instr_is_mark(const hlo_instr *instr) {
-    const char *target = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
-    return instr->op == HLO_OP_CUSTOM_CALL && target && !strcmp(target, "Sharding") &&
-           instr->operand_count == 1;
+    return hlo_is_custom_call(instr, "Sharding") && instr->operand_count == 1;
 }
 
 const hlo_computation *hlo_instr_called(const hlo_instr *instr) {
@@ -205,7 +203,6 @@ __attribute__((noinline)) static bool find_source(const hlo_index_map *map, int6
     return true;
 }
 
-/* Finds an element of a value that moves elements. */
 static bool moved_element(const hlo_instr *value, int64_t at, search *s, cell *out) {
     const hlo_shape *shape = value->shape;
     hlo_index_map map;
@@ -362,7 +359,6 @@ typedef struct scope {
 /* Maximum length of a chain of copies and calls, and maximum number of instructions to visit. The
  * second limit is for chains of additions whose operands are the same instruction. */
 enum { DEPTH = 64, STEPS = 1 << 10 };
-/* Largest trip count that is computed. */
 enum { LARGEST_TRIP_COUNT = 1 << 20 };
 
 static affine affine_of(const hlo_instr *i, const scope *s, int depth);

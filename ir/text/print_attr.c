@@ -240,7 +240,15 @@ static void put_sharding(hlo_printer *o, const hlo_attr *attr) {
     o->options = options;
 }
 
-void hlo_put_attr(hlo_printer *o, const hlo_attr *attr) {
+static void put_called(hlo_printer *o, const hlo_computation *comp) {
+    if (o->put_called)
+        o->put_called(o, comp);
+    else
+        hlo_put_name(o, comp->name);
+}
+
+void hlo_put_attr(hlo_printer *o, const void *of) {
+    const hlo_attr *attr = of;
     /* XLA prints `calls` for the inline body of a reduce-scatter or scan. */
     const bool calls = o->options->canonical && attr->id == HLO_ATTR_TO_APPLY &&
                        (o->op == HLO_OP_REDUCE_SCATTER || o->op == HLO_OP_SCAN);
@@ -265,13 +273,13 @@ void hlo_put_attr(hlo_printer *o, const hlo_attr *attr) {
     case HLO_KIND_PADDING: put_ints(o, attr); break;
     case HLO_KIND_COMPUTATION:
         if (o->options->canonical) hlo_put_char(o, '\n');
-        o->put_called(o, attr->u.comp);
+        put_called(o, attr->u.comp);
         break;
     case HLO_KIND_COMPUTATIONS:
         hlo_put_string(o, o->options->canonical ? "{\n" : "{");
         for (uint32_t i = 0; i < attr->u.comps->count; i++) {
             if (i) hlo_put_string(o, o->options->canonical ? ",\n" : ", ");
-            o->put_called(o, attr->u.comps->v[i]);
+            put_called(o, attr->u.comps->v[i]);
         }
         if (o->options->canonical) hlo_put_line(o, 0); /* not indented, as in XLA */
         hlo_put_char(o, '}');

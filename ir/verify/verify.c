@@ -16,7 +16,6 @@
 #include "ir/text/options.h"
 #include "ir/verify/context.h"
 
-/* The attribute that is being checked, and its instruction. */
 typedef struct checked {
     verifier *v;
     const hlo_instr *instr;
@@ -53,7 +52,6 @@ static bool check_device(const checked *c, const char *text, int64_t device) {
     return false;
 }
 
-/* Checks that the list has `wanted` devices, each once. */
 static void check_list(const checked *c, const char *text, const hlo_ints *list, int64_t wanted) {
     int64_t *devices = hlo_arena_copy(c->v->scratch, list->v, list->count * sizeof *devices);
     for (uint32_t i = 0; i < list->count; i++)
@@ -312,7 +310,6 @@ static void check_names(verifier *v, named *names, size_t count, const char *wha
 
 /* ---------------------------------------------------------------------------------------- calls */
 
-/* A call of a computation by an instruction. */
 typedef struct call_edge {
     const hlo_instr *call;
     const hlo_computation *called;

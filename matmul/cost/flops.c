@@ -17,8 +17,6 @@
 /* Returns the trip count of a while loop: `known_trip_count` from its backend config, where XLA
  * sets it, otherwise the trip count found by analyzing the loop; 1 if unknown. */
 static double trip_count_of(const hlo_instr *loop) {
-    /* Read `"known_trip_count":{"n":"5"}` from the loop's backend config; the count is 0 if
-     * absent. */
     json_t *json = hlo_json_config(loop);
     const json_t *n = json_object_get(json_object_get(json, "known_trip_count"), "n");
     const char *text = json_string_value(n);
@@ -61,7 +59,6 @@ static double applications(const hlo_instr *instr) {
     }
 }
 
-/* The kinds of FLOPs of one execution. */
 enum { DOTS, CALLS, CONVOLUTIONS, ELEMENTWISE, REDUCTIONS, TRANSCENDENTALS, KINDS };
 static const char *const kind_names[KINDS] = {
     [DOTS] = "FLOPs of dots",                 /* dots of every kind */
@@ -79,7 +76,6 @@ static void add(flops *to, const flops *from, double times) {
     for (int kind = 0; kind < KINDS; kind++) to->v[kind] += times * from->v[kind];
 }
 
-/* The computations that one instruction calls. */
 typedef struct calls {
     const flops *totals; /* FLOPs of each computation, by computation id */
     flops all, most;     /* FLOPs of one execution of each callee: sum and maximum */
@@ -99,12 +95,10 @@ static void count_flops(const hlo_module *module, flops *totals) {
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
         for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
             double *out = totals[comp->id].v;
-            if (hlo_op_is(instr->op, HLO_TRANSCENDENTAL))
+            if (hlo_op_is(instr->op, HLO_TRANSCENDENTAL) || instr->op == HLO_OP_RNG)
                 out[TRANSCENDENTALS] += elements(instr->shape);
             else if (hlo_op_is(instr->op, HLO_ELEMENTWISE) || instr->op == HLO_OP_BITCAST_CONVERT)
                 out[ELEMENTWISE] += elements(instr->shape);
-            else if (instr->op == HLO_OP_RNG)
-                out[TRANSCENDENTALS] += elements(instr->shape);
             else if (instr->op == HLO_OP_ALL_REDUCE || instr->op == HLO_OP_ALL_REDUCE_START)
                 for (uint32_t i = 0; i < instr->operand_count; i++)
                     out[REDUCTIONS] += operand_elements(instr, i);

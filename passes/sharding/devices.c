@@ -103,7 +103,7 @@ typedef struct hlo_manual {
  * shows whether the result is still in a region. */
 static uint8_t less_deep(const hlo_instr *leaves, uint8_t depths) {
     const hlo_sharding *sharding = hlo_instr_sharding(leaves);
-    bool older = hlo_boundary_calls(leaves, "SPMDShardToFullShape");
+    bool older = hlo_is_custom_call(leaves, "SPMDShardToFullShape");
     if (older && sharding && !hlo_sharding_has(sharding, HLO_SHARDING_MANUAL)) return OUTSIDE;
     if (!(depths & DEPTHS)) return BY_DEVICE; /* the region has no operand */
     uint8_t left = (uint8_t)((depths & DEPTHS) >> 1 | (depths & DEEPEST));

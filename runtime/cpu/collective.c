@@ -408,7 +408,7 @@ static const hlo_ints *find_members(const hlo_seat *seat, const hlo_instr *instr
 static const hlo_ints *find_joined(const hlo_seat *seat, const hlo_instr *leaves,
                                    hlo_arena *arena) {
     hlo_ints *all = first_numbers((int64_t)seat->replicas * seat->partitions, arena);
-    if (hlo_boundary_calls(leaves, "SPMDShardToFullShape")) return all;
+    if (hlo_is_custom_call(leaves, "SPMDShardToFullShape")) return all;
     const hlo_device_groups *groups = hlo_manual_joined(arena, leaves);
     if (!groups || (groups->count && groups->count != all->count)) return NULL;
     const uint32_t own = hlo_seat_number(seat);
