@@ -303,40 +303,6 @@ static void add_input(composition *c, hlo_instr *value) {
     c->inputs[c->input_count++] = value;
 }
 
-/* Prints the asynchronous operation that the new instruction continues as an async-start whose
- * operands are new parameters. */
-static void put_ongoing(composition *c) {
-    static const hlo_attr_id ids[] = {HLO_ATTR_CALLS, HLO_ATTR_ASYNC_EXECUTION_THREAD};
-    hlo_printer *o = &c->e->text;
-    const hlo_shape *bound = c->ongoing->shape->elements[0];
-    for (uint32_t i = 0; i < bound->rank; i++) {
-        HLO_PUT(o, "%" BOUND);
-        hlo_put_uint(o, i);
-        HLO_PUT(o, " = ");
-        hlo_put_shape(o, bound->elements[i], true);
-        HLO_PUT(o, " parameter(");
-        hlo_put_uint(o, c->input_count + i);
-        hlo_put_char(o, ')');
-        end_line(c);
-    }
-    put_value_name(o, c->ongoing);
-    HLO_PUT(o, " = ");
-    hlo_put_shape(o, c->ongoing->shape, true);
-    HLO_PUT(o, " async-start(");
-    for (uint32_t i = 0; i < bound->rank; i++) {
-        if (i) HLO_PUT(o, ", ");
-        HLO_PUT(o, "%" BOUND);
-        hlo_put_uint(o, i);
-    }
-    hlo_put_char(o, ')');
-    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
-        const hlo_attr *attr = hlo_instr_attr(hlo_async_start(c->ongoing), ids[i]);
-        if (attr) hlo_put_attrs(o, attr, 1, ", ", ", ");
-    }
-    end_line(c);
-    c->added = bound->rank + 1;
-}
-
 /* Declares the computations that the attributes name. Makes inputs of the operands and of the
  * instructions that the attributes name. */
 static void find_named(composition *c) {
@@ -373,6 +339,7 @@ static void find_named(composition *c) {
 }
 
 static void compose(composition *c) {
+    static const hlo_attr_id ids[] = {HLO_ATTR_CALLS, HLO_ATTR_ASYNC_EXECUTION_THREAD};
     const fragment *f = c->f;
     hlo_printer *o = &c->e->text;
     HLO_PUT(o, "HloModule fragment");
@@ -381,7 +348,35 @@ static void compose(composition *c) {
     HLO_PUT(o, "ENTRY %__xla_fragment {");
     end_line(c);
     for (uint32_t i = 0; i < c->input_count; i++) put_parameter(c, c->inputs[i], i);
-    if (c->ongoing) put_ongoing(c);
+    if (c->ongoing) { /* print it as an async-start whose operands are new parameters */
+        const hlo_shape *bound = c->ongoing->shape->elements[0];
+        for (uint32_t i = 0; i < bound->rank; i++) {
+            HLO_PUT(o, "%" BOUND);
+            hlo_put_uint(o, i);
+            HLO_PUT(o, " = ");
+            hlo_put_shape(o, bound->elements[i], true);
+            HLO_PUT(o, " parameter(");
+            hlo_put_uint(o, c->input_count + i);
+            hlo_put_char(o, ')');
+            end_line(c);
+        }
+        put_value_name(o, c->ongoing);
+        HLO_PUT(o, " = ");
+        hlo_put_shape(o, c->ongoing->shape, true);
+        HLO_PUT(o, " async-start(");
+        for (uint32_t i = 0; i < bound->rank; i++) {
+            if (i) HLO_PUT(o, ", ");
+            HLO_PUT(o, "%" BOUND);
+            hlo_put_uint(o, i);
+        }
+        hlo_put_char(o, ')');
+        for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+            const hlo_attr *attr = hlo_instr_attr(hlo_async_start(c->ongoing), ids[i]);
+            if (attr) hlo_put_attrs(o, attr, 1, ", ", ", ");
+        }
+        end_line(c);
+        c->added = bound->rank + 1;
+    }
     HLO_PUT(o, "ROOT %" RESULT " = ");
     if (f->shape) {
         hlo_put_string(o, f->shape);

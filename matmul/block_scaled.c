@@ -35,11 +35,8 @@ static bool has_block_scales(const hlo_instr *call) {
 
 hlo_block_kind hlo_block_kind_of(const hlo_instr *instr) {
     if (instr->op == HLO_OP_SCALED_DOT) return HLO_BLOCK_SCALED_DOT;
-    if (instr->op != HLO_OP_CUSTOM_CALL) return HLO_BLOCK_NONE;
-    const char *name = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
-    if (!name || strncmp(name, "__", 2) != 0) return HLO_BLOCK_NONE;
     for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
-        if (strcmp(name, targets[i].target) == 0)
+        if (hlo_is_custom_call(instr, targets[i].target))
             return targets[i].kind == HLO_BLOCK_HIPBLAS_DOT && !has_block_scales(instr)
                        ? HLO_BLOCK_NONE
                        : targets[i].kind;

@@ -258,7 +258,6 @@ hlo_device_array hlo_tiling_keep(hlo_notation *f, const hlo_tiling *t) {
 
 /* ---------------------------------------------------------------- devices by the axes of a mesh */
 
-/* Reads and interns the name of an axis. */
 static bool axis_name(hlo_notation *f, const char **out) {
     const char *name;
     size_t size;

@@ -179,7 +179,6 @@ static void keep_first(void *user, const hlo_diag *diag) {
     snprintf(first->message, sizeof first->message, "%s", diag->message);
 }
 
-/* Writes the module's text, and always frees it. */
 static bool put_and_free(hlo_bytes *out, char *text) {
     jmp_buf recover;
     jmp_buf *before = hlo_arena_set_recover(out->arena, &recover);

@@ -100,21 +100,18 @@ static uint32_t rules_push_all(rules_parser *p, buffer *b, const void *items, ui
     return first;
 }
 
-/* Finds a function of the vocabulary; -1 if not found. */
 static int rules_find_function(const rules_parser *p, const char *name) {
     for (uint32_t i = 0; i < p->words->function_count; i++)
         if (!strcmp(p->words->functions[i].name, name)) return (int)i;
     return -1;
 }
 
-/* Finds a word in a list; -1 if not found. */
 static int rules_find_word(const char *const *list, uint32_t count, const char *name) {
     for (uint32_t i = 0; i < count; i++)
         if (!strcmp(list[i], name)) return (int)i;
     return -1;
 }
 
-/* Finds a definition; NULL if not found. */
 static const let_node *rules_find_let(rules_parser *p, span name) {
     const char *text = rules_name(p, name);
     for (const let_node *l = p->lets; l; l = l->next)

@@ -48,7 +48,6 @@ static void group_along(array *d, uint32_t dim) {
     d->grouped[d->grouped_count++] = (stretch){dim_step(d, dim), d->dims[dim]};
 }
 
-/* Returns the first position of the group that contains `place`. */
 static int64_t first_place(const array *d, int64_t place) {
     int64_t first = place;
     for (uint32_t i = 0; i < d->grouped_count; i++) {
@@ -117,7 +116,6 @@ static bool group_part(array *d, const hlo_axis *a) {
     return true;
 }
 
-/* Places the devices of a mesh, grouped along axes. */
 static bool place_groups(hlo_arena *arena, const hlo_mesh *mesh, const hlo_axes *axes, array *d) {
     if (!place(arena, &mesh->devices, d)) return false;
     for (uint32_t i = 0; i < axes->count; i++)

@@ -99,14 +99,9 @@ static void compare(const hlo_view *a, const hlo_view *b, const hlo_view *sigma,
     double worst = 0;
     for (int64_t i = 0; i < count; i++) {
         double s = 0;
-        int64_t at_a = 0, at_b = 0, at_sigma = 0;
-        for (uint32_t d = 0; d < a->rank; d++) {
-            at_a += index[d] * a->strides[d];
-            at_b += index[d] * b->strides[d];
-            if (sigma && sigma->data) at_sigma += index[d] * sigma->strides[d];
-        }
-        element e = element_at(a->type, hlo_view_at(a, at_a), hlo_view_at(b, at_b));
-        if (sigma && sigma->data) s = (double)((const float *)sigma->data)[at_sigma];
+        element e = element_at(a->type, hlo_view_element(a, index), hlo_view_element(b, index));
+        if (sigma && sigma->data)
+            s = (double)*(const float *)(const void *)hlo_view_element(sigma, index);
         bool numbers = isfinite(e.a) && isfinite(e.b), step = false;
         if (hlo_error_overflowed(e.a, s)) {
             e.same |= hlo_type_is_fp8(a->type) && fabs(e.b) == hlo_float_max(a->type) &&

@@ -507,7 +507,6 @@ static bool agree(expansion *x, const hlo_shape *a, const hlo_shape *b) {
 
 /* ---------------------------------------------------------------------------- values with sizes */
 
-/* Returns the shape of a value with its sizes. */
 static const hlo_shape *packed_shape(const expansion *x, const hlo_shape *shape, uint32_t sizes) {
     const hlo_shape **parts = hlo_arena_array(x->module->arena, sizes + 1, sizeof *parts);
     parts[0] = dynamic_bound(x->module, shape);

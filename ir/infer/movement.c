@@ -199,18 +199,6 @@ const hlo_shape *hlo_infer_DYNAMIC_UPDATE_SLICE(const hlo_inference *q) {
     return start_indices(q, 2, into) ? into : NULL;
 }
 
-/* Computes n + low + high + (n - 1) * interior. Returns -1 if the result is negative or too large.
- */
-static int64_t padded(int64_t n, const int64_t *padding) {
-    const int64_t most = HLO_INFER_EXTENT_MAX;
-    int64_t gaps = n > 0 ? n - 1 : 0, inside, size;
-    if (__builtin_mul_overflow(gaps, padding[2], &inside) ||
-        __builtin_add_overflow(n, inside, &size) || size > most)
-        return -1;
-    size += padding[0] + padding[1];
-    return size < 0 || size > most ? -1 : size;
-}
-
 const hlo_shape *hlo_infer_PAD(const hlo_inference *q) {
     if (!hlo_infer_arrays(q, 0, 2)) return NULL;
     const hlo_shape *from = hlo_infer_operand(q, 0), *value = hlo_infer_operand(q, 1);
@@ -226,9 +214,15 @@ const hlo_shape *hlo_infer_PAD(const hlo_inference *q) {
         const int64_t *p = &padding->v[3 * i], most = HLO_INFER_EXTENT_MAX;
         if (p[0] < -most || p[0] > most || p[1] < -most || p[1] > most || p[2] > most)
             return hlo_infer_fail(q, "the padding of dimension %u is outside [-2^61, 2^61]", i);
-        dims[i] = from->dims[i] < 0 ? -1 : padded(from->dims[i], p);
-        if (dims[i] < 0 && from->dims[i] >= 0)
+        const int64_t n = from->dims[i];
+        int64_t inside, size;
+        dims[i] = -1;
+        if (n < 0) continue;
+        if (__builtin_mul_overflow(n > 0 ? n - 1 : 0, p[2], &inside) ||
+            __builtin_add_overflow(n, inside, &size) || size > most || size + p[0] + p[1] < 0 ||
+            size + p[0] + p[1] > most)
             return hlo_infer_fail(q, "the padded size of dimension %u is negative or too large", i);
+        dims[i] = size + p[0] + p[1];
     }
     return hlo_shape_array(q->module, from->type, from->rank, dims);
 }

@@ -76,7 +76,6 @@ static void check_rank(const checked *c, const char *text, const hlo_shape *shap
              rank == 1 ? "" : "s", hlo_verify_text(c->v, shape), shape->rank);
 }
 
-/* Checks the devices of a mesh, or of tiles. */
 static bool check_array(const checked *c, const hlo_sharding *s) {
     const hlo_device_array *d = &s->mesh.devices;
     const char *text = s->parsed.text, *name = c->instr->name;
