@@ -62,21 +62,6 @@ static bool is_narrow(hlo_type type) {
     return type == HLO_TYPE_F8E4M3FN || type == HLO_TYPE_F8E5M2 || type == HLO_TYPE_F4E2M1FN;
 }
 
-/* Returns the block size in a config; 0 if absent, -1 if it is not a positive integer. Like XLA,
- * ignores other keys, such as the keys that JAX writes. */
-static int64_t config_block(const hlo_instr *call) {
-    json_t *json = hlo_json_config(call);
-    const json_t *size =
-        json_object_get(json_object_get(json, "block_scaled_dot_backend_config"), "block_size");
-    int64_t block = 0;
-    if (size)
-        block = json_is_integer(size) && json_integer_value(size) >= 0
-                    ? (int64_t)json_integer_value(size)
-                    : -1;
-    json_decref(json);
-    return block;
-}
-
 /* Checks the scale of an operand with the dimensions [batch,] rows, contracting. Returns the error,
  * or NULL. */
 static const char *check_scale(const hlo_block_dot *dot, const hlo_instr *operand,
@@ -129,8 +114,15 @@ static const char *read_call(const hlo_instr *call, hlo_block_dot *dot) {
         return "an operand or the result is not a non-empty array of floats";
     if (a->rank != b->rank || a->rank < 2 || a->rank > 3)
         return "the operands must be two matrices, or two batches of matrices";
-    dot->block =
-        cudnn ? (dot->a_scale->shape->type == HLO_TYPE_F8E8M0FNU ? 32 : 16) : config_block(call);
+    if (cudnn) {
+        dot->block = dot->a_scale->shape->type == HLO_TYPE_F8E8M0FNU ? 32 : 16;
+    } else { /* like XLA, ignore other keys of the config, such as the keys that JAX writes */
+        json_t *json = hlo_json_config(call);
+        const json_t *size =
+            json_object_get(json_object_get(json, "block_scaled_dot_backend_config"), "block_size");
+        if (size) dot->block = json_is_integer(size) ? (int64_t)json_integer_value(size) : -1;
+        json_decref(json);
+    }
     if (dot->block < 0) return "block_size is not a positive integer";
     const hlo_shape *d = dot->d;
     const uint32_t rank = a->rank;

@@ -305,15 +305,6 @@ static void lower_attr(rules_parser *p, const let_frame *f, const attr_node *a, 
     if (a->kind == HLO_RULE_WORD) attr->word = rules_name(p, a->word);
 }
 
-static bool needs_shape(hlo_op op) {
-    static const char *const rules[] = {
-#define HLO_OP(id, name, min, max, infer, flags, required, allowed, eval) #infer,
-#include "ir/table/op.def"
-#undef HLO_OP
-    };
-    return !strcmp(rules[op], "GIVEN") || !strcmp(rules[op], "CONVERT");
-}
-
 /* Returns what a letter of hlo_rule_function.params requires of an argument, or NULL if `t`
  * satisfies it. Checks only what is known before binding; hlo_rule_fits() checks the rest. */
 static const char *wanted(rules_parser *p, const hlo_rule_term *t, char letter) {
@@ -425,9 +416,16 @@ static uint32_t lower_apply(rules_parser *p, const let_frame *f, const node *n, 
         p->draft->depth--;
         return index;
     }
+    static const char *const inferences[] = {
+#define HLO_OP(id, name, min, max, infer, flags, required, allowed, eval) #infer,
+#include "ir/table/op.def"
+#undef HLO_OP
+    };
     const char *name = rules_name(p, n->name);
     hlo_op op = hlo_op_find(name, strlen(name));
     if (op != HLO_OP_INVALID) {
+        const bool needs_shape =
+            !strcmp(inferences[op], "GIVEN") || !strcmp(inferences[op], "CONVERT");
         uint32_t count, first = rules_push_args(p, f, n->args, m, &count);
         bool rest = false;
         for (const node *a = n->args; a; a = a->next) rest |= a->kind == NODE_REST;
@@ -435,7 +433,7 @@ static uint32_t lower_apply(rules_parser *p, const let_frame *f, const node *n, 
         if ((count < hlo_ops[op].min_operands && !rest) ||
             (hlo_ops[op].max_operands != HLO_ANY && count > hlo_ops[op].max_operands))
             rules_fault(p, n->where, "%s does not accept %u operands", hlo_ops[op].name, count);
-        if (m != PATTERN && (count ? needs_shape(op) && !n->shape.last : !n->like))
+        if (m != PATTERN && (count ? needs_shape && !n->shape.last : !n->like))
             rules_fault(p, n->where, "the shape of %s cannot be inferred: specify `like` or a type",
                         hlo_ops[op].name);
         uint32_t attrs = p->draft->attrs.count, attr_count = 0;

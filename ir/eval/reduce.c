@@ -167,22 +167,13 @@ static void fold_extreme(const folding *f, const char *in, int64_t step, int64_t
     }
 }
 
-/* Computes acc[r] = acc[r] op in[r][i] for each i, in ascending order. The rows are independent. */
+/* Computes acc[r] = acc[r] op in[r][i] for i < n, in ascending order. The rows are independent. */
 #define FOLD_ROWS(expr)                                                                            \
-    for (int64_t i = 0; i < count; i++)                                                            \
+    for (int64_t i = 0; i < n; i++)                                                                \
         for (int r = 0; r < ROWS; r++) {                                                           \
             const double a = acc[r], b = in[r][i];                                                 \
             acc[r] = (expr);                                                                       \
-        }                                                                                          \
-    return
-
-static void fold_rows_f64(hlo_op op, int64_t count, const double *const *in, double *acc) {
-    if (op == HLO_OP_ADD) {
-        FOLD_ROWS(a + b);
-    } else {
-        FOLD_ROWS(a * b);
-    }
-}
+        }
 
 /* Rows of a reduce that folds each row into one f64 accumulator. */
 typedef struct row_folding {
@@ -205,7 +196,11 @@ static void fold_rows(void *arg, int64_t count, char *const *data, const int64_t
             for (int i = 0; i < ROWS; i++)
                 in[i] = load_row(&r->f, at[0] + i * steps[0] + done * r->step, r->step, n, &buffer,
                                  &wide[i]);
-            fold_rows_f64(r->f.op, n, in, acc);
+            if (r->f.op == HLO_OP_ADD) {
+                FOLD_ROWS(a + b);
+            } else {
+                FOLD_ROWS(a * b);
+            }
         }
         for (int i = 0; i < ROWS; i++) memcpy(at[1] + i * steps[1], &acc[i], sizeof acc[i]);
         for (int v = 0; v < 2; v++) at[v] += ROWS * steps[v];
