@@ -167,12 +167,12 @@ static void fold_extreme(const folding *f, const char *in, int64_t step, int64_t
     }
 }
 
-/* Computes acc[r] = acc[r] op in[r][i] for i < n, in ascending order. The rows are independent. */
+/* Computes acc[k] = acc[k] op in[k][i] for i < n, in ascending order. The rows are independent. */
 #define FOLD_ROWS(expr)                                                                            \
     for (int64_t i = 0; i < n; i++)                                                                \
-        for (int r = 0; r < ROWS; r++) {                                                           \
-            const double a = acc[r], b = in[r][i];                                                 \
-            acc[r] = (expr);                                                                       \
+        for (int k = 0; k < ROWS; k++) {                                                           \
+            const double a = acc[k], b = in[k][i];                                                 \
+            acc[k] = (expr);                                                                       \
         }
 
 /* Rows of a reduce that folds each row into one f64 accumulator. */
