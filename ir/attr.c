@@ -136,7 +136,7 @@ bool hlo_attr_is_default(const hlo_attr *attr, hlo_op op, const hlo_shape *opera
     if (attr->id == HLO_ATTR_ALGORITHM && op == HLO_OP_DOT)
         return strcmp(attr->u.str, "unset") == 0;
     if (attr->id == HLO_ATTR_WINDOW && op == HLO_OP_CUSTOM_CALL) return false;
-    if (attr->id == HLO_ATTR_MODE || /* the parser accepts and drops both */
+    if (attr->id == HLO_ATTR_MODE || /* the parser accepts and drops these two attributes */
         (attr->id == HLO_ATTR_DIMENSIONS && op == HLO_OP_RAGGED_ALL_TO_ALL))
         return true;
     if (kind == HLO_KIND_FORM || kind == HLO_KIND_ALIASES)

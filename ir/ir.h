@@ -224,8 +224,8 @@ struct hlo_instr {
     hlo_instr *next, *prev;
     uint32_t operand_count, use_count;
     uint32_t attr_bits; /* a filter of the present attributes: see hlo_attr_bit() */
-    uint32_t offset;    /* offset in the module's source; for an instruction created by a pass, that
-                         * of the instruction it replaces */
+    uint32_t offset;    /* offset in the module's source; for an instruction that a pass created,
+                         * the offset of the instruction that it replaces */
     const hlo_shape *shape;
     union {
         hlo_use *operands; /* operand_count elements */
@@ -241,8 +241,9 @@ struct hlo_instr {
     const char *name; /* without `%`; unique in the module */
 };
 
-/* Return the next or previous instruction of the computation; NULL at its end. They prefetch a
- * later instruction, because most instructions of a computation are contiguous in memory. */
+/* Return the next or previous instruction of the computation; NULL at its end. Both functions
+ * prefetch a later instruction, because most instructions of a computation are contiguous in
+ * memory. */
 enum { HLO_INSTRS_AHEAD = 24 };
 static inline hlo_instr *hlo_instr_next(const hlo_instr *instr) {
     __builtin_prefetch(instr + HLO_INSTRS_AHEAD);
@@ -405,7 +406,6 @@ static inline hlo_instr *hlo_instr_operand(const hlo_instr *instr, uint32_t inde
 }
 void hlo_instr_set_operand(hlo_instr *instr, uint32_t index, hlo_instr *def);
 void hlo_instr_append_operand(hlo_instr *instr, hlo_instr *def);
-/* Replaces all operands. */
 void hlo_instr_set_operands(hlo_instr *instr, uint32_t count, hlo_instr *const *operands);
 /* Replaces every use of `from` by `to`, and the root if it is `from`. O(uses). */
 void hlo_instr_replace_uses(hlo_instr *from, hlo_instr *to);

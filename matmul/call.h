@@ -150,9 +150,10 @@ typedef struct hlo_matmul_sizes {
 
 hlo_matmul_sizes hlo_matmul_extents(const hlo_matmul *matmul);
 
-/* True if an FP8 call requests fast accumulation. As in XLA, it is the default. It is not used if
- * an operand requests higher precision, if the algorithm excludes it, or if scales are per block.
- * Block scales multiply promoted sums, and PyTorch rejects fast accumulation with block scales. */
+/* True if an FP8 call requests fast accumulation. As in XLA, fast accumulation is the default. It
+ * is not used if an operand requests higher precision, if the algorithm excludes it, or if scales
+ * are per block. Block scales multiply promoted sums, and PyTorch rejects fast accumulation with
+ * block scales. */
 bool hlo_matmul_accumulates_fast(const hlo_matmul *matmul);
 
 /* Returns the index of a result in the call's tuple; -1 if the call does not have this result. D is
@@ -190,7 +191,6 @@ hlo_status hlo_matmul_decode(const hlo_instr *call, hlo_matmul *out_matmul, cons
  * if the call's config or results are invalid. */
 bool hlo_matmul_read_results(const hlo_instr *call, hlo_matmul *out_matmul);
 
-/* True if the scales are tiled. */
 bool hlo_matmul_is_tiled(const hlo_matmul *matmul);
 
 /* Returns the alignment of m and n or, with `contracting`, of k. With tiled scales, k is a multiple

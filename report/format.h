@@ -39,7 +39,6 @@ const char *writer_name(const hlo_verdict *v, char out[WRITER_NAME]);
 /* Returns the name of the FP8 call. Returns NULL if it equals the name of the matmul in the input,
  * or if the matmul is not an FP8 call. */
 const char *writer_output_name(const hlo_verdict *v);
-/* Adds up the verdicts of `count` reports. */
 writer_summary writer_sum_up(const hlo_report *const *reports, size_t count);
 /* True if the matmul is FP8 and, according to the roofline model, slower than before in wide
  * types. */

@@ -15,7 +15,6 @@ typedef struct hlo_bytes {
     size_t size, capacity;
 } hlo_bytes;
 
-/* Appends bytes. */
 void hlo_bytes_put(hlo_bytes *out, const void *bytes, size_t size);
 /* Appends a NUL-terminated text. */
 void hlo_bytes_text(hlo_bytes *out, const char *text);

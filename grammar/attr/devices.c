@@ -135,7 +135,6 @@ static hlo_iota join(hlo_notation *f, const factor *factors, size_t count) {
     return a;
 }
 
-/* Lists the numbers of an iota. */
 static void list_iota(hlo_notation *f, const hlo_iota *a, int64_t count, hlo_notation_ints *out) {
     int64_t *stride = hlo_arena_array(f->scratch, a->rank, sizeof *stride), step = 1;
     int64_t *at = hlo_arena_zero(f->scratch, a->rank * sizeof *at);

@@ -10,7 +10,7 @@
 #include "ir/ir.h"
 
 /* Parses HLO text like hlo_module_parse(), for modules within attributes. The caller of a reader
- * passes it. */
+ * passes this function. */
 typedef hlo_status hlo_module_parser(const char *text, size_t size, const char *name,
                                      const hlo_diag_sink *sink, hlo_module **out_module);
 
@@ -73,7 +73,6 @@ bool hlo_notation_bool(hlo_notation *f, bool *out);
 /* Takes a quoted string, or reports an error. */
 bool hlo_notation_string(hlo_notation *f, const char **out, size_t *out_size);
 
-/* A list of integers. */
 typedef struct hlo_notation_ints {
     int64_t *v;
     size_t count;
@@ -89,7 +88,6 @@ bool hlo_notation_more_ints(hlo_notation *f, const char *close, size_t least,
 /* Returns the list with space for one more item of `size` bytes. Items must have been added one by
  * one. */
 void *hlo_notation_grow(hlo_notation *f, void *list, size_t count, size_t size);
-/* Adds one number to a list. */
 void hlo_notation_add(hlo_notation *f, hlo_notation_ints *list, int64_t value);
 /* Compares lists lexicographically, as XLA's maps do. Returns a negative number if `a` comes first.
  */
@@ -109,7 +107,6 @@ bool hlo_notation_made(hlo_notation *f, hlo_attr_id id, const hlo_parsed *value,
 
 /* Writes text to the value. */
 void hlo_notation_put(hlo_notation *f, const char *text);
-/* Writes an integer. */
 void hlo_notation_put_int(hlo_notation *f, int64_t value);
 /* Writes a number with the digits that XLA prints, or more if the value needs them. */
 void hlo_notation_put_double(hlo_notation *f, double value);

@@ -35,9 +35,10 @@ struct rules_draft {
     slot_set partial;             /* variables that only some alternatives of the first root bind */
     bool acting; /* the rule's actions are being compiled: partial variables are rejected */
     uint32_t slot_count, expansions, depth;
-    uint32_t size; /* number of terms, counted once for each path of a pattern to them */
+    uint32_t size; /* number of terms; a term counts once for each path from a pattern to it */
     bool full;     /* MAX_TERMS was reached and reported */
-    bool apart;    /* arguments are compiled again, because one of their terms is extended */
+    bool apart;    /* arguments are compiled separately, because their term is used in a place that
+                    * extends it */
 };
 
 enum { HOLDS_VALUE = -1 };
@@ -102,21 +103,18 @@ static uint32_t rules_push_all(rules_parser *p, buffer *b, const void *items, ui
     return first;
 }
 
-/* Finds a function of the vocabulary; -1 if not found. */
 static int rules_find_function(const rules_parser *p, const char *name) {
     for (uint32_t i = 0; i < p->words->function_count; i++)
         if (!strcmp(p->words->functions[i].name, name)) return (int)i;
     return -1;
 }
 
-/* Finds a word in a list; -1 if not found. */
 static int rules_find_word(const char *const *list, uint32_t count, const char *name) {
     for (uint32_t i = 0; i < count; i++)
         if (!strcmp(list[i], name)) return (int)i;
     return -1;
 }
 
-/* Finds a definition; NULL if not found. */
 static const let_node *rules_find_let(rules_parser *p, span name) {
     const char *text = rules_name(p, name);
     for (const let_node *l = p->lets; l; l = l->next)
@@ -129,7 +127,6 @@ static hlo_rule_term *rules_term_at(rules_parser *p, uint32_t index) {
     return (hlo_rule_term *)p->draft->terms.data + index;
 }
 
-/* Adds a term. */
 static uint32_t rules_new_term(rules_parser *p, hlo_term_kind kind) {
     hlo_rule_term *t = rules_push(p, &p->draft->terms, sizeof *t);
     t->kind = (uint8_t)kind;
@@ -334,7 +331,6 @@ static const char *wanted(rules_parser *p, const hlo_rule_term *t, char letter) 
     }
 }
 
-/* Checks the arguments of a function. */
 static void rules_check_call(rules_parser *p, span where, const hlo_rule_function *fn,
                              uint32_t first, uint32_t count) {
     size_t length = strlen(fn->params);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rewrite rules as data: the flat tables that a `.rules` file compiles to.
  *
- * rulec writes these structs as const C; hlo_rules_parse() builds them at run time. A rule set is a
- * few arrays that refer to each other by index, the same in both cases. `let` definitions are
+ * rulec writes these structs as const C; hlo_rules_parse() builds them at run time. In both cases,
+ * a rule set consists of a few arrays that refer to each other by index. `let` definitions are
  * expanded: each use is a copy of the body with its own variables. If an argument is a pattern, all
  * uses of its parameter share one term. docs/rules.md describes the notation. */
 #ifndef HLO_GRAMMAR_RULES_RULES_H
@@ -188,7 +188,7 @@ typedef struct hlo_rule_vocabulary {
 
 /* Reads and checks the rules in `owner`'s source (the caller sets file, source and source_size).
  * The tables are in owner's arena. Returns HLO_INVALID_INPUT after errors, of which `sink` receives
- * at most `max_errors` (0: HLO_MOST_ERRORS) and a note about the others. */
+ * at most `max_errors` (0: HLO_MOST_ERRORS) and a note about the other errors. */
 hlo_status hlo_rules_parse(hlo_module *owner, const hlo_rule_vocabulary *words, unsigned max_errors,
                            const hlo_diag_sink *sink, const hlo_rules **out_rules);
 

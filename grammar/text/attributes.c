@@ -203,7 +203,7 @@ void hlo_text_attr(hlo_text *text, hlo_span at, hlo_attr attr) {
                        hlo_attrs_info[attr.id].name);
         frame->broken = true;
         text->quiet |= attr.id == HLO_ATTR_EXECUTION_THREAD; /* the `}` of a body is missing before
-                                                              * it */
+                                                              * this attribute */
     } else if (hlo_text_given(text, frame, attr.id)) {
         hlo_text_error(text, at, "attribute '%s' is given twice", hlo_attrs_info[attr.id].name);
         frame->broken = true;

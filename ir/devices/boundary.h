@@ -14,8 +14,8 @@ bool hlo_boundary_spmd(const hlo_computation *entry);
 /* True if `instr` passes its operands, in parts, into a region. */
 bool hlo_manual_enters(const hlo_instr *instr);
 
-/* Groups the devices that receive the same part of operand `index` of `enters`, which enters a
- * region, whatever the operand's value is. Returns NULL if unknown. */
+/* Groups the devices that receive the same part of operand `index` of `enters`, for any value of
+ * the operand. `enters` is as in hlo_manual_enters(). Returns NULL if unknown. */
 const hlo_device_groups *hlo_manual_parts(hlo_arena *arena, const hlo_instr *enters,
                                           uint32_t index);
 

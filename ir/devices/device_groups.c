@@ -396,9 +396,9 @@ static const hlo_sharding *read_shardy(hlo_arena *arena, hlo_module *module, con
     return read && read->u.sharding->mesh.names ? read->u.sharding : NULL;
 }
 
-/* Groups devices, HLO_GET, by sharding `number` in Shardy's `#sdy.sharding_per_value<[...]>`.
- * `meshes`: the module's attribute, `{mesh = #sdy.mesh<["x"=2]>}`. Returns NULL like
- * hlo_device_groups_of_lists(). */
+/* Groups devices, as HLO_GET does, by sharding `number` in Shardy's
+ * `#sdy.sharding_per_value<[...]>`. `meshes` is the module's attribute
+ * `{mesh = #sdy.mesh<["x"=2]>}`. Returns NULL like hlo_device_groups_of_lists(). */
 static const hlo_device_groups *groups_of_shardy(hlo_arena *arena, hlo_module *module,
                                                  const char *meshes, const char *shardings,
                                                  uint32_t number) {

@@ -254,8 +254,8 @@ static bool find_nonfinite(const hlo_error_call *b, unsigned number, hlo_view *o
     return any;
 }
 
-/* Returns the part of an operand's sigmas. If the operand is exact, the result has no data either.
- */
+/* Returns the sigmas of the current part of an operand. If the operand is exact, the result has no
+ * data either. */
 static hlo_view part_sigma(const hlo_ragged_parts *p, unsigned number, const hlo_view *sigma) {
     return sigma->data ? hlo_ragged_operand(p, number, sigma) : *sigma;
 }

@@ -196,7 +196,6 @@ static void complex_row(void *arg, int64_t count, char *const *data, const int64
     }
 }
 
-/* True if the call has complex numbers. */
 static bool is_complex_call(const hlo_call *call) {
     if (hlo_error_is_complex(&call->results[0])) return true;
     for (uint32_t o = 0; o < call->operand_count; o++)
@@ -533,8 +532,8 @@ static void bound_row(void *arg, int64_t count, char *const *data, const int64_t
     }
 }
 
-/* Bounds select, which may return either choice if the predicate may differ. If the other choice is
- * unbounded, a zero is treated as scaled along with it. */
+/* Bounds select, whose result may be either choice if the predicate may differ. A chosen 0 is
+ * unbounded if the other choice is: another execution may scale both. */
 static void select_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
     const row_loop *r = arg;
     analysis a;

@@ -101,7 +101,8 @@ static double nearest(hlo_type type, double number, double instead) {
     return isnan(result) ? instead : result;
 }
 
-/* Rounds the elements of `r` to `type`. `slack` is not 0 if they are results of an operation. */
+/* Rounds the elements of `r` to `type`. `slack` is not 0 if the elements are results of an
+ * operation. */
 static hlo_range rounded(hlo_type type, hlo_range r, double slack) {
     const double most = fmax(fabs(r.low), fabs(r.high));
     if (!hlo_type_is_float(type) || r.low > r.high) return r;

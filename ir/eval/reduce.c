@@ -9,8 +9,8 @@ enum { MAX_ARRAYS = HLO_LOOP_VIEWS / 2 };
 
 /* --------------------------------------------------------------- reduce by one binary operation */
 
-/* Returns the type of an accumulator. It is f64 for sums of floats, so that the order and number of
- * terms hardly affect them. */
+/* Returns the type of an accumulator. Sums of floats are accumulated in f64, so that the order and
+ * number of terms hardly affect them. */
 static hlo_type accumulator(hlo_type type) {
     switch (hlo_lane_of(type)) {
     case HLO_LANE_F32:

@@ -12,7 +12,7 @@
 /* A dynamic reshape. The dimensions of operand and result are divided into minimal groups with
  * equal products of their bounds. If only the outermost dimension of each group is dynamic, the
  * real elements keep their positions. Otherwise, each real element is gathered by its index among
- * them. */
+ * the real elements. */
 typedef struct reshape {
     hlo_instr *operand;
     const hlo_shape *from, *to; /* shapes of the operand and, as declared, of the result */
@@ -140,7 +140,7 @@ static hlo_instr *dynamic_reshape(expansion *x, hlo_instr **sizes) {
 
 /* ------------------------------------------------------------- concatenations, reversals, sorts */
 
-/* These operations would move padding before real elements. */
+/* Concatenations, reversals and sorts would move padding before real elements. */
 
 /* Uses the smaller of two sizes, as XLA does. */
 static void join(expansion *x, hlo_instr **size, hlo_instr *other) {
@@ -311,7 +311,6 @@ static hlo_instr *forwarded(expansion *x, hlo_instr **sizes) {
     return x->build->at;
 }
 
-/* Builds max(size, 0). */
 static hlo_instr *at_least_0(expansion *x, hlo_instr *size) {
     return hlo_build_binary(x->build, HLO_OP_MAXIMUM, size, expand_number(x, 0));
 }
@@ -401,9 +400,9 @@ static hlo_instr *dot(expansion *x, hlo_instr **sizes) {
     return x->build->at;
 }
 
-/* Computes the sizes of the value of x->build->at, in the order of its shape, and rewrites it or
- * its operands if padding would affect the result. Returns the instruction that now has the value:
- * x->build->at, or its replacement. Returns NULL after an error. */
+/* Computes the sizes of the value of x->build->at, in the order of its shape, and rewrites that
+ * instruction or its operands if padding would affect the result. Returns the instruction that now
+ * has the value: x->build->at, or its replacement. Returns NULL after an error. */
 static hlo_instr *dynamic_rule(expansion *x, hlo_instr **sizes) {
     hlo_instr *instr = x->build->at;
     if (hlo_op_is(instr->op, HLO_ELEMENTWISE)) return elementwise(x, sizes);

@@ -35,7 +35,8 @@ typedef struct kernel {
     /* Computes a tile of c, whose rows are `c_row` elements apart. `add`: adds the tile to the
      * existing values. */
     void (*multiply)(int64_t depth, const void *a, const void *b, void *c, int64_t c_row, bool add);
-    /* Transposes TURNED rows and columns; the distances between rows are in elements. */
+    /* Transposes a matrix of TURNED rows and columns; the distances between rows are in
+     * elements. */
     void (*turn)(const void *in, int64_t in_row, void *out, int64_t out_row);
 } kernel;
 
@@ -113,8 +114,8 @@ const char *hlo_product_processor(void) {
 
 /* -------------------------------------------------------------------------------------- packing */
 
-/* A block of the product. Each thread has a copy: on another thread's stack, the memory next to the
- * block changes, which evicts it from the cache. */
+/* A block of the product. Each thread has a copy. If the block were on another thread's stack,
+ * writes next to it would evict it from this thread's cache. */
 typedef struct block {
     const hlo_product *product;
     const kernel *k;

@@ -132,8 +132,8 @@ static void count_flops(const hlo_module *module, flops *totals) {
         }
 }
 
-/* Upper bound on execution counts. Nested loops with annotated trip counts may exceed it, but sums
- * of FLOPs must be finite. */
+/* Upper bound on execution counts. Nested loops with annotated trip counts may exceed this bound,
+ * but sums of FLOPs must be finite. */
 static const double most_runs = 1e100;
 
 typedef struct run_calls {

@@ -115,9 +115,9 @@ static void count_scale(hlo_range *all, hlo_arena *scratch, const hlo_instr *sca
     all->low *= fmin(1, m.low);
 }
 
-/* Adds a dot's operand to `all`. Adds the ratio of its largest element to the largest of its fp8
- * values, if this ratio exceeds 1. Adds the product of its factors, including the factors that
- * multiply the rows of the call's result. */
+/* Multiplies all->high by the ratio of the operand's largest element to the largest number of its
+ * fp8 type, if this ratio exceeds 1. Lowers all->low to the product of the operand's factors,
+ * including the factors that multiply the rows of the call's result. */
 static void count_operand(hlo_range *all, hlo_arena *scratch, const hlo_instr *operand,
                           const hlo_instr *fp8) {
     search s = {.scratch = scratch};

@@ -36,9 +36,9 @@ typedef struct hlo_rule_move {
 } hlo_rule_move;
 
 /* Plans to move `value`, operands first, before env->build->at. If `value` depends on the replaced
- * root or is pinned, sets env->reason and returns false. `users` is the number of values on the
- * path from the value whose move was requested, or 0 for that value itself; these values move after
- * `value`. */
+ * root or is pinned, sets env->reason and returns false. `users` is the number of values that move
+ * after `value`: the values on the path from the value whose move was requested, or 0 for that
+ * value itself. */
 static bool hoist(hlo_rule_env *env, hlo_instr *value, uint32_t users) {
     const hlo_instr *at = env->build->at;
     const hlo_rule_move *move = NULL;
@@ -396,7 +396,7 @@ typedef struct operand_change {
     hlo_instr *user, *from, *to;
 } operand_change;
 
-/* The changes of an application. They are made after all have been found possible. */
+/* The changes of an application, which are made only if all of them are possible. */
 typedef struct plan {
     change changes[2 * HLO_RULE_ARGS];
     operand_change operands[HLO_RULE_ARGS];

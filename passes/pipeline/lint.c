@@ -180,8 +180,8 @@ static const hlo_instr *amax_of_scale(const hlo_instr *scale) {
     return NULL;
 }
 
-/* Marks `value` and the arrays from which it is computed. Returns the first of these that search
- * number `other` marked earlier, `value` if there are too many arrays, or NULL. */
+/* Marks `value` and the arrays from which it is computed. Returns the first of these values that
+ * search number `other` marked earlier, `value` if there are too many arrays, or NULL. */
 static const hlo_instr *mark_sources(linting *l, const hlo_instr *value, uint32_t other) {
     const hlo_instr *list[SEARCH_MOST] = {value};
     const uint32_t search = ++l->searches;
@@ -369,8 +369,9 @@ static bool shares(const scaled_side *s, uint32_t dim, int64_t length) {
                           hlo_instr_operand(product, (uint32_t)factor_of(product)), &granularity);
 }
 
-/* Returns the block length of tensor cores for such values and scales: the length of the program's
- * blocks must be a multiple of it. Returns 0 if tensor cores do not support them. */
+/* Returns the block length that tensor cores support for the side's values and scales: the length
+ * of the program's blocks must be a multiple of it. Returns 0 if tensor cores do not support the
+ * types. */
 static int64_t hardware_block(const scaled_side *s) {
     for (int i = 0; i < HLO_SCALE_MODE_COUNT; i++) {
         const hlo_scale_info *mode = &hlo_scale_modes[i];

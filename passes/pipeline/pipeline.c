@@ -369,7 +369,8 @@ static hlo_status run_until_all_gain(run *r, bool inserts, jmp_buf *recover) {
     if (status == HLO_OK) status = emit(r);
     if (status != HLO_OK) return status;
     const hlo_instr *marked;
-    /* XLA's partitioner can split a dot, to which --emit may turn a call again, but not a call. */
+    /* XLA's partitioner can split a dot, but not a call. Another --emit form turns calls into dots
+     * again. */
     if (r->committed && context->options->emit <= HLO_EMIT_FFI &&
         hlo_devices_unpartitioned(context->module, &marked))
         hlo_diag_emit(context->module, context->sink, HLO_WARNING, marked->offset,

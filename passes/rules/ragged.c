@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Implements the builders for ragged-dots of fp8 values times factors. They build a ragged-dot of
- * the fp8 values, or a dense dot whose operands are 0 outside their group. The factors then
- * multiply the result. */
+/* Implements the builders for ragged-dots of fp8 values times factors. The builders create a
+ * ragged-dot of the fp8 values, or a dense dot whose operands are 0 outside their group. The
+ * factors then multiply the result. */
 #include <string.h>
 
 #include "ir/module/ragged.h"

@@ -566,8 +566,8 @@ static double addend_variance(float value, float sigma) {
     return overflowed ? HLO_ERROR_ANYTHING : squared((double)sigma);
 }
 
-/* True if the scale turns zeros into NaNs. Zeros of padding, which may be at other positions in
- * another module, are among them. */
+/* True if the scale turns zeros into NaNs. These zeros include padding, which may be at other
+ * positions in another module. */
 static bool spoils_zeros(const bounds *b, double scale) {
     return b->options->roundings_may_be_dropped && !isfinite(scale);
 }

@@ -38,8 +38,9 @@ typedef struct node {
     hlo_job job;               /* NODE_JOB: a copy with the views of this run */
     const plan_slot *selector; /* NODE_CONDITIONAL: type and size of the index */
     const void *choice;        /* NODE_WHILE, NODE_CONDITIONAL: address of the predicate or index */
-    plan_command_buffer *conditions, *bodies; /* NODE_WHILE: two each, which read the state from its
-                                               * own slots and from the spare slots */
+    plan_command_buffer *conditions, *bodies; /* NODE_WHILE: two of each; the first reads the
+                                               * state from its own slots, the second from the
+                                               * spare slots */
     plan_command_buffer
         *back; /* NODE_WHILE: copies the state from the spare slots to its own slots */
     plan_command_buffer *branches; /* NODE_CONDITIONAL: step->called_count buffers */
@@ -663,8 +664,8 @@ static hlo_status queue(hlo_plan *plan, const hlo_diag_sink *sink) {
     return status == HLO_OK && plan->trace ? plan_span_end(plan, &span) : status;
 }
 
-/* If timing is enabled, begin_times() starts it with marks from number `mark` on, and read_times()
- * reads the times. */
+/* If timing is enabled, begin_times() starts timing, with marks from number `mark` on, and
+ * read_times() reads the times. */
 static hlo_status begin_times(hlo_plan *plan, uint32_t mark, const hlo_diag_sink *sink) {
     const char *why = "failed";
     const hlo_status status = plan->trace ? plan_trace_begin(plan, mark, &why) : HLO_OK;

@@ -116,8 +116,7 @@ static const char *stage(hlo_plan *plan, const plan_comp *comp, const plan_step 
     return look->staging[0];
 }
 
-/* Writes the operands' names and, for operands that have an element at the same index, its
- * value. */
+/* Writes the operands' names, and the element at the same index of each operand that has one. */
 static hlo_status put_operands(hlo_plan *plan, const plan_comp *comp, const plan_step *step,
                                const hlo_shape *result, int64_t element, FILE *out) {
     enum { MOST = 4 };

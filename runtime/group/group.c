@@ -23,7 +23,7 @@
 enum {
     GROUP_CANDIDATES = 64, /* maximum number of groups that are tried for an instruction */
     GROUP_NEWEST = 16      /* number of newest groups that are tried even if they share nothing with
-                            * it */
+                            * the instruction */
 };
 
 /* Relation of an instruction's elements to the space of a group; APART if they do not match. */

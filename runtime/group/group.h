@@ -14,8 +14,8 @@ enum {
     GROUP_COPIES = 4,      /* maximum number of times that an instruction is written in one job */
     GROUP_SMALL = 1 << 10, /* maximum elements of instructions that join a group that they share
                             * nothing with */
-    GROUP_TIMES = 8,       /* a slow instruction is not inlined if an element would be computed more
-                            * often than this */
+    GROUP_TIMES = 8,       /* a slow instruction is not inlined if each element would be computed
+                            * more often than this */
     GROUP_SLOW = 1 << 20   /* and all its elements together would be computed more often than
                             * this */
 };

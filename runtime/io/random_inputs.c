@@ -26,8 +26,8 @@ typedef struct generator {
     /* The ziggurat of the normal distribution (J. Doornik, "An improved ziggurat method", 2005,
      * after G. Marsaglia and W. Tsang): layer 0 is the base with the tail, layer 255 is the widest
      * layer above it, and layer 1 is the top. */
-    uint64_t accept[LAYERS]; /* a 52-bit draw below this number is inside the layer */
-    double width[LAYERS];    /* width of the layer, divided by 2^52 */
+    uint64_t accept[LAYERS]; /* a 52-bit draw below this number is accepted without a test */
+    double width[LAYERS];    /* factor that converts a 52-bit draw to a point x in the layer */
     double height[LAYERS];   /* density at the layer's right edge */
 } generator;
 

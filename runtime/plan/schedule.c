@@ -105,7 +105,8 @@ typedef struct hastening {
 } hastening;
 
 /* Returns the bytes of the memory that a unit's results occupy, or 0 if they have no memory of
- * their own. With `surely`, also returns 0 if they may not have memory of their own. */
+ * their own. With `surely`, also returns 0 if it is uncertain that they have memory of their
+ * own. */
 static int64_t bytes_of(const order *o, uint32_t unit, bool surely) {
     const build_unit u = unit_at(o, unit);
     int64_t bytes = 0;

@@ -611,7 +611,7 @@ static const char *pull_moved(emit *e, const hlo_instr *instr, const emit_index 
     const hlo_shape *from = map->from->shape;
     switch (map->form) {
     case HLO_INDEX_PLACED: {
-        /* Pull from that of the two operands which contains the element. */
+        /* Pull from the operand that contains the element. */
         const char *inside = "true";
         const emit_index *at = operand_index(e, map, index, &inside);
         const choice c = begin_choice(e, map->instr->shape->type, cell);

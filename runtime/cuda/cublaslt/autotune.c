@@ -171,7 +171,7 @@ typedef struct tuning {
     size_t flush_size;
     cuda_event *begun, *ended;
     void *raw;            /* buffer on the host */
-    float *samples[MOST]; /* sample of the result of each algorithm; NULL if it failed */
+    float *samples[MOST]; /* sample of the result of each algorithm; NULL if the algorithm failed */
     int broken;           /* first nonzero CUresult, which means that the device failed, not an
                            * algorithm */
     int64_t sampled;      /* number of elements per sample */

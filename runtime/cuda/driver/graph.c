@@ -2,9 +2,9 @@
 /* Records a run in CUDA graphs: the whole run, as straight-line code or with branches.
  *
  * The calls of a run are captured from one stream. Before each call, its dependencies are set to
- * the nodes whose memory it needs (order.h), so that others can run concurrently. Captured calls
- * that do not declare their memory, for example branches and loops, are ordered after all previous
- * calls and before all later calls. */
+ * the nodes whose memory it needs (order.h), so that other nodes can run concurrently. Captured
+ * calls that do not declare their memory, for example branches and loops, are ordered after all
+ * previous calls and before all later calls. */
 #include "runtime/cuda/driver/graph.h"
 
 #include <stdlib.h>

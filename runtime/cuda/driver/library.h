@@ -75,7 +75,6 @@ typedef struct cuda_library {
  * library is loaded. `lib` must initially be all zero. If the library is not found or lacks a
  * function, emits an error to `sink`, loads nothing and returns HLO_INVALID_INPUT. */
 hlo_status cuda_library_load(cuda_library *lib, cuda_library_id id, const hlo_diag_sink *sink);
-/* Closes the libraries. */
 void cuda_library_unload(cuda_library *lib);
 
 /* Returns "NAME (text)" for a nonzero CUresult, as the driver describes it. The string is in static
