@@ -52,7 +52,7 @@ void hlo_arena_adopt(hlo_arena *arena, void *memory);
  * Initially all zero. Must not be used across hlo_arena_release(). */
 typedef struct hlo_pool {
     char *at;
-    size_t capacity; /* bytes starting at `at` */
+    size_t capacity; /* number of free bytes at `at` */
     size_t total;    /* total bytes of all blocks */
 } hlo_pool;
 void *hlo_pool_alloc(hlo_arena *arena, hlo_pool *pool, size_t size);

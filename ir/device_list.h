@@ -44,7 +44,7 @@ typedef struct hlo_axis {
 
 typedef struct hlo_axes {
     uint32_t count;
-    bool open; /* followed by `?` */
+    bool open; /* the list ends with `?` */
     hlo_axis v[];
 } hlo_axes;
 
@@ -92,7 +92,7 @@ struct hlo_sharding {
     int64_t device;         /* the device of a maximal sharding */
     const hlo_ints *kinds;  /* tiled: kinds of the last dimensions, or NULL */
     const hlo_axes **dims;  /* named: `count` entries, the axes along each dimension */
-    const hlo_sharding **v; /* for a tuple: `count` entries */
+    const hlo_sharding **v; /* for a tuple: its `count` elements */
     uint32_t count;
     const hlo_axes *sets[HLO_SHARDING_SETS]; /* sets of axes of the mesh; NULL: the set is empty */
     const char *reduction;                   /* for unreduced axes: `max` or `min`; NULL: sum */

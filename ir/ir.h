@@ -340,7 +340,7 @@ struct hlo_module {
     bool exhausted;               /* memory ran out during an edit: the caller may only free the
                                    * module */
     uint64_t edits;               /* number of changes by hlo/edit.h */
-    hlo_replaced *replaced;       /* by edits, since `logs_replaced` was set */
+    hlo_replaced *replaced;       /* replacements by edits since `logs_replaced` was set */
     uint32_t replaced_count, replaced_capacity;
     bool logs_replaced;
     hlo_lines *lines; /* see hlo_diag_emit() */

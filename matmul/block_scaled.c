@@ -156,7 +156,7 @@ static const char *read_call(const hlo_instr *call, hlo_block_dot *dot) {
 }
 
 /* Returns the scale of an operand of scaled-dot. Returns NULL for a scale without dimensions, which
- * counts as 1, whatever its value. */
+ * counts as 1, regardless of its value. */
 static hlo_instr *scale_of(const hlo_instr *dot, uint32_t operand) {
     hlo_instr *scale = hlo_instr_operand(dot, operand);
     return scale->shape->rank ? scale : NULL;

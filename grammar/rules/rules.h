@@ -51,8 +51,8 @@ typedef struct hlo_rule_term {
     int16_t slot;       /* patterns: the slot to bind, or -1. VAR, RESULT: the variable */
     uint16_t code;
     uint16_t shape_code;
-    uint32_t arg_count, first_arg;   /* in hlo_rules.args, which are term indices */
-    uint32_t attr_count, first_attr; /* in hlo_rules.attrs */
+    uint32_t arg_count, first_arg;   /* range in hlo_rules.args, whose entries are term indices */
+    uint32_t attr_count, first_attr; /* range in hlo_rules.attrs */
     double number;
     const char *word;
 } hlo_rule_term;
@@ -71,7 +71,7 @@ typedef struct hlo_rule_attr {
     uint8_t kind; /* hlo_rule_attr_kind */
     int16_t slot;
     int64_t number;
-    uint32_t int_count, first_int; /* in hlo_rules.ints */
+    uint32_t int_count, first_int; /* range in hlo_rules.ints */
     const char *word;
 } hlo_rule_attr;
 
@@ -101,12 +101,12 @@ typedef struct hlo_rule_action {
     int16_t operand;
     uint16_t reason;
     uint32_t term;
-    uint32_t set_count, first_set; /* in hlo_rules.sets */
+    uint32_t set_count, first_set; /* range in hlo_rules.sets */
 } hlo_rule_action;
 
 /* One field of struct hlo_matmul: `field = term`, or `field += WORD`. */
 typedef struct hlo_rule_set {
-    uint16_t field; /* in field.def */
+    uint16_t field; /* row of field.def */
     bool add;
     uint32_t term;
 } hlo_rule_set;

@@ -91,8 +91,8 @@ const hlo_attr *hlo_text_take_attrs(hlo_text *text, const hlo_frame *frame);
 /* Drops the attributes that equal their defaults for `op`. `op` is HLO_OP_INVALID unless the owner
  * is an instruction. */
 void hlo_text_drop_defaults(hlo_text *text, const hlo_frame *frame, hlo_op op);
-/* Sets the dimensions of a map to all dimensions of the result, as XLA does whatever the text says.
- */
+/* Sets the dimensions of a map to all dimensions of the result, as XLA does, regardless of the
+ * text. */
 void hlo_text_map_all(hlo_text *text, const hlo_frame *frame);
 /* Finds an attribute of the innermost frame; NULL if it is not given. */
 hlo_attr *hlo_text_given(const hlo_text *text, const hlo_frame *frame, hlo_attr_id id);

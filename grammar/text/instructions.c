@@ -283,7 +283,7 @@ static void check_requirements(hlo_text *text, hlo_frame *frame, hlo_op op) {
     }
 }
 
-/* ------------------------------------------------------------------------------ what it accepts */
+/* -------------------------------------------------------------------- what XLA's parser accepts */
 
 /* True if XLA's parser accepts `count` operands, although HLO forbids them. */
 static bool permits_count(hlo_op op, uint32_t count) {

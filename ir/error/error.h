@@ -132,7 +132,7 @@ typedef struct hlo_error_comparison {
     int64_t equal;      /* equal, or both NaN */
     int64_t within;     /* different, but within lambda*sigma */
     int64_t steps;      /* fp8: neighbors, with a rounding boundary within the bound */
-    int64_t violations; /* elements that differ by more */
+    int64_t violations; /* elements with a larger difference */
     int64_t nonfinite;  /* number of violations that are infinite or NaN on one side only */
     double largest;     /* largest |a - b| / (lambda*sigma), over elements with sigma > 0 that are
                          * finite on both sides */

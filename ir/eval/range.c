@@ -146,7 +146,7 @@ static const hlo_instr *exact_source_of(const hlo_instr *instr) {
 
 /* The largest elements along dimensions of an array, or an upper bound. */
 typedef struct largest {
-    const hlo_instr *of;  /* the array */
+    const hlo_instr *of;  /* the array whose elements are compared */
     const hlo_ints *dims; /* the dimensions along which the elements are compared */
     bool exact;           /* true for the largest elements, false for an upper bound */
     int steps;            /* remaining number of search steps */

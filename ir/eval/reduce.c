@@ -348,7 +348,7 @@ typedef struct selecting {
     const hlo_view *in;
     hlo_window windows[HLO_EVAL_MAX_RANK];
     hlo_window_positions positions[HLO_EVAL_MAX_RANK];
-    hlo_dims sizes; /* number of positions along each dimension */
+    hlo_dims sizes; /* number of entries of `positions` along each dimension */
     const hlo_region *select;
 } selecting;
 

@@ -21,7 +21,7 @@ typedef struct expansion {
     dynamic_value *values; /* by instruction id */
     uint32_t capacity;
     const hlo_shape **results; /* indexed by computation id: the declared shape of the root */
-    hlo_builder build[1];      /* build->at is the expanded instruction */
+    hlo_builder build[1];      /* build->at is the instruction that is being expanded */
     bool failed;
 } expansion;
 

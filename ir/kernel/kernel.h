@@ -175,9 +175,9 @@ enum { HLO_LOOP_VIEWS = 16 };
 typedef struct hlo_strided_loop {
     uint32_t rank, views;
     int64_t dims[HLO_EVAL_MAX_RANK];
-    int64_t steps[HLO_LOOP_VIEWS][HLO_EVAL_MAX_RANK]; /* bytes */
+    int64_t steps[HLO_LOOP_VIEWS][HLO_EVAL_MAX_RANK]; /* in bytes */
     char *data[HLO_LOOP_VIEWS];
-    int64_t count; /* elements */
+    int64_t count; /* total number of elements of a view */
 } hlo_strided_loop;
 
 /* A row: `count` elements of each view, starting at data[v], steps[v] bytes apart. */

@@ -325,7 +325,7 @@ static int64_t least(int64_t a, int64_t b) {
 typedef struct packing {
     const hlo_product *product;
     const kernel *k;
-    size_t a, b;         /* bytes */
+    size_t a, b;         /* bytes of the packed block of a, and of b */
     atomic_bool starved; /* a thread ran out of memory */
 } packing;
 

@@ -287,7 +287,7 @@ static bool one_all_over(const hlo_instr *value, search *s, cell *out) {
     }
 }
 
-/* ------------------------------------------------------------------------------------ questions */
+/* -------------------------------------------------------------------------------- known numbers */
 
 /* True if neither the value nor any of its direct and indirect operands is pinned. This includes
  * operands that the search did not read: an instruction that uses the number instead of the value
@@ -341,7 +341,7 @@ bool hlo_known_element(const hlo_instr *value, int64_t index, double *out_number
 /* A scalar integer: a constant, or the sum of an element of the loop's state and a constant. */
 typedef struct affine {
     enum { UNKNOWN, CONSTANT, ELEMENT } kind;
-    int64_t element; /* index in the state */
+    int64_t element; /* ELEMENT: index of the element in the state */
     int64_t plus;
 } affine;
 

@@ -15,7 +15,7 @@ bool hlo_hands_on(const hlo_instr *value);
  * there are only tuples. */
 hlo_instr *hlo_handed_on(const hlo_instr *value, const hlo_instr **out_holder);
 /* True if each element of the result is, bit for bit and with the same type, an element of operand
- * 0 or the padding value of a pad. This is so for sharding annotations and for opcodes that move
+ * 0 or the padding value of a pad. True for sharding annotations, and for opcodes that move
  * elements, except bitcasts to another type. */
 bool hlo_instr_moves(const hlo_instr *instr);
 /* True if the instruction moves elements in one of the ways in `kinds`, a subset of

@@ -151,7 +151,7 @@ static int64_t members(const checked *c, const char **out_what) {
     return channel && by_partition ? count : replicas;
 }
 
-/* --------------------------------------------------------------------------------------- others */
+/* ----------------------------------------------------------------------------- other attributes */
 
 /* Checks that an element of the result has the shape of an operand or of a part of it. Returns
  * false if the operand does not exist. */

@@ -68,8 +68,8 @@ static const char *const kind_names[KINDS] = {
     [CALLS] = "FLOPs of library calls",       /* library calls that multiply matrices */
     [CONVOLUTIONS] = "FLOPs of convolutions", /* padding and dilation holes count as elements */
     [ELEMENTWISE] = "FLOPs of elementwise ops",
-    [REDUCTIONS] = "FLOPs of reductions", /* and of the computations that scatters and all-reduces
-                                           * apply */
+    [REDUCTIONS] = "FLOPs of reductions", /* including the computations that scatters and
+                                           * all-reduces apply */
     [TRANSCENDENTALS] = "transcendentals"};
 typedef struct flops {
     double v[KINDS];

@@ -37,8 +37,7 @@ static hlo_range of_number(double number) {
 }
 
 /* Returns the range of an operand of a pad, select or concatenate. A constant NaN, for example as
- * padding, is ignored: its elements are NaN in the graph and in the FP8 call, whatever the scale.
- */
+ * padding, is ignored: its elements are NaN in the graph and in the FP8 call, for any scale. */
 static hlo_range walk_part(void *arg, const hlo_instr *part) {
     double number;
     const bool nan = hlo_known_number_pinned(part, &number) && isnan(number);
@@ -63,7 +62,7 @@ static hlo_range walk_up(const hlo_instr *value, search *s) {
         if (o[0].sources & o[1].sources & FP8) o[o[0].high > o[1].high].high = 1;
         return hlo_range_of_rounded(value, o);
     }
-    case HLO_OP_PAD: /* padding of a power-of-two scale is the scale of zeros */
+    case HLO_OP_PAD: /* the padding of power-of-two scales applies only to zeros */
         if (value->shape->type == HLO_TYPE_F8E8M0FNU) return walk(s, hlo_instr_operand(value, 0));
         return hlo_range_of_result(value, walk_part, s);
     case HLO_OP_SELECT:

@@ -146,7 +146,8 @@ void hlo_engine_remove_dead(hlo_engine *engine, hlo_instr *instr);
 /* The effects of one user-defined rule, stored in context->uses. */
 typedef struct hlo_rule_use {
     uint64_t fired;   /* number of applications that were not undone */
-    bool undone;      /* the whole sequence was undone, with applications of the rule or of `by` */
+    bool undone;      /* the sequence of passes was undone, including applications of the rule or of
+                       * `by` */
     hlo_instr *match; /* an instruction that the rule matched at the start of the phase, or NULL */
     const char *by;   /* the rule whose application ended the match at `match`, or NULL */
     const char *at;   /* name of `match` */

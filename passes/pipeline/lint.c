@@ -57,7 +57,7 @@ static const hlo_instr *splat_of(const hlo_instr *value) {
     return hlo_shape_count(source->shape) == 1 ? source : NULL;
 }
 
-/* ---------------------------------------------------------------------------------- their parts */
+/* ----------------------------------------------------------------------- parts of quantizations */
 
 typedef struct clamp {
     const hlo_instr *value;
@@ -141,7 +141,7 @@ static quantize read_quantize(const hlo_instr *instr) {
     return q;
 }
 
-/* ----------------------------------------------------------------------------- scales of others */
+/* ----------------------------------------------------------------------- scales of other values */
 
 enum { SEARCH_MOST = 512, SCALAR_STEPS = 16 };
 
@@ -249,8 +249,8 @@ static bool only_quantizes(const linting *l, const hlo_instr *scale, int depth) 
     return true;
 }
 
-/* True if the value is scaled by more than an amax, or has uses other than movement and conversion.
- * An amax scale that multiplies the result of a dot belongs to the other operand. */
+/* True if the value has uses other than movement and conversion. Ignores an amax scale that
+ * multiplies the result of a dot, because that scale belongs to the other operand. */
 static bool is_rescaled(const linting *l, const hlo_instr *value, bool operand, int depth) {
     for (const hlo_use *use = value->uses; use; use = use->next) {
         const hlo_instr *user = use->user;

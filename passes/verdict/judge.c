@@ -25,14 +25,14 @@ enum {
     ON_FP8 = 1,
     ON_OTHERS = 2, /* the result of a matmul or of unknown instructions */
     ON_MORE = ON_FP8 | ON_OTHERS,
-    ON_PARAMETERS = 4 /* parameters of the value's computation, if that is called by a call */
+    ON_PARAMETERS = 4 /* parameters of the value's computation, if a call instruction calls the
+                       * computation */
 };
 
 typedef struct operations {
     const hlo_fp8_provenance *provenance;
     unsigned char *depends; /* by instruction id */
-    bool *called;           /* by computation id: true if it is called by a call, not only by a loop
-                             * or a conditional */
+    bool *called;           /* by computation id: a call instruction calls the computation */
 } operations;
 
 static bool is_single(const hlo_shape *shape) {

@@ -18,7 +18,7 @@ typedef struct cpu_device {
     hlo_eval_env env;
     bool wants_every_value; /* each instruction's value is requested, so instructions are not
                              * grouped */
-    double *marks;          /* times of marks, in seconds on a clock */
+    double *marks;          /* times of marks, in seconds */
     size_t mark_capacity;
     bool unmarked; /* memory for a mark ran out */
     hlo_seat seat;

@@ -385,7 +385,7 @@ typedef struct epilogue {
     const cpu_activation *activation;
     bool amax_wanted;
     atomic_uint
-        amax; /* bits of a nonnegative float: compared as integers, so that NaN is largest */
+        amax; /* the amax so far, as the bits of a float: compared as integers, NaN is largest */
 } epilogue;
 
 /* Evaluates both comparisons for every x, so that compilers vectorize the loop. */

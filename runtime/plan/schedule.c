@@ -98,8 +98,9 @@ typedef struct hastening {
     order *o;
     uint32_t *first_user,
         *users;       /* by unit: index in `users` of its first user, plus one entry for the end */
-    uint32_t *unread; /* by unit: number of reads of its values that are not scheduled */
-    uint32_t *waits;  /* by unit: number of its inputs that are not scheduled */
+    uint32_t *unread; /* by unit: number of reads of the unit's values by units that are not
+                       * scheduled */
+    uint32_t *waits;  /* by unit: number of the unit's inputs that are not scheduled */
     bool *done;
     uint32_t *stack, depth, *out, count;
 } hastening;

@@ -388,7 +388,7 @@ struct cuda_branching {
     level levels[HLO_MOST_BRANCHES];
 };
 
-/* ------------------------------------------------------------------------------------ recording */
+/* ------------------------------------------------------------------------------------- branches */
 
 /* Launches the kernel that sets the level's handle. */
 static int choose(const cuda_device *d, level *l) {
