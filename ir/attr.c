@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Searches and changes lists of attributes. Compares attribute values, views them as memory, and
- * compares them with their defaults. Reads metadata. */
+/* Searches and changes lists of attributes. Compares attribute values with each other and with
+ * their defaults, and returns their bytes. Reads metadata. */
 #include <string.h>
 
 #include "ir/intern.h"

@@ -201,7 +201,7 @@ const char *hlo_compare_default_type(const hlo_shape *operand);
 struct hlo_use {
     hlo_instr *def;       /* the operand */
     hlo_instr *user;      /* the instruction that has the operand */
-    hlo_use *next, *prev; /* in def's use list */
+    hlo_use *next, *prev; /* neighbors in the use list of `def` */
 };
 
 /* The reason why an instruction is pinned; see passes/analysis/pin.h. */
@@ -219,7 +219,7 @@ struct hlo_instr {
     hlo_op op : 8;
     uint32_t attr_count : 20;
     bool queued : 1; /* in the worklist of the current pass; false between passes */
-    hlo_pin pin : 3; /* set at the start of a run of passes */
+    hlo_pin pin : 3; /* why the instruction is pinned; set at the start of a run of passes */
     uint32_t id;     /* unique in the module, below hlo_module.next_id: an index for side tables */
     hlo_instr *next, *prev;
     uint32_t operand_count, use_count;
@@ -230,11 +230,11 @@ struct hlo_instr {
     union {
         hlo_use *operands; /* operand_count elements */
         union {
-            const hlo_literal *literal; /* for HLO_OP_CONSTANT */
+            const hlo_literal *literal; /* the value, for HLO_OP_CONSTANT */
             int64_t parameter;          /* the parameter number, for HLO_OP_PARAMETER */
         } u;
     };
-    hlo_use *uses;         /* newest first */
+    hlo_use *uses;         /* the uses of the result, newest first */
     const hlo_attr *attrs; /* attr_count elements, in the order in which they were set: see
                             * hlo_instr_take_attrs() */
     hlo_computation *parent;
@@ -334,7 +334,7 @@ struct hlo_module {
         *source; /* text that the module was parsed from; NULL if it was not parsed from text */
     size_t source_size;
     uint32_t source_line;         /* line of the file at which `source` begins */
-    hlo_deferred_error *deferred; /* newest first */
+    hlo_deferred_error *deferred; /* list of deferred errors, newest first */
     bool verified;                /* the module was verified, and since then only passes have
                                    * changed it */
     bool exhausted;               /* memory ran out during an edit: the caller may only free the
@@ -343,7 +343,7 @@ struct hlo_module {
     hlo_replaced *replaced;       /* replacements by edits since `logs_replaced` was set */
     uint32_t replaced_count, replaced_capacity;
     bool logs_replaced;
-    hlo_lines *lines; /* see hlo_diag_emit() */
+    hlo_lines *lines; /* cache of line starts: see hlo_diag_emit() */
     hlo_pool instrs;
     uint32_t relocated;               /* number of instructions at the last call of
                                        * hlo_module_compact() */

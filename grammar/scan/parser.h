@@ -22,7 +22,7 @@ typedef struct hlo_span {
 /* A growing array of items of one size, allocated in hlo_text.scratch. */
 typedef struct hlo_stack {
     char *items;
-    size_t used, capacity; /* in bytes */
+    size_t used, capacity; /* sizes in bytes */
 } hlo_stack;
 
 /* The kinds of attribute owners. */

@@ -132,7 +132,7 @@ typedef bool read_item(shape_reader *r);
 typedef struct property {
     const char *name;
     read_item *item; /* NULL for a number that has a field in the layout */
-    bool lists;      /* may have several lists */
+    bool lists;      /* the property may have several lists */
     bool empty;      /* a list may be empty */
     bool commas;     /* a list may have several items */
 } property;

@@ -49,8 +49,8 @@ double hlo_error_distance(hlo_type type, const void *a, const void *b) {
     return element_at(type, a, b).distance;
 }
 
-/* True if `sigma` is the sigma of a probable tie that moves the element by `change`. Its sigma
- * before rounding was below 1/HLO_ERROR_FINE of a step. */
+/* True if `sigma` is the sigma of a probable tie that moves the element by `change`. The element's
+ * sigma before rounding was below 1/HLO_ERROR_FINE of a step. */
 static bool is_tie(double change, double sigma) {
     return fabs(sigma * HLO_ERROR_FLIP_TIE / change - 1) < 0.5e-5;
 }

@@ -294,8 +294,8 @@ static void mask(expansion *x, uint32_t operand, int64_t dim, hlo_instr *fill) {
     hlo_instr_set_operand(x->build->at, operand, masked);
 }
 
-/* Sets the size of each dimension to that of any operand that has one. Operands are scalars or have
- * the same shape. */
+/* Sets the size of each dimension to the smallest size that an operand has for it. Operands are
+ * scalars or have the same shape. */
 static hlo_instr *elementwise(expansion *x, hlo_instr **sizes) {
     const uint32_t rank = dynamic_dims(x->build->at->shape);
     for (uint32_t i = 0; i < x->build->at->operand_count; i++)
@@ -304,7 +304,7 @@ static hlo_instr *elementwise(expansion *x, hlo_instr **sizes) {
     return x->build->at;
 }
 
-/* Propagates the sizes of an operand, including tuples. */
+/* Propagates the sizes of an operand, which may be a tuple. */
 static hlo_instr *forwarded(expansion *x, hlo_instr **sizes) {
     hlo_instr **known = dynamic_value_of(x, operand_of(x, 0))->sizes;
     for (uint32_t i = 0; known && i < dynamic_dims(x->build->at->shape); i++) sizes[i] = known[i];
@@ -551,7 +551,8 @@ static void unpack(expansion *x, hlo_instr *instr) {
     *dynamic_value_of(x, value) = known;
 }
 
-/* Sets the padding of an entry result to zeros. `sizes` advances over its dimensions. */
+/* Sets the padding of an entry result to zeros. `sizes` advances over the dimensions of the
+ * result. */
 static hlo_instr *settle(expansion *x, hlo_instr *value, hlo_instr ***sizes) {
     if (value->shape->type == HLO_TYPE_TUPLE) {
         hlo_instr **parts =

@@ -303,7 +303,7 @@ typedef struct extent {
 enum { MOST_DEPTH = 1000, MOST_INSTRS = 1 << 22 };
 
 typedef struct extents {
-    extent *of; /* by computation id */
+    extent *of; /* indexed by computation id */
     extent now;
 } extents;
 

@@ -166,7 +166,7 @@ typedef struct counts {
     uint64_t computations, instructions;
     uint64_t ops[HLO_OP_COUNT], types[HLO_TYPE_COUNT];
     double parameter_bytes, constant_bytes,
-        result_bytes; /* bytes of the entry's results, of constants, and of all results */
+        result_bytes; /* bytes of the entry's parameters, of constants, and of all results */
 } counts;
 
 hlo_status hlo_module_print_stats(const hlo_module *module, FILE *out) {

@@ -14,7 +14,8 @@
 enum { STEP_LIMIT = 256 };
 
 /* A range contains the magnitudes of the elements that are not 0, infinite or NaN. The bits of a
- * range: some elements may be 0; may be infinite or NaN; may be scaled fp8 values. */
+ * range: ZERO: an element may be 0. ENDLESS: an element may be infinite or NaN. FP8: an element may
+ * be a scaled fp8 value. */
 enum { ZERO = 1, ENDLESS = 2, FP8 = 4 };
 
 static const hlo_range unknown = {.low = 1, .high = 1, .whole = true},

@@ -64,7 +64,7 @@ typedef struct hlo_rule_env {
     /* First reason for not applying the rule, or HLO_REASON_COUNT. */
     hlo_reason reason;
     const hlo_instr *blocker;
-    bool unbuildable;  /* set after building a term failed */
+    bool unbuildable;  /* set if a term could not be built */
     const char *fault; /* error in the instructions that a rule from a file created, or NULL; in
                         * scratch */
     hlo_instr *replacement;      /* the instruction that replaces the root, for the measure */

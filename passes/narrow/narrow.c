@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Converts narrow values to fp8 before they are converted to a wide type. Narrow values are
  * integers and floats of fewer than 8 bits, and integers whose range (ir/eval/range.h) is within
- * 16. f8e4m3fn represents all of them. Every rule then matches them as fp8 values: convert(s4)
- * becomes convert(convert(s4): f8e4m3fn). hlo_pass_restore_narrow() restores the values that no
- * call has fused. An operand of a dot that has a narrow type is also converted, if the other
- * operand is narrow or comes from fp8.
+ * [-16, 16]. f8e4m3fn represents all of them. Every rule then matches them as fp8 values:
+ * convert(s4) becomes convert(convert(s4): f8e4m3fn). hlo_pass_restore_narrow() restores the values
+ * that no call has fused. An operand of a dot that has a narrow type is also converted, if the
+ * other operand is narrow or comes from fp8.
  *
  * Needs: operands before users.
  * Does not change: pinned instructions, fused computations, single elements.

@@ -31,7 +31,7 @@ enum {
 
 typedef struct operations {
     const hlo_fp8_provenance *provenance;
-    unsigned char *depends; /* by instruction id */
+    unsigned char *depends; /* sources of each value, by instruction id */
     bool *called;           /* by computation id: a call instruction calls the computation */
 } operations;
 

@@ -168,7 +168,7 @@ typedef struct finding {
     double noise, noise_limit, largest;
     double max_error, max_relative, signal, error; /* the last two: sums of squares */
     int64_t worst;
-    double distance, excess; /* at element `worst` */
+    double distance, excess; /* the distance and the excess at element `worst` */
 } finding;
 
 static const char *element_of(const hlo_array *array, hlo_type type, int64_t i) {

@@ -121,7 +121,7 @@ typedef struct making {
     hlo_arena *arena;
     tile_op *once;
     uint32_t once_count;
-    value **members; /* by position in the group */
+    value **members; /* indexed by position in the group */
     value **sources; /* created so far */
     uint32_t source_count;
 } making;

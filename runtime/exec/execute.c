@@ -558,7 +558,7 @@ static hlo_status run_comp(const plan_run *r, plan_comp *comp, char *frame,
             spans ? begin_span(r, step, step->job && step->job->host, &span) : HLO_OK;
         const hlo_backend *backend = r->plan->backend;
         const bool ranges = r->mode == PLAN_EXECUTE && backend->range_push && status == HLO_OK;
-        const char *op_name = hlo_instr_op_name(step->instr); /* shown by a profiler */
+        const char *op_name = hlo_instr_op_name(step->instr); /* name of the step in a profiler */
         if (ranges) backend->range_push(r->plan->device, op_name ? op_name : step->instr->name);
         if (status == HLO_OK) status = visit_step(r, comp, step);
         if (ranges) backend->range_pop(r->plan->device);

@@ -13,7 +13,7 @@
 typedef struct event {
     plan_step *step; /* NULL for the whole run */
     bool on_host;
-    double start, seconds; /* by the clock of plan_trace_clock() */
+    double start, seconds; /* by the clock of plan_trace_clock(), in seconds */
 } event;
 
 /* A span that has ended and whose time was not read yet. */

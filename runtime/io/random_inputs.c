@@ -249,9 +249,9 @@ static bool has(const char *name, const char *word) {
     return strcasestr(name, word) != NULL;
 }
 
-/* Returns the expected largest absolute value of the data of a scale or an amax: of data of size 1,
- * or of weights of sums of 64 terms. The same maximum serves for gradients, which may be smaller,
- * because f8e5m2 represents much smaller values. */
+/* Returns the expected amax of the data that the parameter scales or measures. The data is of size
+ * 1, or weights for sums of 64 terms. Gradients may be smaller, but need no smaller amax, because
+ * f8e5m2 represents much smaller values. */
 static double amax_of(const char *name) {
     return has(name, "kernel") || has(name, "weight") || has(name, "rhs") ? 0.5 : 4;
 }
@@ -341,7 +341,8 @@ static hlo_status draw_each(const hlo_module *module, const hlo_leaves *leaves, 
         return HLO_OUT_OF_MEMORY;
     }
     uint32_t *sources = hlo_arena_array(arena, devices * leaves->count + 1, sizeof *sources);
-    /* Find the device whose array each device shares, for each leaf: [device * leaves + leaf]. */
+    /* Set sources[device * leaves + leaf] to the device whose array the device uses for the
+     * leaf. */
     const hlo_instr *marked;
     const bool whole = hlo_devices_unpartitioned(module, &marked);
     for (size_t i = 0, first = 0; i < leaves->count; i++) {

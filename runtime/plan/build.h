@@ -15,7 +15,7 @@ typedef struct build {
     hlo_plan *plan;
     plan_comp *comp;
     const hlo_diag_sink *sink;
-    build_value *values;     /* by position in the computation */
+    build_value *values;     /* indexed by position in the computation */
     const uint32_t **starts; /* by position of a tuple: for each element, the number of leaves
                               * before it; NULL until needed */
     uint32_t *arguments;     /* by parameter: number of the parameter's first argument */

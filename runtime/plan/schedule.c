@@ -8,7 +8,7 @@
 typedef struct order {
     const build *b;
     uint32_t instr_count, unit_count;
-    const hlo_instr **instrs; /* by position */
+    const hlo_instr **instrs; /* indexed by position */
     hlo_group *groups;
     uint32_t *maker;   /* by position of an instruction: the unit that computes its value */
     bool *wanted;      /* by unit: true if the unit runs */

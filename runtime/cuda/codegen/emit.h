@@ -144,7 +144,7 @@ typedef struct emit {
     int64_t turned_dim; /* dimension of the contiguous elements of operands that are `turned`, or
                          * -1 */
 
-    emit_array *operands, *results; /* by leaf */
+    emit_array *operands, *results; /* indexed by leaf */
     uint32_t array_count;           /* number of used arrays */
     uint32_t accesses;              /* number of accesses to single elements */
     hlo_overwrites overwrites;      /* pairs of the kernel's pointers that may be equal */

@@ -137,7 +137,7 @@ typedef struct sorted {
     const hlo_instr *instr;
     int64_t dim;
     emit_space rows; /* the dimensions other than the sorted one */
-    bool *is_key;    /* by operand */
+    bool *is_key;    /* indexed by operand */
     bool positioned;
 } sorted;
 

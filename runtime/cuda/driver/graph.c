@@ -29,11 +29,11 @@ struct cuda_capture {
     uint32_t depth;    /* nesting depth; 0 if `outer` is NULL */
     cuda_order *order; /* NULL if each call depends on the previous call; the members below are then
                         * unused */
-    node *nodes;       /* by the node's number in `order` */
+    node *nodes;       /* indexed by the node's number in `order` */
     uint32_t count;
     size_t capacity;
     handles all;
-    handles set; /* handles to which the dependencies of the next call are set */
+    handles set; /* the dependencies that were set for the next call */
     bool early;  /* the current node may start before the previous kernel has ended */
     bool begun;  /* a node has begun and has not ended, or has failed */
 };
