@@ -511,7 +511,8 @@ const char *hlo_instr_op_name(const hlo_instr *instr);
 /* Returns the file and line (0: unknown) of the innermost stack frame that has a file, otherwise
  * the file and line in the metadata; NULL if the file is unknown. */
 const char *hlo_instr_source(const hlo_instr *instr, int64_t *out_line);
-/* Return a stack frame, its location and its file; NULL if not in the tables. */
+/* Return a stack frame, its location and its file; NULL if the frame or its entry is not in the
+ * tables. */
 const hlo_stack_frame *hlo_tables_frame(const hlo_tables *tables, int64_t frame);
 const hlo_file_location *hlo_frame_location(const hlo_tables *tables, int64_t frame);
 const char *hlo_frame_file(const hlo_tables *tables, int64_t frame);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fused FP8 matmul: a struct with the contents of a `__cublas$lt$matmul$f8` custom call. A
  * typed `hlofp8.matmul` call has the same operands and results, and the config as typed attributes.
- * XLA passes it to the function that is registered under that name.
+ * XLA passes a typed call to the function that is registered under that name.
  *
  *   D = d_scale * epilogue(alpha * a_scale * b_scale * (A x B) + beta * c_scale * C + bias)
  *

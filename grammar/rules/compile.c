@@ -37,8 +37,8 @@ struct rules_draft {
     uint32_t slot_count, expansions, depth;
     uint32_t size; /* number of terms; a term counts once for each path from a pattern to it */
     bool full;     /* MAX_TERMS was reached and reported */
-    bool apart;    /* arguments are compiled separately, because their term is used in a place that
-                    * extends it */
+    bool apart;    /* an argument gets its own term, because the use of the parameter adds to the
+                    * argument or is not a pattern */
 };
 
 enum { HOLDS_VALUE = -1 };

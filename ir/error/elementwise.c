@@ -42,7 +42,7 @@ typedef struct analysis {
     double finite[HLO_CHUNK]; /* for a result that is infinite here: its smallest magnitude if an
                                * operand had not overflowed; otherwise infinity */
     bool anything[HLO_CHUNK];
-    bool overflows; /* `finite` is not infinity everywhere */
+    bool overflows; /* an element of `finite` is not infinity */
     bool endless;   /* a value is infinite or NaN */
 } analysis;
 

@@ -25,7 +25,7 @@ typedef struct verifier {
 
 enum { HLO_VERIFY_TEXT = 640 };
 
-/* Reports an error about `length` bytes of the source, or about the word at `offset`. */
+/* Reports an error about `length` bytes of the source, from `offset` on. */
 void hlo_verify_error_about(verifier *v, uint32_t offset, uint32_t length, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 #define hlo_verify_error(v, offset, ...) hlo_verify_error_about(v, offset, 1, __VA_ARGS__)

@@ -92,7 +92,7 @@ static hlo_range walk_up(const hlo_instr *value, search *s) {
     hlo_arena_release(s->scratch, mark);
     if ((numbers || one) && !(fp8 && r.sources & ENDLESS)) return r;
     if (hlo_instr_moves(value)) return walk(s, hlo_instr_operand(value, 0));
-    if (!fp8 || s->scale) return unknown; /* the fp8 values of an operand have no known bound */
+    if (!fp8 || s->scale) return unknown; /* only an operand's fp8 values have a known bound */
     return (hlo_range){.low = 1, .high = hlo_float_max(type), .sources = FP8};
 }
 

@@ -147,7 +147,7 @@ static void take(side *s, int64_t start, int64_t count) {
 }
 
 /* Computes the scaled product of operands with one contracting dimension each, as dense f32. Unless
- * `variance` is NULL, also computes the squares of its sigmas. */
+ * `variance` is NULL, also computes the squares of the product's sigmas. */
 static hlo_status multiply_ranges(const cpu_device *cpu, const cpu_scales *scales,
                                   hlo_dot_dims dims, const hlo_view *a, const hlo_view *a_sigma,
                                   const hlo_view *b, const hlo_view *b_sigma,
