@@ -357,8 +357,8 @@ struct hlo_module {
     /* Parses canonical text to a value that is a struct. NULL if the module was not parsed and has
      * no such values. */
     const hlo_attr *(*read)(hlo_module *module, hlo_attr_id id, const char *interned);
-    struct hlo_strings *strings; /* interned */
-    struct hlo_shapeset *shapes; /* interned */
+    struct hlo_strings *strings; /* table of interned strings */
+    struct hlo_shapeset *shapes; /* table of interned shapes */
 };
 
 /* Creates an empty module. Returns NULL if memory runs out. `recover` is as for hlo_arena_new(). */

@@ -20,9 +20,9 @@
 enum {
     DEPTH = 256, /* number of terms per block */
     PITCH =
-        256 + 16,   /* elements from one row of a to the next: rows begin in different cache sets */
-    ROWS = 2048,    /* maximum rows of a per block */
-    COLUMNS = 2048, /* maximum columns of b per block */
+        256 + 16, /* elements from one row of `a` to the next: rows begin in different cache sets */
+    ROWS = 2048,  /* maximum rows of `a` per block */
+    COLUMNS = 2048, /* maximum columns of `b` per block */
     TURNED = 8,     /* number of rows and columns that are transposed at once */
     TILES = 8       /* number of tiles per task, along each side */
 };
@@ -187,7 +187,7 @@ static void load_turned(const lines *s, const char *in, int64_t step, int64_t co
         }
 }
 
-/* Packs rows of a; the last tile is padded with zeros. */
+/* Packs rows of `a`; the last tile is padded with zeros. */
 static void pack_rows(const block *b, int64_t first, int64_t last) {
     const hlo_factor *of = &b->product->a;
     const int64_t size = (int64_t)b->k->size, row_size = PITCH * size;
