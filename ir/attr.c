@@ -85,7 +85,7 @@ bool hlo_attrs_equal(const hlo_attr *a, uint32_t a_count, const hlo_attr *b, uin
 }
 
 /* Reads one array's part of dim_labels: the dimension of each letter. Returns the end of the part,
- * or NULL if the rank differs. */
+ * or NULL if the part does not name each of `rank` dimensions once. */
 static const char *dim_labels(const char *text, const char *letters, uint32_t rank,
                               int64_t *out_named) {
     for (uint32_t i = 0; i < rank; i++) out_named[i] = -1;

@@ -65,8 +65,8 @@ static bool is_narrow(hlo_type type) {
     return type == HLO_TYPE_F8E4M3FN || type == HLO_TYPE_F8E5M2 || type == HLO_TYPE_F4E2M1FN;
 }
 
-/* Returns the block size in a config; 0 if absent, -1 if it is not a positive integer. Like XLA,
- * ignores other keys, such as the keys that JAX writes. */
+/* Returns the block size in a config; 0 if absent, -1 if it is negative or not an integer. Like
+ * XLA, ignores other keys, such as the keys that JAX writes. */
 static int64_t config_block(const hlo_instr *call) {
     json_t *json = hlo_json_config(call);
     const json_t *size =
@@ -251,8 +251,8 @@ hlo_instr *hlo_block_scale(const hlo_block_dot *dot, bool b) {
     return scale && hlo_known_number(scale, &number) && number == 1 ? NULL : scale;
 }
 
-/* Returns the reason why an operand does not have scales of this mode. NULL if the operand has such
- * scales, or if its scales are 1. */
+/* Returns the reason why an operand does not have scales of this mode. Returns NULL if the operand
+ * has such scales, or if its scales are 1. */
 static const char *side_misfit(const hlo_block_dot *dot, bool b, hlo_scale_mode mode) {
     const hlo_scale_info *info = &hlo_scale_modes[mode];
     const hlo_instr *scale = hlo_block_scale(dot, b);
@@ -381,8 +381,8 @@ static hlo_instr *repeat(hlo_builder *b, hlo_instr *x, const int64_t *ratio) {
     return hlo_build_reshape(b, x, rank, dims);
 }
 
-/* Multiplies values by scales, both converted to `type`. Each scale applies to a block of values:
- * the sizes of a block divide the sizes of `x`. */
+/* Multiplies values by scales, both converted to `type`. A scale applies to ratio[i] values along
+ * each dimension i. Scales beyond the values are dropped. */
 static hlo_instr *dequantize(hlo_builder *b, hlo_instr *x, hlo_instr *scale, const int64_t *ratio,
                              hlo_type type) {
     hlo_instr *scales = repeat(b, hlo_build_convert(b, scale, type), ratio);

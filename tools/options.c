@@ -212,8 +212,8 @@ static bool read_value(const option_row *r, const char *text, option_value *out)
     return false;
 }
 
-/* True if `text` may abbreviate `word`: the number of a target, or a prefix of `word`, ignoring
- * case. */
+/* True if `text` may abbreviate `word`: a prefix of `word`, ignoring case, or for a target, `sm`
+ * and the target's number. */
 static bool stands_for(option_kind kind, const char *text, const char *word) {
     if (kind != TARGET) return *text && strncasecmp(word, text, strlen(text)) == 0;
     const char digits[] = "0123456789", *number = word + strcspn(word, digits);

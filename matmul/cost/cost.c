@@ -166,8 +166,8 @@ static void cost_of_kernel(recorder *w, const hlo_instr *instr) {
     }
 }
 
-/* True if a user of the value is neither a kernel nor a matmul, so that the value must be in
- * memory. */
+/* True if the value must be in memory: it is the root, or a user is neither a part of a kernel nor
+ * a matmul. */
 static bool is_needed_in_memory(const recorder *w, const hlo_instr *instr) {
     if (instr->parent->root == instr) return true;
     for (const hlo_use *use = instr->uses; use; use = use->next) {

@@ -331,8 +331,8 @@ static bool set_field(hlo_rule_env *env, const hlo_rule_set *set, hlo_matmul *m,
     return hlo_rule_refuse(env, NULL, NULL);
 }
 
-/* Infers the dimensions of D and of the auxiliary result from those of the operands. Does not
- * change layouts. */
+/* Infers the dimensions of D and of the auxiliary result from those of the operands. Keeps the
+ * order of dimensions in memory. */
 static void resize_results(hlo_rule_env *env, hlo_matmul *m) {
     hlo_matmul_sizes size = hlo_matmul_extents(m);
     const hlo_shape *d = m->d;

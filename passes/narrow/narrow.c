@@ -28,7 +28,8 @@ typedef struct facts {
     hlo_fp8_reach reach;
 } facts;
 
-/* True if f8e4m3fn represents every element of the value, and the value is not constant. */
+/* True if f8e4m3fn represents every element of the value: by its type, or by its range if the value
+ * is not constant. */
 static bool fits(const facts *f, const hlo_instr *value) {
     if (hlo_type_fits_e4m3(value->shape->type)) return true;
     if (value->id >= f->reach.count) return false;
@@ -84,7 +85,7 @@ static bool is_bare(const hlo_instr *dot, uint32_t number) {
            hlo_type_fits_e4m3(hlo_instr_operand(dot, number)->shape->type);
 }
 
-/* True if any integer or narrow float is converted to a wide or an fp8 value, or is multiplied. */
+/* True if any integer or narrow float is converted to a float, or is an operand of a dot. */
 static bool any_source(const hlo_module *module) {
     if (!module->op_counts[HLO_OP_CONVERT] && !module->op_counts[HLO_OP_DOT]) return false;
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)

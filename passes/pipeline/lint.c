@@ -531,7 +531,8 @@ static const hlo_instr *amax_behind(const hlo_instr *value) {
     return NULL;
 }
 
-/* True if each use of the quotient is a select between the quotient and another value. */
+/* True if each use of the quotient, after conversion, movement and constant factors, is a select or
+ * an is-finite. */
 static bool is_selected(const linting *l, const hlo_instr *value, int depth) {
     if (value->parent->root == value) return false;
     for (const hlo_use *use = value->uses; use; use = use->next) {

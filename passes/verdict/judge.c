@@ -410,7 +410,7 @@ static const hlo_instr *find_operation(hlo_judge_context *j, const hlo_instr *op
 }
 
 /* Judges a dot by the operation that is applied to a dequantized operand. If there is no such
- * operation, the judgment has no reason. */
+ * operation, or it is a join, the judgment has no reason. */
 static hlo_judgment judge_operation(hlo_judge_context *j, const hlo_instr *operand) {
     static const hlo_reason reasons[] = {
         [OBSTACLE_OPERATION] = HLO_REASON_OPERATION_AFTER_DEQUANTIZE,

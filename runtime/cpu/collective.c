@@ -382,8 +382,8 @@ static hlo_ints *first_numbers(int64_t count, hlo_arena *arena) {
     return all;
 }
 
-/* Lists the participants of the device's group. Returns NULL if no group contains the device, or if
- * the groups are for other devices; in the latter case, sets `why`. */
+/* Lists the participants of the device's group. Returns NULL and sets `why` if no group contains
+ * the device, or if the groups name more devices than there are. */
 static const hlo_ints *find_members(const hlo_seat *seat, const hlo_instr *instr, hlo_arena *arena,
                                     const char **why) {
     const group_mode mode = mode_of(instr);

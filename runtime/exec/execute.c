@@ -76,8 +76,8 @@ static void bind(const hlo_plan *plan, plan_comp *comp, char *frame, const plan_
     }
 }
 
-/* Unless `status` is HLO_OK, reports that the step failed, or the whole run if `step` is NULL.
- * Returns `status`. */
+/* If `status` is HLO_INVALID_INPUT, reports that the step failed, or the whole run if `step` is
+ * NULL. Returns `status`. */
 static hlo_status report_failure(const plan_run *r, const plan_step *step, hlo_status status,
                                  const char *why) {
     const hlo_module *module = r->plan->module;
@@ -95,7 +95,7 @@ static hlo_status report_failure(const plan_run *r, const plan_step *step, hlo_s
     return status;
 }
 
-/* Unless `status` is HLO_OK, reports that the whole run failed. Returns `status`. */
+/* If `status` is HLO_INVALID_INPUT, reports that the whole run failed. Returns `status`. */
 static hlo_status failed(hlo_plan *plan, const hlo_diag_sink *sink, hlo_status status,
                          const char *why) {
     const plan_run r = {.plan = plan, .sink = sink};

@@ -204,7 +204,7 @@ static int64_t matrix_elements(const cuda_matmul *p, lt_part part) {
     return (p->batch - 1) * m->stride + (m->cols - 1) * m->ld + m->rows;
 }
 
-/* Returns the type and size of a part that the call reads. */
+/* Returns the type and the number of elements of a part that the call reads. */
 static void extent(const tuning *t, lt_part part, hlo_type *out_type, int64_t *out_count) {
     const cuda_pointer *at = &t->p->places[part];
     if (part <= LT_PART_C) {
