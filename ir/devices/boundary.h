@@ -31,8 +31,9 @@ const hlo_device_groups *hlo_manual_joined(hlo_arena *arena, const hlo_instr *le
 bool hlo_manual_tiling(hlo_arena *arena, const hlo_instr *boundary, uint32_t index,
                        hlo_tiling *out);
 
-/* True if XLA's partitioner has not run: values have sharding annotations, but there are no
- * collectives outside manual regions. `*out_marked` is an annotated value. */
+/* True if XLA's partitioner has not run: values have tiled shardings, the entry does not have the
+ * name that the partitioner assigns, and there are no collectives unless there are manual regions.
+ * `*out_marked` is a value with a tiled sharding. */
 bool hlo_devices_unpartitioned(const hlo_module *module, const hlo_instr **out_marked);
 
 #endif

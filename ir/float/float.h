@@ -11,8 +11,9 @@
 /* Decodes an element's bits. A NaN keeps its sign if the format has NaNs of both signs, but not its
  * payload. */
 double hlo_float_decode(hlo_type type, uint64_t bits);
-/* Encodes to the nearest element, ties to even. Overflow becomes infinity if the format has one,
- * otherwise NaN (f8e4m3fn), as in HLO's `convert`. NaN becomes the format's NaN. */
+/* Encodes to the nearest element, ties to even (f8e8m0fnu: up). As in HLO's `convert`, overflow
+ * becomes infinity, or NaN in a format without infinity, or the largest number in a format with
+ * neither. NaN becomes the format's NaN, or a zero if the format has none. */
 uint64_t hlo_float_encode(hlo_type type, double value);
 
 /* Encode and decode NaN payloads, in formats with infinities. hlo_float_nan() returns the NaN with
