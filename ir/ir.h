@@ -407,7 +407,7 @@ static inline hlo_instr *hlo_instr_operand(const hlo_instr *instr, uint32_t inde
 void hlo_instr_set_operand(hlo_instr *instr, uint32_t index, hlo_instr *def);
 void hlo_instr_append_operand(hlo_instr *instr, hlo_instr *def);
 void hlo_instr_set_operands(hlo_instr *instr, uint32_t count, hlo_instr *const *operands);
-/* Replaces every use of `from` by `to`, and the root if it is `from`. O(uses). */
+/* Replaces uses of `from` by `to`, except in `to` itself, and the root if it is `from`. O(uses). */
 void hlo_instr_replace_uses(hlo_instr *from, hlo_instr *to);
 /* Copies attributes that do not affect the computation from `from` to its replacement `to`:
  * metadata, frontend attributes and, if both have equal dimensions, sharding and original value.

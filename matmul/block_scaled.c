@@ -427,7 +427,7 @@ static hlo_type scaled_type(const hlo_instr *x, const hlo_instr *scale) {
     return bits > other_bits ? type : other;
 }
 
-/* Returns the wider of two types, which represents every value of both. */
+/* Returns the wider of two types, or f32 for different types of equal width. */
 static hlo_type wider(hlo_type x, hlo_type y) {
     if (x == y) return x;
     if (hlo_types[x].bits == hlo_types[y].bits) return HLO_TYPE_F32;

@@ -496,7 +496,7 @@ hlo_status hlo_error_sort(const hlo_error_call *b) {
     return HLO_OK;
 }
 
-/* Bounds the first elements of a sorted array; their indices are unbounded. */
+/* Bounds the first elements of a sorted array. Each index may be that of any element. */
 hlo_status hlo_error_topk(const hlo_error_call *b) {
     if (all_exact(b)) return hlo_error_fill_all(b, 0);
     const hlo_view *in = b->call.operands;

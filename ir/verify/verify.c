@@ -454,7 +454,7 @@ static int by_channel(const void *a, const void *b) {
     return p != q ? (p > q) - (p < q) : (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-/* True for a send or receive between the host and a device. */
+/* True for a send or receive with a channel, between the host and a device. */
 static bool is_host_transfer(const hlo_instr *instr) {
     return (instr->op == HLO_OP_SEND || instr->op == HLO_OP_RECV) &&
            hlo_instr_int(instr, HLO_ATTR_IS_HOST_TRANSFER, 0) &&

@@ -122,7 +122,7 @@ static void report_endless(hlo_engine *e) {
     report_fault(e, e->last, e->given, 0, what);
 }
 
-/* Returns a hash of the module in builds with checks, otherwise 0. */
+/* Returns a hash of the module if it is small and the build has checks, otherwise 0. */
 static uint64_t fingerprint(const hlo_engine *e) {
 #ifdef HLO_CHECKS
     enum { MOST_INSTRS = 2048 };

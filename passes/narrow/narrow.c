@@ -79,7 +79,7 @@ static bool quantize(hlo_pass_context *context, const facts *f, hlo_instr *value
     return true;
 }
 
-/* True if operand `number` of the dot has a narrow type. */
+/* True for a dot with a wide result whose operand `number` has a narrow type. */
 static bool is_bare(const hlo_instr *dot, uint32_t number) {
     return dot->op == HLO_OP_DOT && dot->operand_count == 2 && hlo_type_is_wide(dot->shape->type) &&
            hlo_type_fits_e4m3(hlo_instr_operand(dot, number)->shape->type);

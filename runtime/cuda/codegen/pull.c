@@ -185,7 +185,7 @@ const char *emit_operation(emit *e, const hlo_instr *instr, const char *const *i
     }
 }
 
-/* True if a conversion between float types rounds in memory form. */
+/* True for a conversion between float types whose result is computed as a cell. */
 static bool is_rounding(hlo_type from, hlo_type to) {
     return from != to && hlo_lane_of(from) == HLO_LANE_F32 && hlo_lane_of(to) == HLO_LANE_F32 &&
            !emit_is_wide(to);
