@@ -480,8 +480,8 @@ static hlo_instr *expand(hlo_instr *instr, hlo_computation **maximum) {
         return hlo_build(&b, HLO_OP_TUPLE, shape, shape->rank, results);
     }
     case HLO_BLOCK_QUANTIZE: {
-        /* Quantize blocks as XLA does: the scale is the amax divided by the power of two of the
-         * largest value. */
+        /* Quantize blocks as XLA does: the scale is the amax divided by the largest power of two
+         * that the type represents. */
         hlo_instr *x = hlo_instr_operand(b.at, 0);
         const hlo_shape *values = b.at->shape->elements[0], *scales = b.at->shape->elements[1];
         const hlo_type type = x->shape->type;

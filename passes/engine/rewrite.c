@@ -410,8 +410,8 @@ static bool keeps_attr(const hlo_instr *from, const hlo_instr *to, hlo_attr_id i
 
 static bool add_change(hlo_rule_env *env, plan *p, hlo_instr *from, hlo_instr *to) {
     if (!from) return true; /* `from` is an optional root that was not found */
-    /* If `to` is an older instruction, it must have all attributes of `from`, which would otherwise
-     * be lost. */
+    /* If `to` is an older instruction, it must have the frontend attributes and the sharding of
+     * `from`, which would otherwise be lost. */
     const bool loses = to && to->id < env->first_id &&
                        (!keeps_attr(from, to, HLO_ATTR_FRONTEND_ATTRIBUTES) ||
                         !keeps_attr(from, to, HLO_ATTR_SHARDING));

@@ -278,7 +278,7 @@ static void check_scale(linting *l, const hlo_instr *quantized, const scaling *s
     double number;
     const hlo_instr *amax = amax_of_scale(s->factor);
     const hlo_instr *source = amax ? source_of(hlo_instr_operand(amax, 0)) : NULL;
-    /* A maximum of a vector of amaxes is computed from the amax history of delayed scaling. */
+    /* Skip the maximum of a vector of amaxes, which is the amax history of delayed scaling. */
     if (amax && (source->op == HLO_OP_ABS || source->shape->rank != 1)) {
         const hlo_instr *of = magnitude_of(hlo_instr_operand(amax, 0));
         if (are_apart(l, source_of(s->value), of))
