@@ -121,7 +121,8 @@ static hlo_status check_operand(const edit *e, const hlo_instr *value, const hlo
     return HLO_OK;
 }
 
-/* Checks a single instruction. Emits an error and returns HLO_INVALID_INPUT if it is invalid. */
+/* Checks a single instruction. Emits an error and returns HLO_INVALID_INPUT if the instruction is
+ * invalid. */
 static hlo_status check_fault(const edit *e, const hlo_instr *instr) {
     const char *fault = hlo_instr_fault(instr, e->scratch);
     if (!fault) return HLO_OK;
@@ -192,8 +193,8 @@ typedef struct composition {
     edit *e;
     const fragment *f;
     bool *declared;          /* by id of a computation of e->module: true after its declaration */
-    const char *unreachable; /* name of a computation in the attributes that cannot be called, or
-                              * NULL */
+    const char *unreachable; /* name of a computation that the attributes name but that cannot be
+                              * called, or NULL */
     hlo_instr **inputs;      /* instructions of e->comp that become parameters, by parameter
                               * number */
     uint32_t input_count;
@@ -303,8 +304,8 @@ static void add_input(composition *c, hlo_instr *value) {
     c->inputs[c->input_count++] = value;
 }
 
-/* Declares the computations that the attributes name. Makes inputs of the operands and of the
- * instructions that the attributes name. */
+/* Declares an async-start in place of the computations that the attributes name. Makes inputs of
+ * the operands and of the instructions that the attributes name. */
 static void find_named(composition *c) {
     const fragment *f = c->f;
     const char *text = f->attributes ? f->attributes : "";
@@ -409,8 +410,8 @@ static void relay(void *user, const hlo_diag *diag) {
     c->e->sink->emit(c->e->sink->user, &own);
 }
 
-/* Parses an instruction for e->comp. Emits errors and returns HLO_INVALID_INPUT if it is
- * invalid. */
+/* Parses an instruction for e->comp. Emits errors and returns HLO_INVALID_INPUT if the instruction
+ * is invalid. */
 static hlo_status read_fragment(edit *e, const fragment *f, fragment_parts *out) {
     composition c = {.e = e, .f = f};
     c.declared = hlo_arena_zero(e->scratch, e->module->next_computation_id + 1);

@@ -28,21 +28,21 @@ typedef struct entry {
     char text[];
 } entry;
 
-/* A slot stores the hash, so that probing skips entries without reading them. It stores the entry's
- * number, which is half as large as a pointer, because a table of many names exceeds the CPU's
- * cache. */
+/* A slot stores the hash, so that probing skips entries without reading them. It stores the number
+ * of the entry instead of a pointer, which is twice as large, because a table of many names exceeds
+ * the CPU's cache. */
 typedef struct slot {
     uint32_t hash;
     uint32_t entry; /* see entry_at(); 0: free */
 } slot;
 
 /* Entries are allocated in chunks; a large entry has a separate chunk. The number of an entry
- * combines the number of the chunk and the entry's offset in the chunk, in units. */
+ * combines the number of the chunk and the entry's offset in the chunk, in units of UNIT bytes. */
 enum { UNIT = 8, CHUNK_UNITS = 1 << 10, CHUNK = UNIT * CHUNK_UNITS, LARGE = CHUNK / 4 };
 
 struct hlo_strings {
-    slot *slots; /* open addressing with linear probing; not in the arena, so that they can be freed
-                  * when the table grows */
+    slot *slots; /* open addressing with linear probing; not in the arena, so that the slots can be
+                  * freed when the table grows */
     size_t mask, count;
     char **chunks;
     uint32_t chunk_count, chunk_capacity;

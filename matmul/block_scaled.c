@@ -145,7 +145,7 @@ static const char *read_call(const hlo_instr *call, hlo_block_dot *dot) {
 }
 
 /* Returns the scale of an operand of scaled-dot. Returns NULL for a scale without dimensions, which
- * counts as 1, whatever its value. */
+ * counts as 1, regardless of its value. */
 static hlo_instr *scale_of(const hlo_instr *dot, uint32_t operand) {
     hlo_instr *scale = hlo_instr_operand(dot, operand);
     return scale->shape->rank ? scale : NULL;
@@ -240,8 +240,8 @@ hlo_instr *hlo_block_scale(const hlo_block_dot *dot, bool b) {
     return scale && hlo_known_number(scale, &number) && number == 1 ? NULL : scale;
 }
 
-/* Returns the reason why an operand does not have scales of this mode. NULL if the operand has such
- * scales, or if its scales are 1. */
+/* Returns the reason why an operand does not have scales of this mode. Returns NULL if the operand
+ * has such scales, or if its scales are 1. */
 static const char *side_misfit(const hlo_block_dot *dot, bool b, hlo_scale_mode mode) {
     const hlo_scale_info *info = &hlo_scale_modes[mode];
     const hlo_instr *scale = hlo_block_scale(dot, b);
@@ -370,8 +370,8 @@ static hlo_instr *repeat(hlo_builder *b, hlo_instr *x, const int64_t *ratio) {
     return hlo_build_reshape(b, x, rank, dims);
 }
 
-/* Multiplies values by scales, both converted to `type`. Each scale applies to a block of values:
- * the sizes of a block divide the sizes of `x`. */
+/* Multiplies values by scales, both converted to `type`. A scale applies to ratio[i] values along
+ * each dimension i. Scales beyond the values are dropped. */
 static hlo_instr *dequantize(hlo_builder *b, hlo_instr *x, hlo_instr *scale, const int64_t *ratio,
                              hlo_type type) {
     hlo_instr *scales = repeat(b, hlo_build_convert(b, scale, type), ratio);
@@ -415,7 +415,7 @@ static hlo_type scaled_type(const hlo_instr *x, const hlo_instr *scale) {
     return bits > other_bits ? type : other;
 }
 
-/* Returns the wider of two types. It represents every value of both. */
+/* Returns the wider of two types, or f32 for different types of equal width. */
 static hlo_type wider(hlo_type x, hlo_type y) {
     if (x == y) return x;
     if (hlo_types[x].bits == hlo_types[y].bits) return HLO_TYPE_F32;
@@ -468,8 +468,8 @@ static hlo_instr *expand(hlo_instr *instr, hlo_computation **maximum) {
         return hlo_build(&b, HLO_OP_TUPLE, shape, shape->rank, results);
     }
     case HLO_BLOCK_QUANTIZE: {
-        /* Quantize blocks as XLA does: the scale is the amax divided by the power of two of the
-         * largest value. */
+        /* Quantize blocks as XLA does: the scale is the amax divided by the largest power of two
+         * that the type represents. */
         hlo_instr *x = hlo_instr_operand(b.at, 0);
         const hlo_shape *values = b.at->shape->elements[0], *scales = b.at->shape->elements[1];
         const hlo_type type = x->shape->type;

@@ -314,7 +314,7 @@ static void writer_one(const hlo_dump *dump, size_t module, const hlo_history *h
             hlo_print_plain(out, " -> %s", last_name(p));
         hlo_print_plain(out, "  %s", p->first.input_shape);
         if (reason_of(p)) fprintf(out, "  %s", reason_of(p));
-        /* The matmul is not a fused call: print the kind of fusion. */
+        /* Print the kind of fusion if the matmul is not a fused call. */
         if (is_fp8(p) && p->last.fusion) fprintf(out, "  %s", p->last.epilogue);
         if (would_be_fp8(p)) fputs("  convertible to FP8: still a plain dot", out);
         if (p->first.source_file)

@@ -36,7 +36,7 @@ typedef char cells[COLUMNS][CELL];
 
 typedef struct table {
     void (*fill)(const hlo_verdict *v, cells out); /* fills the columns that are specific to the
-                                                    * table; `out` is empty before */
+                                                    * table; all cells are empty on entry */
     const char *heads[COLUMNS];                    /* headings of the columns; NULL without a
                                                     * heading */
     unsigned numbers;                              /* bit set of right-aligned columns */

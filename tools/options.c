@@ -17,7 +17,7 @@
 #include "hlo/suggest.h"
 #include "output.h"
 
-/* The words of options whose words come from tables: --target and --remarks-format. */
+/* The words of --target and of --remarks-format, which come from tables. */
 static const char options_targets[] =
 #define HLO_TARGET(sm, ...) "|sm_" #sm
 #include "../matmul/table/target.def"
@@ -208,8 +208,8 @@ static bool read_value(const option_row *r, const char *text, option_value *out)
     return false;
 }
 
-/* True if `text` may abbreviate `word`: `text` is the number of the target `word`, or a prefix of
- * `word`, ignoring case. */
+/* True if `text` may abbreviate `word`: a prefix of `word`, ignoring case, or for a target, `sm`
+ * and the target's number. */
 static bool stands_for(option_kind kind, const char *text, const char *word) {
     if (kind != TARGET) return *text && strncasecmp(word, text, strlen(text)) == 0;
     const char digits[] = "0123456789", *number = word + strcspn(word, digits);
@@ -218,7 +218,8 @@ static bool stands_for(option_kind kind, const char *text, const char *word) {
     return strspn(text, digits) == strlen(number) && strncmp(text, number, strlen(number)) == 0;
 }
 
-/* Returns the word of the option for which other programs use the word `text`; NULL if unknown. */
+/* Returns the word of the option that means what `text` means in other programs; NULL if
+ * unknown. */
 static const char *synonym(const option_row *r, const char *text) {
     static const char *const known[][2] = {{"gpu", "cuda"}, {"nvidia", "cuda"}, {"host", "cpu"}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -427,7 +428,7 @@ static int compare_texts(const void *a, const void *b) {
 }
 
 static void print_diag(void *user, const hlo_diag *diag) {
-    static void *printed; /* a search tree of the texts of warnings */
+    static void *printed; /* search tree of the warnings printed so far */
     static bool quiet;    /* the last warning was suppressed, so suppress its notes */
     (void)user;
     if (diag->severity != HLO_NOTE) quiet = false;

@@ -61,7 +61,7 @@ const program_row *program_of(program_id program);
 
 typedef struct option_value {
     bool given;       /* the option is on the command line */
-    const char *text; /* the argument or, if absent, the fallback; NULL without both */
+    const char *text; /* the argument or, if absent, the fallback; NULL if the option has neither */
     double factor;    /* value of a FACTOR */
     long number;      /* value of a NUMBER, COUNT, TARGET or VERSION; word index of a CHOICE */
 } option_value;

@@ -293,7 +293,7 @@ bool hlo_mesh_add(hlo_notation *f, const char *from, hlo_mesh_axes *to, const ch
 }
 
 void hlo_mesh_keep(hlo_notation *f, const hlo_mesh_axes *axes, hlo_mesh *out) {
-    /* Allocate an array for a mesh without axes, too: names NULL means no mesh. */
+    /* Allocate an array for a mesh without axes, too: `names` is NULL if there is no mesh. */
     const size_t count = axes->sizes.count;
     out->names = hlo_arena_array(f->module->arena, count + 1, sizeof *out->names);
     memcpy(out->names, axes->names, count * sizeof *out->names);

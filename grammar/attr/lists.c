@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads notations that are lists of numbers or words, have a part for each dimension, or are
- * records of `name=value`. Also reads those with a specific order: aliases, donors, frontend
+ * records of `name=value`. Also reads lists that XLA sorts: aliases, donors, frontend
  * attributes. */
 #include <string.h>
 

@@ -41,7 +41,7 @@ bool hlo_notation_origin(hlo_notation *f) {
     } else if (hlo_notation_next(f, '}')) {
         hlo_notation_put(f, "()");
     } else {
-        size_t open = 0; /* number of open tuples, not a recursion: their depth is unbounded */
+        size_t open = 0; /* number of open tuples: a recursion would be too deep */
         do {
             if (hlo_notation_take(f, "(")) {
                 hlo_notation_put(f, "(");

@@ -10,7 +10,7 @@
 #include "ir/ir.h"
 
 /* Parses HLO text like hlo_module_parse(), for modules within attributes. The caller of a reader
- * passes it. */
+ * passes this function. */
 typedef hlo_status hlo_module_parser(const char *text, size_t size, const char *name,
                                      const hlo_diag_sink *sink, hlo_module **out_module);
 

@@ -9,7 +9,6 @@
 
 #include "ir/arena.h"
 
-/* Makes an empty message. */
 void *hlo_message_new(hlo_arena *arena, const ProtobufCMessageDescriptor *type);
 /* True if the message equals a new one bit for bit: no field is set. */
 bool hlo_message_is_new(const ProtobufCMessage *message);
@@ -40,9 +39,9 @@ void *hlo_message_add(hlo_arena *arena, void *message, const char *name);
 enum { HLO_WIRE_DEEPEST = 100 };
 #define HLO_WIRE_TOO_DEEP "nested too deeply: the limit for messages is %d levels"
 
-/* True if `size` bytes are a message of `type`: complete, with the right wire types, not nested too
- * deeply; otherwise *out_offset is the position of the error. *out_unknown: the message, or a
- * nested message, has fields that its type does not have. */
+/* True if `size` bytes are a message of `type` that is complete, has the right wire types and is
+ * not nested too deeply. Otherwise *out_offset is the position of the error. *out_unknown: the
+ * message, or a nested message, has fields that its type does not have. */
 bool hlo_wire_check(const ProtobufCMessageDescriptor *type, const uint8_t *bytes, size_t size,
                     size_t *out_offset, bool *out_unknown);
 /* Returns an allocator for protobuf-c that allocates from the arena and never frees. */

@@ -140,7 +140,7 @@ static const char *read_string(hlo_proto *p, const ProtobufCFieldDescriptor *fie
     return hlo_intern(p->module, data->len ? (const char *)data->data : "", data->len);
 }
 
-/* Reads a string. If it is braced, it has no quotes in HLO text. */
+/* Reads a string. If the string is braced, HLO text does not quote it. */
 static const char *read_config(hlo_proto *p, const void *place) {
     const ProtobufCBinaryData *data = place;
     const char *bytes = (const char *)data->data;

@@ -16,8 +16,8 @@ static hlo_proto_ids new_ids(hlo_proto *p, size_t count) {
 }
 
 /* Makes a name that the text form accepts. Bytes other than letters, digits, `_`, `.` and `-`
- * become `_`, as in XLA. `__` at the start becomes `a_`, unless the name starts with `__xla_`. A
- * name that is a type gets the suffix `_`. */
+ * become `_`, as in XLA, and so do digits, `.` and `-` at the start. `__` at the start becomes
+ * `a_`, unless the name starts with `__xla_`. A name that is a type gets the suffix `_`. */
 static const char *name_of(hlo_proto *p, const char *name, const char *fallback) {
     size_t size = strlen(name);
     if (!size) return hlo_intern_string(p->module, fallback);

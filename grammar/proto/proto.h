@@ -66,7 +66,7 @@ hlo_proto_id *hlo_proto_find_id(const hlo_proto_ids *in, int64_t number);
 void *hlo_proto_find(const hlo_proto_ids *in, int64_t number);
 /* Sorts ids; `what` names them in the error when two are equal. */
 void hlo_proto_sort_ids(hlo_proto *p, hlo_proto_ids *of, const char *what);
-/* Finds the computation at `index` of the list of those that an instruction calls. */
+/* Finds the computation at `index` of the list of computations that an instruction calls. */
 hlo_computation *hlo_proto_called(hlo_proto *p, const ProtobufCMessage *message, size_t index);
 const hlo_comps *hlo_proto_all_called(hlo_proto *p, const ProtobufCMessage *message);
 /* Finds an instruction that has been read; `what` names its role in the error. */

@@ -280,7 +280,7 @@ Xla__LiteralProto *hlo_literal_to_proto(hlo_proto *p, const hlo_literal *literal
 /* A part of `window={...}`: a number per dimension, two for the padding. */
 typedef struct window_part {
     hlo_attr_id attr;
-    int default_value; /* the default, not printed when all parts have it */
+    int default_value; /* the default; a part is printed unless all its numbers are the default */
     size_t first, second;
 } window_part;
 

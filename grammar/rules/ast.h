@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The syntax tree of rules. The parser builds it one rule at a time, and compile.c checks and
- * compiles it. */
+/* The syntax tree of rules. The parser builds the tree of one rule at a time, and compile.c checks
+ * and compiles the tree. */
 #ifndef HLO_GRAMMAR_RULES_AST_H
 #define HLO_GRAMMAR_RULES_AST_H
 
@@ -102,8 +102,8 @@ typedef struct rules_parser {
     hlo_error_budget faults;
     size_t position; /* position of the scanner in the source */
     size_t example;  /* start of the example that is being scanned */
-    size_t counted;  /* end of the range in which line ends are counted */
-    uint32_t lines;  /* number of line ends in that range */
+    size_t counted;  /* the line ends before this position are counted */
+    uint32_t lines;  /* number of line ends before `counted` */
     struct rules_draft *draft;
     let_node *lets;
 } rules_parser;

@@ -34,9 +34,10 @@ struct rules_draft {
     slot_set partial;             /* variables that only some alternatives of the first root bind */
     bool acting; /* the rule's actions are being compiled: partial variables are rejected */
     uint32_t slot_count, expansions, depth;
-    uint32_t size; /* number of terms, counted once for each path of a pattern to them */
+    uint32_t size; /* number of terms; a term counts once for each path from a pattern to it */
     bool full;     /* MAX_TERMS was reached and reported */
-    bool apart;    /* arguments are compiled again, because one of their terms is extended */
+    bool apart;    /* an argument gets its own term, because the use of the parameter adds to the
+                    * argument or is not a pattern */
 };
 
 enum { HOLDS_VALUE = -1 };

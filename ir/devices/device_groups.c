@@ -146,7 +146,7 @@ static hlo_device_groups *all_listed(hlo_arena *arena, const hlo_groups *from, i
     return groups;
 }
 
-/* Returns hlo_device_groups_whole for one group of all devices, if their number is known. */
+/* Returns hlo_device_groups_whole if `made` is one group of all `devices`, otherwise `made`. */
 static const hlo_device_groups *perhaps_whole(const hlo_device_groups *made, int64_t devices) {
     if (!made || !devices || made->count != devices) return made;
     for (uint32_t i = 0; i < made->count; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Computes the sigmas of movement, sums, extremes, logical sums and fft, and those of any operation
- * by running its kernel on moved operands. Contains helpers for whole arrays. The method is in
- * docs/numerics.md. */
+/* Computes the sigmas of data movement, sums, extremes, logical sums and fft, and those of any
+ * operation by running its kernel on operands that are moved by their sigmas. Contains helpers for
+ * whole arrays. The method is in docs/numerics.md. */
 #include <math.h>
 #include <string.h>
 
@@ -291,8 +291,8 @@ double hlo_error_narrow_sums(hlo_error_sums sums, double terms, double sum_of_sq
     if (sums == HLO_ERROR_SUMS_F32 || !isfinite(sum) || !isfinite(sum_of_squares)) return 0;
     const double intervals = sums == HLO_ERROR_SUMS_FAST ? 1 : ceil(terms / INTERVAL);
     const double steps = ceil(terms / intervals / STEP);
-    /* For a single accumulator: the largest magnitude of its terms and its value, and the unit at
-     * which it is truncated. */
+    /* `largest` is an estimate, for one accumulator, of the largest magnitude of its terms and its
+     * value. `unit` is the unit to which the accumulator is truncated. */
     const double largest =
         fmax(fabs(sum) / intervals, sqrt(sum_of_squares / fmin(intervals, terms)));
     const double unit = 0x1p-13 * largest;
@@ -442,7 +442,8 @@ static double spread_of(const hlo_extent *e) {
     return e->highest > e->lowest ? (e->highest - e->lowest) / LAMBDA + e->sigma : e->sigma;
 }
 
-/* Returns the number of operands of `op` with elements; the operands after them are indices. */
+/* Returns the number of operands that have elements of the result; operands after these are
+ * indices. */
 static uint32_t elements(const hlo_instr *instr) {
     if (hlo_op_is(instr->op, HLO_TAKES_PART)) return 1;
     return instr->op == HLO_OP_DYNAMIC_UPDATE_SLICE ? 2 : instr->operand_count;
@@ -453,7 +454,8 @@ hlo_status hlo_error_move(const hlo_error_call *b) {
     uint32_t count = elements(b->call.instr);
     for (uint32_t o = 0; o < count; o++)
         operands[o] = sigma_or_zeros(&b->call.operands[o], &b->operand_sigmas[o]);
-    /* A scale that applies to the operand also applies to the padding. */
+    /* If other executions apply the operand's scale elsewhere, the scale also applies to the
+     * padding. */
     bool pads = b->call.instr->op == HLO_OP_PAD;
     if (pads && hlo_error_find_overflows(&b->call.operands[0], &b->operand_sigmas[0]).anything)
         operands[1].data = (void *)&anything_f32;
@@ -487,7 +489,7 @@ hlo_status hlo_error_sort(const hlo_error_call *b) {
     return HLO_OK;
 }
 
-/* Bounds the first elements of a sorted array; their indices are unbounded. */
+/* Bounds the first elements of a sorted array. Each index may be that of any element. */
 hlo_status hlo_error_topk(const hlo_error_call *b) {
     if (all_exact(b)) return hlo_error_fill_all(b, 0);
     const hlo_view *in = b->call.operands;
@@ -638,7 +640,8 @@ hlo_status hlo_error_fft(const hlo_error_call *b) {
         in_size *= in->dims[in->rank - 1 - i];
         out_size *= out->dims[out->rank - 1 - i];
     }
-    /* A real result omits half of the numbers. */
+    /* The operand of an IRFFT omits half of the numbers, because they are conjugates of the
+     * others. */
     const double halves = strcmp(kind, "IRFFT") == 0 ? sqrt(2) : 1;
     const double scale = kind[0] == 'I' ? halves / size : 1;
     const double u = hlo_error_roundoff(out->type);

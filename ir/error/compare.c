@@ -49,8 +49,8 @@ double hlo_error_distance(hlo_type type, const void *a, const void *b) {
     return element_at(type, a, b).distance;
 }
 
-/* True if `sigma` is the sigma of a probable tie that moves the element by `change`. Its sigma
- * before rounding was below a HLO_ERROR_FINEth of a step. */
+/* True if `sigma` is the sigma of a probable tie that moves the element by `change`. The element's
+ * sigma before rounding was below 1/HLO_ERROR_FINE of a step. */
 static bool is_tie(double change, double sigma) {
     return fabs(sigma * HLO_ERROR_FLIP_TIE / change - 1) < 0.5e-5;
 }
@@ -71,8 +71,8 @@ static double judge(hlo_error_comparison *c, element e, bool step, int64_t index
     bool finite = isfinite(e.a) && isfinite(e.b);
     double ratio = excess(e);
     if (finite && e.bound > 0 && ratio > c->largest) c->largest = ratio;
-    /* The difference from an infinity is unbounded. But if one execution has a NaN and the other an
-     * infinity, the sigma must allow that. */
+    /* An infinite bound allows any difference except between a NaN and an infinity. Sigma NaN
+     * allows that, too. */
     bool turned = (isinf(e.a) && isnan(e.b)) || (isnan(e.a) && isinf(e.b));
     if (isnan(e.bound) || (isinf(e.bound) && !turned) || (finite && ratio <= 1 + 1e-6)) {
         c->within += !step;
@@ -118,8 +118,8 @@ static void compare(const hlo_view *a, const hlo_view *b, const hlo_view *sigma,
             step = hlo_error_neighbor(a->type, e.a, e.b) == e.b;
         } else {
             /* Rounding both numbers to a 16-bit type adds a difference of up to one last place. A
-             * sigma of a few last places includes it. A larger sigma hardly grows when the error
-             * of the rounding is added in quadrature, so the difference is added here. */
+             * sigma of a few last places includes this difference. A larger sigma hardly grows when
+             * the error of the rounding is added in quadrature, so the difference is added here. */
             const bool half = a->type == HLO_TYPE_BF16 || a->type == HLO_TYPE_F16;
             double places =
                 half ? (hlo_error_last_place(a->type, e.a) + hlo_error_last_place(a->type, e.b)) / 2

@@ -50,7 +50,7 @@ struct analysis {
     double finite[HLO_CHUNK]; /* for a result that is infinite here: its smallest magnitude if an
                                * operand had not overflowed; otherwise infinity */
     bool anything[HLO_CHUNK];
-    bool overflows; /* `finite` is not infinity everywhere */
+    bool overflows; /* an element of `finite` is not infinity */
     bool endless;   /* a value is infinite or NaN */
 };
 
@@ -60,8 +60,8 @@ static bool only_moves(const hlo_instr *value) {
     return value->op == HLO_OP_CONVERT || hlo_instr_moves(value);
 }
 
-/* True if the value has one element, is a broadcast, or is computed elementwise from such values.
- * Searches to `depth`, over at most `*steps` instructions. */
+/* True if the value has one element, is a broadcast, or is computed elementwise or by movement from
+ * such values. Searches to `depth`, over at most `*steps` instructions. */
 static bool is_scale_at(const hlo_instr *value, int depth, int *steps) {
     if (--*steps < 0) return false;
     if (hlo_shape_count(value->shape) == 1 || value->op == HLO_OP_BROADCAST) return true;
@@ -113,8 +113,7 @@ static bool may_scale(const hlo_instr *instr, uint32_t o) {
 
 /* ------------------------------------------------------------------------------------- the loop */
 
-/* True if the result is unbounded inside the interval of the operand, as in a division by a range
- * that contains zero. */
+/* True if the result may jump or be unbounded where the operand is near 0, as in a division. */
 static bool has_pole(const row_loop *r, uint32_t operand) {
     hlo_op op = r->instr->op;
     return op == HLO_OP_RSQRT || op == HLO_OP_LOG || (op == HLO_OP_DIVIDE && operand == 1) ||

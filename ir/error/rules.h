@@ -102,8 +102,8 @@ double hlo_error_coherence(double sum_of_squares, double sum);
 /* Rounds a result to its type and writes its sigmas. `variance` and `unrounded` are dense.
  * `unrounded` is the result before rounding, or NULL if only the rounded result is known. An
  * infinity with an infinite variance has sigma HLO_ERROR_ANYTHING, because its operands may produce
- * a NaN. So does a NaN with an infinite variance if the operation rounds (`rounds`), because it is
- * a sum. */
+ * a NaN. If the operation rounds (`rounds`), a NaN with an infinite variance has this sigma, too,
+ * because it is the result of a sum. */
 void hlo_error_finish(const hlo_error_call *b, uint32_t result, const double *variance,
                       const double *unrounded, bool rounds);
 

@@ -9,12 +9,12 @@
 const hlo_kernel *hlo_kernel_of(hlo_op op);
 /* Returns why hlo_eval() does not support `instr`; NULL if it does. */
 const char *hlo_call_refusal(const hlo_instr *instr);
-/* Returns the type whose bits reduce-precision counts for elements of `type`. As in XLA, it is f16
- * for every type of at most 8 bits whose values f16 can represent. */
+/* Returns the type whose bits reduce-precision counts for elements of `type`. As in XLA, this type
+ * is f16 for every type of at most 8 bits whose values f16 can represent. */
 hlo_type hlo_reduced_type(hlo_type type);
 /* Returns the elementwise operation of `instr`; NULL if its kernel is not elementwise. */
 const hlo_elementwise *hlo_kernel_elementwise(const hlo_instr *instr);
-/* Returns the loop of `op` on elements of `type`; NULL if it is not defined for them. */
+/* Returns the loop of `op` on elements of `type`; NULL if `op` is not defined for `type`. */
 hlo_loop *hlo_elementwise_loop(const hlo_elementwise *op, hlo_type type);
 hlo_status hlo_elementwise_run(hlo_call *call);
 

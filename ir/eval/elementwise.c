@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The elementwise operations: for each, a loop for every lane on which it is defined, and the
+/* The elementwise operations: for each operation, a loop for every lane that it supports, and the
  * maximum difference between two good implementations.
  *
  * The ulps of the transcendental functions are the measured errors on dense inputs, rounded up, of

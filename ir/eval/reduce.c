@@ -9,8 +9,8 @@ enum { MAX_ARRAYS = HLO_LOOP_VIEWS / 2 };
 
 /* --------------------------------------------------------------- reduce by one binary operation */
 
-/* Returns the type of an accumulator. It is f64 for sums of floats, so that the order and number of
- * terms hardly affect them. */
+/* Returns the type of an accumulator. Sums of floats are accumulated in f64, so that the order and
+ * number of terms hardly affect them. */
 static hlo_type accumulator(hlo_type type) {
     switch (hlo_lane_of(type)) {
     case HLO_LANE_F32:
@@ -343,7 +343,7 @@ typedef struct selecting {
     const hlo_view *in;
     hlo_window windows[HLO_EVAL_MAX_RANK];
     hlo_window_positions positions[HLO_EVAL_MAX_RANK];
-    hlo_dims sizes; /* number of positions along each dimension */
+    hlo_dims sizes; /* number of entries of `positions` along each dimension */
     const hlo_region *select;
 } selecting;
 

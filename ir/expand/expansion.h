@@ -17,10 +17,10 @@ typedef struct dynamic_value {
 typedef struct expansion {
     hlo_module *module;
     const hlo_diag_sink *sink;
-    dynamic_value *values; /* by instruction id */
+    dynamic_value *values; /* indexed by instruction id */
     uint32_t capacity;
     const hlo_shape **results; /* indexed by computation id: the declared shape of the root */
-    hlo_builder build[1];      /* build->at is the expanded instruction */
+    hlo_builder build[1];      /* build->at is the instruction that is being expanded */
     bool failed;
 } expansion;
 

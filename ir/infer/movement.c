@@ -320,9 +320,9 @@ static bool check_windows(const hlo_inference *q, const windows *w) {
     return true;
 }
 
-/* Computes the dimensions of the windowed array. At window_dims, they are the sizes of a window;
- * elsewhere, those of the indices without vector_dim. `sizes`: the sizes of a window along each
- * dimension of the operand. */
+/* Computes the dimensions of the windowed array. The sizes at window_dims are those of a window;
+ * the other sizes are those of the indices without vector_dim. `sizes`: the sizes of a window along
+ * each dimension of the operand. */
 static int64_t *windowed_dims(const hlo_inference *q, const windows *w, const int64_t *sizes,
                               uint32_t *out_rank) {
     uint32_t vectors = w->vector_dim < w->indices->rank;

@@ -143,7 +143,7 @@ typedef struct window_dim {
 static const window_dim *window_dims(const hlo_inference *q, uint32_t rank) {
     static const struct {
         hlo_attr_id id;
-        uint32_t second; /* second number of a pair */
+        uint32_t second; /* 1: the second number of each pair */
         size_t member;
         int64_t missing, least;
     } parts[] = {

@@ -48,12 +48,13 @@ typedef void hlo_loop(const hlo_lanes *lanes);
 
 typedef enum hlo_out { HLO_OUT_SAME, HLO_OUT_PRED, HLO_OUT_REAL, HLO_OUT_COMPLEX } hlo_out;
 
-/* An elementwise operation: a loop for every lane on which it is defined. The lane of the last
+/* An elementwise operation: a loop for every lane that the operation supports. The lane of the last
  * operand selects the loop; only operand 0 of select has a different lane. Operations that read or
  * move bits work on codes, which are floats loaded as unsigned integers. */
 typedef struct hlo_elementwise {
     uint8_t arity;
-    uint8_t out;   /* hlo_out: lane of the result: that of the operands, U64, F64, C128 */
+    uint8_t out;   /* an hlo_out: the lane of the result is that of the operands, U64, F64 or
+                    * C128 */
     float ulps;    /* the error of a good implementation, in units of roundoff of the computed type;
                     * 0 if the result is exact or not rounded */
     uint8_t codes; /* floats of at most this width in bits are loaded and stored as their codes */
@@ -171,9 +172,9 @@ enum { HLO_LOOP_VIEWS = 16 };
 typedef struct hlo_strided_loop {
     uint32_t rank, views;
     int64_t dims[HLO_EVAL_MAX_RANK];
-    int64_t steps[HLO_LOOP_VIEWS][HLO_EVAL_MAX_RANK]; /* bytes */
+    int64_t steps[HLO_LOOP_VIEWS][HLO_EVAL_MAX_RANK]; /* in bytes */
     char *data[HLO_LOOP_VIEWS];
-    int64_t count; /* elements */
+    int64_t count; /* total number of elements of a view */
 } hlo_strided_loop;
 
 /* A row: `count` elements of each view, starting at data[v], steps[v] bytes apart. */
@@ -265,8 +266,8 @@ void hlo_philox(const uint64_t counter[2], uint64_t key, uint32_t out[4]);
 
 /* -------------------------------------------------------------------------------------- windows */
 
-/* One dimension of a window, from `window={size=.. stride=.. ...}`. Of a pair, it has the first
- * number. */
+/* One dimension of a window, from `window={size=.. stride=.. ...}`. If a number is a pair, the
+ * struct has the first of the two. */
 typedef struct hlo_window {
     int64_t size, stride, low, base, dilate;
     bool reversed;
@@ -339,7 +340,7 @@ const char *hlo_ragged_begin(hlo_ragged_parts *parts, const hlo_call *call);
 /* Returns the number of terms, rows or batches of the part. */
 int64_t hlo_ragged_size(const hlo_ragged_parts *parts);
 /* Return the part of an operand (`side` 0 or 1), or of a result, for the dot of the current part.
- * They allocate from scratch. */
+ * Both functions allocate from scratch. */
 hlo_view hlo_ragged_operand(const hlo_ragged_parts *parts, unsigned side, const hlo_view *whole);
 hlo_view hlo_ragged_result(const hlo_ragged_parts *parts, const hlo_view *whole);
 /* Converts an operand to the result's type if the result's type is narrower, as the definition of

@@ -85,7 +85,7 @@ static void run_here(const hlo_strided_loop *w, hlo_strided_loop_body *body, voi
     }
 }
 
-enum { WORTH_SHARING = 1 << 17 }; /* elements from which a loop uses several threads */
+enum { WORTH_SHARING = 1 << 17 }; /* minimum elements of a loop that uses several threads */
 
 typedef struct share {
     const hlo_strided_loop *loop;
@@ -259,7 +259,7 @@ typedef struct transposition {
     hlo_strided_loop outer; /* the loop over the other dimensions */
     size_t size;
     int64_t rows, columns; /* number of elements along `along` and along the innermost dimension */
-    int64_t row_steps[2], column_steps[2]; /* in bytes, of output and input */
+    int64_t row_steps[2], column_steps[2]; /* steps of the output and of the input, in bytes */
 } transposition;
 
 enum { TILE = 32 };

@@ -81,9 +81,9 @@ hlo_instr *hlo_build_by_number(hlo_builder *b, hlo_op op, hlo_instr *x, double n
 hlo_instr *hlo_build_tuple(hlo_builder *b, uint32_t count, hlo_instr *const *elements);
 hlo_instr *hlo_build_element(hlo_builder *b, hlo_instr *tuple, int64_t index);
 
-/* Reduces the dimensions `dims` of `x`, from 0 on, by the binary opcode `op`, to `shape`. `kept`
- * caches the computation across calls: the computation is reused if it fits, and
- * otherwise replaced. If `kept` is NULL, a new computation is created. */
+/* Reduces the dimensions `dims` of `x` by the binary opcode `op`, starting from 0, to `shape`.
+ * `kept` caches the computation across calls: the computation is reused if it fits, and otherwise
+ * replaced. If `kept` is NULL, a new computation is created. */
 hlo_instr *hlo_build_reduce(hlo_builder *b, hlo_op op, hlo_instr *x, const hlo_shape *shape,
                             uint32_t count, const int64_t *dims, hlo_computation **kept);
 

@@ -11,7 +11,6 @@ typedef struct hlo_copier {
     hlo_computation **comps; /* copies by the original's id */
 } hlo_copier;
 
-/* Creates an empty copier, in `scratch`. */
 hlo_copier hlo_copier_new(hlo_module *to, const hlo_module *from, hlo_arena *scratch);
 const hlo_shape *hlo_copy_shape(hlo_copier *c, const hlo_shape *shape);
 /* Copies attributes. The computations and instructions that they name must have copies. */

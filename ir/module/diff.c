@@ -173,7 +173,7 @@ static int by_name(const void *a, const void *b) {
     return strcmp(((const listed *)a)->comp->name, ((const listed *)b)->comp->name);
 }
 
-/* Lists all computations except the entry, which is paired with the other entry. */
+/* Lists all computations except the entry, which is paired with the entry of the other module. */
 static listed *list_comps(const hashes *h, hlo_arena *scratch, size_t *out_count) {
     listed *list = hlo_arena_array(scratch, h->module->next_computation_id, sizeof *list);
     size_t count = 0;

@@ -65,7 +65,7 @@ static bool dynamic_slice(const hlo_index_map *map, uint32_t dim, hlo_index *out
     return out->at < instr->operand_count;
 }
 
-/* Returns number `index` of the dimensions below `rank` that are in neither list. */
+/* Returns the `index`-th of the dimensions below `rank` that are in neither list. */
 static int64_t find_other(uint32_t rank, const hlo_ints *a, const hlo_ints *b, int64_t index) {
     for (uint32_t d = 0; d < rank; d++)
         if (hlo_ints_find(a, d) < 0 && hlo_ints_find(b, d) < 0 && !index--) return d;

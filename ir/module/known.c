@@ -173,8 +173,8 @@ __attribute__((noinline)) static bool across_bitcast(const hlo_shape *from, cons
 
 /* ------------------------------------------------------------------------------------- elements */
 
-/* Finds the element of the operand that element `at` of the result comes from. Sets `*out_inside`
- * to false if the element comes from no element of this operand. Returns false if this is unknown.
+/* Finds the element of the operand that element `at` of the result equals. Sets `*out_inside` to
+ * false if element `at` does not come from this operand. Returns false if the source is unknown.
  * Not inlined: moved_element() recurses, and its frame must be small. */
 __attribute__((noinline)) static bool find_source(const hlo_index_map *map, int64_t at, search *s,
                                                   int64_t *out_at, bool *out_inside) {
@@ -265,9 +265,9 @@ static bool element(const hlo_instr *value, int64_t at, search *s, cell *out) {
     }
 }
 
-/* Finds the element that all elements equal, from the opcode of the instruction, without visiting
- * equal elements one by one. Returns false if there is no element, or the elements are not known to
- * be equal. */
+/* Finds the value that all elements have, from the opcode of the instruction, without visiting
+ * equal elements one by one. Returns false if the array is empty, or if the elements are not known
+ * to be equal. */
 static bool one_all_over(const hlo_instr *value, search *s, cell *out) {
     int64_t count = hlo_shape_is_array(value->shape) ? hlo_shape_count(value->shape) : 0;
     if (count < 1 || stops(value, s)) return false;
@@ -290,11 +290,11 @@ static bool one_all_over(const hlo_instr *value, search *s, cell *out) {
     }
 }
 
-/* ------------------------------------------------------------------------------------ questions */
+/* -------------------------------------------------------------------------------- known numbers */
 
 /* True if neither the value nor any of its direct and indirect operands is pinned. This includes
  * operands that the search did not read: an instruction that uses the number instead of the value
- * no longer runs after them. */
+ * no longer runs after these operands. */
 static bool is_unordered(const hlo_instr *value, unsigned *steps) {
     if (value->pin || (*steps)++ >= STEP_LIMIT) return false;
     for (uint32_t i = 0; i < value->operand_count; i++)
@@ -344,7 +344,7 @@ bool hlo_known_element(const hlo_instr *value, int64_t index, double *out_number
 /* A scalar integer: a constant, or the sum of an element of the loop's state and a constant. */
 typedef struct affine {
     enum { UNKNOWN, CONSTANT, ELEMENT } kind;
-    int64_t element; /* index in the state */
+    int64_t element; /* ELEMENT: index of the element in the state */
     int64_t plus;
 } affine;
 

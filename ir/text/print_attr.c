@@ -324,7 +324,8 @@ void hlo_put_attr(hlo_printer *o, const void *of) {
     if (attr->id == HLO_ATTR_ORIGIN_RECOVERY_TABLE) hlo_put_char(o, '\n');
 }
 
-/* False for metadata that has only fields such as line numbers: XLA does not print it. */
+/* False for metadata that has only fields such as line numbers: XLA does not print such
+ * metadata. */
 static bool is_worth_showing(const hlo_attrs *metadata) {
     for (uint32_t i = 0; i < metadata->count; i++) switch (metadata->v[i].id) {
         case HLO_ATTR_OP_TYPE:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Computes costs. Finds each kernel once, and records it for the matmuls that use its result or
- * whose results it reads. */
+/* Computes costs. Finds each kernel once. Records a kernel for the matmuls that use the kernel's
+ * result, and for the matmuls whose results the kernel reads. */
 #include "matmul/cost/cost.h"
 
 #include <math.h>
@@ -25,8 +25,8 @@ typedef struct consumer {
 typedef struct entry {
     hlo_cost self; /* cost of the matmul without other kernels */
     double flops, peak;
-    double joined;        /* bytes saved if the matmul absorbs its only consumer; 0 if it does not
-                           * absorb it */
+    double joined;        /* bytes saved if the matmul absorbs its only consumer; 0 if it does
+                           * not */
     double operand_bytes; /* bytes of the kernels that compute the operands */
     consumer *consumers;
 } entry;
@@ -163,8 +163,8 @@ static void cost_of_kernel(recorder *w, const hlo_instr *instr) {
     }
 }
 
-/* True if a user of the value is neither a kernel nor a matmul, so that the value must be in
- * memory. */
+/* True if the value must be in memory: it is the root, or a user is neither a part of a kernel nor
+ * a matmul. */
 static bool is_needed_in_memory(const recorder *w, const hlo_instr *instr) {
     if (instr->parent->root == instr) return true;
     for (const hlo_use *use = instr->uses; use; use = use->next) {
@@ -263,8 +263,8 @@ static void cost_of_matmul(recorder *w, const hlo_instr *instr) {
         made->joined = joins ? 2 * hlo_bytes_of(instr->shape) : 0;
     }
     for (int i = 0; i < 2; i++) {
-        /* The kernels that compute an operand are its own kernel and its share of the kernels of
-         * its amaxes. */
+        /* The bytes of an operand are those of its own kernel, plus its share of the kernels of its
+         * amaxes. */
         const double *kernel = costs->kernel;
         double bytes = kernel[read[i]->id];
         for (uint32_t at = w->amax_of[read[i]->id]; at; at = w->amaxes[at].next)

@@ -65,8 +65,8 @@ static const char *const kind_names[KINDS] = {
     [CALLS] = "FLOPs of library calls",       /* library calls that multiply matrices */
     [CONVOLUTIONS] = "FLOPs of convolutions", /* padding and dilation holes count as elements */
     [ELEMENTWISE] = "FLOPs of elementwise ops",
-    [REDUCTIONS] = "FLOPs of reductions", /* and of the computations that scatters and all-reduces
-                                           * apply */
+    [REDUCTIONS] = "FLOPs of reductions", /* including the computations that scatters and
+                                           * all-reduces apply */
     [TRANSCENDENTALS] = "transcendentals"};
 typedef struct flops {
     double v[KINDS];
@@ -126,8 +126,8 @@ static void count_flops(const hlo_module *module, flops *totals) {
         }
 }
 
-/* Upper bound on execution counts. Nested loops with annotated trip counts may exceed it, but sums
- * of FLOPs must be finite. */
+/* Upper bound on execution counts. Nested loops with annotated trip counts may exceed this bound,
+ * but sums of FLOPs must be finite. */
 static const double most_runs = 1e100;
 
 typedef struct run_calls {
@@ -160,7 +160,7 @@ typedef struct counts {
     uint64_t computations, instructions;
     uint64_t ops[HLO_OP_COUNT], types[HLO_TYPE_COUNT];
     double parameter_bytes, constant_bytes,
-        result_bytes; /* bytes of the entry's results, of constants, and of all results */
+        result_bytes; /* bytes of the entry's parameters, of constants, and of all results */
 } counts;
 
 hlo_status hlo_module_print_stats(const hlo_module *module, FILE *out) {

@@ -185,7 +185,7 @@ const char *emit_operation(emit *e, const hlo_instr *instr, const char *const *i
     }
 }
 
-/* True if a conversion between float types rounds in memory form. */
+/* True for a conversion between float types whose result is computed as a cell. */
 static bool is_rounding(hlo_type from, hlo_type to) {
     return from != to && hlo_lane_of(from) == HLO_LANE_F32 && hlo_lane_of(to) == HLO_LANE_F32 &&
            !emit_is_wide(to);
@@ -611,7 +611,7 @@ static const char *pull_moved(emit *e, const hlo_instr *instr, const emit_index 
     const hlo_shape *from = map->from->shape;
     switch (map->form) {
     case HLO_INDEX_PLACED: {
-        /* Pull from that of the two operands which contains the element. */
+        /* Pull from the operand that contains the element. */
         const char *inside = "true";
         const emit_index *at = operand_index(e, map, index, &inside);
         const choice c = begin_choice(e, map->instr->shape->type, cell);
