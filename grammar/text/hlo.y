@@ -112,7 +112,7 @@ bare:
 | bare_constant LITERAL ')' { hlo_text_constant(text, $2); }
 | bare attr
 ;
-bare_call: /* it begins with its shape, because a name would begin a computation */
+bare_call: /* begins with its shape, because a name would begin a computation */
   shape OPCODE              { hlo_text_instr_begin(text, @2, $1, $2); }
 | shape NAME '('            { hlo_text_instr_begin(text, @2, $1, $2); }
 ;

@@ -208,7 +208,7 @@ static void require_branches(hlo_text *text, hlo_frame *frame) {
         reject(text, frame, "each computation needs one operand");
 }
 
-enum { MANY, ONE, FIRST }; /* number of dimensions of an opcode; FIRST: it uses only the first */
+enum { MANY, ONE, FIRST }; /* number of dimensions; FIRST: only the first of them is used */
 static const uint8_t dimensions[HLO_OP_COUNT] = {
 #define HLO_PERMISSIVE_COUNT(id, least, step)
 #define HLO_ONE_DIMENSION(id, first) [HLO_OP_##id] = (first) ? FIRST : ONE,
@@ -283,7 +283,7 @@ static void check_requirements(hlo_text *text, hlo_frame *frame, hlo_op op) {
     }
 }
 
-/* ------------------------------------------------------------------------------ what it accepts */
+/* -------------------------------------------------------------------- what XLA's parser accepts */
 
 /* True if XLA's parser accepts `count` operands, although HLO forbids them. */
 static bool permits_count(hlo_op op, uint32_t count) {
