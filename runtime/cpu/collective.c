@@ -454,8 +454,8 @@ static const hlo_shape *leaf_of(const hlo_shape *shape, uint32_t leaf) {
     return shape->type == HLO_TYPE_TUPLE ? shape->elements[leaf] : shape;
 }
 
-/* Returns the shape of a result leaf. In the shape of an asynchronous start, results follow the
- * operands. */
+/* Returns the shape of a result leaf. In the shape of an all-gather-start or
+ * collective-permute-start, results follow the operands. */
 static const hlo_shape *result_shape(const hlo_instr *instr, uint32_t leaf) {
     const bool starts =
         instr->op == HLO_OP_ALL_GATHER_START || instr->op == HLO_OP_COLLECTIVE_PERMUTE_START;

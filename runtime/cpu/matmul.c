@@ -566,8 +566,8 @@ static double addend_variance(float value, float sigma) {
     return overflowed ? HLO_ERROR_ANYTHING : squared((double)sigma);
 }
 
-/* True if the scale turns zeros into NaNs. These zeros include padding, which may be at other
- * positions in another module. */
+/* True if the results are arbitrary, because the scale turns zeros into NaNs and the results are
+ * compared with those of a module that may pad with zeros at other positions. */
 static bool spoils_zeros(const bounds *b, double scale) {
     return b->options->roundings_may_be_dropped && !isfinite(scale);
 }
