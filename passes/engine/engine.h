@@ -4,8 +4,7 @@
  *   match.c    matches patterns against instructions, with backtracking; evaluates guards and sets
  *              their reasons
  *   rewrite.c  applies a rule: position, templates, calls and actions
- *   phase.c    applies the rules of a phase to a fixpoint
- *   worklist.c keeps the instructions that remain to be visited, and their order */
+ *   phase.c    applies the rules of a phase to a fixpoint, and keeps the order of instructions */
 #ifndef HLO_PASSES_ENGINE_ENGINE_H
 #define HLO_PASSES_ENGINE_ENGINE_H
 
@@ -131,7 +130,7 @@ bool hlo_rule_rewrite(hlo_rule_env *env);
 /* Sets env->reason by the name of the reason, unless env->reason is already set. Returns false. */
 bool hlo_rule_refuse(hlo_rule_env *env, const char *reason, const hlo_instr *blocker);
 
-/* worklist.c: returns true if `a` comes before `b` in their computation. */
+/* phase.c: returns true if `a` comes before `b` in their computation. */
 bool hlo_engine_before(hlo_engine *engine, const hlo_instr *a, const hlo_instr *b);
 /* True if rules of the phase set reasons. Applying a rule then clears earlier reasons. */
 bool hlo_engine_judges(const hlo_engine *engine);

@@ -3,9 +3,6 @@
 #include <math.h>
 
 #include "ir/module/known.h"
-#include "passes/builders/bias.h"
-#include "passes/builders/collective.h"
-#include "passes/builders/merge_dots.h"
 #include "passes/builders/move_chain.h"
 #include "passes/builders/operand_layout.h"
 #include "passes/builders/scaled_operand.h"
@@ -84,14 +81,6 @@ MAKE(clone_with) {
     *out = ends ? hlo_async_clone_onto(env, instr, args[1].instr)
                 : hlo_link_clone_onto(env, instr, args[1].instr);
     return *out != NULL;
-}
-
-MAKE(sent_quantized) {
-    return (*out = hlo_collective_quantized(env, args->instr)) != NULL;
-}
-
-MAKE(sent_scale) {
-    return (*out = hlo_collective_scale(env, args[0].instr, args + 1, args[2].instr)) != NULL;
 }
 
 MAKE(unscaled) {
@@ -176,14 +165,6 @@ MAKE(times_rows) {
     *out = hlo_build_binary(env->build, HLO_OP_MULTIPLY, args[0].instr,
                             hlo_scaled_operand_result_scale(env, args[1].instr, operand));
     return *out != NULL;
-}
-
-MAKE(merged) {
-    return (*out = hlo_dots_merged(env, args[0].instr, args[1].instr, args[2].instr)) != NULL;
-}
-
-MAKE(split_merged) {
-    return (*out = hlo_dots_part(env, args[0].instr, args[1].instr, args[2].number != 0)) != NULL;
 }
 
 MAKE(max_over) {
@@ -367,10 +348,6 @@ MAKE(cut) {
                ? hlo_build_prefix(env->build, args->instr, shape)
                : NULL;
     return *out != NULL;
-}
-
-MAKE(row) {
-    return hlo_bias_row(env, args[0].instr, args[1].instr, args[2].instr, out);
 }
 
 static hlo_instr *reshape(hlo_builder *b, hlo_instr *value, const hlo_shape *shape) {

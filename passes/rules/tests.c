@@ -9,9 +9,6 @@
 #include "ir/module/known.h"
 #include "matmul/product.h"
 #include "passes/analysis/dequantize.h"
-#include "passes/builders/bias.h"
-#include "passes/builders/collective.h"
-#include "passes/builders/merge_dots.h"
 #include "passes/builders/move_chain.h"
 #include "passes/builders/operand_layout.h"
 #include "passes/rules/library.h"
@@ -267,14 +264,6 @@ TEST(amax_of) {
            hlo_activations[hlo_epilogues[m.epilogue].activation].never_negative;
 }
 
-TEST(broadcasts_row) {
-    return hlo_bias_repeats(args[0].instr, args[1].instr, args[2].instr);
-}
-
-TEST(fits_bf16) {
-    return hlo_bias_fits(args->instr, HLO_TYPE_BF16);
-}
-
 TEST(broadcasts_column) {
     const hlo_instr *broadcast = args->instr;
     const hlo_shape *d = args[1].instr->shape;
@@ -465,10 +454,6 @@ TEST(branches_alike) {
     return hlo_tree_moves(args->instr, true, &leaf);
 }
 
-TEST(dots_alike) {
-    return hlo_dots_alike(env->engine, args[0].instr, args[1].instr, args[2].instr);
-}
-
 /* ------------------------------------------------------------------------------------- measures */
 
 static int64_t size_of(const hlo_rule_env *env, const hlo_instr *value, unsigned depth) {
@@ -504,10 +489,6 @@ MEASURE(wide_ragged) {
     if (value->op != HLO_OP_RAGGED_DOT) return 0;
     return 2 - (hlo_type_is_fp8_operand(hlo_instr_operand(value, 0)->shape->type) &&
                 hlo_type_is_fp8_operand(hlo_instr_operand(value, 1)->shape->type));
-}
-
-MEASURE(wide_collectives) {
-    return hlo_collective_wide(value);
 }
 
 /* Counts the links of the chain below each operand, down to and including the first link with

@@ -219,25 +219,17 @@ static hlo_status begin_graph(const plan_run *r) {
     return report_failure(r, NULL, HLO_INVALID_INPUT, "cannot continue recording");
 }
 
-/* Ends the graph that is being recorded, and adds it to the buffer unless it is empty. */
-static hlo_status cut_graph(const plan_run *r) {
+/* Ends the graph that is being recorded. If `status` is HLO_OK, adds the graph to the buffer unless
+ * it is empty. Otherwise drops it and returns `status`: the failure may have ended the recording.
+ */
+static hlo_status end_graph(const plan_run *r, hlo_status status) {
     const char *why = "cannot record";
     const void *graph;
-    hlo_status status = r->plan->backend->recorded(r->plan->device, &graph, &why);
-    if (status != HLO_OK) return report_failure(r, NULL, status, why);
+    const hlo_status ended = r->plan->backend->recorded(r->plan->device, &graph, &why);
+    if (status != HLO_OK) return status;
+    if (ended != HLO_OK) return report_failure(r, NULL, ended, why);
     if (r->buffer->noted) add_node(r, NODE_GRAPH, NULL)->graph = graph;
     return HLO_OK;
-}
-
-/* Ends the graph that is being recorded. Adds it to the buffer if `status` is HLO_OK, otherwise
- * drops it. */
-static hlo_status end_graph(const plan_run *r, hlo_status status) {
-    const char *why;
-    const void *graph;
-    if (status == HLO_OK) return cut_graph(r);
-    r->plan->backend->recorded(r->plan->device, &graph, &why); /* ignore errors: the failure may
-                                                                * have ended the recording */
-    return status;
 }
 
 /* Records a run of the computation, in a separate buffer. */
@@ -348,7 +340,7 @@ static hlo_status record_while(const plan_run *r, const plan_comp *comp, const p
     char *frame = comp->slots[step->work].place.data;
     plan_place test = comp->slots[step->predicate].place;
     move_state(r, comp, step, step->results);
-    hlo_status status = cut_graph(r);
+    hlo_status status = end_graph(r, HLO_OK);
     plan_command_buffer *buffers = hlo_arena_zero(arena, 5 * sizeof *buffers);
     for (int i = 0; i < 2 && status == HLO_OK; i++) {
         lend_state(comp, step, step->arguments, i ? step->spare : step->results);
@@ -365,7 +357,7 @@ static hlo_status record_while(const plan_run *r, const plan_comp *comp, const p
     if (status != HLO_OK) return status;
     lend_state(comp, step, step->arguments, step->spare);
     move_state(&back, comp, step, step->results);
-    status = cut_graph(&back);
+    status = end_graph(&back, HLO_OK);
     if (status != HLO_OK) return status;
     node *n = add_node(r, NODE_WHILE, step);
     n->choice = test.data;
@@ -391,7 +383,7 @@ static hlo_status record_conditional(const plan_run *r, const plan_comp *comp,
         }
         return status;
     }
-    status = cut_graph(r);
+    status = end_graph(r, HLO_OK);
     plan_command_buffer *buffers =
         hlo_arena_zero(r->plan->arena, step->called_count * sizeof *buffers);
     for (uint32_t i = 0; i < step->called_count && status == HLO_OK; i++)
@@ -505,7 +497,7 @@ static hlo_status visit_step(const plan_run *r, const plan_comp *comp, plan_step
             return report_failure(r, step, status, why);
         }
         if (r->mode == PLAN_RECORD && job->host) { /* the host executes the job between graphs */
-            status = cut_graph(r);
+            status = end_graph(r, HLO_OK);
             if (status != HLO_OK) return status;
             node *n = add_node(r, NODE_JOB, step);
             n->job = *job;

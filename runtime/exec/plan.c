@@ -275,7 +275,6 @@ void plan_free(hlo_plan *plan) {
     free(plan);
 }
 
-/* Copies input `i`, in row-major order, to the device in its layout, through `staging`. */
 void plan_put_input(hlo_plan *plan, size_t i, const hlo_array *array, void *staging) {
     const hlo_shape *shape = plan->inputs.shapes[i];
     const void *host = array->data;
@@ -303,15 +302,13 @@ hlo_status plan_fetch_outputs(hlo_plan *plan, const hlo_diag_sink *sink, hlo_arr
     return plan_finish(plan, sink);
 }
 
-/* Returns the bytes of the largest input or output, including sigmas. */
 size_t plan_staging_size(const hlo_plan *plan) {
     size_t most = 1;
-    for (size_t i = 0; i < plan->inputs.count; i++) {
-        size_t size = leaf_size(plan, plan->inputs.shapes[i], true);
-        if (size > most) most = size;
-    }
-    for (size_t i = 0; i < plan->outputs.count; i++) {
-        size_t size = leaf_size(plan, plan->outputs.shapes[i], true);
+    for (size_t i = 0; i < plan->inputs.count + plan->outputs.count; i++) {
+        const hlo_shape *shape = i < plan->inputs.count
+                                     ? plan->inputs.shapes[i]
+                                     : plan->outputs.shapes[i - plan->inputs.count];
+        const size_t size = leaf_size(plan, shape, true);
         if (size > most) most = size;
     }
     return most;

@@ -40,6 +40,13 @@ hlo_instr *ffi_frame_read(const ffi_frame *frame, hlo_module *module, const char
  * unknown. */
 size_t ffi_type_bytes(int number);
 
+/* Returns true if `error` is NULL; otherwise frees it. The frame's api->error_free must be set. */
+static inline bool ffi_good(const ffi_frame *frame, ffi_error *error) {
+    ffi_error_free arguments = {.size = FFI_SIZE(ffi_error_free, error), .error = error};
+    if (error) frame->api->error_free(&arguments);
+    return !error;
+}
+
 /* Returns operand or result `index` of a checked frame. */
 static inline const ffi_buffer *ffi_buffer_at(const ffi_list *list, int64_t index) {
     return list->items[index];

@@ -245,12 +245,7 @@ static hlo_status execute(ffi_call *call, const char **why) {
     if (!FFI_HAS(api, ffi_api, stream_get) || !api->stream_get || !api->error_free)
         return HLO_INVALID_INPUT;
     ffi_stream_get get = {.size = FFI_SIZE(ffi_stream_get, stream), .context = frame->context};
-    ffi_error *error = api->stream_get(&get);
-    if (error) {
-        ffi_error_free freeing = {.size = FFI_SIZE(ffi_error_free, error), .error = error};
-        api->error_free(&freeing);
-        return HLO_INVALID_INPUT;
-    }
+    if (!ffi_good(frame, api->stream_get(&get))) return HLO_INVALID_INPUT;
     const size_t size = find_workspace(frame).size;
     key_append(&key, &none, sizeof none);
     key_append(&key, &size, sizeof size);

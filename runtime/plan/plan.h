@@ -234,15 +234,17 @@ static inline bool plan_is_over_input(const hlo_plan *plan, size_t output) {
     return plan->in_place && plan->in_place[output];
 }
 /* True if the computation itself writes result `index` to the memory that the caller provides. */
-bool plan_makes_result(const plan_comp *comp, uint32_t index);
+static inline bool plan_makes_result(const plan_comp *comp, uint32_t index) {
+    const plan_slot *slot = &comp->slots[comp->results[index]];
+    return slot->kind == SLOT_RESULT && slot->index == index;
+}
 /* Rounds a size up to the alignment of slots. */
 size_t plan_align(const hlo_plan *plan, size_t size);
 
-/* build.c: copies elements of `width` bytes from row-major to the shape's layout. */
+/* buffers.c: copies elements of `width` bytes from row-major to the shape's layout, and back. */
 void plan_to_physical(const hlo_shape *shape, size_t width, void *to, const void *row_major);
-/* build.c: copies elements of `width` bytes from the shape's layout to row-major. */
 void plan_to_row_major(const hlo_shape *shape, size_t width, void *row_major, const void *from);
-/* build.c: copies an array of `size` bytes with elements of `width` bytes, in the shape's layout,
+/* buffers.c: copies an array of `size` bytes with elements of `width` bytes, in the shape's layout,
  * from the device to `out`, in row-major order. `staging` has `size` bytes. */
 void plan_fetch(const hlo_plan *plan, const hlo_shape *shape, size_t width, void *out,
                 const void *from, size_t size, void *staging);

@@ -1,7 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds the units of a computation that run, and their order. */
+#include <string.h>
 
+#include "ir/text/diag.h"
 #include "runtime/plan/build.h"
+
+void build_refuse(build *b, const hlo_instr *instr, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    hlo_diag_vemit(b->plan->module, b->sink, HLO_ERROR, instr->offset, strlen(instr->name), format,
+                   args);
+    va_end(args);
+    b->failed = true;
+}
+
+bool build_is_static(const hlo_shape *shape) {
+    if (shape->type == HLO_TYPE_TUPLE) {
+        for (uint32_t i = 0; i < shape->rank; i++)
+            if (!build_is_static(shape->elements[i])) return false;
+        return true;
+    }
+    return !shape->dynamic && shape->rank <= HLO_EVAL_MAX_RANK &&
+           (!hlo_types[shape->type].bytes || hlo_shape_is_addressable(shape));
+}
 
 /* Units are numbered: a single instruction has the number of its position in the computation; a
  * group has the number of instructions plus the group's index. */
