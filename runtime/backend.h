@@ -42,8 +42,7 @@ static inline void hlo_overwrites_add(hlo_overwrites *o, hlo_arena *arena, uint3
     o->v[o->count++].operand = operand;
 }
 
-/* A function that a backend calls between the parts of a long job. The run stops if it returns
- * false. */
+/* A backend calls this between the parts of a long job. The run stops if it returns false. */
 typedef struct hlo_watch {
     bool (*goes_on)(void *user);
     void *user;
@@ -101,8 +100,7 @@ typedef struct hlo_backend {
     size_t alignment;  /* alignment of every buffer; a power of two */
     int memory_kind;   /* DLPack's number for the kind of memory, on the first device */
     bool keeps_bounds; /* runs jobs that are `bounded` or `perturbed` */
-    bool rearranges;   /* the plan inlines calls, and runs instructions that free memory as soon as
-                        * possible */
+    bool rearranges;   /* the plan inlines calls, and frees memory as soon as possible */
     bool simulates;    /* opens any number of devices, each on a separate thread */
     bool own_clock;    /* the device runs concurrently with the host: marks are times of the
                         * device's clock */
@@ -178,11 +176,9 @@ typedef struct hlo_backend {
      * work. Returns HLO_INVALID_USAGE if the stream belongs to another device. If use_stream() is
      * NULL, the next six functions are NULL and all work is synchronous. */
     hlo_status (*use_stream)(void *device, void *stream, const char **why);
-    /* Creates an event that completes with all work queued so far, or reports the errors of that
-     * work. */
+    /* Creates an event that completes with all work queued so far, or reports its errors. */
     hlo_status (*event_new)(void *device, void **out_event, const char **why);
-    /* Makes work queued from now on wait for the event. The event may be from any device of the
-     * same backend. */
+    /* Makes later work wait for the event, which may be from any device of the backend. */
     void (*event_queue)(void *device, void *event);
     /* Thread-safe. Creates an event that completes with all work queued on the caller's `stream`
      * and with the event `after` (may be NULL). Returns NULL on failure, after waiting for the

@@ -15,8 +15,7 @@ typedef struct entry {
     uint32_t operand;
 } entry;
 
-/* One flag for each array of a value, including arrays of nested tuples: true if the array comes
- * from fp8. */
+/* One flag for each array of a value, also in nested tuples: true if the array comes from fp8. */
 typedef struct facts {
     bool own, *leaves; /* `own` is used for values that are not tuples, which have one leaf */
     uint32_t count;    /* number of leaves */
@@ -169,8 +168,7 @@ static bool holds(const hlo_instr *at, hlo_reason *out_reason) {
     return held || hlo_pin_has_element_attrs(at);
 }
 
-/* Returns the pinned instruction through which a value enters the parameter of a loop or a branch,
- * or NULL. */
+/* Returns the pinned instruction through which a value enters a loop or a branch, or NULL. */
 static const hlo_instr *find_holder(const hlo_fp8_provenance *c, const hlo_instr *parameter,
                                     hlo_reason *out_reason) {
     const entry *in = &c->entries[parameter->parent->id];

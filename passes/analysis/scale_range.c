@@ -37,8 +37,7 @@ static hlo_range of_number(double number) {
 }
 
 /* Returns the range of an operand of a pad, select or concatenate. A constant NaN, for example as
- * padding, is ignored: its elements are NaN in the graph and in the FP8 call, whatever the scale.
- */
+ * padding, is ignored: its elements are NaN in the graph and in the FP8 call at any scale. */
 static hlo_range walk_part(void *arg, const hlo_instr *part) {
     double number;
     const bool nan = hlo_known_number_pinned(part, &number) && isnan(number);

@@ -4,7 +4,8 @@
  *   match.c    matches patterns against instructions, with backtracking; evaluates guards and sets
  *              their reasons
  *   rewrite.c  applies a rule: position, templates, calls and actions
- *   phase.c    applies the rules of a phase to a fixpoint, and keeps the order of instructions */
+ *   phase.c    applies the rules of a phase to a fixpoint
+ *   worklist.c keeps the instructions that remain to be visited, and their order */
 #ifndef HLO_PASSES_ENGINE_ENGINE_H
 #define HLO_PASSES_ENGINE_ENGINE_H
 
@@ -30,8 +31,7 @@ typedef enum hlo_binding_kind {
 
 typedef struct hlo_binding {
     hlo_binding_kind kind;
-    bool leaf; /* the slot is bound by a variable without a pattern, so operands of `instr` were not
-                * matched */
+    bool leaf; /* bound by a variable without a pattern: operands of `instr` were not matched */
     hlo_instr *instr, *inner;
     const hlo_attr *attr;
     uint32_t term;
@@ -77,8 +77,7 @@ static inline const hlo_rule_term *hlo_rule_term_at(const hlo_rule_env *env, uin
     return &env->rules->terms[index];
 }
 
-/* A test. It creates no instructions. If it fails, it may set `*out_blocker` to the responsible
- * instruction. */
+/* A test. It creates no instructions. If it fails, it may set `*out_blocker` to the cause. */
 typedef bool hlo_rule_test(const hlo_rule_env *env, const hlo_binding *args, uint32_t count,
                            const hlo_instr **out_blocker);
 /* Builds a value and stores it in `*out`; NULL means that the value is absent. Returns false on
@@ -130,7 +129,7 @@ bool hlo_rule_rewrite(hlo_rule_env *env);
 /* Sets env->reason by the name of the reason, unless env->reason is already set. Returns false. */
 bool hlo_rule_refuse(hlo_rule_env *env, const char *reason, const hlo_instr *blocker);
 
-/* phase.c: returns true if `a` comes before `b` in their computation. */
+/* worklist.c: returns true if `a` comes before `b` in their computation. */
 bool hlo_engine_before(hlo_engine *engine, const hlo_instr *a, const hlo_instr *b);
 /* True if rules of the phase set reasons. Applying a rule then clears earlier reasons. */
 bool hlo_engine_judges(const hlo_engine *engine);

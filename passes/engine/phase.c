@@ -12,190 +12,28 @@
 #include "ir/module/undo.h"
 #include "ir/text/diag.h"
 #include "passes/analysis/module_facts.h"
-#include "passes/engine/engine.h"
+#include "passes/engine/worklist.h"
 
 enum {
     BATCH = 1024, /* number of instructions in a batch, limited by cache size */
     FIRINGS_AT_LEAST = 256,
-    FIRINGS_PER_INSTR = 16,
     SWEEP_LIMIT = 64
 };
-
-typedef struct candidate {
-    const hlo_rules *rules;
-    const hlo_rule *rule;
-    bool holds; /* barriers or sharding annotations may separate a result from the operations that
-                 * the rule fuses with it */
-    struct candidate *next;
-} candidate;
-
-typedef struct worklist {
-    hlo_instr **items;
-    uint32_t count, capacity;
-} worklist;
-
-struct hlo_engine {
-    hlo_pass_context *context;
-    const char *phase;
-    candidate *by_op[HLO_OP_COUNT];
-    uint32_t sweep;
-    const bool *fused; /* by computation id: true if its instructions are not rewritten. Has no
-                        * entries for computations created by rules */
-    uint32_t fused_count;
-    bool judges; /* at least one rule of the phase sets reasons */
-    /* The part of the module that the sweep has not reached: instructions from `rest` on, then
-     * computations from `later` on. */
-    hlo_instr *rest;
-    hlo_computation *later;
-    worklist batch;     /* instructions to visit next */
-    worklist follow_up; /* instructions to visit before the rest of the batch */
-    worklist dead;      /* operands that hlo_engine_remove_dead() must check; empty outside this
-                         * function */
-    uint64_t fired, fuel;
-    const hlo_rule *last; /* last rule that was applied; a rule from a file has precedence */
-    bool given;           /* `last` is from a file */
-    hlo_status status;    /* if this is not HLO_OK, the phase ends */
-};
-
-/* ---------------------------------------------------------------------------------------- order */
-
-/* The order of two instructions of a computation is known in O(1), by sort keys that remain valid
- * from pass to pass. `key_gap` is the gap between the keys of instructions that get keys at the
- * same time. */
-static const uint64_t key_gap = UINT64_C(1) << 40;
-
-typedef struct hlo_order {
-    hlo_arena *arena;
-    uint64_t *keys; /* by instruction id; 0 for an instruction without a key */
-    uint32_t capacity;
-} hlo_order;
-
-static void grow(hlo_order *order, uint32_t ids) {
-    const uint32_t capacity = ids + ids / 2 + 256;
-    uint64_t *keys = hlo_arena_array(order->arena, capacity, sizeof *keys);
-    if (order->capacity) memcpy(keys, order->keys, order->capacity * sizeof *keys);
-    memset(keys + order->capacity, 0, (capacity - order->capacity) * sizeof *keys);
-    order->keys = keys;
-    order->capacity = capacity;
-}
-
-/* Returns the address of the key of `instr`, growing the table if needed. */
-static uint64_t *at(hlo_order *order, const hlo_instr *instr) {
-    if (instr->id >= order->capacity) grow(order, instr->id);
-    return &order->keys[instr->id];
-}
-
-static void number(hlo_order *order, const hlo_computation *comp) {
-    uint64_t key = 0;
-    for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) *at(order, i) = key += key_gap;
-}
-
-/* Returns the key of `instr`. If it has none, assigns keys to `instr` and its neighbors without
- * keys, between the keys of the nearest other instructions. If the gap is too small, renumbers the
- * computation. */
-static uint64_t key_of(hlo_order *order, const hlo_instr *instr) {
-    if (*at(order, instr)) return *at(order, instr);
-    const hlo_instr *first = instr, *end = instr->next;
-    while (first->prev && !*at(order, first->prev)) first = first->prev;
-    while (end && !*at(order, end)) end = end->next;
-    const uint64_t low = first->prev ? *at(order, first->prev) : 0;
-    const uint64_t high = end ? *at(order, end) : low + key_gap;
-    uint64_t count = 1;
-    for (const hlo_instr *i = first; i != end; i = i->next) count++;
-    const uint64_t step = (high - low) / 16 / count;
-    if ((!first->prev && !end) || !step) {
-        number(order, instr->parent);
-        return *at(order, instr);
-    }
-    uint64_t key = low;
-    for (const hlo_instr *i = first; i != end; i = i->next) *at(order, i) = key += step;
-    return *at(order, instr);
-}
-
-bool hlo_engine_before(hlo_engine *engine, const hlo_instr *a, const hlo_instr *b) {
-    hlo_pass_context *context = engine->context;
-    hlo_order *order = context->order;
-    if (!order) {
-        order = context->order = hlo_arena_zero(context->lasting, sizeof *order);
-        order->arena = context->lasting;
-        grow(order, context->module->next_id);
-        for (const hlo_computation *comp = context->module->first; comp; comp = comp->next)
-            number(order, comp);
-    }
-    (void)key_of(order, a); /* may renumber `b`, so read both keys afterwards */
-    const uint64_t other = key_of(order, b);
-    return key_of(order, a) < other;
-}
-
-static void append(hlo_engine *e, worklist *to, hlo_instr *instr) {
-    hlo_arena_grow(e->context->scratch, &to->items, to->count, &to->capacity, sizeof *to->items);
-    instr->queued = true;
-    to->items[to->count++] = instr;
-}
-
-void hlo_engine_move(hlo_engine *engine, hlo_instr *instr, hlo_instr *before) {
-    if (engine->rest == instr) engine->rest = instr->next;
-    hlo_instr_move(instr, before);
-    if (engine->context->order) *at(engine->context->order, instr) = 0;
-}
-
-/* Queues an instruction before the rest of the batch, if a rule may start at its opcode and it is
- * not queued yet. */
-static void push_one(hlo_engine *e, hlo_instr *instr) {
-    if (!instr->queued && e->by_op[instr->op]) append(e, &e->follow_up, instr);
-}
-
-enum { USERS_ABOVE = 2 };
-
-static void push_users(hlo_engine *e, hlo_instr *instr, unsigned above) {
-    push_one(e, instr);
-    if (!above || instr->use_count > FIRINGS_PER_INSTR) return;
-    for (hlo_use *use = instr->uses; use; use = use->next) push_users(e, use->user, above - 1);
-}
-
-void hlo_engine_push(hlo_engine *engine, hlo_instr *instr) {
-    push_users(engine, instr, USERS_ABOVE);
-}
-
-/* This function is not recursive, because a chain of dead instructions may be as long as the
- * module. */
-void hlo_engine_remove_dead(hlo_engine *engine, hlo_instr *instr) {
-    worklist *list = &engine->dead;
-    for (;; instr = list->items[--list->count]) {
-        if (instr->parent && !instr->use_count && instr->parent->root != instr &&
-            instr->op != HLO_OP_PARAMETER && !instr->pin) {
-            for (uint32_t i = instr->operand_count; i-- > 0;) {
-                hlo_arena_grow(engine->context->scratch, &list->items, list->count, &list->capacity,
-                               sizeof *list->items);
-                list->items[list->count++] = hlo_instr_operand(instr, i);
-            }
-            if (engine->rest == instr) engine->rest = instr->next;
-            hlo_instr_remove(instr);
-        }
-        if (!list->count) return;
-    }
-}
-
-bool hlo_engine_judges(const hlo_engine *engine) {
-    return engine->judges;
-}
-
-/* ----------------------------------------------------------------------------------- candidates */
 
 static void add_candidate(hlo_engine *e, hlo_op op, const hlo_rule_env *env) {
     const hlo_module *module = e->context->module;
     const bool marks =
         module->op_counts[HLO_OP_CUSTOM_CALL] && module->attrs_seen[HLO_ATTR_SHARDING];
-    candidate **end = &e->by_op[op];
+    hlo_rule_candidate **end = &e->by_op[op];
     while (*end) {
         if ((*end)->rule == env->rule) return;
         end = &(*end)->next;
     }
     *end = hlo_arena_alloc(e->context->scratch, sizeof **end);
-    **end = (candidate){.rules = env->rules,
-                        .rule = env->rule,
-                        .holds = (marks || module->op_counts[HLO_OP_OPT_BARRIER]) &&
-                                 hlo_rule_takes_result(env)};
+    **end = (hlo_rule_candidate){.rules = env->rules,
+                                 .rule = env->rule,
+                                 .holds = (marks || module->op_counts[HLO_OP_OPT_BARRIER]) &&
+                                          hlo_rule_takes_result(env)};
 }
 
 /* Registers the rule under every opcode that its root may have. */
@@ -296,7 +134,8 @@ static uint64_t fingerprint(const hlo_engine *e) {
 }
 
 /* Tries the rule at `root`. Returns true if it was applied. */
-static bool try_rule(hlo_engine *e, hlo_rule_env *env, const candidate *c, hlo_instr *root) {
+static bool try_rule(hlo_engine *e, hlo_rule_env *env, const hlo_rule_candidate *c,
+                     hlo_instr *root) {
     const uint32_t next_id = e->context->module->next_id;
     const bool matched = matches(env, c->rules, c->rule, root);
     if (e->context->module->next_id != next_id)
@@ -358,10 +197,10 @@ static void visit(hlo_engine *e, hlo_rule_env *env, hlo_instr *instr) {
     instr->queued = false;
     if (!instr->use_count && !hlo_instr_user_count(instr))
         return; /* the instruction is dead, or only its effects are needed */
-    for (const candidate *c = e->by_op[instr->op]; c && instr->parent && e->status == HLO_OK;
-         c = c->next)
+    for (const hlo_rule_candidate *c = e->by_op[instr->op];
+         c && instr->parent && e->status == HLO_OK; c = c->next)
         if (try_rule(e, env, c, instr)) {
-            if (instr->parent) push_one(e, instr);
+            if (instr->parent) hlo_engine_push_one(e, instr);
             return;
         }
 }
@@ -378,7 +217,7 @@ static bool take_batch(hlo_engine *e) {
             e->rest = hlo_instr_next(instr);
             __builtin_prefetch(instr->operands);
             __builtin_prefetch(instr->attrs);
-            if (e->by_op[instr->op]) append(e, &e->batch, instr);
+            if (e->by_op[instr->op]) hlo_worklist_add(e, &e->batch, instr);
         } else {
             hlo_computation *comp = e->later;
             if (!comp) break;
@@ -445,7 +284,8 @@ static bool may_match(const hlo_module *module, const hlo_rules *rules, uint32_t
 static bool any_may_match(const hlo_engine *e) {
     const hlo_module *module = e->context->module;
     for (unsigned op = 0; op < HLO_OP_COUNT; op++)
-        for (const candidate *c = module->op_counts[op] ? e->by_op[op] : NULL; c; c = c->next)
+        for (const hlo_rule_candidate *c = module->op_counts[op] ? e->by_op[op] : NULL; c;
+             c = c->next)
             if (may_match(module, c->rules, c->rules->roots[c->rule->first_root].term)) return true;
     return false;
 }
@@ -464,7 +304,8 @@ hlo_status hlo_rules_run(hlo_pass_context *context, const char *phase) {
     if (!any_may_match(e)) return HLO_OK;
     e->fused = hlo_facts_fused(context->module, context->scratch);
     e->fused_count = context->module->next_computation_id;
-    e->fuel = FIRINGS_AT_LEAST + FIRINGS_PER_INSTR * (uint64_t)context->module->instr_count;
+    e->fuel =
+        FIRINGS_AT_LEAST + HLO_ENGINE_FIRINGS_PER_INSTR * (uint64_t)context->module->instr_count;
     /* Find a match of each user-defined rule before any rule of the phase is applied. Include
      * user-defined rules of other phases, because a rule of this phase may end their matches. */
     const hlo_rules *rules = e->context->rules;

@@ -129,8 +129,8 @@ static hlo_status each(hlo_pass_context *context, bool back) {
             next = hlo_instr_next(instr);
             if (back) restore(context, &f, instr);
             if (back || quantize(context, &f, instr) || !fp8 || instr->pin) continue;
-            /* Convert bare operands of a dot to fp8, and then to the type of the other operand if
-             * that is wide. */
+            /* Convert bare operands of a dot to fp8, and then to the type of a wide other operand.
+             * */
             for (uint32_t i = 0; i < 2; i++) {
                 if (!is_bare(instr, i)) continue;
                 hlo_instr *value = hlo_instr_operand(instr, i);

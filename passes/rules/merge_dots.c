@@ -85,8 +85,7 @@ static hlo_instr *join(hlo_builder *b, uint32_t count, hlo_instr *const *values,
                           &dim);
 }
 
-/* Appends the value to `parts`, or its operands if the value is a concatenation along the
- * dimension. */
+/* Appends the value to `parts`, or its operands if it is a concatenation along the dimension. */
 static bool add_parts(hlo_instr *value, int64_t dim, hlo_instr **parts, uint32_t *count) {
     const hlo_ints *along = hlo_instr_ints(value, HLO_ATTR_DIMENSIONS);
     bool joins = value->op == HLO_OP_CONCATENATE && along->v[0] == dim && !value->pin;

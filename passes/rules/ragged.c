@@ -103,8 +103,7 @@ static hlo_instr *shifted(hlo_builder *b, hlo_instr *value, int64_t by) {
                          padding);
 }
 
-/* The dimensions of an array that correspond to the dimensions of the group sizes and to the ragged
- * dimension. */
+/* An array's dimensions for the dimensions of the group sizes, and its ragged dimension. */
 typedef struct places {
     uint32_t rank;
     const int64_t *extents;
@@ -121,8 +120,7 @@ static hlo_instr *mask(hlo_rule_env *env, const hlo_instr *ragged, const hlo_rag
                        const places *at) {
     int64_t dims[HLO_RULE_ARGS], order[HLO_RULE_ARGS], small[HLO_RULE_ARGS];
     const uint32_t count = r->prefix_count;
-    /* Build the indices at which groups end. Each group size is limited to the extent, so that no
-     * sum overflows. */
+    /* Build the indices at which groups end. Limit each size, so that no sum overflows. */
     hlo_instr *sizes = hlo_instr_operand(ragged, 2);
     const hlo_type from = sizes->shape->type;
     const bool is_signed = hlo_types[from].class == HLO_CLASS_SIGNED;
@@ -211,18 +209,6 @@ static hlo_instr *masked(hlo_rule_env *env, const product *p, unsigned side, hlo
     return chosen(env->build, mask(env, p->ragged, r, &at), value, 0);
 }
 
-/* Builds the right operand if its groups are summed. */
-static hlo_instr *stacked(hlo_rule_env *env, const product *p, hlo_instr *value) {
-    const kinds *k = &p->side[1];
-    int64_t order[HLO_RULE_ARGS];
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < k->batch; i++) order[count++] = k->order[i];
-    order[count++] = p->r.partner;
-    for (uint32_t i = 0; i < k->summed; i++) order[count++] = k->order[k->batch + k->open + i];
-    for (uint32_t i = 0; i < k->open; i++) order[count++] = k->order[k->batch + i];
-    return hlo_build_transpose(env->build, value, order);
-}
-
 /* The dense dot of matrices [m, k] and [n, k] or, if groups are summed, [k, n]. Several batches
  * become a batch dimension. */
 typedef struct dense {
@@ -286,8 +272,18 @@ MAKE(ragged_dense) {
     if (!read_fusible(env, args->instr, &p, &d)) return false;
     hlo_instr *values[] = {unscaled(env, &p, 0), unscaled(env, &p, 1)};
     values[0] = masked(env, &p, 0, values[0]);
-    values[1] =
-        p.r.mode == HLO_RAGGED_FREE ? stacked(env, &p, values[1]) : masked(env, &p, 1, values[1]);
+    if (p.r.mode == HLO_RAGGED_FREE) { /* the groups of the right operand are summed */
+        const kinds *k = &p.side[1];
+        int64_t order[HLO_RULE_ARGS];
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < k->batch; i++) order[n++] = k->order[i];
+        order[n++] = p.r.partner;
+        for (uint32_t i = 0; i < k->summed; i++) order[n++] = k->order[k->batch + k->open + i];
+        for (uint32_t i = 0; i < k->open; i++) order[n++] = k->order[k->batch + i];
+        values[1] = hlo_build_transpose(env->build, values[1], order);
+    } else {
+        values[1] = masked(env, &p, 1, values[1]);
+    }
     for (unsigned side = 0; side < 2; side++)
         values[side] = hlo_build_reshape(env->build, values[side], d.operand[side]->rank,
                                          d.operand[side]->dims);

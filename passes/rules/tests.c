@@ -39,27 +39,23 @@ static int64_t misaligned_sizes(const hlo_matmul *m) {
            (size.k % hlo_matmul_alignment(m, true) != 0);
 }
 
-/* True if the caller donates the parameter's memory: for parameter 2, the module header has `{0}:
- * (2, {}, may-alias)`. */
-static bool is_donated(const hlo_instr *parameter) {
-    const hlo_module *module = parameter->parent->module;
+/* True if the call can overwrite its addend with the result: the addend has no other user, and its
+ * memory is donated if it is a parameter: for parameter 2, the module header has `{0}: (2, {},
+ * may-alias)`. */
+static bool overwrites_addend(const hlo_matmul *m) {
+    const hlo_instr *c = m->c;
+    if (!c || m->in_place || c->pin || c->shape != m->d || hlo_instr_user_count(c) != 1 ||
+        c->op == HLO_OP_CONSTANT)
+        return false;
+    if (c->op != HLO_OP_PARAMETER) return true;
+    const hlo_module *module = c->parent->module;
     const hlo_aliases *aliases = NULL;
-    for (uint32_t i = 0; i < module->attr_count; i++)
+    for (uint32_t i = 0; c->parent == module->entry && i < module->attr_count; i++)
         if (module->attrs[i].id == HLO_ATTR_INPUT_OUTPUT_ALIAS)
             aliases = module->attrs[i].u.aliases;
-    if (!aliases || parameter->parent != module->entry) return false;
-    for (uint32_t i = 0; i < aliases->count; i++)
-        if (aliases->v[i].number == parameter->u.parameter && !aliases->v[i].part->count)
-            return true;
+    for (uint32_t i = 0; aliases && i < aliases->count; i++)
+        if (aliases->v[i].number == c->u.parameter && !aliases->v[i].part->count) return true;
     return false;
-}
-
-/* True if the call can overwrite its addend with the result: the addend has no other user, and its
- * memory is donated. */
-static bool overwrites_addend(const hlo_matmul *m) {
-    return m->c && !m->in_place && !m->c->pin && m->c->shape == m->d &&
-           hlo_instr_user_count(m->c) == 1 && m->c->op != HLO_OP_CONSTANT &&
-           (m->c->op != HLO_OP_PARAMETER || is_donated(m->c));
 }
 
 bool hlo_shape_is_batch_major(const hlo_shape *shape, uint32_t batch) {

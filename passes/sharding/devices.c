@@ -275,8 +275,7 @@ static bool agree_all(const hlo_replication *a, const hlo_instr *value, unsigned
     return value->operand_count > 0;
 }
 
-/* True if the computation that the instruction applies depends only on its operands, not on the
- * device. */
+/* True if the computation that the instruction applies does not depend on the device. */
 static bool is_plain(const hlo_instr *instr) {
     const hlo_computation *apply = hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);
     for (const hlo_instr *i = apply ? apply->first : NULL; i; i = hlo_instr_next(i)) {
@@ -299,8 +298,7 @@ static bool agree(const hlo_replication *a, const hlo_instr *value, int64_t inde
     case HLO_OP_PARAMETER: {
         const hlo_computation *comp = value->parent;
         if (comp == comp->module->entry) {
-            /* The parameter has the same value on devices to which its sharding gives the same
-             * part. */
+            /* Devices to which the sharding gives the same part have the same value. */
             const hlo_sharding *whole_of = hlo_instr_sharding(value);
             const hlo_sharding *part =
                 !whole_of || index < 0 || whole_of->kind != HLO_SHARDING_TUPLE ? whole_of

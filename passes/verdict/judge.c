@@ -31,8 +31,7 @@ enum {
 typedef struct operations {
     const hlo_fp8_provenance *provenance;
     unsigned char *depends; /* by instruction id */
-    bool *called;           /* by computation id: true if a call calls it, not a loop or a
-                             * conditional */
+    bool *called;           /* by computation id: true if a call calls it */
 } operations;
 
 static bool is_single(const hlo_shape *shape) {
@@ -57,8 +56,7 @@ static unsigned char of_operands(const operations *f, const hlo_instr *instr) {
     return depends;
 }
 
-/* True for an instruction whose result other computations compute, or whose operands do not reach
- * the result. */
+/* True if other computations compute the result, or the operands do not reach it. */
 static bool is_unknown(const operations *f, const hlo_instr *instr) {
     switch (instr->op) {
     case HLO_OP_WHILE:
@@ -84,8 +82,7 @@ static unsigned char depends_on(const operations *f, const hlo_instr *instr) {
         unsigned char depends = called ? f->depends[called->root->id] : of_operands(f, instr);
         if (called && depends & ON_PARAMETERS)
             depends = (depends & ON_MORE) | of_operands(f, instr);
-        /* If another computation computes the tuple, the provenance analysis has a fact for each
-         * element. */
+        /* If another computation makes the tuple, the provenance has a fact for each element. */
         if (instr->op != HLO_OP_GET_TUPLE_ELEMENT || !(depends & ON_OTHERS)) return depends;
     }
     const bool matmul = hlo_product_kind_of(instr) != HLO_PRODUCT_NONE;
@@ -94,15 +91,13 @@ static unsigned char depends_on(const operations *f, const hlo_instr *instr) {
     return known ? ON_FP8 : ON_OTHERS;
 }
 
-/* True if the value is computed from fp8 values only. In a called computation, the fp8 values may
- * be parameters. */
+/* True if the value is computed from fp8 values only, or from parameters that may be fp8. */
 static bool is_computed(const operations *f, const hlo_instr *value) {
     const unsigned char depends = f->depends[value->id];
     return depends && !(depends & ON_OTHERS);
 }
 
-/* True if the factor is constant or repeats the elements of a smaller array: such a factor is a
- * scale. */
+/* True if the factor is a scale: constant, or repeating the elements of a smaller array. */
 static bool repeats_fewer(const hlo_instr *factor) {
     const int64_t count = hlo_shape_count(factor->shape);
     for (unsigned step = 0; step < HLO_CHAIN_LIMIT; step++) {
@@ -226,8 +221,7 @@ static const hlo_instr *find_obstacle(const operations *f, const hlo_instr *valu
         if (hlo_type_is_fp8(value->shape->type) || (!from && is_boundary(value))) break;
         if (!from) from = step_below(f, &p, value);
         if (!from || !is_computed(f, from)) {
-            /* A zero point: q - z, where q is a converted fp8 value and z is the same for all
-             * elements. */
+            /* A zero point: q - z, where q is a converted fp8 value and z repeats one element. */
             const hlo_instr *q = value->op == HLO_OP_SUBTRACT ? hlo_instr_operand(value, 0) : NULL;
             const bool zero_point = p.scaled && q && q->op == HLO_OP_CONVERT &&
                                     hlo_type_is_fp8(hlo_instr_operand(q, 0)->shape->type) &&
@@ -449,8 +443,7 @@ typedef struct branches {
 
 static void judge_branch(void *user, hlo_computation *branch) {
     branches *b = user;
-    /* Find the value of the branch that the conditional's result, or an element of the result, may
-     * equal. */
+    /* Find the value in the branch that the result, or an element of it, may equal. */
     const hlo_instr *root = branch->root;
     const hlo_instr *value =
         b->result->op == HLO_OP_CONDITIONAL ? root
@@ -503,8 +496,7 @@ static hlo_judgment judge_carried(hlo_judge_context *j, const hlo_instr *dot) {
         const hlo_instr *at =
             hlo_fp8_provenance_blocker(j->provenance, j->fp8[left->id] ? right : left, &reason);
         if (!at) return judge_unrecognized(j, dot);
-        /* If a conditional returns an operand, judge the operand by the first branch that does not
-         * dequantize it. */
+        /* Judge the result of a conditional by the first branch that does not dequantize it. */
         branches b = {j, at, wide(HLO_REASON_COUNT, NULL)};
         const hlo_instr *conditional =
             at->op == HLO_OP_GET_TUPLE_ELEMENT ? hlo_instr_operand(at, 0) : at;

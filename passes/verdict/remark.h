@@ -17,8 +17,7 @@
 void hlo_remark_follow(hlo_pass_context *context, const hlo_instr *from, const hlo_instr *to);
 /* Updates the slots after hlo_module_compact(). */
 void hlo_remark_relocated(hlo_pass_context *context, hlo_instr *const *relocated);
-/* Creates a slot for the copy `to` of the matmul `from`. Must be called after the metadata of `to`
- * is set. */
+/* Creates a slot for `to`, a copy of the matmul `from`, whose metadata must be set. */
 void hlo_remark_copy(hlo_pass_context *context, const hlo_instr *from, const hlo_instr *to);
 
 /* Starts a sweep: every matmul may get a new reason. */
@@ -71,8 +70,7 @@ void hlo_report_close(hlo_pass_context *context);
  * their instructions, in the scratch arena. */
 typedef struct hlo_attempt hlo_attempt;
 const hlo_attempt *hlo_attempt_begin(hlo_pass_context *context);
-/* Restores the module, the slots and context->changes. Does not remove reasons that were set during
- * the attempt. */
+/* Restores the module, the slots and context->changes, but not reasons set meanwhile. */
 void hlo_attempt_undo(hlo_pass_context *context, const hlo_attempt *attempt);
 
 #endif

@@ -386,8 +386,7 @@ const char *hlo_report_input_name(const hlo_report *report, const hlo_instr *ins
 
 /* ------------------------------------------------------------------------------ the wide option */
 
-/* The words of hlo_pass_options.wide are instruction names, op_names, source lines, shapes, and
- * globs. */
+/* Words of hlo_pass_options.wide are instruction names, op_names, lines, shapes, and globs. */
 enum { WORD_SIZE = 1024, SHOWN = 3 };
 
 /* Compares the texts before matching a glob, because an op_name may contain brackets. */

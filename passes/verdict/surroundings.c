@@ -16,8 +16,7 @@ enum { LOOKED_AT = 32, OPERANDS_MOST = LOOKED_AT + MOST };
 
 typedef struct found {
     const hlo_instr *instr;
-    int step;                        /* distance from the matmul; negative for instructions before
-                                      * the matmul */
+    int step;                        /* distance from the matmul; negative before it */
     uint8_t operands[OPERANDS_MOST]; /* indices of the found instructions that represent its
                                       * operands (see shown()) */
     uint32_t operand_count;
@@ -129,8 +128,7 @@ const hlo_surroundings *hlo_surroundings_of(const hlo_instr *matmul, hlo_arena *
         if (s.v[i].step < STEPS_BEHIND && !is_matmul(s.v[i].instr))
             add_users(&s, s.v[i].instr, s.v[i].step + 1);
     qsort(s.v + 1, s.count - 1, sizeof s.v[0], by_step);
-    /* Find each edge at the instruction where it ends, or at its start if that instruction has too
-     * many operands. */
+    /* Find each edge at its end, or at its start if the end has too many operands. */
     for (uint32_t i = 0; i < s.count; i++)
         for (uint32_t o = 0; o < looked_at(s.v[i].instr); o++) {
             uint32_t from = index_of(&s, shown(hlo_instr_operand(s.v[i].instr, o)));

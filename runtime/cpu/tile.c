@@ -58,8 +58,7 @@ uint32_t cpu_tile_group(const hlo_instr *const *live, uint32_t count, hlo_arena 
 
 /* ------------------------------------------------------------------------------------- programs */
 
-/* The location of a tile's elements: the memory of an operand or a result, or a buffer of the
- * tile. */
+/* The location of a tile's elements: an operand, a result, or a buffer of the tile. */
 typedef enum tile_place { TILE_BUFFER, TILE_OPERAND, TILE_RESULT } tile_place;
 typedef struct tile_ref {
     tile_place place;

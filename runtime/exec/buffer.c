@@ -116,8 +116,7 @@ void plan_device_retire(plan_device *device) {
 
 /* --------------------------------------------------------------------------------------- events */
 
-/* Creates an event that owns the handle. If memory runs out, waits for the handle, frees it and
- * returns NULL. */
+/* Creates an event that owns the handle. On failure, waits for and frees it. */
 static hlo_event *new_event(plan_device *device, void *handle) {
     hlo_event *event = calloc(1, sizeof *event);
     if (!event) {
@@ -410,8 +409,7 @@ static hlo_status use_stream(const plan_device *device, void *stream, const hlo_
     return hlo_diag_refuse(sink, NULL, 0, 0, "the %s backend %s", backend->name, why);
 }
 
-/* Makes later work on `stream` wait for the buffer's contents. If `stream` is NULL, waits on the
- * host. */
+/* Makes later work on `stream` or, if that is NULL, the host wait for the buffer's contents. */
 static hlo_status hand_over(const hlo_buffer *buffer, void *stream, const hlo_diag_sink *sink) {
     if (!buffer->memory) return misuse(sink, "the buffer was donated to a run");
     const plan_device *device = buffer->memory->device;
@@ -676,8 +674,7 @@ typedef struct recording {
 struct plan_resident {
     hlo_event *last; /* the end of the last run */
     recording recordings[RECORDINGS];
-    size_t oldest; /* number of the recording to replace next; recordings with a buffer are
-                    * skipped */
+    size_t oldest; /* number of the recording to replace next */
 };
 
 void plan_resident_free(plan_resident *resident) {

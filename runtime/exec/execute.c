@@ -110,8 +110,7 @@ static void copy_leaf(const hlo_plan *plan, plan_place to, plan_place from, cons
         plan->backend->fill(plan->device, to.bound, 0, like->bound_size);
 }
 
-/* Copies a leaf like copy_leaf(). Does nothing with PLAN_BIND, because binding does not read
- * operands. */
+/* Copies a leaf like copy_leaf(), but not with PLAN_BIND, which does not read operands. */
 static void copy(const plan_run *r, plan_place to, plan_place from, const plan_slot *like) {
     if (r->mode == PLAN_BIND) return;
     if (r->mode == PLAN_RECORD) r->buffer->noted = true;
@@ -147,8 +146,7 @@ static void lend(const plan_comp *comp, const plan_step *step) {
             step->results[i] == PLAN_NONE ? (plan_place){0} : comp->slots[step->results[i]].place;
 }
 
-/* True if an execution with other rounding errors may have another value of this predicate or
- * index. */
+/* True if other rounding errors may lead to another value of this predicate or index. */
 static bool is_uncertain(const hlo_plan *plan, plan_place place) {
     float sigma = 0;
     if (place.bound) plan->backend->copy_out(plan->device, &sigma, place.bound, sizeof sigma);
@@ -219,9 +217,8 @@ static hlo_status begin_graph(const plan_run *r) {
     return report_failure(r, NULL, HLO_INVALID_INPUT, "cannot continue recording");
 }
 
-/* Ends the graph that is being recorded. If `status` is HLO_OK, adds the graph to the buffer unless
- * it is empty. Otherwise drops it and returns `status`: the failure may have ended the recording.
- */
+/* Ends the graph that is being recorded, and adds it to the buffer unless it is empty. If `status`
+ * is not HLO_OK, drops it and returns `status`: the failure may have ended the recording. */
 static hlo_status end_graph(const plan_run *r, hlo_status status) {
     const char *why = "cannot record";
     const void *graph;
@@ -286,8 +283,7 @@ static hlo_status begin_branch(const plan_run *r, const plan_step *step, hlo_cho
     return report_failure(r, step, status, why);
 }
 
-/* Ends a branch if its recording has succeeded. Returns `status`, or the error of ending the
- * branch. */
+/* Ends a branch unless its recording failed. Returns `status`, or the error of ending it. */
 static hlo_status end_branch(const plan_run *r, const plan_step *step, hlo_status status) {
     const char *why = "cannot be recorded";
     if (status != HLO_OK) return status;
@@ -399,8 +395,7 @@ static hlo_status record_conditional(const plan_run *r, const plan_comp *comp,
 
 /* --------------------------------------------------------------------------------- control flow */
 
-/* Sets *out_more if the loop runs another iteration, and *uncertain if that depends on rounding
- * errors. */
+/* Sets *out_more if the loop goes on, and *uncertain if that depends on rounding errors. */
 static hlo_status ask(const plan_run *r, const plan_comp *comp, plan_step *step, uint64_t rounds,
                       bool *out_more, bool *uncertain) {
     const hlo_plan *plan = r->plan;
@@ -685,8 +680,7 @@ hlo_status plan_execute(hlo_plan *plan, size_t count, const hlo_diag_sink *sink)
     }
     if (status == HLO_OK) status = plan_finish(plan, sink);
     if (status == HLO_OK) return read_times(plan, sink);
-    plan->backend->finish(plan->device, &why); /* ignore later failures: the first one was
-                                                * reported */
+    plan->backend->finish(plan->device, &why); /* the first failure was reported */
     return status;
 }
 

@@ -17,8 +17,7 @@ static const int type_numbers[HLO_TYPE_COUNT] = {
 #undef HLO_TYPE
 };
 
-/* Returns the type with that number, or HLO_TYPE_INVALID if the number is unknown or the type has
- * no elements. */
+/* Returns the type with that number; HLO_TYPE_INVALID if unknown or without elements. */
 static hlo_type type_of(int number) {
     for (int type = 0; type < HLO_TYPE_COUNT; type++)
         if (type_numbers[type] == number && hlo_types[type].bytes) return (hlo_type)type;
@@ -148,8 +147,7 @@ static bool is_letter(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-/* Returns the bytes in quotes, with escapes for special bytes. With FFI_FOR_PEOPLE, returns at most
- * MOST bytes. */
+/* Returns the bytes in quotes, with escapes; for people, at most MOST bytes. */
 static const char *quote(const ffi_span *span, hlo_arena *arena, reader_kind reader) {
     enum { MOST = 80 };
     size_t size = reader == FFI_FOR_PEOPLE && span->size > MOST ? MOST : span->size;

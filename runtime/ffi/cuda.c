@@ -86,8 +86,7 @@ static void keep_error(void *user, const hlo_diag *diag) {
     if (!*s->why) snprintf(s->why, sizeof s->why, "cannot be run: %s", diag->message);
 }
 
-/* The memory for scratch: the part of the last result, a byte vector, from the first aligned
- * address on. */
+/* The memory for scratch: the last result, a byte vector, from its first aligned address on. */
 typedef struct workspace {
     char *memory;
     size_t size;
@@ -253,8 +252,7 @@ static hlo_status execute(ffi_call *call, const char **why) {
     append_list(&key, &frame->results);
     for (int64_t i = 0; i < frame->attrs.count; i++) {
         append_span(&key, frame->attrs.names[i]);
-        /* Append the attributes in the form that call.c reads. Calls with other kinds of values
-         * have no plan. */
+        /* Append the attributes as call.c reads them. Calls with other values have no plan. */
         append_number(&key, frame->attrs.kinds[i]);
         if (frame->attrs.kinds[i] == FFI_ATTR_STRING) append_span(&key, frame->attrs.values[i]);
         if (frame->attrs.kinds[i] == FFI_ATTR_SCALAR) {

@@ -60,8 +60,7 @@ typedef struct group {
     uint32_t computed, members, inputs;
     const hlo_shape *shape;  /* shape of the space */
     const hlo_instr *reduce; /* the first reduce, or NULL */
-    int64_t kept, reduced;   /* number of rows, and of elements per row; without a reduce, `reduced`
-                              * is 1 */
+    int64_t kept, reduced;   /* number of rows, and of elements per row or 1 */
     bool trailing;           /* the reduced dimensions are the last ones */
     bool alone;
 } group;
@@ -294,8 +293,7 @@ static group_relation relation_to(const grouping *g, const group *to, const hlo_
     return to->reduce && count == to->kept ? GROUP_ROW : GROUP_APART;
 }
 
-/* Sets the rows of `to` to those of a reduce that may join it. Returns false if the group has other
- * rows. */
+/* Sets the rows of `to` to those of a reduce that may join it, if they do not differ. */
 static bool join_rows(const grouping *g, group *to, const hlo_instr *reduce) {
     if (reduce->shape->type == HLO_TYPE_TUPLE) return false;
     if (to->reduce) {
@@ -394,8 +392,8 @@ static void trace(recomputing *r, uint32_t member) {
         const uint32_t i = group_place(r->g, operand);
         if (r->search->nodes[i].visited == r->search->attempt) continue;
         r->search->nodes[i].visited = r->search->attempt;
-        /* A group that recomputes a reader must also recompute the operand if the operand is not in
-         * memory. */
+        /* A group that recomputes a reader also recomputes its operand, unless that is in memory.
+         * */
         const group_node *n = &r->g->nodes[i];
         if (n->again || group_is_inlined(n) || (n->class == GROUP_PULL && !n->outside))
             trace(r, i);
@@ -546,8 +544,7 @@ static void find_owner(grouping *g, uint32_t i) {
     bool reads_all = n->class == GROUP_REDUCE || n->class == GROUP_ALONE;
     n->computed = n->outside || reads_all || many || weight > GROUP_COPIES;
     if (n->again && !n->outside) n->computed = false;
-    /* If the instruction is slow and each of its elements would be computed often, compute it once
-     * and store it. */
+    /* If a slow instruction would compute its elements often, compute and store it once. */
     if (g->rules->is_slow && n->class == GROUP_PULL && n->times > GROUP_TIMES &&
         n->times * hlo_shape_count(instr->shape) > GROUP_SLOW && g->rules->is_slow(instr))
         n->computed = true;
@@ -565,8 +562,7 @@ static void find_owner(grouping *g, uint32_t i) {
 
 /* --------------------------------------------------------------------------------------- groups */
 
-/* Appends to `closed` the members of the group that compute `instr`, and sets `read` of their
- * inputs. */
+/* Appends the members that compute `instr` to `closed`, and sets `read` of their inputs. */
 static void close_over(grouping *g, group_search *search, uint32_t number, const hlo_instr *instr,
                        bool first) {
     if (!group_is_live(g, instr)) return;
@@ -683,8 +679,7 @@ static hlo_group write_group(grouping *g, group_search *search, uint32_t number)
     return out;
 }
 
-/* Searches for groups. Inlines the values that an earlier search, `again` (may be NULL), has
- * marked. */
+/* Searches for groups. Inlines the values that an earlier search (may be NULL) marked. */
 static void search_groups(grouping *g, group_search *search, const grouping *again) {
     g->nodes = hlo_arena_zero(g->arena, g->count * sizeof *g->nodes);
     g->groups = hlo_arena_array(g->arena, g->count, sizeof *g->groups);

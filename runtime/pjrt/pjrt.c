@@ -358,8 +358,7 @@ typedef struct module_kind {
 #define DISABLE_PASSES "xla_disable_hlo_passes"
 #define PARTITIONING_PASSES "sharding-propagation,spmd-partitioning"
 
-/* A CompileOptionsProto under construction: its messages are filled in sequence and freed
- * together. */
+/* A CompileOptionsProto under construction, whose messages are freed together. */
 typedef struct draft {
     char disable_passes[sizeof DISABLE_PASSES], partitioning_passes[sizeof PARTITIONING_PASSES];
     Pjrt__CompileOptions all;
@@ -688,8 +687,7 @@ static hlo_status compile(hlo_pjrt *pjrt, const hlo_pjrt_options *options,
     return status;
 }
 
-/* Creates all members and compiles the module. On failure, the caller frees the members that were
- * created. */
+/* Creates all members and compiles the module. On failure, the caller frees the members. */
 static hlo_status make(hlo_pjrt *pjrt, const hlo_pjrt_options *options, const hlo_diag_sink *sink) {
     hlo_status status = check_module(pjrt->module, options, sink);
     if (status == HLO_OK) status = describe_leaves(pjrt, HLO_INPUTS, sink);

@@ -113,8 +113,7 @@ static int compare_sizes(const void *a, const void *b) {
     return x->slot < y->slot ? -1 : 1;
 }
 
-/* Computes offsets by placing the largest ranges first, and uses these offsets if they make the
- * frame smaller. */
+/* Places the largest ranges first, and uses these offsets if the frame becomes smaller. */
 static void place_by_size(frame *f, plan_comp *comp, const uint32_t *shares, const bool *done) {
     hlo_arena *arena = f->plan->arena;
     range *ranges = hlo_arena_array(arena, comp->slot_count + 1, sizeof *ranges);

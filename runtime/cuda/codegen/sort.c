@@ -17,8 +17,7 @@ struct sorting {
     size_t bytes;            /* bytes per record */
     bool across;             /* neighboring elements in memory belong to different rows */
     void *user;
-    /* load() and store() write the bodies of functions; `row` and `at` are the position of a
-     * record. */
+    /* load() and store() write the bodies of functions for the record at (`row`, `at`). */
     void (*load)(sorting *s, const char *row, const char *at); /* the body ends with a return */
     const char *(*less)(sorting *s, const char *x, const char *y);
     /* If store() is NULL, the sorted records stay in scratch memory. */
@@ -131,8 +130,7 @@ const char *cuda_applied_refusal(const hlo_instr *instr) {
     return cuda_region_refusal(hlo_instr_comp(instr, HLO_ATTR_TO_APPLY));
 }
 
-/* A record contains the elements that the comparator reads, and the position from which the others
- * are copied. */
+/* A record: the elements that the comparator reads, and the position of all others. */
 typedef struct sorted {
     const hlo_instr *instr;
     int64_t dim;
@@ -249,8 +247,7 @@ void emit_sort(emit *e, cuda_code *code) {
 
 enum {
     FEW = 8,     /* maximum number of updates that are not worth sorting */
-    TOGETHER = 4 /* number of updates whose loads are started together; twice as many if packs are
-                  * narrow */
+    TOGETHER = 4 /* updates loaded together; twice as many if narrow */
 };
 
 typedef struct scattering {
@@ -269,16 +266,14 @@ typedef struct scattering {
     const char *atomic;                    /* the atomic operation that applies updates, or NULL */
     /* The members below are used for sorted updates. */
     int64_t places;                     /* number of positions that windows may have */
-    int64_t strides[HLO_EVAL_MAX_RANK]; /* strides of a position's number, by dimension of the
-                                         * result */
+    int64_t strides[HLO_EVAL_MAX_RANK]; /* by dimension of the result */
     const char *key;                    /* type of a record: position << shift | update */
     int shift;
     uint32_t minor; /* dimension of the updates in which threads have several elements */
     const char
         *base[HLO_EVAL_MAX_RANK]; /* base of a thread's elements, by dimension of the updates */
     bool cells;                   /* the combiner takes cells, not values */
-    const char **sum;             /* the results' elements, in the form that the combiner
-                                   * takes */
+    const char **sum;             /* the results' elements, as the combiner takes them */
 } scattering;
 
 /* True if windows have several positions along a dimension of the result. */
@@ -319,8 +314,7 @@ static void find_dimensions(scattering *s) {
     }
 }
 
-/* Returns the index in the result of an update's element, and writes the condition that its window
- * is in bounds. */
+/* Returns the index of an update's element in the result, and writes the bounds condition. */
 static const emit_index *destination(scattering *s, const char **out_fits) {
     emit *e = s->e;
     const char *place[HLO_EVAL_MAX_RANK], *at[HLO_EVAL_MAX_RANK], *inside = "true";
@@ -355,8 +349,7 @@ static const char *load(const scattering *s, uint32_t array, const emit_index *a
     return emit_as(s->e, s->e->job->results[array].type, cell, true, s->cells);
 }
 
-/* Adds the launch of a kernel in which each thread applies all updates to its elements of the
- * result. */
+/* Adds the launch of a kernel in which each thread applies all updates to its elements. */
 static void scatter_all(scattering *s, cuda_code *code) {
     emit *e = s->e;
     emit_lines lines = {0}, inner;
@@ -594,8 +587,7 @@ void emit_scatter(emit *e, cuda_code *code) {
         return;
     }
     find_dimensions(&s);
-    /* If an element may have several updates and the combiner is order-independent, find its atomic
-     * operation. */
+    /* If elements may have several updates in any order, find the combiner's atomic operation. */
     static const char *const names[] = {
         [HLO_OP_ADD] = "Add", [HLO_OP_MAXIMUM] = "Max", [HLO_OP_MINIMUM] = "Min",
         [HLO_OP_AND] = "And", [HLO_OP_OR] = "Or",       [HLO_OP_XOR] = "Xor"};
@@ -607,8 +599,7 @@ void emit_scatter(emit *e, cuda_code *code) {
         s.atomic = names[op];
     for (uint32_t d = 0; d < s.narrow->rank; d++) s.shared[d] |= s.atomic != NULL;
     if (hlo_shape_count(s.wide) == 0) return;
-    /* Copy the operands to the results. A result may reuse its operand's memory if the operand
-     * occurs once. */
+    /* Copy operands to results. A result may reuse its operand's memory if that occurs once. */
     for (uint32_t a = 0; a < s.arrays; a++) {
         const hlo_instr *operand = hlo_instr_operand(s.instr, a);
         const uint32_t leaf = emit_leaf(e, operand);

@@ -47,8 +47,7 @@ static bool append(handles *h, cuda_graph_node *const *nodes, size_t count) {
 
 /* ---------------------------------------------------------------------------------------- nodes */
 
-/* Queries the dependencies of the next call. *out_nodes is valid until the next call of the
- * driver. */
+/* Queries the dependencies of the next call. *out_nodes is valid until the next driver call. */
 static int ask(const cuda_device *d, cuda_graph_node *const **out_nodes, size_t *out_count) {
     cuda_graph *graph;
     int capturing = 0;
@@ -251,8 +250,7 @@ static int try_kernels(cuda_device *d, void *memory) {
     return result;
 }
 
-/* On the first call, tests which graph features work, and sets the device's `parallel` and
- * `early`. */
+/* On the first call, tests graph features, and sets the device's `parallel` and `early`. */
 static void try_parallel(cuda_device *d) {
     const cuda_library *lib = d->lib;
     const int before = d->failed;
@@ -452,8 +450,7 @@ hlo_status cuda_branch_end(void *device, const char **why) {
     return result ? cuda_fails(device, "record a branch", result, why) : HLO_OK;
 }
 
-/* Runs a graph with kernels and a loop with zero iterations that contains a branch. Returns 0 or a
- * CUresult. */
+/* Runs a graph with kernels and a loop of zero iterations with a branch. Returns a CUresult. */
 static int try_branches(cuda_device *d, void *predicate) {
     const hlo_choice choice = {predicate, 1, 0};
     cuda_graph_exec *exec = NULL;

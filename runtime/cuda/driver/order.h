@@ -9,20 +9,17 @@
 
 enum { CUDA_LANES = 4 }; /* maximum number of concurrent nodes */
 
-/* A range of memory that a node reads. If `written`, the node writes the range and may also read
- * it. */
+/* A range of memory that a node reads or, if `written`, writes and possibly reads. */
 typedef struct cuda_range {
     const void *data;
     size_t size;
     bool written;
 } cuda_range;
 
-/* Nodes, numbered from 0. Each node is in a lane, and is ordered after all previous nodes of the
- * lane. */
+/* Nodes, numbered from 0. Each is in a lane, after all previous nodes of the lane. */
 typedef struct cuda_order cuda_order;
 
-/* Creates an empty order, which the caller frees with cuda_order_free(). Returns NULL if memory
- * runs out. */
+/* Creates an empty order. Returns NULL if memory runs out. See cuda_order_free(). */
 cuda_order *cuda_order_new(void);
 void cuda_order_free(cuda_order *order); /* NULL is allowed */
 

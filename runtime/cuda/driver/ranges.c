@@ -21,8 +21,7 @@ typedef struct profiler {
                                                          * NULL */
 } profiler;
 
-/* Returns the profiler of the process. It is static, because the functions of NVTX have no argument
- * for context. */
+/* Returns the profiler of the process. It is static: functions of NVTX have no context. */
 static profiler *find_profiler(void) {
     static profiler p = {.once = PTHREAD_ONCE_INIT};
     return &p;
