@@ -216,28 +216,6 @@ typedef struct dense {
     hlo_dot_lists dims;
 } dense;
 
-/* Computes the sizes of the dense dot. Returns false if they overflow. */
-static bool lay_out(const hlo_rule_env *env, const product *p, dense *out) {
-    hlo_module *module = env->context->module;
-    const bool rows = p->r.mode == HLO_RAGGED_FREE, split_sum = p->r.mode == HLO_RAGGED_CONTRACTING;
-    const int64_t groups = p->r.groups, m = p->side[0].size[1], n = p->side[1].size[1];
-    int64_t batch = p->side[0].size[0], k = p->side[0].size[2];
-    if (groups > INT64_MAX / (rows ? k : batch)) return false;
-    if (split_sum) batch *= groups;
-    if (rows) k *= groups;
-    const uint32_t one = batch == 1, rank = 3 - one; /* one matrix has no batch dimension */
-    const int64_t a[] = {batch, m, k}, b[] = {batch, rows ? k : n, rows ? n : k};
-    const int64_t d[] = {batch, m, n}, last = rank - 1, right = rows ? last - 1 : last, first = 0;
-    const hlo_type type = p->ragged->shape->type;
-    out->operand[0] = array(env, p->type[0], rank, a + one);
-    out->operand[1] = array(env, p->type[1], rank, b + one);
-    out->result = array(env, hlo_type_is_fp8(type) ? type : HLO_TYPE_F32, rank, d + one);
-    const hlo_ints *batches = hlo_ints_new(module, !one, &first);
-    out->dims = (hlo_dot_lists){{batches, batches},
-                                {hlo_ints_new(module, 1, &last), hlo_ints_new(module, 1, &right)}};
-    return true;
-}
-
 /* Reads a ragged-dot whose dense form can be an FP8 call. If the ragged-dot has an fp8 type, its
  * operands are first converted to that type, so they must already have this type. Returns false,
  * possibly with a reason in env->reason. */
@@ -247,17 +225,35 @@ static bool read_fusible(hlo_rule_env *env, const hlo_instr *ragged, product *p,
     for (uint32_t side = 0; side < 2 && hlo_type_is_fp8(ragged->shape->type); side++)
         if (hlo_instr_operand(ragged, side)->shape->type != ragged->shape->type) return false;
     if (!read(ragged, p)) return false;
-    if (!lay_out(env, p, d)) return hlo_rule_refuse(env, "too-large", NULL);
-    hlo_instr a = {.shape = d->operand[0]}, b = {.shape = d->operand[1]};
-    const hlo_matmul m = {.a = &a,
-                          .b = &b,
-                          .d = d->result,
-                          .alpha = 1,
-                          .a_batch = d->dims.batch[0],
-                          .b_batch = d->dims.batch[1],
-                          .a_contracting = d->dims.contracting[0],
-                          .b_contracting = d->dims.contracting[1]};
-    reason = hlo_matmul_check(&m, env->context->target, env->context->cuda, env->context->scales);
+    /* Compute the sizes of the dense dot, unless they overflow. */
+    hlo_module *module = env->context->module;
+    const bool rows = p->r.mode == HLO_RAGGED_FREE;
+    const int64_t groups = p->r.groups, m = p->side[0].size[1], n = p->side[1].size[1];
+    int64_t batch = p->side[0].size[0], k = p->side[0].size[2];
+    if (groups > INT64_MAX / (rows ? k : batch)) return hlo_rule_refuse(env, "too-large", NULL);
+    if (p->r.mode == HLO_RAGGED_CONTRACTING) batch *= groups;
+    if (rows) k *= groups;
+    const uint32_t one = batch == 1, rank = 3 - one; /* one matrix has no batch dimension */
+    const int64_t a[] = {batch, m, k}, b[] = {batch, rows ? k : n, rows ? n : k};
+    const int64_t c[] = {batch, m, n}, last = rank - 1, right = rows ? last - 1 : last, first = 0;
+    const hlo_type type = ragged->shape->type;
+    d->operand[0] = array(env, p->type[0], rank, a + one);
+    d->operand[1] = array(env, p->type[1], rank, b + one);
+    d->result = array(env, hlo_type_is_fp8(type) ? type : HLO_TYPE_F32, rank, c + one);
+    const hlo_ints *batches = hlo_ints_new(module, !one, &first);
+    d->dims = (hlo_dot_lists){{batches, batches},
+                              {hlo_ints_new(module, 1, &last), hlo_ints_new(module, 1, &right)}};
+    hlo_instr left = {.shape = d->operand[0]}, other = {.shape = d->operand[1]};
+    const hlo_matmul call = {.a = &left,
+                             .b = &other,
+                             .d = d->result,
+                             .alpha = 1,
+                             .a_batch = d->dims.batch[0],
+                             .b_batch = d->dims.batch[1],
+                             .a_contracting = d->dims.contracting[0],
+                             .b_contracting = d->dims.contracting[1]};
+    reason =
+        hlo_matmul_check(&call, env->context->target, env->context->cuda, env->context->scales);
     return !reason || hlo_rule_refuse(env, reason, NULL);
 }
 

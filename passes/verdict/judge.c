@@ -203,49 +203,6 @@ typedef enum obstacle_kind {
     OBSTACLE_ZERO_POINT, /* a subtraction of a zero point from fp8 values before they are scaled */
 } obstacle_kind;
 
-/* Starting at `value`, finds the nearest operation on dequantized values that neither moves,
- * converts nor scales them. `value` must depend on fp8 values, and not on a matmul. Returns NULL if
- * not found. */
-static const hlo_instr *find_obstacle(const operations *f, const hlo_instr *value,
-                                      obstacle_kind *out_obstacle) {
-    passed p = {.factor = (double)INFINITY, .divisor = (double)INFINITY};
-    if (f->depends[value->id] != ON_FP8) return NULL;
-    for (unsigned step = 0; step < STEP_LIMIT; step++) {
-        const hlo_instr *from = NULL;
-        if (value->op == HLO_OP_CALL && p.call_count < CALL_LIMIT) {
-            p.calls[p.call_count++] = value;
-            from = hlo_instr_comp(value, HLO_ATTR_TO_APPLY)->root;
-        } else if (value->op == HLO_OP_PARAMETER && p.call_count) {
-            from = hlo_instr_operand(p.calls[--p.call_count], (uint32_t)value->u.parameter);
-        }
-        if (hlo_type_is_fp8(value->shape->type) || (!from && is_boundary(value))) break;
-        if (!from) from = step_below(f, &p, value);
-        if (!from || !is_computed(f, from)) {
-            /* A zero point: q - z, where q is a converted fp8 value and z repeats one element. */
-            const hlo_instr *q = value->op == HLO_OP_SUBTRACT ? hlo_instr_operand(value, 0) : NULL;
-            const bool zero_point = p.scaled && q && q->op == HLO_OP_CONVERT &&
-                                    hlo_type_is_fp8(hlo_instr_operand(q, 0)->shape->type) &&
-                                    hlo_splat_source(hlo_instr_operand(value, 1));
-            *out_obstacle = zero_point ? OBSTACLE_ZERO_POINT : OBSTACLE_OPERATION;
-            return value;
-        }
-        value = from;
-    }
-    /* A relu is an obstacle because of the signs of the factors; see
-     * passes/builders/scaled_operand.c. */
-    const bool signs =
-        p.relu &&
-        !(p.divisor > 0 && (value->shape->type == HLO_TYPE_F8E5M2 ? p.factor > 0 : p.factor >= 0));
-    const hlo_instr *found = p.barred ? p.barred : signs ? p.relu : p.array ? p.array : p.join;
-    const bool updates = p.barred && p.barred->op == HLO_OP_DYNAMIC_UPDATE_SLICE;
-    *out_obstacle = updates    ? OBSTACLE_UPDATE
-                    : p.barred ? OBSTACLE_OPERATION
-                    : signs    ? OBSTACLE_RELU
-                    : p.array  ? OBSTACLE_FACTOR
-                               : OBSTACLE_JOIN;
-    return found;
-}
-
 /* ------------------------------------------------------------------------ judgments and fusions */
 
 struct hlo_judge_context {
@@ -383,7 +340,10 @@ static const hlo_fp8_provenance *provenance_of(hlo_judge_context *j) {
     return j->provenance;
 }
 
-static const hlo_instr *find_operation(hlo_judge_context *j, const hlo_instr *operand,
+/* Starting at `value`, finds the nearest operation on dequantized values that neither moves,
+ * converts nor scales them. `value` must depend on fp8 values, and not on a matmul. Returns NULL if
+ * not found. */
+static const hlo_instr *find_operation(hlo_judge_context *j, const hlo_instr *value,
                                        obstacle_kind *out_obstacle) {
     operations *f = j->operations;
     if (!f) {
@@ -400,7 +360,42 @@ static const hlo_instr *find_operation(hlo_judge_context *j, const hlo_instr *op
             for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
                 f->depends[instr->id] = depends_on(f, instr);
     }
-    return find_obstacle(f, operand, out_obstacle);
+    passed p = {.factor = (double)INFINITY, .divisor = (double)INFINITY};
+    if (f->depends[value->id] != ON_FP8) return NULL;
+    for (unsigned step = 0; step < STEP_LIMIT; step++) {
+        const hlo_instr *from = NULL;
+        if (value->op == HLO_OP_CALL && p.call_count < CALL_LIMIT) {
+            p.calls[p.call_count++] = value;
+            from = hlo_instr_comp(value, HLO_ATTR_TO_APPLY)->root;
+        } else if (value->op == HLO_OP_PARAMETER && p.call_count) {
+            from = hlo_instr_operand(p.calls[--p.call_count], (uint32_t)value->u.parameter);
+        }
+        if (hlo_type_is_fp8(value->shape->type) || (!from && is_boundary(value))) break;
+        if (!from) from = step_below(f, &p, value);
+        if (!from || !is_computed(f, from)) {
+            /* A zero point: q - z, where q is a converted fp8 value and z repeats one element. */
+            const hlo_instr *q = value->op == HLO_OP_SUBTRACT ? hlo_instr_operand(value, 0) : NULL;
+            const bool zero_point = p.scaled && q && q->op == HLO_OP_CONVERT &&
+                                    hlo_type_is_fp8(hlo_instr_operand(q, 0)->shape->type) &&
+                                    hlo_splat_source(hlo_instr_operand(value, 1));
+            *out_obstacle = zero_point ? OBSTACLE_ZERO_POINT : OBSTACLE_OPERATION;
+            return value;
+        }
+        value = from;
+    }
+    /* A relu is an obstacle because of the signs of the factors; see
+     * passes/builders/scaled_operand.c. */
+    const bool signs =
+        p.relu &&
+        !(p.divisor > 0 && (value->shape->type == HLO_TYPE_F8E5M2 ? p.factor > 0 : p.factor >= 0));
+    const hlo_instr *found = p.barred ? p.barred : signs ? p.relu : p.array ? p.array : p.join;
+    const bool updates = p.barred && p.barred->op == HLO_OP_DYNAMIC_UPDATE_SLICE;
+    *out_obstacle = updates    ? OBSTACLE_UPDATE
+                    : p.barred ? OBSTACLE_OPERATION
+                    : signs    ? OBSTACLE_RELU
+                    : p.array  ? OBSTACLE_FACTOR
+                               : OBSTACLE_JOIN;
+    return found;
 }
 
 /* Judges a dot by the operation that is applied to a dequantized operand. If there is no such

@@ -363,36 +363,6 @@ static hlo_status record_while(const plan_run *r, const plan_comp *comp, const p
     return begin_graph(r);
 }
 
-/* Records a conditional; step->arguments and step->lent must be set. */
-static hlo_status record_conditional(const plan_run *r, const plan_comp *comp,
-                                     const plan_step *step) {
-    const plan_slot *selector = &comp->slots[step->operands[0]];
-    hlo_status status = HLO_OK;
-    if (is_branch(r, step, 1)) {
-        const bool is_pred = selector->type == HLO_TYPE_PRED;
-        for (uint32_t i = 0; i < step->called_count && status == HLO_OK; i++) {
-            const hlo_choice choice = {selector->place.data, is_pred ? !i : i,
-                                       is_pred ? 0 : step->called_count};
-            status = begin_branch(r, step, choice, false);
-            if (status == HLO_OK) status = run_branch(r, comp, step, i);
-            status = end_branch(r, step, status);
-        }
-        return status;
-    }
-    status = end_graph(r, HLO_OK);
-    plan_command_buffer *buffers =
-        hlo_arena_zero(r->plan->arena, step->called_count * sizeof *buffers);
-    for (uint32_t i = 0; i < step->called_count && status == HLO_OK; i++)
-        status = record_comp(r, step->called[i], comp->slots[step->work].place.data,
-                             step->arguments + step->branch_operands[i], step->lent, &buffers[i]);
-    if (status != HLO_OK) return status;
-    node *n = add_node(r, NODE_CONDITIONAL, step);
-    n->selector = selector;
-    n->choice = selector->place.data;
-    n->branches = buffers;
-    return begin_graph(r);
-}
-
 /* --------------------------------------------------------------------------------- control flow */
 
 /* Sets *out_more if the loop goes on, and *uncertain if that depends on rounding errors. */
@@ -418,9 +388,34 @@ static hlo_status ask(const plan_run *r, const plan_comp *comp, plan_step *step,
 
 static hlo_status run_conditional(const plan_run *r, const plan_comp *comp, plan_step *step) {
     const plan_slot *selector = &comp->slots[step->operands[0]];
-    lend(comp, step);
-    if (r->mode == PLAN_RECORD) return record_conditional(r, comp, step);
     hlo_status status = HLO_OK;
+    lend(comp, step);
+    if (r->mode == PLAN_RECORD && is_branch(r, step, 1)) {
+        const bool is_pred = selector->type == HLO_TYPE_PRED;
+        for (uint32_t i = 0; i < step->called_count && status == HLO_OK; i++) {
+            const hlo_choice choice = {selector->place.data, is_pred ? !i : i,
+                                       is_pred ? 0 : step->called_count};
+            status = begin_branch(r, step, choice, false);
+            if (status == HLO_OK) status = run_branch(r, comp, step, i);
+            status = end_branch(r, step, status);
+        }
+        return status;
+    }
+    if (r->mode == PLAN_RECORD) {
+        status = end_graph(r, HLO_OK);
+        plan_command_buffer *buffers =
+            hlo_arena_zero(r->plan->arena, step->called_count * sizeof *buffers);
+        for (uint32_t i = 0; i < step->called_count && status == HLO_OK; i++)
+            status =
+                record_comp(r, step->called[i], comp->slots[step->work].place.data,
+                            step->arguments + step->branch_operands[i], step->lent, &buffers[i]);
+        if (status != HLO_OK) return status;
+        node *n = add_node(r, NODE_CONDITIONAL, step);
+        n->selector = selector;
+        n->choice = selector->place.data;
+        n->branches = buffers;
+        return begin_graph(r);
+    }
     if (r->mode == PLAN_BIND) {
         for (uint32_t i = 0; i < step->called_count && status == HLO_OK; i++)
             status = run_branch(r, comp, step, i);

@@ -371,27 +371,6 @@ typedef struct draft {
     char *text; /* NUL-terminated keys */
 } draft;
 
-static bool assign_devices(draft *d, uint32_t count) {
-    pjrt__device_assignment__init(&d->assignment);
-    d->computations = calloc(count, sizeof *d->computations);
-    d->computation_list = calloc(count, sizeof *d->computation_list);
-    d->devices = calloc(count, sizeof *d->devices);
-    if (!d->computations || !d->computation_list || !d->devices) return false;
-    for (uint32_t i = 0; i < count; i++) {
-        pjrt__computation__init(&d->computations[i]);
-        d->devices[i] = i;
-        d->computations[i].replica_device_ids = &d->devices[i];
-        d->computations[i].n_replica_device_ids = 1;
-        d->computation_list[i] = &d->computations[i];
-    }
-    d->assignment.replica_count = 1;
-    d->assignment.computation_count = (int32_t)count;
-    d->assignment.n_computation_devices = count;
-    d->assignment.computation_devices = d->computation_list;
-    d->build.device_assignment = &d->assignment;
-    return true;
-}
-
 static void add_override(draft *d, char *key, char *value) {
     const size_t at = d->all.n_env_option_overrides++;
     pjrt__option_override__init(&d->overrides[at]);
@@ -455,8 +434,28 @@ static hlo_status write_options(bytes module, module_kind kind, const hlo_pjrt_o
         d.build.use_spmd_partitioning = options->devices > 1;
         d.build.use_shardy_partitioner = kind.shardy;
     }
-    if (read && override_options(&d, options) &&
-        (options->devices == 1 || assign_devices(&d, options->devices))) {
+    const uint32_t count = options->devices;
+    bool made = read && override_options(&d, options);
+    if (made && count > 1) { /* assign each device a partition */
+        pjrt__device_assignment__init(&d.assignment);
+        d.computations = calloc(count, sizeof *d.computations);
+        d.computation_list = calloc(count, sizeof *d.computation_list);
+        d.devices = calloc(count, sizeof *d.devices);
+        made = d.computations && d.computation_list && d.devices;
+        for (uint32_t i = 0; made && i < count; i++) {
+            pjrt__computation__init(&d.computations[i]);
+            d.devices[i] = i;
+            d.computations[i].replica_device_ids = &d.devices[i];
+            d.computations[i].n_replica_device_ids = 1;
+            d.computation_list[i] = &d.computations[i];
+        }
+        d.assignment.replica_count = 1;
+        d.assignment.computation_count = (int32_t)count;
+        d.assignment.n_computation_devices = count;
+        d.assignment.computation_devices = d.computation_list;
+        d.build.device_assignment = &d.assignment;
+    }
+    if (made) {
         out->size = pjrt__compile_options__get_packed_size(&d.all);
         out->data = malloc(out->size + 1);
         if (out->data) pjrt__compile_options__pack(&d.all, (uint8_t *)out->data);

@@ -185,33 +185,6 @@ static void store_record(sorting *s, const char *row, const char *at, const char
                                 : emit_pull(s->e, hlo_instr_operand(o->instr, a), from, true));
 }
 
-/* Declares the record, widest members first. */
-static void declare_record(sorting *s) {
-    const sorted *o = s->user;
-    const hlo_view *views = s->e->job->results;
-    const size_t position = strcmp(s->e->offset, "int") == 0 ? 4 : 8;
-    const char *members = "";
-    size_t widest = 1;
-    for (size_t bytes = 8; bytes > 0; bytes /= 2) {
-        for (uint32_t a = 0; a < o->instr->operand_count; a++) {
-            if (!o->is_key[a] || hlo_types[views[a].type].bytes != (int)bytes) continue;
-            members = hlo_arena_format(s->e->arena, "%s %s k%u;", members,
-                                       cuda_types[views[a].type].cell, a);
-            s->bytes += bytes;
-            widest = bytes > widest ? bytes : widest;
-        }
-        if (!o->positioned || position != bytes) continue;
-        members = hlo_arena_format(s->e->arena, "%s %s at;", members, s->e->offset);
-        s->bytes += bytes;
-        widest = bytes > widest ? bytes : widest;
-    }
-    s->bytes = (s->bytes + widest - 1) / widest * widest;
-    size_t alignment = s->bytes & (~s->bytes + 1);
-    s->record = "record";
-    s->declaration = hlo_arena_format(s->e->arena, "struct alignas(%zu) record {%s };",
-                                      alignment < 16 ? alignment : 16, members);
-}
-
 void emit_sort(emit *e, cuda_code *code) {
     sorted o = {.instr = e->job->group.results[0]};
     const char *why = cuda_applied_refusal(o.instr);
@@ -241,7 +214,29 @@ void emit_sort(emit *e, cuda_code *code) {
         if (i->op == HLO_OP_PARAMETER && (i->uses || i == region->root))
             o.is_key[i->u.parameter / 2] = true;
     for (uint32_t a = 0; a < o.instr->operand_count; a++) o.positioned |= !o.is_key[a];
-    declare_record(&s);
+    /* Declare the record, widest members first. */
+    const size_t position = strcmp(e->offset, "int") == 0 ? 4 : 8;
+    const char *members = "";
+    size_t widest = 1;
+    for (size_t bytes = 8; bytes > 0; bytes /= 2) {
+        const size_t before = s.bytes;
+        for (uint32_t a = 0; a < o.instr->operand_count; a++) {
+            const hlo_type type = view[a].type;
+            if (!o.is_key[a] || hlo_types[type].bytes != (int)bytes) continue;
+            members = hlo_arena_format(e->arena, "%s %s k%u;", members, cuda_types[type].cell, a);
+            s.bytes += bytes;
+        }
+        if (o.positioned && position == bytes) {
+            members = hlo_arena_format(e->arena, "%s %s at;", members, e->offset);
+            s.bytes += bytes;
+        }
+        if (s.bytes > before && bytes > widest) widest = bytes;
+    }
+    s.bytes = (s.bytes + widest - 1) / widest * widest;
+    size_t alignment = s.bytes & (~s.bytes + 1);
+    s.record = "record";
+    s.declaration = hlo_arena_format(e->arena, "struct alignas(%zu) record {%s };",
+                                     alignment < 16 ? alignment : 16, members);
     add_sorting(&s);
 }
 
