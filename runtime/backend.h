@@ -52,8 +52,7 @@ typedef struct hlo_watch {
  * sets. Before each run, it sets `scratch` and the views' `data`. */
 typedef struct hlo_job {
     const hlo_instr *instr; /* named in messages: the last member, or the reader of a copy */
-    hlo_group group;        /* `operands` are the leaves of its inputs, `results` the leaves of its
-                             * results, in order */
+    hlo_group group;        /* `operands` and `results`: leaves of its inputs and results */
     uint32_t operand_count, result_count; /* numbers of leaves */
     hlo_view *operands, *results;
     /* Sigmas of the elements (ir/error/error.h): f32, in the elements' memory order. If `data` is
@@ -72,8 +71,7 @@ typedef struct hlo_job {
     /* prepare() sets the members below. */
     size_t scratch_size;
     hlo_overwrites overwrites;
-    int untouched;    /* the result leaf that the job does not compute, or -1; it needs no memory if
-                       * it has no users */
+    int untouched;    /* result leaf that is not computed and needs memory only for users; or -1 */
     const char *host; /* why the job runs on the host, NULL if it runs on the device; jobs on the
                        * host are not recorded */
     const void *kind; /* the implementation that the backend chose */
@@ -102,8 +100,7 @@ typedef struct hlo_backend {
     bool keeps_bounds; /* runs jobs that are `bounded` or `perturbed` */
     bool rearranges;   /* the plan inlines calls, and frees memory as soon as possible */
     bool simulates;    /* opens any number of devices, each on a separate thread */
-    bool own_clock;    /* the device runs concurrently with the host: marks are times of the
-                        * device's clock */
+    bool own_clock;    /* runs concurrently with the host: marks are device times */
     /* Opens the device that `seat` identifies. Returns HLO_INVALID_INPUT, and emits an error to
      * `sink`, if the device does not exist. */
     hlo_status (*open)(const hlo_plan_options *options, const hlo_seat *seat,
@@ -156,8 +153,7 @@ typedef struct hlo_backend {
      * disable graphs. If record() is NULL, no device supports graphs, and the next two functions
      * are NULL. */
     bool (*record)(void *device);
-    /* Ends the graph. The graph can be replayed any number of times, and is destroyed when the
-     * device is closed. */
+    /* Ends the graph, which can be replayed any number of times until the device is closed. */
     hlo_status (*recorded)(void *device, const void **out_graph, const char **why);
     hlo_status (*replay)(void *device, const void *graph, const char **why);
     /* True if graphs may have branches. Must not be called while a graph is recorded. If branches()

@@ -334,8 +334,7 @@ static bool make_scale(hlo_rule_env *env, const step *s, factors *f, hlo_instr *
         hlo_instr *scales[HLO_RULE_ARGS] = {NULL};
         const int64_t dim = hlo_instr_ints(value, HLO_ATTR_DIMENSIONS)->v[0];
         bool any = false;
-        if (s->granularity.v[dim] >= value->shape->dims[dim]) /* all parts have equal factors, so
-                                                               * use those of one part */
+        if (s->granularity.v[dim] >= value->shape->dims[dim]) /* all parts have equal factors */
             return make_scale(env, s->below, f, out) && !f->scalar;
         for (const step *part = s->below; part; part = part->next) {
             if (!make_scale(env, part, f, &scales[part->index]) || f->scalar) return false;

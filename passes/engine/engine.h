@@ -63,9 +63,8 @@ typedef struct hlo_rule_env {
     /* First reason for not applying the rule, or HLO_REASON_COUNT. */
     hlo_reason reason;
     const hlo_instr *blocker;
-    bool unbuildable;  /* set after building a term failed */
-    const char *fault; /* error in the instructions that a rule from a file created, or NULL; in
-                        * scratch */
+    bool unbuildable;            /* set after building a term failed */
+    const char *fault;           /* error in what a rule from a file created; may be NULL */
     hlo_instr *replacement;      /* the instruction that replaces the root, for the measure */
     hlo_journal *journal;        /* records the new instructions */
     struct hlo_rule_move *moves; /* planned moves */
@@ -93,12 +92,10 @@ typedef struct hlo_rule_functions {
     hlo_rule_measure *measure;
 } hlo_rule_functions;
 
-/* The built-in rules with their vocabulary and functions, which the engine receives as data in
- * context->library. */
+/* The built-in rules with their vocabulary and functions, for context->library. */
 typedef struct hlo_rule_library {
     const hlo_rule_vocabulary *words;
-    const hlo_rule_functions *functions; /* the functions of builder.def, indexed by the codes in
-                                          * rules */
+    const hlo_rule_functions *functions; /* functions of builder.def, by code */
     const hlo_rules *const *files;       /* the files of passes/rules/, sorted by name */
     const uint32_t *file_count;
 } hlo_rule_library;

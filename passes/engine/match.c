@@ -274,8 +274,7 @@ static void add_ops(const hlo_rule_env *env, uint32_t term, op_set *ops) {
     for (uint32_t i = 0; i < t->arg_count; i++) add_ops(env, arg_of(env, t, i), ops);
 }
 
-/* Matches the pattern at users of `value` up to `height` levels up. `ops`: opcodes in the pattern.
- * */
+/* Matches the pattern at users of `value`, up to `height` levels up. `ops`: its opcodes. */
 static bool match_from_users(hlo_rule_env *env, uint32_t term, const op_set *ops,
                              const hlo_instr *value, unsigned height) {
     unsigned seen = 0;

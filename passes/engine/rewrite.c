@@ -98,8 +98,7 @@ static bool depends(hlo_rule_env *env, const hlo_instr *value, const hlo_instr *
 /* Builds a template. Returns NULL if the value is absent, or after setting env->unbuildable. */
 static hlo_instr *build(hlo_rule_env *env, uint32_t term);
 
-/* Returns the instruction of a slot, building its template at the first use. Returns NULL in the
- * same cases as build(). */
+/* Returns the instruction of a slot, built at the first use, or NULL like build(). */
 static hlo_instr *build_slot(hlo_rule_env *env, int16_t index) {
     hlo_binding *slot = &env->slots[index];
     if (slot->kind == HLO_BOUND_TERM) {
@@ -327,8 +326,7 @@ static bool set_field(hlo_rule_env *env, const hlo_rule_set *set, hlo_matmul *m,
     return hlo_rule_refuse(env, NULL, NULL);
 }
 
-/* Infers the dimensions of D and of the auxiliary result from those of the operands. Does not
- * change layouts. */
+/* Infers the dimensions, not the layouts, of the results from those of the operands. */
 static void resize_results(hlo_rule_env *env, hlo_matmul *m) {
     hlo_matmul_sizes size = hlo_matmul_extents(m);
     const hlo_shape *d = m->d;
@@ -351,8 +349,7 @@ static void resize_results(hlo_rule_env *env, hlo_matmul *m) {
     }
 }
 
-/* Builds the fused call of an action. Returns NULL if the call is rejected, possibly with a reason
- * in env->reason. */
+/* Builds the fused call of an action. Returns NULL, possibly with a reason, if it is rejected. */
 static hlo_instr *build_call(hlo_rule_env *env, const hlo_rule_action *action) {
     hlo_instr *source = build_slot(env, action->operand);
     hlo_matmul m, before;

@@ -103,12 +103,10 @@ typedef struct run {
     hlo_pass_context context;
     hlo_module *linted;           /* the copy that the lints analyze, or NULL */
     hlo_module *rules;            /* the owner of context.rules, or NULL */
-    bool reports;                 /* a report is requested, or is required by the options min_gain
-                                   * or wide */
+    bool reports;                 /* a report is requested, or min_gain or wide needs it */
     bool stops, stopped;          /* `stops`: end after quantize-wide; `stopped`: it has run */
     uint64_t committed;           /* number of changes by COMMITS passes */
-    uint64_t cleaned[PASS_COUNT]; /* age() of the module after each CLEANUP pass; 0 if the pass has
-                                   * not run */
+    uint64_t cleaned[PASS_COUNT]; /* age() after each CLEANUP pass, or 0 */
 } run;
 
 /* Prints the module after a pass if options->print_after is the name of the pass or "all". */
@@ -211,8 +209,7 @@ static hlo_status run_user(run *r, const hlo_user_pass *p) {
     return status == HLO_OK ? dump(r, p->name, false) : status;
 }
 
-/* True if the list of passes, or a sequence in it, contains the pass `name` or, if that is NULL, a
- * pass that commits. */
+/* True if a pass of the list, or of a sequence in it, is `name` or, if that is NULL, commits. */
 static bool contains(const char *list, const char *name) {
     size_t length;
     for (const char *at = *list ? list : NULL, *word; (word = hlo_next_word(&at, &length));) {

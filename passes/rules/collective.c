@@ -6,14 +6,12 @@
 #include "passes/rules/library.h"
 #include "passes/sharding/devices.h"
 
-/* Minimum number of values per scale: with fewer, sending f32 scales costs more bytes than sending
- * fp8 values saves. */
+/* Minimum number of values per scale: with fewer, f32 scales cost more bytes than fp8 saves. */
 enum { LEAST_VALUES = 8 };
 
 typedef struct path {
     const hlo_instr *links[HLO_CHAIN_LIMIT]; /* links from the collective's operand to the scale */
-    hlo_granularity granularity[HLO_CHAIN_LIMIT + 1]; /* granularity of each link, and of the
-                                                       * scale */
+    hlo_granularity granularity[HLO_CHAIN_LIMIT + 1]; /* of each link and of the scale */
     uint32_t length;
 } path;
 
@@ -141,7 +139,7 @@ static int scaled_operand(const hlo_instr *instr) {
 enum { STEP_LIMIT = 8 };
 
 /* Returns the collective of wide values whose result `convert` converts to fp8, after scaling by
- * scalars and clamping; each of these values has one user. Returns NULL if there is none. */
+ * scalars and clamping; each of these values has one user. Returns NULL if not found. */
 static hlo_instr *quantized_collective(const hlo_instr *convert) {
     const hlo_instr *v = convert;
     for (unsigned step = 0; step < STEP_LIMIT; step++) {

@@ -12,8 +12,7 @@ enum { EXTENT_LIMIT = 1 << 30 }; /* sums of extents up to this limit do not over
 typedef struct share {
     const hlo_instr *dot;
     unsigned side;         /* number of the operand that is not shared */
-    hlo_dequantized other; /* the operand that is not shared; `op` is HLO_OP_COPY for an fp8 value
-                            * without dequantization */
+    hlo_dequantized other; /* the operand that is not shared; HLO_OP_COPY: a plain fp8 value */
     int64_t free;          /* the only free dimension of that operand */
 } share;
 

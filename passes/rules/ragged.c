@@ -20,8 +20,7 @@ typedef struct kinds {
 /* The dimensions along which factors vary: none, groups, or all dimensions that are not summed. */
 typedef enum variation { SCALAR, GROUPS, ROWS, VARIATIONS } variation;
 
-/* A ragged-dot and its operands. Each operand is an fp8 value times factors that can multiply the
- * result instead. */
+/* A ragged-dot of fp8 values times factors that can multiply the result instead. */
 typedef struct product {
     const hlo_instr *ragged;
     hlo_ragged r;
@@ -325,8 +324,7 @@ static hlo_instr *by_group(hlo_rule_env *env, const product *p, hlo_instr *facto
                             array(env, HLO_TYPE_F32, rows + columns, extents), 1, &group, NULL);
 }
 
-/* Arranges compact factors as [batch, group (if any), free]; without `all`, omits the batch and
- * free dimensions. */
+/* Arranges compact factors as [batch, group (if any), free]; only group without `all`. */
 static hlo_instr *arranged(hlo_rule_env *env, const product *p, unsigned side, hlo_instr *factors,
                            bool all) {
     const kinds *k = &p->side[side];

@@ -316,8 +316,7 @@ TEST(linear) {
     return !m.c && !hlo_epilogues[m.epilogue].activation;
 }
 
-/* Reads a call whose result is only the product times `alpha` and the scales, or a homogeneous
- * activation of it. */
+/* Reads a call of only the product times `alpha` and scales, and a homogeneous activation. */
 static bool decode_product(const hlo_binding *arg, hlo_matmul *m) {
     if (!hlo_decode_call(arg->instr, m) || m->c || hlo_type_is_fp8(m->d->type)) return false;
     const hlo_epilogue_info *epilogue = &hlo_epilogues[m->epilogue];
@@ -487,8 +486,7 @@ MEASURE(wide_ragged) {
                 hlo_type_is_fp8_operand(hlo_instr_operand(value, 1)->shape->type));
 }
 
-/* Counts the links of the chain below each operand, down to and including the first link with
- * several branches. */
+/* Counts the links of the chains of operands, down to the first with several branches. */
 MEASURE(wide_links) {
     int64_t links = 0;
     for (uint32_t i = 0; i < value->operand_count; i++) {
@@ -507,8 +505,7 @@ MEASURE(fp8_operands) {
     return operands;
 }
 
-/* A misaligned size has a larger weight than an addend that may be overwritten, because padding
- * creates such an addend. */
+/* A misaligned size has a larger weight than the overwritable addend that padding creates. */
 MEASURE(misplaced_operands) {
     while (value->op == HLO_OP_SLICE || value->op == HLO_OP_RESHAPE ||
            value->op == HLO_OP_GET_TUPLE_ELEMENT)

@@ -91,8 +91,7 @@ enum { DEPTH_ROUND_LIMIT = 16 };
 
 typedef struct hlo_manual {
     uint32_t count;   /* size of `depths` */
-    uint8_t *depths;  /* by instruction id; BY_DEVICE if the value depends on the number of the
-                       * device */
+    uint8_t *depths;  /* by instruction id; BY_DEVICE if devices differ */
     uint8_t *entered; /* by computation id: depths of the operands of its callers */
     bool *reached;    /* by computation id: true if the computation is reached */
     bool changes, any;

@@ -30,8 +30,7 @@ typedef struct inliner {
                   * must not be copied (these must be the only callers of their computations); may
                   * be NULL */
     uint64_t *sizes;    /* by id of a computation: number of its instructions after inlining */
-    bool *stays;        /* by id of a computation: true if something other than an inlined call
-                         * references it */
+    bool *stays;        /* by computation id: not only inlined calls refer to it */
     hlo_instr **copies; /* by id of the callee's instruction: its copy */
     uint32_t capacity;  /* size of `copies` */
     hlo_instr **operands;

@@ -447,8 +447,7 @@ static bool slices(const candidate *what, const hlo_instr *slice, const hlo_inst
     return sizes->v[0] == 1;
 }
 
-/* Changes the type of a slice of the value to fp8, and builds the corresponding slice of the
- * scale. */
+/* Changes the type of a slice of the value to fp8, and slices the scale accordingly. */
 static void become_sliced(const region *e, uint32_t index, hlo_instr *slice, hlo_instr *tuple);
 
 /* Changes the type of a wide value to fp8. Dequantizes the value for all users except the next

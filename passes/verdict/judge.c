@@ -39,8 +39,7 @@ static bool is_single(const hlo_shape *shape) {
 }
 
 static unsigned char of_operands(const operations *f, const hlo_instr *instr) {
-    /* Bit set of the operands whose elements reach the result; the last bit stands for all operands
-     * from the 32nd on. */
+    /* Bit set of operands that reach the result; the last bit is for the 32nd and later ones. */
     const hlo_op op = instr->op;
     const uint32_t data = op == HLO_OP_SELECT                                 ? 6
                           : op == HLO_OP_GATHER || op == HLO_OP_DYNAMIC_SLICE ? 1
@@ -151,8 +150,7 @@ typedef struct passed {
     const hlo_instr *calls[CALL_LIMIT]; /* calls that contain the current position */
     unsigned call_count;
     const hlo_instr *relu;   /* the relu nearest to the matmul */
-    const hlo_instr *array;  /* the nearest factor to the matmul that has a value for each
-                              * element */
+    const hlo_instr *array;  /* the nearest factor with a value per element */
     const hlo_instr *barred; /* the nearest operation to the matmul through which FP8 never passes:
                               * a gate or an update of a slice */
     const hlo_instr *join;   /* the join nearest to the matmul */
@@ -198,8 +196,7 @@ typedef enum obstacle_kind {
     OBSTACLE_RELU,       /* a relu; a scale below it is not known to be positive */
     OBSTACLE_FACTOR,     /* a factor with a value for each element */
     OBSTACLE_UPDATE,     /* an update of a slice of dequantized values */
-    OBSTACLE_JOIN,       /* a select or concatenate of dequantized values in a form that is not
-                          * supported */
+    OBSTACLE_JOIN,       /* a select or concatenate in an unsupported form */
     OBSTACLE_ZERO_POINT, /* a subtraction of a zero point from fp8 values before they are scaled */
 } obstacle_kind;
 
@@ -232,8 +229,7 @@ hlo_judge_context *hlo_judge_context_new(const hlo_module *module, bool keeps_ra
 static const struct {
     const char *name, *epilogue;
     bool multiplies_fp8;
-    hlo_reason reason; /* reason of a matmul whose fp8 operands are converted to a wider type in the
-                        * fusion */
+    hlo_reason reason; /* of a matmul that widens its fp8 operands in the fusion */
 } makers[] = {
     [HLO_FUSION_XLA] = {"a fusion", "", false, HLO_REASON_INSIDE_FUSION},
     [HLO_FUSION_TRITON] = {"a Triton fusion", "in a Triton fusion", true, HLO_REASON_TRITON_FUSION},

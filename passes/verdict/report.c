@@ -420,8 +420,7 @@ static bool matches_shape(const char *word, const hlo_verdict *v) {
     return matches(word, text);
 }
 
-/* True if the word selects the verdict. The word may also be FOLDER/FILE:LINE or the part after a
- * slash in this text. */
+/* True if the word selects the verdict, also as FOLDER/FILE:LINE or the part after a slash. */
 static bool selects(const char *word, const hlo_verdict *v) {
     if (matches(word, name_of(v)) || matches(word, v->op_name) || matches_shape(word, v))
         return true;

@@ -15,8 +15,7 @@ typedef struct slot {
     uint32_t origin;        /* index of the slot of which this slot is a copy, plus one, or 0 */
     bool copied;            /* other slots are copies of this slot */
     bool wide;              /* options->wide selects it, or an equal matmul */
-    bool quantized;         /* options->quantize selected the matmul; `gain` is the predicted
-                             * speedup */
+    bool quantized;         /* selected by options->quantize, with this `gain` */
     double gain;
     hlo_reason reason; /* reason why the matmul is wide, or HLO_REASON_COUNT */
     uint64_t judged;   /* value of report->judging when the reason of `instr` was set */
@@ -28,8 +27,7 @@ typedef struct slot {
     hlo_verdict was;    /* facts of the original matmul; kind, reason and position are not set */
 } slot;
 
-/* The surroundings of a matmul before and after the run. NULL if they were not recorded or the
- * matmul no longer exists. */
+/* Surroundings before and after the run. NULL: not recorded, or the matmul no longer exists. */
 typedef struct surroundings {
     const hlo_surroundings *side[2];
 } surroundings;
@@ -76,13 +74,10 @@ struct hlo_report {
     const hlo_costs *input_costs; /* costs before the rewriter; NULL if the rewriter did not run */
     const char *const *kept;      /* by slot: why the matmul must stay wide; may be NULL */
     uint32_t kept_count;
-    const char **keep;        /* for a closed report, by slot: the values of `kept` for the next
-                               * run */
-    uint32_t keep_count;      /* number of elements of `keep`, because runs may have different
-                               * numbers of slots */
+    const char **keep;        /* the values of `kept` for the next run */
+    uint32_t keep_count;      /* size of `keep`: runs may differ in slots */
     bool any_new;             /* `keep` has a matmul that is not in `kept` */
-    const char *output_words; /* comma-separated words of options->wide that name FP8 calls of the
-                               * output, or NULL */
+    const char *output_words; /* words of options->wide that name output calls, or NULL */
     hlo_verdict *verdicts;
     size_t verdict_count;
     surroundings *surroundings; /* by verdict; NULL if not recorded */

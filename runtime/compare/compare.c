@@ -225,8 +225,7 @@ static hlo_status compare_output(const hlo_comparison *c, const hlo_arrays *judg
     hlo_array equal = *sides[1];
     equal.bound = NULL;
     const hlo_array *by = judge ? &judge->items[index] : &equal;
-    /* Compare both sides with the judge by its bounds. Keep the larger noise of both sides,
-     * relative to its limit. */
+    /* Compare both sides with the judge by its bounds. Keep the larger relative noise. */
     const int64_t one = 1;
     hlo_view a = flat(type, &out->count, &one, by->data);
     hlo_view sigma = flat(HLO_TYPE_F32, &out->count, &one, by->bound);

@@ -92,8 +92,7 @@ static int64_t integer_at(const hlo_view *view, int64_t index) {
 
 /* --------------------------------------------------------------------------------------- moving */
 
-/* Sends one member's operand to all members: the first member's, or that of the member that the
- * last operand specifies. */
+/* Sends one operand to all members: the first member's, or that which the last operand names. */
 static hlo_status broadcast(const party *p, uint32_t leaf, const char **why) {
     int64_t root = 0;
     const uint32_t last = p->instr->operand_count - 1;
@@ -353,8 +352,7 @@ static int64_t own_number(const hlo_seat *seat, group_mode mode, int64_t *out_ow
     }
 }
 
-/* Returns the devices that a group's numbers identify, from the point of view of the device at
- * `seat`, in order. */
+/* Returns the devices of a group's numbers, as the device at `seat` sees them, in order. */
 static hlo_ints *devices_of(const hlo_seat *seat, group_mode mode, const hlo_ints *numbers,
                             hlo_arena *arena) {
     const uint32_t each = mode == BOTH ? seat->partitions : 1;
@@ -401,8 +399,7 @@ static const hlo_ints *find_members(const hlo_seat *seat, const hlo_instr *instr
     return devices_of(seat, mode, numbers, arena);
 }
 
-/* Lists the devices whose parts an instruction joins at the end of a manual region. Returns NULL if
- * they are unknown. */
+/* Lists the devices whose parts leave a manual region together, or returns NULL if unknown. */
 static const hlo_ints *find_joined(const hlo_seat *seat, const hlo_instr *leaves,
                                    hlo_arena *arena) {
     hlo_ints *all = first_numbers((int64_t)seat->replicas * seat->partitions, arena);

@@ -16,8 +16,7 @@ typedef struct cpu_device {
     hlo_arena *scratch;
     cpu_pool *pool; /* NULL if another program's threads are used */
     hlo_eval_env env;
-    bool wants_every_value; /* each instruction's value is requested, so instructions are not
-                             * grouped */
+    bool wants_every_value; /* each value is requested: no groups */
     double *marks;          /* times of marks, in seconds on a clock */
     size_t mark_capacity;
     bool unmarked; /* memory for a mark ran out */

@@ -289,8 +289,7 @@ static value *compute(making *m, const hlo_instr *instr) {
     bool direct = hlo_type_is_lane(op.loop.result);
     op.out = direct ? elements_ref(m, instr) : new_buffer(m);
     add_op(m, op, false);
-    /* A pred has lanes of 0 or 1, so it needs no conversion; other values are rounded or wrapped
-     * when they are stored. */
+    /* A pred has lanes of 0 or 1: no conversion. Other values are rounded when stored. */
     if (hlo_kernel_elementwise(instr)->out == HLO_OUT_PRED) {
         v->has_lanes[0] = true;
         v->lanes[0] = op.out;

@@ -116,7 +116,7 @@ void plan_device_retire(plan_device *device) {
 
 /* --------------------------------------------------------------------------------------- events */
 
-/* Creates an event that owns the handle. On failure, waits for and frees it. */
+/* Creates an event that owns the handle. On failure, waits for it, frees it and returns NULL. */
 static hlo_event *new_event(plan_device *device, void *handle) {
     hlo_event *event = calloc(1, sizeof *event);
     if (!event) {

@@ -365,7 +365,8 @@ static hlo_status record_while(const plan_run *r, const plan_comp *comp, const p
 
 /* --------------------------------------------------------------------------------- control flow */
 
-/* Sets *out_more if the loop goes on, and *uncertain if that depends on rounding errors. */
+/* Sets *out_more if there is another iteration, and *uncertain if that depends on rounding errors.
+ */
 static hlo_status ask(const plan_run *r, const plan_comp *comp, plan_step *step, uint64_t rounds,
                       bool *out_more, bool *uncertain) {
     const hlo_plan *plan = r->plan;

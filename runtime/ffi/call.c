@@ -354,7 +354,7 @@ hlo_instr *ffi_frame_read(const ffi_frame *frame, hlo_module *module, const char
     return call;
 }
 
-/* --------------------------------------------------------------------------------------- errors */
+/* -------------------------------------------------------------------------------------- running */
 
 static bool can_fail(const ffi_frame *frame) {
     return frame && FFI_HAS(frame, struct XLA_FFI_CallFrame, api) && frame->api &&
@@ -366,8 +366,6 @@ static ffi_error *fail(const ffi_frame *frame, int code, const char *message) {
         .size = FFI_SIZE(ffi_error_new, code), .message = message, .code = code};
     return frame->api->error_new(&arguments);
 }
-
-/* ----------------------------------------------------------------------------------- properties */
 
 /* If the frame is a query of the function's properties, answers it and returns true. Reports the
  * version of abi.h, or that of an older XLA, whose structs have the same used members. */
@@ -389,8 +387,6 @@ static bool answers(const ffi_frame *frame) {
     }
     return false;
 }
-
-/* ---------------------------------------------------------------------------------------- calls */
 
 /* A call, and state that must survive a longjmp() to the recovery point. */
 typedef struct run {
@@ -441,8 +437,6 @@ ffi_error *ffi_run(ffi_frame *frame, ffi_execute *execute) {
     hlo_arena_free(r->call.arena);
     return error;
 }
-
-/* ----------------------------------------------------------------------------------------- jobs */
 
 hlo_job *ffi_call_job(ffi_call *call, const char **why) {
     call->module = hlo_module_new(call->recover);

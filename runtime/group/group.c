@@ -60,7 +60,7 @@ typedef struct group {
     uint32_t computed, members, inputs;
     const hlo_shape *shape;  /* shape of the space */
     const hlo_instr *reduce; /* the first reduce, or NULL */
-    int64_t kept, reduced;   /* number of rows, and of elements per row or 1 */
+    int64_t kept, reduced;   /* rows; elements per row, 1 without a reduce */
     bool trailing;           /* the reduced dimensions are the last ones */
     bool alone;
 } group;
@@ -293,7 +293,7 @@ static group_relation relation_to(const grouping *g, const group *to, const hlo_
     return to->reduce && count == to->kept ? GROUP_ROW : GROUP_APART;
 }
 
-/* Sets the rows of `to` to those of a reduce that may join it, if they do not differ. */
+/* Sets the rows of `to` to those of a reduce that may join. Returns false if they differ. */
 static bool join_rows(const grouping *g, group *to, const hlo_instr *reduce) {
     if (reduce->shape->type == HLO_TYPE_TUPLE) return false;
     if (to->reduce) {
@@ -392,8 +392,7 @@ static void trace(recomputing *r, uint32_t member) {
         const uint32_t i = group_place(r->g, operand);
         if (r->search->nodes[i].visited == r->search->attempt) continue;
         r->search->nodes[i].visited = r->search->attempt;
-        /* A group that recomputes a reader also recomputes its operand, unless that is in memory.
-         * */
+        /* Recomputing a reader also recomputes its operand, unless that is in memory. */
         const group_node *n = &r->g->nodes[i];
         if (n->again || group_is_inlined(n) || (n->class == GROUP_PULL && !n->outside))
             trace(r, i);

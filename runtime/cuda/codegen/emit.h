@@ -148,14 +148,12 @@ typedef struct emit {
 void emit_init(emit *e, const cuda_device *device, const hlo_job *job, hlo_arena *arena);
 /* Begins a kernel whose lines go to `lines`. Forgets all variables and used arrays. */
 void emit_restart(emit *e, emit_lines *lines);
-/* Makes the generation fail with a reason for cuda_part's `why`, if it is the first. Returns "0".
- * */
+/* Makes the generation fail with `why`, as in cuda_part, unless it failed before. Returns "0". */
 const char *emit_refuse(emit *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Writes a line that is always kept. */
 #define emit_text(e, ...) emit_set(e, NULL, __VA_ARGS__)
-/* Writes a line that is dropped unless a later line reads `target`. If `target` is NULL, the line
- * is always kept. */
+/* Writes a line that is dropped unless a later line reads `target`; NULL: always kept. */
 void emit_set(emit *e, const char *target, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Writes `const <type> <name> = <value>;` with a new name, which starts with `prefix`. */
@@ -173,8 +171,7 @@ void emit_close_as(emit *e, const char *line);
  * a wait for the previous kernels (cuda_launch_kernel()). */
 const char *emit_finish(const emit *e, const emit_lines *lines);
 
-/* Returns the variable of an earlier emit_pull() with the same arguments if it is in scope,
- * otherwise NULL. */
+/* Returns the variable of an earlier equal emit_pull() that is in scope, or NULL. */
 const char *emit_remembered(const emit *e, const hlo_instr *instr, const emit_index *index,
                             bool cell);
 void emit_remember(emit *e, const hlo_instr *instr, const emit_index *index, bool cell,
@@ -198,8 +195,7 @@ void emit_split(emit *e, const char *linear, const int64_t *dims, const uint32_t
 
 /* --------------------------------------------------------------------------------------- values */
 
-/* Returns a variable or literal with the value or, if `cell`, memory form of `instr` at an index.
- * */
+/* Returns a variable or literal with the value or, if `cell`, the cell of `instr` at an index. */
 const char *emit_pull(emit *e, const hlo_instr *instr, const emit_index *index, bool cell);
 const char *emit_pull_scalar(emit *e, const hlo_instr *instr, bool cell);
 /* Loads and clamps the start of a slice or window that is known only at run time, for the result's
@@ -224,8 +220,7 @@ uint32_t emit_leaf(const emit *e, const hlo_instr *instr);
 
 /* Stores a cell in a result. */
 void emit_store(emit *e, uint32_t result, const emit_index *index, const char *cell);
-/* Opens an unrolled loop around the code for each element of a thread: `name` counts to `count`.
- * emit_close() closes it. */
+/* Opens an unrolled loop around a thread's elements; `name` counts to `count`. See emit_close(). */
 void emit_open_repeat(emit *e, const char *name, int count);
 /* Begin and end the code for each element of a thread. Values that are equal for all elements are
  * computed before that code. If they are equal in all iterations of the unrolled loop, they are
@@ -296,8 +291,7 @@ cuda_launch emit_launch(emit *e, const char *form, const emit_lines *lines, int6
                         uint32_t scratch_count, const emit_scratch *scratch);
 
 void emit_add_launch(emit *e, cuda_code *code, cuda_launch launch);
-/* Adds the launch that copies an operand to a result. Returns false, without adding a launch, if
- * their layouts differ. */
+/* Adds the launch that copies an operand to a result. Returns false if their layouts differ. */
 bool emit_copy(emit *e, cuda_code *code, uint32_t from, uint32_t to);
 /* Adds the launch of a kernel that copies an operand to a result in another layout. */
 void emit_relayout(emit *e, cuda_code *code, uint32_t from, uint32_t to);

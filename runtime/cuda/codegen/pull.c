@@ -432,8 +432,7 @@ static const char *placed_index(emit *e, const hlo_index *x, const char *start, 
     return step > 1 ? emit_offset(e, "%s / %lld", i, step) : i;
 }
 
-/* Returns the index in the operand of a map. Appends to `*inside` the condition that the operand
- * contains the element. */
+/* Returns the index in a map's operand. Appends to `*inside` when the operand has the element. */
 DEEP static const emit_index *operand_index(emit *e, const hlo_index_map *map,
                                             const emit_index *index, const char **inside) {
     const hlo_shape *from = map->from->shape;

@@ -19,8 +19,7 @@
 typedef struct reducing {
     const hlo_instr *instr;
     const hlo_computation *region;
-    hlo_op simple;          /* the operation, if the reduce is one operation with an identity;
-                             * otherwise INVALID */
+    hlo_op simple;          /* the operation, if it is one with an identity, or INVALID */
     bool cells;             /* accumulators are cells, not values */
     uint32_t arrays, phase; /* number of reduced arrays; number of the phase, from 0 */
     const char **acc;       /* a thread's accumulators, or those of all lanes */
@@ -421,8 +420,7 @@ static int64_t full_blocks(const reduction *s) {
     return (int64_t)BLOCKS * s->e->device->processors;
 }
 
-/* Returns how many positions of a row a thread processes at once: contiguous elements, or the rows
- * of a tile of columns. */
+/* Returns how many positions of a row a thread processes at once: elements, or tile rows. */
 static int along(const reduction *s) {
     if (s->each == 1) return s->e->width;
     return s->tile.width ? s->tile.height : 1;

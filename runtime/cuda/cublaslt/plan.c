@@ -31,8 +31,7 @@ typedef struct builder {
     const cuda_matmul_options *options;
     hlo_arena *arena;
     cuda_matmul *p;
-    hlo_type operand_type, d_type; /* types of the library's operands and D; INVALID for the types
-                                    * of the instruction */
+    hlo_type operand_type, d_type; /* the library's types; INVALID for the instruction's */
     bool apart;                    /* one call for each index of the first batch dimension */
     bool swapped;                  /* the library's A is the instruction's b */
 } builder;
@@ -421,8 +420,7 @@ static const char *build(builder *b) {
     p->reductions = hlo_types[d_type].bits < 32 ? LT_REDUCTION_COMPUTE_TYPE : LT_REDUCTION_MASK;
     if (!m->c) place_c(b);
     set_all(b);
-    /* D may reuse the memory of C if both have the same layout for the library and no other part
-     * reads that memory. */
+    /* D may reuse the memory of C if both have the same layout and no other part reads it. */
     const cuda_pointer *c = &p->places[LT_PART_C];
     const lt_matrix *from = &p->matrices[LT_PART_C], *to = &p->matrices[LT_PART_D];
     const bool equal = p->present >> LT_PART_C & 1 && c->kind == CUDA_OPERAND &&

@@ -29,20 +29,18 @@ typedef struct cuda_device {
     char name[128];           /* "NVIDIA H100 80GB HBM3"; "sm_90" without a device */
     size_t l2_size;           /* bytes; 0 without a device */
     void *context;            /* CUcontext, current in the thread that runs the plan */
-    void *stream;             /* CUstream of all work: own_stream or, during a run on the caller's
-                               * stream, that stream */
+    void *stream;             /* CUstream of all work: own_stream or a caller's */
     void *own_stream;
     void *lt;              /* cublasLtHandle */
-    cuda_program *program; /* the kernels of all jobs; prepare() adds kernels, and the first bind()
-                            * compiles the program */
+    cuda_program *program; /* kernels of all jobs: prepare() adds, bind() compiles */
     bool compiled;
     void *module;               /* CUmodule of the compiled program */
     const char *kernel_cache;   /* folder of compiled programs; NULL without a cache */
     size_t workspace;           /* bytes of a matmul's workspace */
-    int autotune;               /* number of algorithms to time, or 0 */
+    int autotune;               /* algorithms to time; 0: the heuristic's first */
     const char *autotune_cache; /* path of the cache file, or NULL */
     void *tuned;                /* cache of tuned choices in memory (autotune.c) */
-    const hlo_diag_sink *sink;  /* for warnings of prepare() and bind() */
+    const hlo_diag_sink *sink;  /* for warnings of prepare() and bind() only */
     struct cuda_owned *owned;   /* see cuda_own() */
     /* The next members are used by device.c and cuda.c. */
     int ordinal;
@@ -155,8 +153,7 @@ hlo_status cuda_branch_end(void *device, const char **why);
 void cuda_range_push(void *device, const char *name);
 void cuda_range_pop(void *device);
 
-/* Writes to `why` that `what`, e.g. "launch the kernel", failed with `result`. Returns
- * HLO_INVALID_INPUT. */
+/* Writes to `why` that `what`, e.g. "launch the kernel", failed. Returns HLO_INVALID_INPUT. */
 hlo_status cuda_fails(cuda_device *device, const char *what, int result, const char **why);
 
 /* Makes the device own `object`: when the device is closed, calls `release` for its objects in

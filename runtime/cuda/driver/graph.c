@@ -27,8 +27,7 @@ struct cuda_capture {
     cuda_capture *outer; /* capture of the enclosing graph */
     void *outer_stream;
     uint32_t depth;    /* nesting depth; 0 if `outer` is NULL */
-    cuda_order *order; /* NULL if each call depends on the previous call; the members below are then
-                        * unused */
+    cuda_order *order; /* NULL: each call depends on the previous one */
     node *nodes;       /* by the node's number in `order` */
     uint32_t count;
     size_t capacity;
@@ -57,8 +56,7 @@ static int ask(const cuda_device *d, cuda_graph_node *const **out_nodes, size_t 
     return result;
 }
 
-/* Adds the captured form of the node that was last added to the order. The node ends with the
- * handles `ends`. */
+/* Adds the captured form of the node last added to the order, which ends with `ends`. */
 static int add_node(cuda_capture *c, cuda_graph_node *const *ends, size_t count, bool kernel) {
     if (!hlo_heap_grow(&c->nodes, c->count + 1, &c->capacity, sizeof *c->nodes))
         return CUDA_OUT_OF_MEMORY;
@@ -272,8 +270,7 @@ static void try_parallel(cuda_device *d) {
         d->failed = 0;
         d->parallel = true;
         d->early = i;
-        /* Run a graph with two concurrent nodes, a node that depends on both, and kernels that
-         * depend on that node. */
+        /* Run a graph with two concurrent nodes, one after both, and kernels after that. */
         static const unsigned char wanted[4] = {1, 2, 1, 2};
         unsigned char found[4] = {0};
         cuda_graph_exec *exec = NULL;
@@ -370,8 +367,7 @@ static const char choose_program[] =
     "    ret;\n"
     "}\n";
 
-/* A branch that is being recorded. It has a separate stream, because the enclosing branch is also
- * being captured. */
+/* A branch that is being recorded, on its own stream, while the enclosing branch is, too. */
 typedef struct level {
     cuda_stream *stream;
     uint64_t handle;

@@ -27,8 +27,7 @@ void cuda_order_free(cuda_order *order); /* NULL is allowed */
  * the number of predecessors, at most CUDA_LANES, or -1 if memory runs out. */
 int cuda_order_add(cuda_order *order, const cuda_range *ranges, uint32_t count,
                    uint32_t out_before[CUDA_LANES]);
-/* Adds a node that is ordered after all earlier nodes and before all later nodes. Returns false if
- * memory runs out. */
+/* Adds a node after all earlier and before all later nodes. Returns false if memory runs out. */
 bool cuda_order_add_barrier(cuda_order *order);
 /* Writes the nodes without successors, and returns their number. */
 int cuda_order_ends(const cuda_order *order, uint32_t out_ends[CUDA_LANES]);

@@ -17,8 +17,7 @@ typedef void function(void);
 typedef struct profiler {
     pthread_once_t once;
     function *functions[CUDA_NVTX_CORE_FUNCTIONS];
-    function **addresses[CUDA_NVTX_CORE_FUNCTIONS + 1]; /* pointers to `functions`, terminated by
-                                                         * NULL */
+    function **addresses[CUDA_NVTX_CORE_FUNCTIONS + 1]; /* of `functions`, then NULL */
 } profiler;
 
 /* Returns the profiler of the process. It is static: functions of NVTX have no context. */
