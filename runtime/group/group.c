@@ -199,19 +199,6 @@ static void visit(trial *t, const hlo_instr *instr, group_relation relation, boo
 
 /* -------------------------------------------------------------------------------------- circles */
 
-static bool has_dependent_operand(const trial *t, const hlo_instr *instr, uint32_t low) {
-    for (uint32_t o = 0; o < instr->operand_count; o++) {
-        const hlo_instr *operand = hlo_instr_operand(instr, o);
-        if (!group_is_live(t->g, operand) || group_place(t->g, operand) < low) continue;
-        uint32_t i = group_place(t->g, operand);
-        const group_node *from = &t->g->nodes[i];
-        if (t->search->nodes[i].depends == t->search->attempt ||
-            (from->computed && from->group == t->number))
-            return true;
-    }
-    return false;
-}
-
 /* True if a path leads from the group, through an instruction outside, to instruction `m`. `m` and
  * the instructions that are inlined in it must have been visited in this attempt. */
 static bool makes_circle(trial *t, uint32_t m) {
@@ -229,9 +216,16 @@ static bool makes_circle(trial *t, uint32_t m) {
             if (t->search->nodes[i].depends == attempt || (n->computed && n->group == t->number))
                 continue;
             bool placed = n->computed && n->group != GROUP_NONE;
-            if (!(placed && t->search->groups[n->group] == attempt) &&
-                !has_dependent_operand(t, t->g->instrs[i], low))
-                continue;
+            bool depends = placed && t->search->groups[n->group] == attempt;
+            for (uint32_t o = 0; o < t->g->instrs[i]->operand_count && !depends; o++) {
+                const hlo_instr *operand = hlo_instr_operand(t->g->instrs[i], o);
+                if (!group_is_live(t->g, operand) || group_place(t->g, operand) < low) continue;
+                uint32_t p = group_place(t->g, operand);
+                const group_node *its = &t->g->nodes[p];
+                depends = t->search->nodes[p].depends == attempt ||
+                          (its->computed && its->group == t->number);
+            }
+            if (!depends) continue;
             t->search->nodes[i].depends = attempt;
             if (!placed || t->search->groups[n->group] == attempt) continue;
             t->search->groups[n->group] = attempt;

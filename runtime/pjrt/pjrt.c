@@ -471,27 +471,6 @@ static hlo_status write_options(bytes module, module_kind kind, const hlo_pjrt_o
     return out->data ? HLO_OK : HLO_OUT_OF_MEMORY;
 }
 
-/* Copies the HloModuleProto in a program from a plugin to *out. Returns HLO_INVALID_INPUT if the
- * program does not contain an HloModuleProto, or HLO_OUT_OF_MEMORY if memory runs out. */
-static hlo_status read_program(bytes program, const char *format, size_t format_size, bytes *out) {
-    *out = (bytes){0};
-    const bool plain = format_size == 3 && memcmp(format, "hlo", 3) == 0;
-    errno = 0; /* a failed allocation sets errno */
-    Pjrt__ModuleWithConfig *read =
-        plain ? NULL
-              : pjrt__module_with_config__unpack(NULL, program.size, (const uint8_t *)program.data);
-    const void *from = plain ? program.data : read ? (const char *)read->hlo_module.data : NULL;
-    const size_t size = plain ? program.size : read ? read->hlo_module.len : 0;
-    hlo_status status = from || errno != ENOMEM ? HLO_INVALID_INPUT : HLO_OUT_OF_MEMORY;
-    if (from) status = (out->data = malloc(size + 1)) ? HLO_OK : HLO_OUT_OF_MEMORY;
-    if (out->data) {
-        memcpy(out->data, from, size);
-        out->size = size;
-    }
-    if (read) pjrt__module_with_config__free_unpacked(read, NULL);
-    return status;
-}
-
 /* ------------------------------------------------------------------------------------ compiling */
 
 /* Creates a client with as many devices as the module needs. */
@@ -880,19 +859,26 @@ hlo_status hlo_pjrt_optimized(const hlo_pjrt *pjrt, const hlo_diag_sink *sink,
     program.code = malloc(program.code_size + 1);
     if (!program.code) return HLO_OUT_OF_MEMORY;
     status = call_plugin(&pjrt->plugin, PJRT_EXECUTABLE_OPTIMIZED_PROGRAM, &args, doing, sink);
-    bytes module = {0};
     if (status == HLO_OK) {
-        const bytes code = {program.code, program.code_size};
-        status = read_program(code, program.format, program.format_size, &module);
-        if (status == HLO_INVALID_INPUT)
-            hlo_diag_refuse(sink, pjrt->plugin.path, 0, 0,
-                            "the optimized module has the unsupported format %.*s",
-                            (int)program.format_size, program.format);
-        if (status == HLO_OK)
-            status = hlo_module_parse_proto(module.data, module.size, pjrt->plugin.path, sink,
-                                            out_module);
+        /* The program is an HloModuleProto, or a message with one. */
+        const bool plain = program.format_size == 3 && memcmp(program.format, "hlo", 3) == 0;
+        errno = 0; /* a failed allocation sets errno */
+        Pjrt__ModuleWithConfig *read =
+            plain ? NULL
+                  : pjrt__module_with_config__unpack(NULL, program.code_size,
+                                                     (const uint8_t *)program.code);
+        const char *code = plain ? program.code : read ? (const char *)read->hlo_module.data : NULL;
+        const size_t size = plain ? program.code_size : read ? read->hlo_module.len : 0;
+        if (code)
+            status = hlo_module_parse_proto(code, size, pjrt->plugin.path, sink, out_module);
+        else if (errno == ENOMEM)
+            status = HLO_OUT_OF_MEMORY;
+        else
+            status = hlo_diag_refuse(sink, pjrt->plugin.path, 0, 0,
+                                     "the optimized module has the unsupported format %.*s",
+                                     (int)program.format_size, program.format);
+        if (read) pjrt__module_with_config__free_unpacked(read, NULL);
     }
-    free(module.data);
     free(program.code);
     return status;
 }
