@@ -197,7 +197,8 @@ static bool is_narrow(const problem *p) {
 }
 
 /* Adds products to an accumulator: the accumulator and each product are truncated toward zero at
- * the last kept bit of the largest of them. The result for non-finite values does not depend on the order. */
+ * the last kept bit of the largest of them. The result for non-finite values does not depend on the
+ * order. */
 static double add_cut(double sum, const double *a, const double *b, int64_t count) {
     double largest = fabs(sum), plain = sum, kept;
     for (int64_t l = 0; l < count; l++) {
