@@ -154,7 +154,7 @@ static void perturbing_is_by_index(void **state) {
     assert_int_equal(dense[301], 0x7f80);
 }
 
-/* Two numbers that are less than lambda sigmas apart may be rounded to numbers that are two or three
+/* Numbers that are less than lambda sigmas apart may be rounded to numbers that are two or three
  * steps apart. */
 static void fp8_counts_from_before_its_rounding(void **state) {
     (void)state;
