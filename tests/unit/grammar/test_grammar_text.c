@@ -99,7 +99,7 @@ static void shapes_left_out_are_inferred(void **state) {
     hlo_module_free(m);
 }
 
-/* Parses a constant of one element, and checks its bits or the error. */
+/* Parses a constant of one element, and checks its bits. */
 static void literals_have_these_bits(void **state) {
     (void)state;
     static const struct {
