@@ -364,8 +364,8 @@ TEST(rows_free) {
     return !hlo_matmul_check(&m, env->context->target, env->context->cuda, env->context->scales);
 }
 
-/* True if a factor or divisor commutes with the relu of `call`, if any: it is not negative and, with
- * `positive`, not 0. A constant factor must be positive and finite: relu(-inf) * 0 is 0, but
+/* True if a factor or divisor commutes with the relu of `call`, if any: it is not negative and,
+ * with `positive`, not 0. A constant factor must be positive and finite: relu(-inf) * 0 is 0, but
  * relu(-inf * 0) is NaN; relu(-1) * inf is NaN, but relu(-1 * inf) is 0. */
 static bool commutes_with_relu(const hlo_rule_env *env, hlo_instr *factor, const hlo_binding *call,
                                bool positive) {

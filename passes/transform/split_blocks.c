@@ -7,8 +7,8 @@
  *
  * Needs: dots in canonical form; the rules of phase `rows` must run after this pass.
  * Does not change: pinned instructions; fused computations; dots that cuBLASLt supports with scales
- * per block of 128. Numerics: the sums of the blocks are rounded to f32, like the accumulator. Tests:
- * testdata/passes/split-blocks/ */
+ * per block of 128. Numerics: the sums of the blocks are rounded to f32, like the accumulator.
+ * Tests: testdata/passes/split-blocks/ */
 #include "ir/module/build.h"
 #include "ir/module/undo.h"
 #include "matmul/block_scaled.h"

@@ -282,9 +282,9 @@ static hlo_instr *maker(const hlo_module *module, size_t leaf) {
 
 enum { MOST_OPERANDS = 8 };
 
-/* Computes all operands of the instruction that computes an output. Sets *out to NULL if that is impossible,
- * for example because an operand is not an array or cannot be executed separately. Returns
- * HLO_OUT_OF_MEMORY if memory runs out. */
+/* Computes all operands of the instruction that computes an output. Sets *out to NULL if that is
+ * impossible, for example because an operand is not an array or cannot be executed separately.
+ * Returns HLO_OUT_OF_MEMORY if memory runs out. */
 static hlo_status operands_of(const hlo_module *module, size_t output, const hlo_arrays *inputs,
                               hlo_arrays **out) {
     hlo_module *copy;

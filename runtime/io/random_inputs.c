@@ -249,8 +249,8 @@ static bool has(const char *name, const char *word) {
 }
 
 /* Returns the expected amax of the data that the parameter scales or measures. The data has
- * deviation 1, or consists of weights for sums of 64 terms. Gradients may be smaller, but need no smaller amax, because
- * f8e5m2 represents much smaller values. */
+ * deviation 1, or consists of weights for sums of 64 terms. Gradients may be smaller, but need no
+ * smaller amax, because f8e5m2 represents much smaller values. */
 static double amax_of(const char *name) {
     return has(name, "kernel") || has(name, "weight") || has(name, "rhs") ? 0.5 : 4;
 }
