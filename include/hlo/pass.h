@@ -283,8 +283,8 @@ typedef struct hlo_verdict {
 typedef struct hlo_report hlo_report;
 
 /* Runs the passes options->passes over `module`. The module is changed in place. `options` may be
- * NULL, which selects the defaults. If no rule applies and no dot is converted, the module is not
- * changed, and dead code is not removed.
+ * NULL, which selects the defaults. If options->passes is a sequence that converts matmuls, such as
+ * "default", and no rule applies and no dot is converted, the module is not changed.
  *
  * The caller must free *out_report with hlo_report_free(). `out_report` may be NULL if the report
  * is not needed. On failure, the module may only be freed.
