@@ -17,8 +17,8 @@ typedef struct slot {
     bool wide;              /* options->wide selects the matmul or another matmul that became equal
                              * to it */
     bool quantized;         /* options->quantize selected the matmul; `gain` is the predicted
-                             * speedup */
-    double gain;
+                             * speedup, and `saving` the predicted seconds that it saves */
+    double gain, saving;
     hlo_reason reason; /* reason why the matmul is wide, or HLO_REASON_COUNT */
     uint64_t judged;   /* value of report->judging when the reason of `instr` was set */
     const char *blocker;
