@@ -284,7 +284,8 @@ static void predict(hlo_bisection *s, const hlo_report *report) {
 }
 
 typedef struct rate {
-    double value; /* what quantizing the row saves, divided by the squared distance */
+    double value; /* what quantizing the row saves, divided by the squared distance. If FP8 is
+                   * slower, multiplied by it */
     size_t row;
 } rate;
 
@@ -319,7 +320,8 @@ static hlo_status pick(hlo_bisection *s) {
     for (size_t r = 0; r < s->count; r++) {
         const effect *e = &s->effects[r];
         const double value = known ? e->saving : e->flops, d = s->rows[r].alone.distance;
-        order[r] = (rate){d > 0 ? value / (d * d) : (double)INFINITY, r};
+        const double of_loss = value * d * d, of_gain = d > 0 ? value / (d * d) : (double)INFINITY;
+        order[r] = (rate){value < 0 ? of_loss : of_gain, r};
     }
     if (s->count) qsort(order, s->count, sizeof *order, by_rate);
     const bool all = s->all.distance <= budget->max_error;
