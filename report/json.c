@@ -40,9 +40,8 @@ static json_t *finite_value(double number) {
 
 static json_t *quantized_value(const hlo_verdict *v) {
     if (!v->quantized) return json_null();
-    json_t *value =
-        json_pack("{s:o, s:o}", "recipe", writer_string(v->quantized), "predicted_gain",
-                  v->predicted_gain > 0 ? json_real(v->predicted_gain) : json_null());
+    json_t *value = json_pack("{s:o, s:o}", "recipe", writer_string(v->quantized), "predicted_gain",
+                              v->predicted_gain > 0 ? json_real(v->predicted_gain) : json_null());
     if (!v->measured) return value;
     json_object_set_new(value, "snr_db", finite_value(v->snr_db));
     json_object_set_new(value, "output_distance", finite_value(v->output_distance));

@@ -124,8 +124,7 @@ static void fill_text(const hlo_verdict *v, cells out) {
     append(out[OUTCOME], "%s", v->epilogue);
     if (v->reason) append(out[OUTCOME], "%s", v->reason);
     if (v->quantized) {
-        if (v->kind != HLO_VERDICT_WIDE)
-            append(out[OUTCOME], "quantized here (%s)", v->quantized);
+        if (v->kind != HLO_VERDICT_WIDE) append(out[OUTCOME], "quantized here (%s)", v->quantized);
         if (v->predicted_gain > 0) append(out[OUTCOME], "%.2fx predicted", v->predicted_gain);
         if (v->measured && isfinite(v->snr_db)) append(out[OUTCOME], "%.1f dB", v->snr_db);
         if (v->measured) append(out[OUTCOME], "changes an output by %.2g", v->output_distance);

@@ -342,7 +342,7 @@ static bool read_names(program_id program, option_value *value, int *out_status)
         at += length;
     }
     *to = '\0';
-    value->text = names;
+    value->text = *names ? names : NULL;
     return true;
 }
 

@@ -619,7 +619,8 @@ static void print_budget(const hlo_bisection *b, FILE *out) {
             budget->moved.distance, budget->moved.output, "", 1e6 * saved, "", budget->predicted,
             budget->moved.distance > budget->max_error ? "; exceeds max-error" : "");
     fprintf(out, "%zu executions\n", budget->runs);
-    hlo_print_plain(out, *budget->wide ? "--wide=%s\n" : "no matmul stays wide\n", budget->wide);
+    hlo_print_plain(out, *budget->wide ? "--wide=%s\n" : "no --wide option is needed\n",
+                    budget->wide);
 }
 
 void hlo_bisection_print(const hlo_bisection *b, FILE *out) {
