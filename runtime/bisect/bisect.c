@@ -296,13 +296,16 @@ static int by_rate(const void *a, const void *b) {
 }
 
 /* Returns the factor by which the distance of an output with all matmuls quantized exceeds the
- * prediction from the distances with one of them. */
-static double excess(const hlo_bisection *s, size_t output) {
+ * prediction from the distances with one of them. If no matmul alone changes the output, assumes
+ * that each contributes equally. */
+static double excess(hlo_bisection *s, size_t output) {
     double sum = 0;
     for (size_t r = 0; r < s->count; r++)
         sum += s->effects[r].moved[output] * s->effects[r].moved[output];
-    const double all = s->moved[output] / sqrt(sum);
-    return isfinite(sum) && isfinite(all) ? fmax(1, all) : 1;
+    const double all = s->moved[output], ratio = all / sqrt(sum);
+    for (size_t r = 0; r < s->count && sum == 0; r++)
+        s->effects[r].moved[output] = all / sqrt((double)s->count);
+    return isfinite(sum) && isfinite(ratio) ? fmax(1, ratio) : 1;
 }
 
 /* Chooses rows that stay within the limit according to the prediction, except rejected rows. */
@@ -347,7 +350,10 @@ static hlo_status rewrite_chosen(hlo_bisection *s, hlo_module **out) {
     char *at = s->names;
     for (size_t i = 0; i < hlo_report_count(s->report); i++) {
         const hlo_verdict *v = hlo_report_verdict(s->report, i);
-        if (s->row_of[i] ? !s->rows[s->row_of[i] - 1].chosen : is_selected_wide(v))
+        bool named = false; /* inlining has copied the matmul */
+        for (size_t k = 0; k < i && !named; k++)
+            named = strcmp(hlo_report_verdict(s->report, k)->input_instr, v->input_instr) == 0;
+        if (!named && (s->row_of[i] ? !s->rows[s->row_of[i] - 1].chosen : is_selected_wide(v)))
             at = append(s, at, v);
     }
     *at = '\0';
