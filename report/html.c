@@ -87,6 +87,20 @@ static void print_fact(FILE *out, const char *name, const char *value) {
     writer_element(out, "", value, "</td></tr>\n");
 }
 
+static void print_quantization(FILE *out, const hlo_verdict *v) {
+    char text[128];
+    if (!v->quantized) return;
+    snprintf(text, sizeof text, "%s, %.2fx predicted", v->quantized, v->predicted_gain);
+    print_fact(out, v->kind == HLO_VERDICT_WIDE ? "if quantized" : "quantized here", text);
+    if (!v->measured) return;
+    if (isfinite(v->snr_db)) {
+        snprintf(text, sizeof text, "%.1f dB", v->snr_db);
+        print_fact(out, "signal to noise", text);
+    }
+    snprintf(text, sizeof text, "%.3g", v->output_distance);
+    print_fact(out, "change of an output", text);
+}
+
 static void print_place(FILE *out, const place *p) {
     const hlo_verdict *v = p->ranked.verdict;
     fprintf(out, "<details data-kind=\"%s\" data-time=\"%.9g\" data-flops=\"%.9g\"",
@@ -106,18 +120,7 @@ static void print_place(FILE *out, const place *p) {
     fputs("<table>", out);
     print_fact(out, "operands", v->operands);
     print_fact(out, "result", v->shape);
-    if (v->quantized) {
-        snprintf(text, sizeof text, "%s, %.2fx predicted", v->quantized, v->predicted_gain);
-        print_fact(out, v->kind == HLO_VERDICT_WIDE ? "if quantized" : "quantized here", text);
-    }
-    if (v->measured) {
-        if (isfinite(v->snr_db)) {
-            snprintf(text, sizeof text, "%.1f dB", v->snr_db);
-            print_fact(out, "signal to noise", text);
-        }
-        snprintf(text, sizeof text, "%.3g", v->output_distance);
-        print_fact(out, "change of an output", text);
-    }
+    print_quantization(out, v);
     if (v->groups) {
         snprintf(text, sizeof text, "%" PRId64, v->groups);
         print_fact(out, "groups", text);

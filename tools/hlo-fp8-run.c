@@ -349,9 +349,8 @@ static hlo_status print_page(const run_job *job, FILE *out) {
     return hlo_reports_page(&report, 1, &page, out);
 }
 
-/* Writes a name per line. */
+/* Writes a name per line, or an empty line. */
 static void print_names(const char *names, FILE *out) {
-    if (!*names) return;
     for (; *names; names++) fputc(*names == ',' ? '\n' : *names, out);
     fputc('\n', out);
 }

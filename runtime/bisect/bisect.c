@@ -6,7 +6,6 @@
 #include <time.h>
 
 #include "hlo/bisect.h"
-#include "hlo/ir.h"
 #include "ir/float/c_locale.h"
 #include "ir/text/options.h"
 #include "passes/verdict/report.h"
@@ -57,7 +56,7 @@ struct hlo_bisection {
     struct timespec start;
 };
 
-/* ---------------------------------------------------------------------------------- executions */
+/* ----------------------------------------------------------------------------------- executions */
 
 /* Adds up the progress of all executions. */
 static bool report_progress(void *user, const hlo_progress *one) {
@@ -164,12 +163,11 @@ static char *append(const hlo_bisection *s, char *at, const hlo_verdict *v) {
     return stpcpy(at, v->input_instr);
 }
 
-static const hlo_instruction *find(const hlo_module *module, const char *name) {
-    const hlo_instruction *found = NULL;
-    for (const hlo_computation *c = hlo_module_first_computation(module); c && !found;
-         c = hlo_computation_next(c))
-        found = hlo_computation_find(c, name);
-    return found;
+static const hlo_instr *find(const hlo_module *module, const char *name) {
+    for (const hlo_computation *c = module->first; c; c = c->next)
+        for (const hlo_instr *instr = c->first; instr; instr = hlo_instr_next(instr))
+            if (strcmp(instr->name, name) == 0) return instr;
+    return NULL;
 }
 
 /* Rewrites a copy of the module: converts row `index` or, with `others`, all other rows. Names all
@@ -430,8 +428,8 @@ static hlo_status run_original(hlo_bisection *s) {
     char *at = s->names;
     double bytes = 0;
     for (size_t r = 0; r < s->count && s->has_budget && how.devices == 1; r++) {
-        const hlo_instruction *matmul = find(s->module, s->rows[r].matmul);
-        bytes += matmul ? (double)hlo_shape_bytes(hlo_instruction_shape(matmul)) : 0;
+        const hlo_instr *matmul = find(s->module, s->rows[r].matmul);
+        bytes += matmul ? (double)hlo_shape_bytes(matmul->shape) : 0;
         if (!matmul || bytes > RESULTS_MOST) continue;
         if (at > s->names) *at++ = ',';
         at = stpcpy(at, s->rows[r].matmul);
@@ -616,8 +614,7 @@ static void print_budget(const hlo_bisection *b, FILE *out) {
         else
             fprintf(out, "%9.1f", row->snr_db);
         fprintf(out, " %9.3g %6s", 1e6 * row->predicted_saving, row->chosen ? "fp8" : "wide");
-        hlo_print_plain(out, "  %s", row->matmul);
-        hlo_print_plain(out, "  %s\n", row->op_name ? row->op_name : "");
+        hlo_print_plain(out, row->op_name ? "  %s  %s\n" : "  %s\n", row->matmul, row->op_name);
     }
     fprintf(out, "%12.3g %7zu %9s %9.3g %6s  all matmuls\n", b->all.distance, b->all.output, "",
             1e6 * total, "");

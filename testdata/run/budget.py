@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Checks of --max-error.
 
 usage: budget.py selection hlo-fp8-opt hlo-fp8-run MODULE NAMES.txt REMARKS.json REPORT.html
@@ -155,3 +154,4 @@ if __name__ == "__main__":
         additive(given[0], given[1], int(given[2]))
     else:
         {"selection": selection, "sets": sets}[what](*given)
+# SPDX-License-Identifier: Apache-2.0

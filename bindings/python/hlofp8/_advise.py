@@ -122,8 +122,8 @@ def advise(
 ) -> Advice:
     """Measures which matmuls of a function to quantize, for these arguments (docs/quantize.md).
 
-    Executes the function on the CPU: as it is, with all matmuls quantized, with each of them alone, and with the
-    selected ones.
+    Executes the function on the CPU: without quantization, with all matmuls quantized, with each of them alone, and with
+    the selected ones.
 
     Args:
       what: a function or a module, as for ``explain``.
