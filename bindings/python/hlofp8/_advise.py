@@ -104,7 +104,8 @@ class Advice:
     def __str__(self) -> str:
         table = [_TITLES, *self._rows()]
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
+        rows = [[cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in table]
+        lines = ["  ".join(row).rstrip() for row in rows]
         return "\n".join([*lines, self.summary])
 
     def _repr_html_(self) -> str:
@@ -118,12 +119,17 @@ class Advice:
 
 
 def advise(
-    what: Any, *args: Any, max_error: float = math.inf, quantize: str = "current", accumulate: str = "f32", **kwargs: Any
+    what: Any,
+    *args: Any,
+    max_error: float = math.inf,
+    quantize: str = "current",
+    accumulate: str = "f32",
+    **kwargs: Any,
 ) -> Advice:
     """Measures which matmuls of a function to quantize, for these arguments (docs/quantize.md).
 
-    Executes the function on the CPU: without quantization, with all matmuls quantized, with each of them alone, and with
-    the selected ones.
+    Executes the function on the CPU: without quantization, with all matmuls quantized, with each of them alone, and
+    with the selected ones.
 
     Args:
       what: a function or a module, as for ``explain``.

@@ -450,7 +450,8 @@ def explain_function(what: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
 def inputs_of(what: Any, lowered: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
     """Returns the values of the parameters of a lowered function: the leaves of those arguments that it uses."""
     options, kwargs = options_in(getattr(what, "_function", what), kwargs, (*_OPTIONS, *_JIT_OPTIONS, "platform"))
-    made = what if isinstance(what, Jitted) else Jitted(what, "error", {}, {k: options[k] for k in _JIT_OPTIONS if k in options})
+    own = {name: options[name] for name in _JIT_OPTIONS if name in options}
+    made = what if isinstance(what, Jitted) else Jitted(what, "error", {}, own)
     positional, named = made._dynamic(args, kwargs)
     leaves, tree = jax.tree.flatten((tuple(positional), named))
     if tree != lowered.in_tree:
@@ -460,14 +461,15 @@ def inputs_of(what: Any, lowered: Any, args: tuple[Any, ...], kwargs: dict[str, 
         constants = list(getattr(lowered._lowering, "const_args", ()))
     except (AttributeError, KeyError, TypeError):
         raise Error(f"jax {jax.__version__} does not store which arguments a function uses", "invalid usage") from None
-    return constants + [_array(leaves[i], info) for i, info in enumerate(jax.tree.leaves(lowered.args_info)) if i in kept]
+    infos = enumerate(jax.tree.leaves(lowered.args_info))
+    return constants + [_array(leaves[i], info) for i, info in infos if i in kept]
 
 
 def _array(leaf: Any, info: Any) -> Any:
     """Returns an argument as a numpy array of the type that the lowered function has for it."""
     if isinstance(leaf, jax.ShapeDtypeStruct):
         raise TypeError("the arguments must be arrays, because the function is executed")
-    if jax.dtypes.issubdtype(info.dtype, jax.dtypes.prng_key):
+    if jax.numpy.issubdtype(info.dtype, jax.dtypes.prng_key):
         return np.asarray(jax.random.key_data(leaf))
     return np.asarray(leaf, info.dtype)
 
