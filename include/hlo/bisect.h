@@ -46,6 +46,9 @@ typedef struct hlo_budget {
      * hlo_pass_options.wide selected before, and those that were not selected. With this value,
      * hlo_module_optimize() quantizes exactly the selected matmuls. "" if there are none. */
     const char *wide;
+    /* The predicted seconds that the selected matmuls save in one run of the module, or 0 if they
+     * are unknown. */
+    double predicted_saving;
     /* The number of executions of modules. */
     size_t runs;
     /* The verdicts if the selected matmuls are quantized. The measured fields are set for all

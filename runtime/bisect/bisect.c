@@ -387,6 +387,8 @@ static hlo_status choose(hlo_bisection *s) {
             chosen += s->rows[r].chosen;
         }
     }
+    for (size_t r = 0; r < s->count; r++)
+        if (s->rows[r].chosen) s->budget.predicted_saving += s->effects[r].saving;
     for (size_t i = 0; status == HLO_OK && i < hlo_report_count(s->chosen); i++)
         fp8 += hlo_report_verdict(s->chosen, i)->kind != HLO_VERDICT_WIDE;
     if (status == HLO_OK && chosen == s->count)
@@ -514,6 +516,7 @@ static hlo_status make(const hlo_module *module, const hlo_pass_options *pass,
     clock_gettime(CLOCK_MONOTONIC, &s->start);
     hlo_plan_options_init(&s->plan);
     hlo_status status = hlo_options_take("hlo_plan_options", &s->plan, sizeof s->plan, plan, sink);
+    s->plan.struct_size = sizeof s->plan;
     if (status == HLO_OK) status = bisect(s);
     if (status == HLO_OK && s->count) qsort(s->rows, s->count, sizeof *s->rows, by_distance);
     s->budget.wide = s->wide;
@@ -593,14 +596,20 @@ static void print_line(const char *name, const hlo_moved *alone, const hlo_moved
     fputc('\n', out);
 }
 
+static void print_saving(double seconds, FILE *out) {
+    if (seconds != 0)
+        fprintf(out, " %9.3g", 1e6 * seconds);
+    else
+        fprintf(out, " %9s", "");
+}
+
 static void print_budget(const hlo_bisection *b, FILE *out) {
     const hlo_budget *budget = &b->budget;
-    double saved = 0, total = 0;
+    double total = 0;
     size_t chosen = 0;
     for (size_t r = 0; r < b->count; r++) {
         chosen += b->rows[r].chosen;
         total += b->rows[r].predicted_saving;
-        if (b->rows[r].chosen) saved += b->rows[r].predicted_saving;
     }
     fprintf(out,
             "max-error %g: %zu of %zu matmuls are quantized; relative change of the most affected "
@@ -613,13 +622,16 @@ static void print_budget(const hlo_bisection *b, FILE *out) {
             fprintf(out, "%9s", "");
         else
             fprintf(out, "%9.1f", row->snr_db);
-        fprintf(out, " %9.3g %6s", 1e6 * row->predicted_saving, row->chosen ? "fp8" : "wide");
+        print_saving(row->predicted_saving, out);
+        fprintf(out, " %6s", row->chosen ? "fp8" : "wide");
         hlo_print_plain(out, row->op_name ? "  %s  %s\n" : "  %s\n", row->matmul, row->op_name);
     }
-    fprintf(out, "%12.3g %7zu %9s %9.3g %6s  all matmuls\n", b->all.distance, b->all.output, "",
-            1e6 * total, "");
-    fprintf(out, "%12.3g %7zu %9s %9.3g %6s  selected matmuls, predicted %.3g%s\n",
-            budget->moved.distance, budget->moved.output, "", 1e6 * saved, "", budget->predicted,
+    fprintf(out, "%12.3g %7zu %9s", b->all.distance, b->all.output, "");
+    print_saving(total, out);
+    fprintf(out, " %6s  all matmuls\n%12.3g %7zu %9s", "", budget->moved.distance,
+            budget->moved.output, "");
+    print_saving(budget->predicted_saving, out);
+    fprintf(out, " %6s  selected matmuls, predicted %.3g%s\n", "", budget->predicted,
             budget->moved.distance > budget->max_error ? "; exceeds max-error" : "");
     fprintf(out, "%zu executions\n", budget->runs);
     hlo_print_plain(out, *budget->wide ? "--wide=%s\n" : "no --wide option is needed\n",

@@ -90,6 +90,7 @@ class Budget:
     predicted: float  #: the predicted change of the most affected output
     moved: Moved  #: the measured change, which may exceed ``max_error``
     wide: list[str]  #: the matmuls that stay wide, as the option ``wide`` of ``hlofp8.jit`` and ``rewrite``
+    predicted_saving: float  #: the predicted seconds that the selected matmuls save; 0 if unknown
     runs: int  #: the number of executions of modules
     verdicts: tuple[Verdict, ...]  #: the verdicts if the selected matmuls are quantized, with the measurements
 
@@ -193,6 +194,7 @@ def _budget(found: Any) -> Budget | None:
         float(found.predicted),
         _moved(found.moved),
         wide.split(",") if wide else [],
+        float(found.predicted_saving),
         int(found.runs),
         tuple(verdicts),
     )

@@ -327,7 +327,7 @@ def rewrite(
       quantize: "current" or "current,attention" quantizes the operands of wide matmuls, which changes the results
         (docs/quantize.md).
       wide: matmuls that are not converted: names of instructions (``Verdict.input_instr``, or else ``Verdict.instr``),
-        op_names, "model.py:12", or globs of these.
+        op_names, "model.py:12", or globs of these. "%NAME" is exactly the instruction ``Verdict.input_instr``.
       rules: a file of additional rewrite rules (docs/rules.md).
       allow_bias_rounding: allow rounding an f32 bias to bf16.
       merge_dots: merge matmuls that share an operand, and whose other operands have the same scale, into one.
