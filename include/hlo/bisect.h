@@ -76,8 +76,9 @@ hlo_status hlo_module_bisect(const hlo_module *module, const hlo_pass_options *p
  * `max_error` (hlo_moved.distance), and as much time as possible is saved.
  *
  * Executes the original module, the module with all matmuls quantized, and for each quantized
- * matmul, the module with only this matmul quantized. Assumes that the squares of the changes of an
- * output add up, times the factor by which the change with all matmuls exceeds that sum. Selects
+ * matmul, the module with only this matmul quantized. Matmuls that the program quantizes are not
+ * converted in these modules. Assumes that the squares of the changes of an output add up. If the
+ * change with all matmuls exceeds that sum, increases all predictions by the same factor. Selects
  * matmuls in the order of predicted seconds saved per squared change, as long as each output stays
  * within the limit. Seconds are those of hlo_verdict.predicted_saving, or FLOPs if these are
  * unknown. Then executes the module with the selected matmuls quantized, unless this module has

@@ -247,9 +247,10 @@ static hlo_status list(hlo_bisection *s) {
 }
 
 static int by_distance(const void *a, const void *b) {
-    const double x = ((const hlo_bisected *)a)->alone.distance,
-                 y = ((const hlo_bisected *)b)->alone.distance;
-    return (x < y) - (x > y);
+    const hlo_bisected *x = a, *y = b;
+    if (x->alone.distance != y->alone.distance)
+        return x->alone.distance < y->alone.distance ? 1 : -1;
+    return strcmp(x->matmul, y->matmul);
 }
 
 /* ------------------------------------------------------------------------------------ selection */
@@ -343,38 +344,42 @@ static hlo_status pick(hlo_bisection *s) {
     return HLO_OK;
 }
 
-/* Rewrites a copy of the module with the chosen rows, and names the other rows as wide. */
-static hlo_status rewrite_chosen(hlo_bisection *s, hlo_module **out) {
+/* Rewrites a copy of the module with the chosen rows, and names the other rows as wide. With
+ * `out_report` NULL, matmuls that the program quantizes are not converted either: the module
+ * differs from the original module only because of pass->quantize. */
+static hlo_status rewrite_chosen(const hlo_bisection *s, hlo_module **out,
+                                 hlo_report **out_report) {
     char *at = s->names;
     for (size_t i = 0; i < hlo_report_count(s->report); i++) {
         const hlo_verdict *v = hlo_report_verdict(s->report, i);
         bool named = false; /* inlining has copied the matmul */
         for (size_t k = 0; k < i && !named; k++)
             named = strcmp(hlo_report_verdict(s->report, k)->input_instr, v->input_instr) == 0;
-        if (!named && (s->row_of[i] ? !s->rows[s->row_of[i] - 1].chosen : is_selected_wide(v)))
+        const bool own = !out_report && v->kind != HLO_VERDICT_WIDE;
+        if (!named &&
+            (s->row_of[i] ? !s->rows[s->row_of[i] - 1].chosen : own || is_selected_wide(v)))
             at = append(s, at, v);
     }
     *at = '\0';
     hlo_pass_options pass = *s->pass;
     pass.wide = *s->names ? s->names : NULL;
-    hlo_report_free(s->chosen);
-    s->chosen = NULL;
     const hlo_status status = hlo_module_clone(s->module, out);
-    return status == HLO_OK ? hlo_module_optimize(*out, &pass, &s->chosen) : status;
+    return status == HLO_OK ? hlo_module_optimize(*out, &pass, out_report) : status;
 }
 
 /* Chooses the rows to quantize, and executes the module with these rows quantized. */
 static hlo_status choose(hlo_bisection *s) {
     hlo_module *module = NULL;
-    size_t chosen = 0, fp8 = 0;
+    size_t chosen = 0;
     for (size_t o = 0; o < s->outputs; o++) s->excess[o] = excess(s, o);
-    hlo_status status = HLO_OK;
-    for (bool complete = false; status == HLO_OK && !complete;) {
+    for (bool complete = false; !complete;) {
+        hlo_report_free(s->chosen);
+        s->chosen = NULL;
+        hlo_status status = pick(s);
+        if (status == HLO_OK) status = rewrite_chosen(s, &module, &s->chosen);
         hlo_module_free(module);
         module = NULL;
-        status = pick(s);
-        if (status == HLO_OK) status = rewrite_chosen(s, &module);
-        if (status != HLO_OK) break;
+        if (status != HLO_OK) return status;
         /* A chosen matmul may save too little without others that use the same operand. Then leave
          * it wide, and choose again. */
         predict(s, s->chosen);
@@ -387,17 +392,16 @@ static hlo_status choose(hlo_bisection *s) {
             chosen += s->rows[r].chosen;
         }
     }
+    s->wide = strdup(s->names);
+    if (!s->wide) return HLO_OUT_OF_MEMORY;
     for (size_t r = 0; r < s->count; r++)
         if (s->rows[r].chosen) s->budget.predicted_saving += s->effects[r].saving;
-    for (size_t i = 0; status == HLO_OK && i < hlo_report_count(s->chosen); i++)
-        fp8 += hlo_report_verdict(s->chosen, i)->kind != HLO_VERDICT_WIDE;
-    if (status == HLO_OK && chosen == s->count)
-        s->budget.moved = s->all;
-    else if (status == HLO_OK && fp8)
-        status = try(s, module, NULL, NULL, &s->budget.moved);
+    if (chosen == s->count) s->budget.moved = s->all;
+    if (chosen == s->count || !chosen) return HLO_OK;
+    hlo_status status = rewrite_chosen(s, &module, NULL);
+    if (status == HLO_OK) status = try(s, module, NULL, NULL, &s->budget.moved);
     hlo_module_free(module);
-    s->wide = status == HLO_OK ? strdup(s->names) : NULL;
-    return status == HLO_OK && !s->wide ? HLO_OUT_OF_MEMORY : status;
+    return status;
 }
 
 /* Adds the measurements to the verdicts of the report of the selection. */
@@ -453,6 +457,12 @@ static hlo_status bisect(hlo_bisection *s) {
         s->original && s->originals ? hlo_module_clone(s->module, &rewritten) : HLO_OUT_OF_MEMORY;
     if (status == HLO_OK) status = hlo_module_optimize(rewritten, s->pass, &s->report);
     if (status == HLO_OK) status = list(s);
+    if (status == HLO_OK && s->has_budget) {
+        for (size_t r = 0; r < s->count; r++) s->rows[r].chosen = true;
+        hlo_module_free(rewritten);
+        rewritten = NULL;
+        status = rewrite_chosen(s, &rewritten, NULL);
+    }
     s->expected = sets * (s->count * (s->has_budget ? 1 : 2) + 3);
     if (status == HLO_OK) status = run_original(s);
     if (status == HLO_OK) {
