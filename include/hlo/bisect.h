@@ -62,9 +62,7 @@ typedef struct hlo_budget {
  * changed. `pass` contains the options of the rewrite, and `plan` those of executing the rewritten
  * modules. Both may be NULL, which selects the defaults. If pass->quantize is set, the module with
  * only one quantized matmul contains the quantization, but no FP8 call, as after
- * hlo_module_quantize().
- *
- * On success, the caller owns *out_bisection and must free it with hlo_bisection_free().
+ * hlo_module_quantize(). The caller must free *out_bisection with hlo_bisection_free().
  *
  * Returns the same statuses as hlo_module_optimize(), hlo_plan_new() and hlo_plan_run(). Their
  * errors are reported to `sink`. */
