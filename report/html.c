@@ -212,7 +212,7 @@ static void print_plot(const report_writer *t) {
                 LEFT + width * (v->predicted_saving - least) / (most - least),
                 TOP + height * (high - error) / (high - low));
         writer_element(out, "", v->input_instr, "");
-        writer_element(out, " ", v->op_name, "");
+        if (v->op_name) writer_element(out, " ", v->op_name, "");
         fprintf(out, ": %.3g µs, error %.3g, %s</title></circle>\n", 1e6 * v->predicted_saving,
                 v->output_distance, writer_kinds[v->kind]);
     }
