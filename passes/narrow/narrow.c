@@ -52,7 +52,7 @@ static hlo_instr *converted(hlo_instr *place, hlo_instr *like, hlo_type type, hl
     return made;
 }
 
-/* Converts a wide array to fp8 and back. Returns false if the array does not fit into fp8. */
+/* Converts a wide array to fp8 and back. Returns false if the pass does not convert the array. */
 static bool quantize(hlo_pass_context *context, const facts *f, hlo_instr *value) {
     if (value->pin || !hlo_shape_is_array(value->shape) || value->shape->dynamic ||
         hlo_shape_count(value->shape) < 2 || !hlo_type_is_wide(value->shape->type) ||

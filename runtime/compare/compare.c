@@ -344,7 +344,7 @@ static bool rounds_by_f16(const hlo_array *values, const hlo_array *const *sides
 }
 
 /* Prints a line that begins with `name` and shows how `module` computes element `element` of output
- * `output`: the instruction, and its operands' values at that element. Prints nothing if the
+ * `output`: the instruction, and its operands' values at that element. Omits the values if the
  * operands cannot be computed. If `sides`, the two arrays that differ, is not NULL, and rounding to
  * f16 first explains all differences, prints a line that says so. Returns HLO_OUT_OF_MEMORY if
  * memory runs out. */
