@@ -7,9 +7,9 @@
  * usage: digests [--show=COLUMN] FILE...
  *        digests --operations[=ROW]
  *
- * --show prints the text from which a column's digest is computed. --operations prints digests of the error bounds of
- * each elementwise operation, or the text of operation ROW. Digests exclude the wording and the
- * lines of diagnostics. */
+ * --show prints the text from which a column's digest is computed. --operations prints digests of
+ * the error bounds of each elementwise operation, or the text of operation ROW. Digests exclude the
+ * wording and the lines of diagnostics. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

@@ -118,7 +118,8 @@ array gen_binary(gen *g, const char *op, array a, array b, bool swap) {
     return gen_emit(g, a, "%s(%s, %s)", op, a.name, b.name);
 }
 
-/* Creates a scalar of that type, sometimes from an array of one element; `prefix` as in gen_parameter(). */
+/* Creates a scalar of that type, sometimes from an array of one element; `prefix` as in
+ * gen_parameter(). */
 static array fresh_scale(gen *g, const char *type, char prefix) {
     static const double constants[] = {1, 0.5, 2, -0.25, 3, 0.125, 0.1};
     static const int ones[] = {1, 1};

@@ -118,8 +118,8 @@ array gen_dot(gen *g);
 /* rare.c: creates a dot and its results, of a rare form. */
 void gen_rare(gen *g);
 
-/* Returns the text of a module with a loop or a branch (loops.c); NULL if memory runs out. The caller frees the
- * text. */
+/* Returns the text of a module with a loop or a branch (loops.c); NULL if memory runs out. The
+ * caller frees the text. */
 char *random_handed_in(dice *d);
 
 /* Returns the text of a module of other products (products.c). The caller frees the text. */

@@ -324,8 +324,8 @@ static void scaled_product(others *o) {
                     b.written ? "dot" : "scaled-dot", operands, batched, last, last));
 }
 
-/* Writes a convolution with one or two fp8 operands. Windows have one element, cover the whole input,
- * or are adjacent, overlapping or padded. */
+/* Writes a convolution with one or two fp8 operands. Windows have one element, cover the whole
+ * input, or are adjacent, overlapping or padded. */
 static void convolution(others *o) {
     static const struct {
         int size, stride, pad; /* size 0: the whole input */

@@ -147,7 +147,8 @@ static void wide_bias(gen *g) {
     gen_result(g, gen_binary(g, "add", d, v, true));
 }
 
-/* Makes the output scale the result of a side effect that runs after the amax, unless there are several devices. */
+/* Makes the output scale the result of a side effect that runs after the amax, unless there are
+ * several devices. */
 static void effect(gen *g) {
     array d = plain(g, g->wide);
     gen_result(g, gen_amax(g, d, -1));
