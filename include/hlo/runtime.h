@@ -45,7 +45,8 @@ typedef struct hlo_array {
      * (hlo_arrays_sample()), or negative if there are no samples. noise[0] is the root mean square
      * of difference / bound over the elements whose bound is finite and positive. noise[1] is the
      * root mean square of the difference over the elements whose bound is infinite, divided by the
-     * root mean square of these elements. */
+     * root mean square of these elements. Both are maxima over all samples, divided by 2, the
+     * amplitude of the perturbation. */
     double noise[2];
     /* The name of a value that a plan kept (hlo_plan_values()), or NULL. */
     const char *name;
@@ -106,8 +107,9 @@ hlo_status hlo_arrays_write(const hlo_arrays *arrays, FILE *out);
 /* Generates random inputs for `module`. The random numbers are bitwise identical to those of
  * numpy.random.default_rng(seed), which are PCG64 and ziggurat normals. Floating-point elements are
  * standard normal, rounded to f32 and then to the element type. All elements of a parameter are
- * positive if its op_name contains `_scale`, `amax`, `.nu` or `['scale`. Integers are between 0 and
- * 7, and elements of type pred are 0 or 1. The caller must free *out_arrays with hlo_arrays_free().
+ * positive if its op_name contains `_scale`, `amax`, `.nu` or `['scale`. Integers of at least 8
+ * bits are between 0 and 7; smaller ones are drawn like floating-point elements. Elements of type
+ * pred are 0 or 1. The caller must free *out_arrays with hlo_arrays_free().
  *
  * Returns HLO_INVALID_INPUT, with an error in `sink`, if an input is complex or has an unbounded
  * dimension. */
@@ -173,12 +175,12 @@ typedef struct hlo_plan_options {
 
     /* The following fields apply to the cpu backend. */
 
-    /* The number of simulated devices, which execute collectives. It must equal the number of
-     * replicas times the number of partitions in the module header. If it is greater than 1, each
-     * device uses a thread. A run accepts the inputs of all devices, in the order of the devices,
-     * or the inputs of one device, which all devices then use. It returns the outputs of all
-     * devices. The names of `values` are NAME@DEVICE. `profile` and hlo_progress apply to device 0.
-     * Default: 1. */
+    /* The number of simulated devices, which execute collectives. If it is greater than 1, each
+     * device uses a thread, and the number must equal the number of replicas times the number of
+     * partitions in the module header; without these, all devices are partitions. A run accepts the
+     * inputs of all devices, in the order of the devices, or the inputs of one device, which all
+     * devices then use. It returns the outputs of all devices. The names of `values` are
+     * NAME@DEVICE. `profile` and hlo_progress apply to device 0. Default: 1. */
     uint32_t devices;
     /* The accumulation of FP8 calls. If `bounds` is set, the bounds also apply to executions with
      * this accumulation, including those in which a call replaces a dot. Default:
@@ -282,8 +284,9 @@ hlo_status hlo_backend_print(const char *backend, const hlo_diag_sink *sink, FIL
  * free *out_plan with hlo_plan_free().
  *
  * Returns HLO_INVALID_USAGE if options->struct_size is invalid, if the backend does not exist or
- * does not support `bounds`, if `devices` is 0 or exceeds HLO_MOST_DEVICES, if `devices` exceeds 1
- * with `resident` or with a backend that does not simulate devices, or if `donations` is NULL and
+ * does not support `bounds` or `perturbed`, if `resident` is combined with one of these, if
+ * `devices` is 0 or exceeds HLO_MOST_DEVICES, if `devices` exceeds 1 with `resident` or with a
+ * backend that does not simulate devices, or if `resident` is set, `donations` is NULL and
  * `donation_count` is not 0.
  *
  * Returns HLO_INVALID_INPUT, with errors in `sink`, if the module is not valid or requires a
@@ -462,8 +465,8 @@ hlo_status hlo_arrays_sample(hlo_arrays *judge, const hlo_comparison *comparison
 /* Compares all outputs of two executions. For each output that differs, or that has different
  * elements to which neither bounds nor noise apply, it writes to `out` the number of different
  * elements, the largest errors, the signal-to-noise ratio, and the worst element with its operands.
- * The last line begins with `compare:` and contains the number of outputs that agree. `out` may be
- * NULL; then, nothing is written.
+ * The last line begins with `compare:` and contains the number of outputs that differ or, if none
+ * differs, that agree. `out` may be NULL; then, nothing is written.
  *
  * Returns HLO_MISMATCH if an output differs, or if the executions have different numbers of
  * outputs, types or dimensions. Returns HLO_INVALID_USAGE if comparison->struct_size is invalid or
