@@ -175,7 +175,8 @@ typedef struct hlo_epilogue_info {
 extern const hlo_epilogue_info hlo_epilogues[HLO_EPILOGUE_COUNT];
 
 extern const char hlo_matmul_fp8_target[], hlo_matmul_typed_target[], hlo_matmul_mx_target[];
-/* True if `instr` is an FP8 matmul call with one of these targets, or XLA's call on wider types.
+/* The first function returns true for FP8 matmul calls with one of these targets, the second for
+ * XLA's calls on wider types.
  * Calls of hlo_matmul_mx_target must have tiled scales, because XLA uses this target for AMD's GPUs
  * with other scales. */
 bool hlo_matmul_is_call(const hlo_instr *instr);
@@ -230,11 +231,11 @@ typedef struct hlo_wide_types {
 const hlo_wide_types *hlo_matmul_wide_types(uint32_t index);
 
 /* True if operand a or, with `b`, operand b has the layout that calls require. If the target
- * requires a contiguous contracting dimension, the layout is row-major with that dimension last;
- * otherwise it is any layout without a contiguous batch dimension. A single batch dimension may be
- * at any position, because it is a stride. Several batch dimensions must be first, row-major and in
- * order. (cuBLASLt also accepts a column-major operand whose contracting dimension is first, which
- * is the same memory. Using one form lets transposes cancel.) */
+ * requires a contiguous contracting dimension, or scales are tiled, the layout is row-major with
+ * that dimension last; otherwise it is any layout without a contiguous batch dimension. A single
+ * batch dimension may be at any position, because it is a stride. Several batch dimensions must be
+ * first, row-major and in order. (cuBLASLt also accepts a column-major operand whose contracting
+ * dimension is first, which is the same memory. Using one form lets transposes cancel.) */
 bool hlo_matmul_layout_ok(const hlo_matmul *matmul, const hlo_target *target, bool b);
 
 /* Maps dimensions of `transpose` (a transpose or copy) to dimensions of its operand. The module

@@ -94,8 +94,8 @@ int options_end(program_id program, hlo_status status);
  * option. */
 bool options_suit(program_id program, const options *from, int modes);
 
-/* Sets the options of the passes from the command line. If a pass, target or version is unknown,
- * prints an error, sets *out_status and returns false. */
+/* Sets the options of the passes from the command line. If an option is invalid, prints an error,
+ * sets *out_status and returns false. */
 bool options_pass(program_id program, const options *from, hlo_pass_options *out, int *out_status);
 
 /* A sink that prints diagnostics to standard error, and prints each warning only once per file. */

@@ -56,7 +56,7 @@ bool hlo_notation_item(hlo_notation *f, char close, size_t count);
 /* Takes `close`, or reports that it or a `,` is missing. */
 bool hlo_notation_expect_end(hlo_notation *f, const char *close);
 bool hlo_notation_take_word(hlo_notation *f, const char *word);
-/* These take `name=`. */
+/* The next two functions take `name=`. */
 bool hlo_notation_take_name(hlo_notation *f, const char *name);
 bool hlo_notation_expect_name(hlo_notation *f, const char *name);
 /* Takes any `name=` and returns the name, in scratch memory; NULL after an error. */

@@ -398,11 +398,11 @@ static inline void hlo_page_options_init(hlo_page_options *options) {
 }
 
 /* Writes an HTML page about `count` reports. The page does not access the network. It consists of
- * the target and the options, a summary, the matmuls by cost with their verdicts and source
+ * the target, the CUDA version, a summary, the matmuls by cost with their verdicts and source
  * locations, the lints, and the descriptions of the reasons. If the passes ran with
- * hlo_pass_options.surroundings, it also shows the instructions around each matmul before and after
- * rewriting. A script sorts and filters the matmuls; without scripts, the page has the same
- * contents. `options` may be NULL, which selects the defaults.
+ * hlo_pass_options.surroundings, it also shows the instructions around the 200 most expensive
+ * matmuls before and after rewriting. A script sorts and filters the matmuls; without scripts, the
+ * page has the same contents. `options` may be NULL, which selects the defaults.
  *
  * Returns HLO_INVALID_INPUT if `out` cannot be written to. */
 hlo_status hlo_reports_page(const hlo_report *const *reports, size_t count,

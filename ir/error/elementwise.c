@@ -531,7 +531,7 @@ static void bound_chunk(const row_loop *r, analysis *a, int64_t n, const char *r
 }
 
 /* Bounds select, which may return either choice if the predicate may differ. If the other choice is
- * unbounded, a zero is treated as scaled along with it. */
+ * unbounded, so is a zero: another execution may apply a scale to both choices. */
 static void select_chunk(const row_loop *r, analysis *a, int64_t n, const char *result,
                          int64_t step, double *out_sigma) {
     (void)result, (void)step;

@@ -85,7 +85,7 @@ typedef enum hlo_error_form {
 #undef FORM
 } hlo_error_form;
 
-/* A kernel: hlo_eval_<eval> for the `eval` column of op.def. */
+/* A kernel. The kernel of an opcode is hlo_eval_<eval>, by the `eval` column of op.def. */
 typedef struct hlo_kernel {
     hlo_status (*run)(hlo_call *call);
     hlo_error_form error;
