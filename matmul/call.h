@@ -250,11 +250,11 @@ hlo_instr *hlo_matmul_encode(const hlo_matmul *matmul, const hlo_target *target,
                              hlo_scale_form scales, hlo_computation *comp, hlo_instr *before,
                              const hlo_instr *like);
 
-/* Converts an FP8 call to a typed `hlofp8.matmul` call. If `typed` is false, converts a typed call
- * to an untyped call with the scale operands of `form`, or of HLO_SCALES_ALL if C or a wide D has a
- * scale. Changes the instruction in place. hlo_matmul_decode() must accept the call. Returns true
- * if the call changed; the form of an untyped call does not change. A call with tiled scales has no
- * typed form. */
+/* Converts an FP8 call to a typed `hlofp8.matmul` call or, if `typed` is false, a typed call to an
+ * untyped one. The new call has the scale operands of `form`, or of HLO_SCALES_ALL if C or a wide D
+ * has a scale. Changes the instruction in place. Returns true if the call changed. A call does not
+ * change if it is and remains untyped, if it has tiled scales, which have no typed form, or if
+ * hlo_matmul_decode() rejects it. */
 bool hlo_matmul_set_typed(hlo_instr *call, bool typed, hlo_scale_form form);
 
 /* Returns the get-tuple-element of result `index` of a call. Inserts it after the call if

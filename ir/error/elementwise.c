@@ -470,7 +470,7 @@ static bool may_make_nan(const row_loop *r, const analysis *a, int64_t i) {
     return false;
 }
 
-/* Bounds any other operation, and rounds as the operation does. */
+/* Bounds an operation without a separate rule, and rounds as the operation does. */
 static void bound_chunk(const row_loop *r, analysis *a, int64_t n, const char *result, int64_t step,
                         double *sigma) {
     const bool discrete =
