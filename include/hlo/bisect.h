@@ -36,8 +36,9 @@ typedef struct hlo_bisection hlo_bisection;
  * modules. Both may be NULL, which selects the defaults. The caller must free *out_bisection with
  * hlo_bisection_free().
  *
- * Returns the same statuses as hlo_module_optimize(), hlo_plan_new() and hlo_plan_run(). Their
- * errors are reported to `sink`. */
+ * Returns the same statuses as hlo_module_optimize(), hlo_plan_new() and hlo_plan_run(). Errors of
+ * the rewrite are reported to pass->sink, or to `sink` if `pass` is NULL; all other errors are
+ * reported to `sink`. */
 hlo_status hlo_module_bisect(const hlo_module *module, const hlo_pass_options *pass,
                              const hlo_plan_options *plan, const hlo_arrays *inputs,
                              const hlo_diag_sink *sink, hlo_bisection **out_bisection);

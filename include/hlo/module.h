@@ -89,8 +89,8 @@ hlo_status hlo_module_diff_matmuls(const hlo_module *a, const hlo_module *b, FIL
  * FLOPs are counted like in XLA's cost analysis (xla/service/hlo_cost_analysis.cc). An elementwise
  * operation counts as one FLOP for each element; transcendental operations are counted separately.
  * A called computation counts once for each call. A conditional counts as its most expensive
- * branch. A loop body counts as often as `"known_trip_count"` in the backend config states, or as
- * often as the trip count that is derived from the loop. */
+ * branch. A loop body counts as often as `"known_trip_count"` in the backend config states, as
+ * often as the trip count that is derived from the loop, or once if neither is known. */
 hlo_status hlo_module_print_stats(const hlo_module *module, FILE *out);
 
 #pragma GCC visibility pop

@@ -87,13 +87,14 @@ typedef enum hlo_role { HLO_INPUTS, HLO_OUTPUTS } hlo_role;
  * free *out_arrays with hlo_arrays_free().
  *
  * Returns HLO_INVALID_INPUT, with an error in `sink`, if the file cannot be read or is not an .npz
- * file, if an array is missing or unknown, or if its type or dimensions do not match the module. */
+ * file, if an array is missing, if there is an additional numbered array, or if the type or the
+ * dimensions of an array do not match the module. */
 hlo_status hlo_arrays_read(const char *path, const hlo_module *module, hlo_role role,
                            const hlo_diag_sink *sink, hlo_arrays **out_arrays);
 
 /* Reads the inputs or outputs of `devices` devices, in the order of the devices, like
- * hlo_arrays_read(). A file with the inputs of one device is also accepted; then, all devices get
- * the same inputs. */
+ * hlo_arrays_read(). A file with the inputs of one device is also accepted; the list then contains
+ * only these, and a run uses them for all devices. */
 hlo_status hlo_arrays_read_each(const char *path, const hlo_module *module, hlo_role role,
                                 uint32_t devices, const hlo_diag_sink *sink,
                                 hlo_arrays **out_arrays);
@@ -121,10 +122,11 @@ typedef enum hlo_draw {
     /* The distribution of hlo_arrays_draw(). */
     HLO_DRAW_NORMAL,
     /* Values as in a trained model. Weights are divided by the square root of the number of terms
-     * that their first dot sums, norms are around 1, biases and moments are small, and scales and
-     * amaxes match their values. All other inputs are as in HLO_DRAW_NORMAL. The purpose of a
-     * parameter is derived from its op_name, or from its name if it has no op_name: `kernel`,
-     * `weight`, `param`, `embedding`, `bias`, `_scale`, `amax`, `['scale`, `.mu`, `.nu`. */
+     * that their first dot sums, fp8 values are multiplied by 64, norms are around 1, biases and
+     * moments are small, and scales and amaxes match their values. All other inputs are as in
+     * HLO_DRAW_NORMAL. The purpose of a parameter is derived from its op_name, or from its name if
+     * it has no op_name: `kernel`, `weight`, `param`, `embedding`, `bias`, `_scale`, `amax`,
+     * `['scale`, `.mu`, `.nu`. */
     HLO_DRAW_REALISTIC
 } hlo_draw;
 
@@ -245,9 +247,9 @@ typedef struct hlo_plan_options {
     /* Passed to `progress` unchanged. */
     void *progress_user;
 
-    /* The following fields apply to all backends. They cannot be combined with `bounds` and
-     * `perturbed`, and `resident` can be combined with neither `overwrites_inputs` nor several
-     * `devices`. */
+    /* The following fields apply to all backends. `resident` cannot be combined with `bounds`,
+     * `perturbed` or several `devices`. `overwrites_inputs` has no effect on a plan with
+     * `resident`, `bounds` or `perturbed`, except on hlo_plan_time(). */
 
     /* Runs use hlo_plan_run_async() (buffer.h), with inputs and outputs in memory of the device.
      * Other runs are not possible. Inputs are donated according to the input_output_alias of the
@@ -350,14 +352,15 @@ double hlo_plan_seconds(const hlo_plan *plan);
 const hlo_arrays *hlo_plan_values(const hlo_plan *plan);
 
 /* Returns the number of warnings that the last run reported because of
- * hlo_plan_options.check_finite. There is at most one warning about the first executed instruction
- * that produced a NaN although its operands have none, and one about the first that produced an
- * infinity although its operands are finite. A warning contains the element and its operands. A NaN
- * or an infinity in an input is attributed to the parameter. */
+ * hlo_plan_options.check_finite. For each device, there is at most one warning about the first
+ * executed instruction that produced a NaN although its operands have none, and one about the first
+ * that produced an infinity although its operands are finite. A warning contains the element and
+ * its operands. A NaN in an input is attributed to the parameter; an infinity in an input is not
+ * reported. */
 unsigned hlo_plan_nonfinite(const hlo_plan *plan);
 
-/* Writes two tables with the time and the bytes of all runs of a plan with hlo_plan_options.profile
- * to `out`, by instruction and by op_name, longest time first. On a GPU, the times are measured on
+/* Writes two tables with the times and the bytes per run of a plan with hlo_plan_options.profile to
+ * `out`, by instruction and by op_name, longest time first. On a GPU, the times are measured on
  * the device while steps are executed sequentially, except for steps on the CPU, which the CPU
  * measures. */
 hlo_status hlo_plan_print_profile(const hlo_plan *plan, FILE *out);
@@ -399,8 +402,8 @@ hlo_status hlo_array_compare(const hlo_array *judge, const hlo_array *other,
                              hlo_difference *out_difference);
 
 /* Computes the relative distance of two arrays of the same type and dimensions: the norm of their
- * difference divided by the norm of `from`. It is 0 if they are equal. It is infinite if an element
- * is infinite or NaN in only one array, or if all elements of `from` are 0.
+ * difference divided by the norm of `from`. It is 0 if they are equal. Otherwise, it is infinite if
+ * an element that differs is infinite or NaN, or if all finite elements of `from` are 0.
  *
  * Returns HLO_INVALID_USAGE if types or dimensions differ. */
 hlo_status hlo_array_distance(const hlo_array *from, const hlo_array *to, double *out_distance);
