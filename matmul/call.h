@@ -206,10 +206,10 @@ const char *hlo_matmul_incomplete(const hlo_matmul *matmul);
  * fit. */
 const char *hlo_matmul_dimension_fault(const hlo_matmul *matmul);
 
-/* Checks that all matmul calls and all block-scaled notation (block_scaled.h) in the module can be
- * read. Otherwise returns HLO_INVALID_INPUT. Emits to `sink` an error for each invalid instruction,
- * at most `max_errors` (0: HLO_MOST_ERRORS), and a note with the number of further errors.
- * hlo_module_verify() does not check custom calls. */
+/* Checks that all matmul calls in the module, and all block-scaled custom calls (block_scaled.h) on
+ * non-empty static arrays, can be read. Otherwise returns HLO_INVALID_INPUT. Emits to `sink` an
+ * error for each invalid instruction, at most `max_errors` (0: HLO_MOST_ERRORS), and a note with
+ * the number of further errors. hlo_module_verify() does not check custom calls. */
 hlo_status hlo_matmul_verify(const hlo_module *module, unsigned max_errors,
                              const hlo_diag_sink *sink);
 

@@ -5,7 +5,7 @@
  * The module owns all objects and strings that these functions return. They are valid until the
  * module is freed or hlo_module_optimize() is called for it. An instruction is also invalid after
  * it was removed, except that hlo_instruction_computation() may be called for it. In a user pass
- * (pass.h), they are valid until the callback returns.
+ * (pass.h), all objects and strings are valid until the callback returns.
  *
  * No argument may be NULL. An `index` or `number` must be less than the corresponding count. All
  * functions except hlo_instruction_attribute() always succeed. */

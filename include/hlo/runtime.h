@@ -375,8 +375,8 @@ void hlo_plan_print_trace(const hlo_plan *plan, FILE *out);
 typedef struct hlo_difference {
     int64_t equal;      /* The number of elements that are equal, or NaN in both arrays. */
     int64_t within;     /* The number of unequal elements whose difference is within the bound. */
-    int64_t one_step;   /* The number of adjacent fp8 values with a rounding boundary within the
-                           bound. */
+    int64_t one_step;   /* The number of elements whose two fp8 values are adjacent, with a rounding
+                           boundary within the bound. */
     int64_t violations; /* The number of elements whose difference exceeds the bound, or that are
                            infinite or NaN in only one array. */
     double largest; /* The maximum of |a - b| / bound over finite elements with a nonzero bound. */
