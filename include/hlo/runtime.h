@@ -293,10 +293,10 @@ hlo_status hlo_backend_print(const char *backend, const hlo_diag_sink *sink, FIL
  *
  * Returns HLO_INVALID_INPUT, with errors in `sink`, if the module is not valid or requires a
  * different number of devices, if the backend is not available on this machine, if the version
- * `cuda` does not exist, or if a name in `values` matches no instruction that can run. It returns
- * the same status, with one error for each instruction, if the backend does not support an
- * instruction. It also does so if the input or output of a donation does not exist or is already
- * part of another donation, or if the input does not match the output. */
+ * `cuda` does not exist, or if a name in `values` matches no instruction that can run. Returns the
+ * same status if the input or output of a donation does not exist or is already part of another
+ * donation, or if the input does not match the output. Returns the same status if the backend does
+ * not support an instruction, with one error for each instruction that it does not support. */
 hlo_status hlo_plan_new(const hlo_module *module, const hlo_plan_options *options,
                         const hlo_diag_sink *sink, hlo_plan **out_plan);
 
