@@ -42,8 +42,8 @@ const hlo_attr *hlo_notation_read(hlo_module *module, hlo_attr_id id, const char
 bool hlo_notation_is_keyword(const char *name);
 
 /* The readers of tokens, which first skip white space and comments. A function named `take` returns
- * whether the token is next, and moves past it if so. A function named `expect` also reports an
- * error if the token is not next. */
+ * whether the token is next, and moves past it if so. Functions named `expect`, and those that read
+ * a name or a value, also report an error if it is not next. */
 void hlo_notation_skip(hlo_notation *f);
 /* True if the next byte is `c`. */
 bool hlo_notation_next(hlo_notation *f, char c);

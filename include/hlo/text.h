@@ -82,8 +82,8 @@ typedef struct hlo_print_options {
                                   of called computations in place of their names. */
 } hlo_print_options;
 
-/* Predefined print options. The first three correspond to the default options of XLA's
- * HloPrintOptions (xla/hlo/ir/hlo_print_options.h), ShortParsable() and Canonical(). */
+/* Predefined print options. The first three correspond to the default, ShortParsable() and
+ * Canonical() options of XLA's HloPrintOptions (xla/hlo/ir/hlo_print_options.h). */
 typedef enum hlo_print_form {
     HLO_PRINT_LONG,              /* XLA's default form, with large constants. */
     HLO_PRINT_SHORT,             /* Without %, signatures, metadata and control predecessors. */
