@@ -286,7 +286,7 @@ static void finish(const problem *p, double x, int64_t batch, int64_t i, int64_t
           scalar(p, D_SCALE) * x);
 }
 
-/* If alpha is 0, A and B are not read; if beta is 0, C is not read. */
+/* If alpha is 0, the values of A and B are ignored; if beta is 0, C is not read. */
 bool standin_matmul(const problem *p) {
     if (!all_inside(p)) return false;
     int64_t m = of(&p->d, ROWS), n = of(&p->d, COLS);

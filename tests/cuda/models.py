@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Checks that the cuda backend agrees with the cpu backend on every module of testdata/models, before and after --optimize.
+Modules compiled or partitioned by XLA are omitted.
 
 usage: models.py --bin DIR --models DIR --work DIR --standin FILE [--accumulate=f32|hopper] [--long] [--only NAME,...]
 
