@@ -290,7 +290,8 @@ static bool spares_inputs(const options *given) {
     const char *modules = values[OPTION_DIFF].given ? NULL : values[OPTION_OUTPUT].text;
     const char *outputs[] = {values[OPTION_OUTPUT].text, values[OPTION_REMARKS_FILE].text,
                              values[OPTION_REPORT].text};
-    const char *read[] = {values[OPTION_RULES].text, values[OPTION_BASELINE].text};
+    const char *read[] = {values[OPTION_RULES].text, values[OPTION_BASELINE].text,
+                          values[OPTION_AMAXES].text};
     for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++) {
         const char *lost = NULL;
         for (size_t j = 0; j < sizeof read / sizeof *read; j++)

@@ -43,9 +43,9 @@ typedef struct run_job {
 #define refuse(...) (options_refuse(PROGRAM_RUN, __VA_ARGS__), false)
 
 /* Options whose arguments are output files of an execution. */
-enum { USAGE_WRITTEN = 4 };
+enum { USAGE_WRITTEN = 5 };
 static const option_id usage_written[USAGE_WRITTEN] = {OPTION_OUTPUTS, OPTION_VALUES, OPTION_TRACE,
-                                                       OPTION_OPTIMIZED};
+                                                       OPTION_OPTIMIZED, OPTION_RECORD_AMAXES};
 
 /* Returns the plugin that --backend specifies; NULL for another backend. */
 static const char *usage_plugin(const option_value *values) {
@@ -83,6 +83,7 @@ static bool usage_is_right(const options *given) {
     else if (values[OPTION_BACKEND].number)
         modes |= DEVICE;
     if (modes & EXECUTE && !(modes & PLUGIN)) modes |= LOOK;
+    if (values[OPTION_RECORD_AMAXES].given) modes = RECORD;
     if (!options_suit(PROGRAM_RUN, given, modes)) return false;
     if (usage_plugin(values) && values[OPTION_PLAN].given)
         return refuse("--plan cannot be combined with --backend=pjrt:PLUGIN");
@@ -114,10 +115,14 @@ static bool usage_is_right(const options *given) {
                                                   : "--dump-values requires --values=FILE.npz");
     if (values[OPTION_BISECT].given && !values[OPTION_OPTIMIZE].given)
         return refuse("--bisect requires --optimize");
-    const char *inputs[] = {
-        given->files[0],           values[OPTION_INPUTS].text,   values[OPTION_COMPARE].text,
-        values[OPTION_RULES].text, values[OPTION_TOPOLOGY].text, values[OPTION_AUTOTUNE_CACHE].text,
-        usage_plugin(values)};
+    const char *inputs[] = {given->files[0],
+                            values[OPTION_INPUTS].text,
+                            values[OPTION_COMPARE].text,
+                            values[OPTION_RULES].text,
+                            values[OPTION_TOPOLOGY].text,
+                            values[OPTION_AUTOTUNE_CACHE].text,
+                            values[OPTION_AMAXES].text,
+                            usage_plugin(values)};
     for (int w = 0; w < USAGE_WRITTEN; w++) {
         const char *path = values[usage_written[w]].text;
         if (path && output_is_standard(path))
@@ -338,6 +343,29 @@ static hlo_status compare(run_job *job) {
     return status == HLO_OK ? hlo_arrays_compare_by(&comparison, stdout) : status;
 }
 
+/* Records the amaxes of all files of --inputs. */
+static hlo_status record(const run_job *job, FILE *out) {
+    const option_value *values = job->options.values;
+    const char *given = values[OPTION_INPUTS].text;
+    char *paths = strdup(given ? given : "");
+    hlo_arrays **inputs = calloc((given ? strlen(given) : 0) + 1, sizeof *inputs);
+    size_t count = 0;
+    hlo_status status = paths && inputs ? HLO_OK : HLO_OUT_OF_MEMORY;
+    for (char *rest = paths, *path; status == HLO_OK && (path = strsep(&rest, ","));)
+        status = given ? hlo_arrays_read_each(path, job->module, HLO_INPUTS, 1, &options_sink,
+                                              &inputs[count++])
+                       : hlo_arrays_draw_each(job->module, (hlo_draw)values[OPTION_DRAW].number,
+                                              (uint64_t)values[OPTION_SEED].number, 1,
+                                              &options_sink, &inputs[count++]);
+    if (status == HLO_OK)
+        status = hlo_module_record_amaxes(job->module, (const hlo_arrays *const *)inputs, count,
+                                          &options_sink, out);
+    for (size_t i = 0; i < count; i++) hlo_arrays_free(inputs[i]);
+    free(inputs);
+    free(paths);
+    return status;
+}
+
 static hlo_status execute_all(run_job *job) {
     const option_value *values = job->options.values;
     if (values[OPTION_COMPILE_ONLY].given) {
@@ -414,7 +442,9 @@ static hlo_status execute_to(run_job *job) {
         options_refuse(PROGRAM_RUN, "two outputs would be written to the same file %s", shared);
         status = HLO_INVALID_USAGE;
     }
-    if (status == HLO_OK) status = execute_all(job);
+    const int recorded = USAGE_WRITTEN - 1;
+    if (status == HLO_OK)
+        status = names[recorded] ? record(job, files[recorded].file) : execute_all(job);
     bool keep = status == HLO_OK || status == HLO_MISMATCH;
     if (keep && !output_end(&files[STANDARD])) {
         ended = options_complain(PROGRAM_RUN, "write", files[STANDARD].name);
@@ -426,6 +456,7 @@ static hlo_status execute_to(run_job *job) {
         switch (usage_written[i]) {
         case OPTION_OUTPUTS: ended = hlo_arrays_write(job->outputs, out); break;
         case OPTION_VALUES: ended = hlo_arrays_write(hlo_plan_values(job->plan), out); break;
+        case OPTION_RECORD_AMAXES: break; /* record() has written it */
         case OPTION_OPTIMIZED: ended = hlo_module_print(job->made, NULL, out); break;
         default: hlo_plan_print_trace(job->plan, out);
         }
@@ -446,6 +477,7 @@ static hlo_status run(run_job *job) {
     const bool with_before = compared && strcmp(compared, "before") == 0;
     const bool other = strcmp(values[OPTION_BACKEND].text, "cpu") != 0;
     hlo_status status = load(job->options.files[0], &job->module);
+    if (status == HLO_OK && values[OPTION_RECORD_AMAXES].given) return execute_to(job);
     if (status == HLO_OK && (values[OPTION_OPTIMIZE].given || (compared && (with_before || other))))
         status = hlo_module_clone(job->module, &job->before);
     if (status == HLO_OK && job->pass.quantize) {

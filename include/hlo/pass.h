@@ -124,9 +124,16 @@ typedef struct hlo_pass_options {
     double min_gain;
     /* Quantize the operands of wide dots, so that they become FP8 calls (docs/quantize.md). The
      * module then computes other results. "current": one scale per tensor, computed from the tensor
-     * itself; matmuls of attention stay wide. "current,attention": also matmuls of attention. NULL
-     * quantizes nothing. `passes` must be empty or run the pass "quantize-wide". Default: NULL. */
+     * itself. "static": constant scales, from `amaxes`. Matmuls of attention stay wide, unless
+     * ",attention" follows the recipe. NULL quantizes nothing. `passes` must be empty or run the
+     * pass "quantize-wide". Default: NULL. */
     const char *quantize;
+    /* The path of a file that hlo_module_record_amaxes() wrote for the same module, which
+     * `quantize` "static" requires. Default: NULL. */
+    const char *amaxes;
+    /* The text of such a file, or NULL. If it is set, the file `amaxes` is not read, and `amaxes`
+     * is only the file name in diagnostics. Default: NULL. */
+    const char *amaxes_text;
     /* Matmuls that are not converted, separated by commas: names of instructions of the input
      * (hlo_verdict.input_instr), op_names, source lines (`model.py:12`, which is compared with the
      * end of hlo_verdict.source_file), shapes of results (`8192x4096xbf16`), or globs (fnmatch(3))

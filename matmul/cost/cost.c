@@ -390,9 +390,10 @@ double hlo_cost_of_dot(const hlo_instr *dot, bool fp8, const hlo_target *target)
     return seconds == 0 ? 0 : seconds + launch_seconds * (1 + (fp8 ? SCALE_KERNELS : 0));
 }
 
-double hlo_cost_of_quantizing(const hlo_shape *value, const hlo_target *target) {
-    const double bytes = 2 * hlo_bytes_of(value) + (double)hlo_shape_count(value);
-    return bytes / (1e9 * target->memory_gbs) + QUANTIZE_KERNELS * launch_seconds;
+double hlo_cost_of_quantizing(const hlo_shape *value, bool fixed_scale, const hlo_target *target) {
+    const double reads = fixed_scale ? 1 : 2, kernels = fixed_scale ? 1 : QUANTIZE_KERNELS;
+    const double bytes = reads * hlo_bytes_of(value) + (double)hlo_shape_count(value);
+    return bytes / (1e9 * target->memory_gbs) + kernels * launch_seconds;
 }
 
 static double padded(int64_t size) {

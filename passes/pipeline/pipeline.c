@@ -21,6 +21,7 @@
 #include "passes/engine/engine.h"
 #include "passes/passes.h"
 #include "passes/pipeline/pipeline.h"
+#include "passes/quantize/amaxes.h"
 #include "passes/rules/library.h"
 #include "passes/verdict/remark.h"
 
@@ -346,6 +347,8 @@ static hlo_status run_until_all_gain(run *r, bool inserts, jmp_buf *recover) {
     hlo_pass_context *context = &r->context;
     const hlo_snapshot *original = NULL;
     bool unnamed = context->options->wide != NULL;
+    r->stops = context->records;
+    if (r->stops) return run_all(r, recover);
     if (context->options->min_gain > 0 || unnamed || context->options->quantize)
         original = hlo_snapshot_take(context->module, context->lasting);
     hlo_status status = run_all(r, recover);
@@ -473,12 +476,18 @@ hlo_status hlo_pass_options_take(const hlo_pass_options *given, hlo_pass_options
     const char *at = *options->passes ? options->passes : NULL;
     for (const char *word; (word = hlo_next_word(&at, &length));)
         if (!is_known(options, word, length)) return unknown_pass(options, length, word, "");
-    if (options->quantize && strcmp(options->quantize, "current") != 0 &&
-        strcmp(options->quantize, "current,attention") != 0)
+    const char *recipe = options->quantize;
+    const size_t word = recipe ? strcspn(recipe, ",") : 0;
+    const bool fixed = word == strlen("static") && strncmp(recipe, "static", word) == 0;
+    if (recipe && ((!fixed && (word != strlen("current") || strncmp(recipe, "current", word))) ||
+                   (recipe[word] && strcmp(recipe + word, ",attention") != 0)))
         return refuse(options,
-                      "invalid value '%s' for quantize, expected current or "
-                      "current,attention",
-                      options->quantize);
+                      "invalid value '%s' for quantize, expected current or static, and optionally "
+                      ",attention",
+                      recipe);
+    if (fixed != (options->amaxes || options->amaxes_text))
+        return refuse(options, fixed ? "quantize=static requires amaxes"
+                                     : "amaxes requires quantize=static");
     if (options->quantize && *options->passes && !runs_pass(options->passes, "quantize-wide"))
         return refuse(options, "quantize requires the pass quantize-wide in passes");
     const char *after = options->print_after;
@@ -533,7 +542,7 @@ static hlo_status load_rules(run *r) {
 }
 
 static hlo_status optimize(hlo_module *module, const hlo_pass_options *options, bool inserts,
-                           hlo_report **out_report) {
+                           json_t *records, hlo_report **out_report) {
     run r = {.context = {.module = module,
                          .target = hlo_target_find(options->target),
                          .cuda = options->cuda,
@@ -542,12 +551,18 @@ static hlo_status optimize(hlo_module *module, const hlo_pass_options *options, 
                                        : HLO_SCALES_ALL,
                          .options = options,
                          .library = &hlo_rule_library_builtin,
+                         .records = records,
                          .sink = options->sink},
              .reports = out_report || options->min_gain > 0 || options->wide || options->quantize};
+    json_t *amaxes = NULL;
     hlo_status status = load_rules(&r);
+    if (status == HLO_OK && (options->amaxes || options->amaxes_text))
+        status = hlo_amaxes_read(options, module, &amaxes);
+    r.context.amaxes = amaxes;
     const bool nothing = !*options->passes && !out_report && options->verify_none &&
                          options->emit == HLO_EMIT_CUBLAS;
     if (status != HLO_OK || nothing) {
+        json_decref(amaxes);
         hlo_module_free(r.rules);
         return status;
     }
@@ -559,6 +574,7 @@ static hlo_status optimize(hlo_module *module, const hlo_pass_options *options, 
     hlo_arena_free(r.context.lasting);
     hlo_module_free(r.linted);
     hlo_module_free(r.rules);
+    json_decref(amaxes);
     if (status == HLO_OK && out_report)
         *out_report = r.context.report;
     else
@@ -572,7 +588,7 @@ hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *optio
     hlo_pass_options own;
     if (out_report) *out_report = NULL;
     const hlo_status status = hlo_pass_options_take(options, &own);
-    return status == HLO_OK ? optimize(module, &own, false, out_report) : status;
+    return status == HLO_OK ? optimize(module, &own, false, NULL, out_report) : status;
 }
 
 hlo_status hlo_module_quantize(hlo_module *module, const hlo_pass_options *options) {
@@ -580,7 +596,15 @@ hlo_status hlo_module_quantize(hlo_module *module, const hlo_pass_options *optio
     hlo_pass_options own;
     const hlo_status status = hlo_pass_options_take(options, &own);
     if (status != HLO_OK || !own.quantize) return status;
-    return optimize(module, &own, true, NULL);
+    return optimize(module, &own, true, NULL, NULL);
+}
+
+hlo_status hlo_module_insert_amaxes(hlo_module *module, const hlo_diag_sink *sink,
+                                    json_t *out_names) {
+    hlo_pass_options options = default_options;
+    options.sink = sink;
+    options.quantize = "static";
+    return optimize(module, &options, true, out_names, NULL);
 }
 
 hlo_status hlo_passes_print(const hlo_pass_options *options, FILE *out) {

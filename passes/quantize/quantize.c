@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Quantizes the operands of wide dots to f8e4m3fn, with one scale per tensor that is computed from
- * the tensor itself (`--quantize=current`). Each operand is quantized and dequantized, so that the
- * following passes convert the dot to an FP8 call:
+/* Quantizes the operands of wide dots to f8e4m3fn, with one scale per tensor. The scale is computed
+ * from the tensor itself (`--quantize=current`), or is a constant that follows from an amax of
+ * earlier runs (`--quantize=static`, amaxes.h). With a computed scale, each operand is quantized
+ * and dequantized, so that the following passes convert the dot to an FP8 call:
  *
  *   amax  = f32[] convert(reduce max(abs(x)))
  *   bits  = s32[] bitcast-convert(maximum(amax, least) * 2^-8)
@@ -13,7 +14,8 @@
  * The scale is the power of two that is at least amax / 448. Division and multiplication by it are
  * exact, so the rewrite of the dot to a call changes no bit. `least` is so large that x' is a
  * normal number, and `most` so small that x' does not overflow. A NaN or an infinity in x makes the
- * scale infinite, and all elements of x' NaN.
+ * scale infinite, and all elements of x' NaN. A constant scale follows from the recorded amax times
+ * MARGIN in the same way: clamping costs much accuracy, and a margin costs none.
  *
  * An operand is followed through movement, conversions and the state of loops to the value that it
  * moves. This value is quantized once for all dots that use it: outside of loops that do not change
@@ -30,25 +32,32 @@
  * of the tensor; operands that come from fp8. Numerics: each operand is rounded to 4 significant
  * bits: about 31 dB. Tests: testdata/passes/quantize/ */
 #include "ir/devices/boundary.h"
+#include "ir/float/literal.h"
 #include "ir/module/build.h"
 #include "ir/module/known.h"
 #include "matmul/cost/flops.h"
+#include "matmul/json.h"
 #include "matmul/product.h"
 #include "passes/analysis/dequantize.h"
 #include "passes/analysis/fp8_provenance.h"
 #include "passes/analysis/module_facts.h"
 #include "passes/analysis/pin.h"
 #include "passes/passes.h"
+#include "passes/quantize/amaxes.h"
 #include "passes/quantize/attention.h"
 #include "passes/quantize/select.h"
 #include "passes/sharding/devices.h"
 #include "passes/verdict/judge.h"
 #include "passes/verdict/remark.h"
 
+#include <float.h>
+#include <math.h>
 #include <string.h>
 
 /* Maximum number of steps from a dot to the value to quantize. */
 enum { PATH_LIMIT = 64 };
+/* The factor between a recorded amax and the largest value that its scale represents. */
+enum { MARGIN = 16 };
 
 typedef struct quantizer {
     hlo_pass_context *context;
@@ -63,6 +72,7 @@ typedef struct quantizer {
     hlo_instr **loop_of_body; /* by computation id: the loop with this body if its state can be
                                * extended, otherwise NULL */
     hlo_selection selection;
+    uint32_t ids; /* upper bound on the instruction ids before the pass */
     /* By `sliced` and instruction id. value_of: the index of the value plus one, or 0; dequantized:
      * the dequantized value, in the type of its source. */
     uint32_t *value_of[2];
@@ -277,9 +287,21 @@ static uint32_t value_of(quantizer *z, place source, const double *runs) {
     uint32_t *index = &z->value_of[source.sliced][source.instr->id];
     if (!*index)
         *index = hlo_selection_value(&z->selection, source.instr, runs[source.instr->parent->id],
-                                     z->context->target) +
+                                     z->context->amaxes, z->context->target) +
                  1;
     return *index - 1;
+}
+
+/* Returns the number of slices that have a scale of their own, or 0. */
+static uint32_t slices_of(place x) {
+    return x.sliced ? (uint32_t)x.instr->shape->dims[0] : 0;
+}
+
+/* Finds the recorded amaxes of `x`, in scratch memory. Returns NULL if there are none. */
+static double *amaxes_of(const quantizer *z, place x) {
+    const uint32_t count = slices_of(x);
+    double *found = hlo_arena_array(z->context->scratch, count + 1, sizeof *found);
+    return hlo_amaxes_find(z->context->amaxes, x.instr->name, count, found) ? found : NULL;
 }
 
 /* Adds the dot to the selection if it may be quantized. */
@@ -299,6 +321,13 @@ static void consider(quantizer *z, hlo_instr *dot, const double *runs) {
         hlo_remark_reason(z->context, dot, reason, blocker);
         return;
     }
+    for (uint32_t i = 0; i < 2; i++) {
+        const place source = source_of(z, hlo_instr_operand(dot, i));
+        if (values[i] == HLO_SELECTION_NONE || !z->context->amaxes || amaxes_of(z, source))
+            continue;
+        hlo_remark_reason(z->context, dot, HLO_REASON_AMAX_NOT_RECORDED, source.instr);
+        return;
+    }
     for (uint32_t i = 0; i < 2; i++)
         if (values[i] != HLO_SELECTION_NONE)
             values[i] = value_of(z, source_of(z, hlo_instr_operand(dot, i)), runs);
@@ -307,6 +336,44 @@ static void consider(quantizer *z, hlo_instr *dot, const double *runs) {
 
 /* ------------------------------------------------------------------------------------ insertion */
 
+/* Builds an f32 constant: `numbers[0]` if `count` is 0, or a list. */
+static hlo_instr *build_constant(hlo_builder *b, uint32_t count, const double *numbers) {
+    hlo_module *module = b->at->parent->module;
+    hlo_literal *literal = hlo_literal_new(
+        module, hlo_shape_array(module, HLO_TYPE_F32, count > 0, (int64_t[]){count}));
+    for (uint32_t i = 0; i < (count ? count : 1); i++)
+        hlo_literal_set_number(literal, i, numbers[i]);
+    hlo_instr *made = hlo_build(b, HLO_OP_CONSTANT, literal->shape, 0, NULL);
+    made->u.literal = literal;
+    return made;
+}
+
+/* The constants of a type for scales (see the head of this file). */
+typedef struct range {
+    double least, most, largest;
+} range;
+static range range_of(hlo_type type) {
+    return type == HLO_TYPE_F16 ? (range){0x1p-16, 0x1.ep15, 65504}
+                                : (range){0x1p-100, 0x1.ep127, (double)FLT_MAX};
+}
+
+/* Builds the constant scale of `x`. Sets the bounds of the quantized value. */
+static hlo_instr *build_static_scale(quantizer *z, hlo_builder *b, place x,
+                                     hlo_instr *out_bounds[2]) {
+    const range r = range_of(x.instr->shape->type);
+    const uint32_t count = slices_of(x);
+    double *scales = amaxes_of(z, x), limits[2] = {-448, 448};
+    for (uint32_t i = 0; i < (count ? count : 1); i++) {
+        int exponent;
+        const double amax = fmax(MARGIN * fmin(scales[i], r.largest), r.least);
+        scales[i] = frexp(amax / 448, &exponent) == 0.5 ? ldexp(0.5, exponent) : ldexp(1, exponent);
+        limits[1] = fmin(limits[1], r.most / scales[i]);
+    }
+    limits[0] = -limits[1];
+    for (int i = 0; i < 2; i++) out_bounds[i] = build_constant(b, 0, &limits[i]);
+    return build_constant(b, count, scales);
+}
+
 /* Broadcasts a scale, or one scale for each slice along dimension 0, to `shape`. */
 static hlo_instr *spread(hlo_builder *b, hlo_instr *scale, const hlo_shape *shape) {
     scale = hlo_build_convert(b, scale, shape->type);
@@ -314,20 +381,27 @@ static hlo_instr *spread(hlo_builder *b, hlo_instr *scale, const hlo_shape *shap
                               : hlo_build_splat(b, scale, shape);
 }
 
-/* Builds the scale of `x`. Sets `*out_limit` to the largest quantized value. */
-static hlo_instr *build_scale(quantizer *z, hlo_builder *b, place x, hlo_instr **out_limit) {
-    enum { INFINITE = 0x7f800000, ROUND_UP = 0x1fffff };
+/* Builds the amax of `x`, or of each of its slices. */
+static hlo_instr *build_amax(quantizer *z, hlo_builder *b, place x) {
     hlo_module *module = z->context->module;
     const hlo_shape *shape = x.instr->shape;
-    const bool half = shape->type == HLO_TYPE_F16;
     int64_t dims[HLO_LARGEST_RANK];
     for (uint32_t i = x.sliced; i < shape->rank; i++) dims[i - x.sliced] = i;
     hlo_instr *at = hlo_build_reduce(b, HLO_OP_MAXIMUM, hlo_build_unary(b, HLO_OP_ABS, x.instr),
                                      hlo_shape_array(module, shape->type, x.sliced, shape->dims),
                                      shape->rank - x.sliced, dims, &z->max[shape->type]);
-    at = hlo_build_convert(b, at, HLO_TYPE_F32);
-    const hlo_shape *f32 = at->shape, *s32 = hlo_shape_retype(module, f32, HLO_TYPE_S32);
-    at = hlo_build_by_number(b, HLO_OP_MAXIMUM, at, half ? 0x1p-16 : 0x1p-100);
+    return hlo_build_convert(b, at, HLO_TYPE_F32);
+}
+
+/* Builds the scale of `x` from its amax. Sets the bounds of the quantized value. */
+static hlo_instr *build_current_scale(quantizer *z, hlo_builder *b, place x,
+                                      hlo_instr *out_bounds[2]) {
+    enum { INFINITE = 0x7f800000, ROUND_UP = 0x1fffff };
+    const range r = range_of(x.instr->shape->type);
+    hlo_instr *at = build_amax(z, b, x);
+    const hlo_shape *f32 = at->shape,
+                    *s32 = hlo_shape_retype(z->context->module, f32, HLO_TYPE_S32);
+    at = hlo_build_by_number(b, HLO_OP_MAXIMUM, at, r.least);
     at = hlo_build_by_number(b, HLO_OP_MULTIPLY, at, 0x1p-8);
     at = hlo_build(b, HLO_OP_BITCAST_CONVERT, s32, 1, &at);
     at = hlo_build_by_number(b, HLO_OP_MINIMUM, at, INFINITE); /* the bits of a NaN, as an integer,
@@ -336,22 +410,23 @@ static hlo_instr *build_scale(quantizer *z, hlo_builder *b, place x, hlo_instr *
     at = hlo_build_by_number(b, HLO_OP_ADD, at, ROUND_UP);
     at = hlo_build_by_number(b, HLO_OP_AND, at, INFINITE);
     hlo_instr *scale = hlo_build(b, HLO_OP_BITCAST_CONVERT, f32, 1, &at);
-    at = hlo_build_filled(b, f32, half ? 0x1.ep15 : 0x1.ep127);
+    at = hlo_build_filled(b, f32, r.most);
     at = hlo_build_binary(b, HLO_OP_DIVIDE, at, scale);
-    *out_limit = hlo_build_by_number(b, HLO_OP_MINIMUM, at, 448);
+    out_bounds[1] = hlo_build_by_number(b, HLO_OP_MINIMUM, at, 448);
+    out_bounds[0] = hlo_build_unary(b, HLO_OP_NEGATE, out_bounds[1]);
     return scale;
 }
 
 /* Builds the dequantized value of a source after the source, with the same sharding. */
 static hlo_instr *dequantize(quantizer *z, place source) {
-    hlo_instr *limit, *x = source.instr, *after = hlo_instr_next(x);
+    hlo_instr *bounds[2], *x = source.instr, *after = hlo_instr_next(x);
     hlo_builder b = {.at = after, .like = x};
-    hlo_instr *scale = build_scale(z, &b, source, &limit);
+    hlo_instr *scale =
+        (z->context->amaxes ? build_static_scale : build_current_scale)(z, &b, source, bounds);
     hlo_instr *at = hlo_build_convert(&b, x, HLO_TYPE_F32);
     const hlo_shape *f32 = at->shape;
     at = hlo_build_binary(&b, HLO_OP_DIVIDE, at, spread(&b, scale, f32));
-    hlo_instr *bounded[] = {spread(&b, hlo_build_unary(&b, HLO_OP_NEGATE, limit), f32), at,
-                            spread(&b, limit, f32)};
+    hlo_instr *bounded[] = {spread(&b, bounds[0], f32), at, spread(&b, bounds[1], f32)};
     at = hlo_build(&b, HLO_OP_CLAMP, f32, 3, bounded);
     at = hlo_build_convert(&b, at, HLO_TYPE_F8E4M3FN);
     at = hlo_build_convert(&b, at, x->shape->type);
@@ -502,7 +577,7 @@ static void consider_all(quantizer *z) {
     double *runs = hlo_arena_array(scratch, module->next_computation_id, sizeof *runs);
     hlo_run_counts(module, runs);
     find_loops(z);
-    if (!strstr(z->context->options->quantize, ",attention"))
+    if (!strstr(z->context->options->quantize, ",attention") && !z->context->records)
         z->attention = hlo_attention_find(module, z->callers, scratch);
     z->fused = hlo_facts_fused(module, scratch);
     z->fp8 = hlo_facts_fp8_reach(module, scratch).of;
@@ -516,16 +591,32 @@ static void consider_all(quantizer *z) {
             if (instr->op == HLO_OP_DOT && instr->operand_count == 2) consider(z, instr, runs);
 }
 
+/* Inserts the amax of each value that may be quantized, and adds its name to context->records. */
+static hlo_status insert_amaxes(quantizer *z) {
+    for (hlo_computation *comp = z->context->module->first; comp; comp = comp->next)
+        for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
+            next = hlo_instr_next(instr);
+            const uint32_t id = instr->id;
+            if (id >= z->ids || (!z->value_of[0][id] && !z->value_of[1][id])) continue;
+            hlo_builder b = {.at = next, .like = instr};
+            const hlo_instr *amax =
+                build_amax(z, &b, (place){.instr = instr, .sliced = z->value_of[1][id]});
+            json_object_set_new(z->context->records, instr->name, json_string(amax->name));
+        }
+    return hlo_json_starved() ? HLO_OUT_OF_MEMORY : HLO_OK;
+}
+
 hlo_status hlo_pass_quantize(hlo_pass_context *context) {
     const hlo_pass_options *options = context->options;
     const hlo_module *module = context->module;
     if (!options->quantize || !module->op_counts[HLO_OP_DOT]) return HLO_OK;
     quantizer z = {.context = context, .selection = {.arena = context->scratch}};
-    const size_t ids = module->next_id;
+    const size_t ids = z.ids = module->next_id;
     for (int i = 0; i < 2; i++)
         z.value_of[i] = hlo_arena_zero(context->scratch, ids * sizeof *z.value_of[i]);
     hlo_remark_begin(context);
     consider_all(&z);
+    if (context->records) return insert_amaxes(&z);
     if (!z.selection.dot_count) return HLO_OK;
     hlo_pass_record_costs(context); /* record the costs of the wide dots */
     hlo_select(&z.selection, options->min_gain > 0 ? options->min_gain : HLO_QUANTIZE_MIN_GAIN);

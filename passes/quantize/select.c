@@ -13,11 +13,11 @@
 #include "matmul/cost/cost.h"
 
 uint32_t hlo_selection_value(hlo_selection *s, const hlo_instr *value, double runs,
-                             const hlo_target *target) {
+                             bool fixed_scale, const hlo_target *target) {
     hlo_arena_grow(s->arena, &s->values, s->value_count, &s->value_capacity, sizeof *s->values);
-    s->values[s->value_count] =
-        (hlo_selectable_value){.seconds = runs * hlo_cost_of_quantizing(value->shape, target),
-                               .first = HLO_SELECTION_NONE};
+    s->values[s->value_count] = (hlo_selectable_value){
+        .seconds = runs * hlo_cost_of_quantizing(value->shape, fixed_scale, target),
+        .first = HLO_SELECTION_NONE};
     return s->value_count++;
 }
 

@@ -42,9 +42,10 @@ typedef struct hlo_selection {
     uint32_t dot_count, dot_capacity, value_count, value_capacity;
 } hlo_selection;
 
-/* Adds a value whose quantization runs `runs` times, and returns its index. */
+/* Adds a value whose quantization runs `runs` times, and returns its index. With `fixed_scale`, the
+ * scale is a constant. */
 uint32_t hlo_selection_value(hlo_selection *s, const hlo_instr *value, double runs,
-                             const hlo_target *target);
+                             bool fixed_scale, const hlo_target *target);
 /* Adds a dot that runs `runs` times. */
 void hlo_selection_dot(hlo_selection *s, hlo_instr *dot, const uint32_t *values, double runs,
                        const hlo_target *target);

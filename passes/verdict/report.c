@@ -286,7 +286,9 @@ void hlo_report_close(hlo_pass_context *context) {
                      module, context->options->ragged == HLO_RAGGED_KEEP, context->scratch),
                  .module = module,
                  .min_gain = context->options->min_gain,
-                 .recipe = context->options->quantize ? "current" : NULL,
+                 .recipe = context->amaxes              ? "static"
+                           : context->options->quantize ? "current"
+                                                        : NULL,
                  .committed = context->committed,
                  .file = copy_text(report->arena, module->file)};
     report->module = copy_text(report->arena, module->name);

@@ -220,6 +220,14 @@ hlo_status plan_look_at(hlo_plan *plan, const plan_comp *comp, const plan_step *
     for (uint32_t i = 0; i < step->own; i++) {
         hlo_array *array = &look->values.items[*place - 1 + i];
         const hlo_shape *shape = step->shapes[i];
+        if (plan->keeps_largest && !first) {
+            const float *found = (const float *)(const void *)stage(plan, comp, step, i);
+            float *largest = array->data;
+            if (!found) return HLO_OUT_OF_MEMORY;
+            for (size_t k = 0; k < array->size / sizeof *found; k++)
+                if (isnan(found[k]) || found[k] > largest[k]) largest[k] = found[k];
+            continue;
+        }
         if (!reserve(look, array->size)) return HLO_OUT_OF_MEMORY;
         plan_fetch(plan, shape, hlo_types[shape->type].bytes, array->data,
                    comp->slots[step->operands[i]].place.data, array->size, look->staging[1]);
