@@ -402,6 +402,7 @@ bool options_pass(program_id program, const options *from, hlo_pass_options *out
     out->wide = values[OPTION_WIDE].text;
     out->quantize = values[OPTION_QUANTIZE].text;
     out->amaxes = values[OPTION_AMAXES].text;
+    out->ahead = values[OPTION_AHEAD].text;
     out->wide_unmatched = program == PROGRAM_OPT; /* hlo-fp8-opt checks the words of --wide for all
                                                    * modules together */
     out->rules = values[OPTION_RULES].text;

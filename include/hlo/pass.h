@@ -134,6 +134,10 @@ typedef struct hlo_pass_options {
     /* The text of such a file, or NULL. If it is set, the file `amaxes` is not read, and `amaxes`
      * is only the file name in diagnostics. Default: NULL. */
     const char *amaxes_text;
+    /* Parameters of the entry computation for hlo_module_split(). Quantizing a value that depends
+     * only on these parameters costs no time in the prediction that `quantize` uses. A word that
+     * matches no parameter is ignored. Default: NULL. */
+    const char *ahead;
     /* Matmuls that are not converted, separated by commas: names of instructions of the input
      * (hlo_verdict.input_instr), op_names, source lines (`model.py:12`, which is compared with the
      * end of hlo_verdict.source_file), shapes of results (`8192x4096xbf16`), or globs (fnmatch(3))
@@ -321,6 +325,25 @@ hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *optio
  * HLO_OUT_OF_MEMORY if memory cannot be allocated. Then, the module may only be freed. */
 hlo_status hlo_module_extract(hlo_module *module, const char *name, const hlo_pass_options *pass,
                               const hlo_diag_sink *sink);
+
+/* Splits `module` in two modules, so that values that depend only on certain parameters, such as
+ * weights, are computed once for many executions. `parameters` selects these parameters of the
+ * entry computation: names or globs (fnmatch(3)), separated by commas.
+ *
+ * On success, the caller owns *out_ahead and must free it with hlo_module_free(). Its parameters
+ * are the selected ones, in order, and its result is a tuple of arrays. `module` then has the other
+ * parameters, in order, followed by one parameter for each element of this tuple. Together, both
+ * modules compute the same bits as the original module. The elements are the values that the other
+ * instructions use; docs/quantize.md describes which ones. A selected parameter that these
+ * instructions use is also an element.
+ *
+ * Returns HLO_INVALID_INPUT, with an error in `sink`, if a word of `parameters` matches no
+ * parameter, if a selected parameter is donated, has a dynamic size, a control dependency or
+ * another memory space, or is a tuple that is used as a whole, or if the module is invalid or
+ * scheduled. Then, the module is not changed. Returns HLO_OUT_OF_MEMORY if memory cannot be
+ * allocated; then, the module may only be freed. */
+hlo_status hlo_module_split(hlo_module *module, const char *parameters, const hlo_diag_sink *sink,
+                            hlo_module **out_ahead);
 
 /* Quantizes the operands that hlo_module_optimize() with the same options quantizes because of
  * options->quantize, but converts no matmul to FP8. Compare the result of hlo_module_optimize()

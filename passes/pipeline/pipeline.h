@@ -17,6 +17,9 @@ hlo_status hlo_pass_options_take(const hlo_pass_options *given, hlo_pass_options
 hlo_status hlo_module_insert_amaxes(hlo_module *module, const hlo_diag_sink *sink,
                                     json_t *out_names);
 
+/* Removes the computations that the entry does not call, directly or indirectly. */
+void hlo_remove_uncalled(hlo_module *module, hlo_arena *scratch);
+
 /* Lints report likely mistakes with the scales of a program. Each lint is a row of
  * passes/reason/reason.def with a name lint-*. */
 

@@ -38,6 +38,7 @@
 #include "matmul/cost/flops.h"
 #include "matmul/json.h"
 #include "matmul/product.h"
+#include "passes/analysis/ahead.h"
 #include "passes/analysis/dequantize.h"
 #include "passes/analysis/fp8_provenance.h"
 #include "passes/analysis/module_facts.h"
@@ -62,11 +63,13 @@ enum { MARGIN = 16 };
 typedef struct quantizer {
     hlo_pass_context *context;
     const hlo_fp8_provenance *provenance;
-    const unsigned char *fp8; /* by instruction id: hlo_facts_fp8_reach() */
-    const bool *fused;        /* by computation id: hlo_facts_fused() */
-    const bool *outside;      /* by instruction id: hlo_devices_outside() */
-    const bool *attention;    /* by instruction id: true for dots that stay wide; NULL if there are
-                               * none */
+    const unsigned char *ahead; /* by instruction id: hlo_ahead_find(); NULL without
+                                 * options->ahead */
+    const unsigned char *fp8;   /* by instruction id: hlo_facts_fp8_reach() */
+    const bool *fused;          /* by computation id: hlo_facts_fused() */
+    const bool *outside;        /* by instruction id: hlo_devices_outside() */
+    const bool *attention; /* by instruction id: true for dots that stay wide; NULL if there are
+                            * none */
     bool partitioned;
     hlo_instr **callers;      /* by computation id: the only caller of the computation, or NULL */
     hlo_instr **loop_of_body; /* by computation id: the loop with this body if its state can be
@@ -286,7 +289,10 @@ static hlo_reason reason_against(const quantizer *z, const hlo_instr *dot,
 static uint32_t value_of(quantizer *z, place source, const double *runs) {
     uint32_t *index = &z->value_of[source.sliced][source.instr->id];
     if (!*index)
-        *index = hlo_selection_value(&z->selection, source.instr, runs[source.instr->parent->id],
+        *index = hlo_selection_value(&z->selection, source.instr,
+                                     z->ahead && z->ahead[source.instr->id] == HLO_AHEAD_YES
+                                         ? 0
+                                         : runs[source.instr->parent->id],
                                      z->context->amaxes, z->context->target) +
                  1;
     return *index - 1;
@@ -585,6 +591,8 @@ static void consider_all(quantizer *z) {
     z->partitioned = (hlo_devices_partitions(module) > 1 || hlo_boundary_spmd(module->entry)) &&
                      !hlo_devices_unpartitioned(module, &marked);
     z->outside = hlo_devices_outside(module, scratch);
+    if (z->context->options->ahead)
+        z->ahead = hlo_ahead_find(module, z->context->options->ahead, scratch);
     for (hlo_computation *comp = module->first; comp; comp = comp->next)
         for (hlo_instr *instr = reached[comp->id] ? comp->first : NULL; instr;
              instr = hlo_instr_next(instr))

@@ -246,7 +246,7 @@ hlo_status plan_look_end(hlo_plan *plan, const hlo_diag_sink *sink) {
         }
         for (const hlo_computation *c = own->module->first; c; c = c->next)
             for (const hlo_instr *i = c->first; i; i = hlo_instr_next(i))
-                if (plan_keeps(own, i) && !own->look->places[i->id])
+                if (plan_keeps(own, i) && !own->keeps_largest && !own->look->places[i->id])
                     hlo_diag_emit(own->module, sink, HLO_WARNING, i->offset, strlen(i->name),
                                   "`%s` has no value because it did not run", i->name);
         count += own->look->values.count;
