@@ -20,7 +20,10 @@ import numpy as np
 
 
 def run(*command):
-    done = subprocess.run(command, capture_output=True, text=True)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    except subprocess.TimeoutExpired:
+        return 1, "timeout"
     return done.returncode, done.stderr
 
 

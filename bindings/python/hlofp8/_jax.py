@@ -26,7 +26,7 @@ from ._dispatch import part as _part
 from ._dispatch import tracing as _tracing
 from ._explain import Explanation, observed, options_in, place
 from ._library import HERE, Error, invalid_value, sink, warn
-from ._module import HasCompilerIR, Rewritten, lowered_proto, nearest_target, pass_options, rewrite
+from ._module import Amaxes, HasCompilerIR, Rewritten, lowered_proto, nearest_target, pass_options, rewrite
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -37,7 +37,7 @@ _GSPMD = "mhlo.sharding"
 
 
 @functools.cache
-def _register_calls() -> None:
+def register_calls() -> None:
     """Registers the functions that execute the typed calls of emit="ffi" with XLA (include/hlo/ffi.h)."""
     library = ctypes.CDLL(str(HERE / "libhlofp8_ffi.so"))
     register, capsule = _part("jax:ffi.register_ffi_target"), _part("jax:ffi.pycapsule")
@@ -135,7 +135,7 @@ def _replaced(old: Any, proto: bytes) -> Any:
     return new
 
 
-def _swap(lowered: Any, proto: bytes) -> Any:
+def swap(lowered: Any, proto: bytes) -> Any:
     """Returns a copy of a ``Lowered`` with a different module."""
     computation: Any = getattr(lowered, "_lowering", None)
     old = getattr(computation, "_hlo", None)
@@ -148,7 +148,7 @@ def _swap(lowered: Any, proto: bytes) -> Any:
     return result
 
 
-def _platforms(lowered: Any) -> Sequence[str]:
+def platforms_of(lowered: Any) -> Sequence[str]:
     return getattr(getattr(lowered, "_lowering", None), "_platforms", None) or (jax.default_backend(),)
 
 
@@ -164,7 +164,38 @@ def _key(lowered: Any, traced: Any) -> Any:
     return getattr(lowered, "_lowering", traced.jaxpr)
 
 
-def _rewrite(lowered: HasCompilerIR, name: str, options: dict[str, Any], platforms: Sequence[str]) -> Rewritten:
+def parameter_names(lowered: HasCompilerIR) -> tuple[str, ...]:
+    """Returns the names of the parameters of the module of a lowered function."""
+    return rewrite(lowered_proto(lowered), passes="").parameters
+
+
+def lowered_leaves(lowered: Any) -> tuple[list[int], set[int]]:
+    """Returns the indices of the leaves that are parameters of the module, in order, and those of donated leaves."""
+    computation: Any = getattr(lowered, "_lowering", None)
+    kept = getattr(computation, "compile_args", {}).get("kept_var_idx")
+    if kept is None or getattr(computation, "const_args", None):
+        raise _Unsupported(f"jax {jax.__version__} does not store the kept arguments where they are expected")
+    if computation.compile_args.get("num_devices", 1) > 1:
+        raise _Unsupported("ahead and record_amaxes work on one device only")
+    infos = jax.tree.leaves(lowered.args_info)
+    return sorted(kept), {i for i, info in enumerate(infos) if info.donated}
+
+
+def lowered_inputs(function: Any, args: Any, kwargs: Any) -> tuple[Any, list[Any]]:
+    """Returns a lowered function, and the inputs of its module."""
+    jitted = function._jit if isinstance(function, Jitted) else function
+    made = Jitted(function, "error", {}, {}) if not hasattr(jitted, "trace") else None
+    with _tracing():
+        lowered = (made._jit if made else jitted).trace(*args, **kwargs).lower()
+    try:
+        kept, _ = lowered_leaves(lowered)
+    except _Unsupported as error:
+        raise Error(f"amaxes cannot be recorded: {error}", "invalid usage") from None
+    leaves = jax.tree.leaves((args, kwargs))
+    return lowered, [leaves[i] for i in kept]
+
+
+def rewritten_of(lowered: HasCompilerIR, name: str, options: dict[str, Any], platforms: Sequence[str]) -> Rewritten:
     options = {"emit": default_emit(platforms), "lint": True, **options}
     capability = _capability(lowered)
     if capability:
@@ -268,12 +299,12 @@ class Jitted(Generic[P, R]):
 
     def _swapped(self, lowered: Any) -> tuple[Any, Rewritten]:
         """Returns the lowered function, with the rewritten module if that has FP8 matmuls, and the rewritten module."""
-        rewritten = _rewrite(lowered, self._name, self._options, _platforms(lowered))
+        rewritten = rewritten_of(lowered, self._name, self._options, platforms_of(lowered))
         for lint in rewritten.wrong_scales:
             warn(f"{self._name}: {place(lint) or lint.name}: {lint.reason}: {lint.message}; {lint.hint}")
         if rewritten.fp8 and self._options.get("emit") == "ffi":
-            _register_calls()
-        return _swap(lowered, rewritten.proto) if rewritten.fp8 else lowered, rewritten
+            register_calls()
+        return swap(lowered, rewritten.proto) if rewritten.fp8 else lowered, rewritten
 
     def trace(self, *args: P.args, **kwargs: P.kwargs) -> jax.stages.Traced:
         """Like ``jax.jit(f).trace(...)``, but the method ``lower()`` of the result rewrites the module."""
@@ -344,7 +375,7 @@ def _explain_traced(traced: Any, platform: Any, name: str, options: dict[str, An
         raise invalid_value("platform", platform, "one of cpu, cuda")
     with _tracing():
         lowered = traced.lower(lowering_platforms=(platform,)) if platform else traced.lower()
-    return Explanation(_rewrite(lowered, name, options, _platforms(lowered)), lowered)
+    return Explanation(rewritten_of(lowered, name, options, platforms_of(lowered)), lowered)
 
 
 @overload
@@ -364,6 +395,7 @@ def jit(
     cuda: str | None = None,
     min_gain: float | None = None,
     quantize: str | None = None,
+    amaxes: Amaxes | None = None,
     wide: str | Sequence[str] | None = None,
     rules: str | None = None,
     allow_bias_rounding: bool | None = None,
@@ -371,6 +403,7 @@ def jit(
     ragged: str | None = None,
     framework_files: str | None = None,
     fallback: str = "error",
+    ahead: int | Sequence[int] | None = None,
     **jit_options: Any,
 ) -> Any:
     """Like ``jax.jit``, but the quantized matmuls of the function run in FP8.
@@ -384,10 +417,12 @@ def jit(
       function: the function to compile. If this argument is omitted, a decorator is returned.
       emit: the output form of FP8 matmuls: "qdq", which XLA's GPU compiler turns into FP8 calls (the default on
         GPUs); "dq", plain HLO for any platform (the default elsewhere); or "ffi", calls of this package's handlers.
-      target, cuda, min_gain, quantize, wide, rules, allow_bias_rounding, merge_dots, ragged, framework_files: as for
-        ``rewrite``.
+      target, cuda, min_gain, quantize, amaxes, wide, rules, allow_bias_rounding, merge_dots, ragged, framework_files:
+        as for ``rewrite``.
       fallback: "error" raises Error if the function cannot be rewritten; "warn" issues a RewriteWarning with the
         reason and runs the function as with jax.jit.
+      ahead: positions of arguments, such as weights. What depends only on them, such as their quantization, is
+        computed once for each set of arrays, as long as these arrays exist.
       **jit_options: options of ``jax.jit``, such as static_argnums, donate_argnums or in_shardings.
     """
     given = locals()
@@ -395,15 +430,19 @@ def jit(
         raise invalid_value("fallback", fallback, "one of error, warn")
     options = _checked({name: given[name] for name in _OPTIONS})
     if function is None:
-        return lambda f: jit(f, fallback=fallback, **options, **jit_options)
+        return lambda f: jit(f, fallback=fallback, ahead=ahead, **options, **jit_options)
     if not callable(function):
         raise TypeError(f"function must be callable, not {type(function).__name__}")
+    if ahead is not None:
+        from ._ahead import AheadJitted
+
+        return AheadJitted(function, fallback, options, jit_options, ahead)
     return Jitted(function, fallback, options, jit_options)
 
 
 # The options of rewrite() that jit() accepts, and the options of jax.jit.
 _OPTIONS = tuple(
-    name for name, p in inspect.signature(jit).parameters.items() if p.kind is p.KEYWORD_ONLY and name != "fallback"
+    name for name, p in inspect.signature(jit).parameters.items() if p.kind is p.KEYWORD_ONLY and name not in ("fallback", "ahead")
 )
 _JIT_OPTIONS = tuple(name for name, p in inspect.signature(jax.jit).parameters.items() if p.kind is p.KEYWORD_ONLY)
 
@@ -471,12 +510,12 @@ def _export(
         if not all(isinstance(size, int) for aval in exported.in_avals for size in aval.shape):
             raise _Unsupported("it has symbolic shapes, which HLO does not support")
         module = _Exportable(exported)
-        rewritten = _rewrite(module, name, options, exported.platforms)
+        rewritten = rewritten_of(module, name, options, exported.platforms)
         seen.append(rewritten)
         if not rewritten.fp8:
             return exported
         if options.get("emit") == "ffi":
-            _register_calls()
+            register_calls()
         try:
             with module.module.context:
                 new = serialize(_replaced(module.module, rewritten.proto))
