@@ -243,6 +243,15 @@ static bool is_quantized(const quantizer *z, const hlo_instr *operand) {
            hlo_straight_through(z->provenance, operand) || is_from_narrow(operand);
 }
 
+/* True for f64 and complex types. */
+static bool is_precise(hlo_type type) {
+    return type == HLO_TYPE_F64 || type == HLO_TYPE_C64 || type == HLO_TYPE_C128;
+}
+
+static bool is_wide_or_precise(hlo_type type) {
+    return hlo_type_is_wide(type) || is_precise(type);
+}
+
 /* Returns the reason why the dot must not be quantized, or HLO_REASON_COUNT. */
 static hlo_reason reason_against(const quantizer *z, const hlo_instr *dot,
                                  const hlo_instr **out_blocker) {
@@ -265,7 +274,9 @@ static hlo_reason reason_against(const quantizer *z, const hlo_instr *dot,
     }
     if (dot->shape->dynamic) return HLO_REASON_DYNAMIC_DIMENSION;
     if (hlo_instr_attr(dot, HLO_ATTR_ALGORITHM) ||
-        (precision && strcmp(precision, "{default,default}") != 0))
+        (precision && strcmp(precision, "{default,default}") != 0) ||
+        is_precise(dot->shape->type) || is_precise(hlo_instr_operand(dot, 0)->shape->type) ||
+        is_precise(hlo_instr_operand(dot, 1)->shape->type))
         return HLO_REASON_ASKED_PRECISE;
     if (hlo_facts_has(z->attention, dot->id)) return HLO_REASON_ATTENTION;
     if (z->partitioned || (z->outside && !z->outside[dot->id])) return HLO_REASON_SHARDED_AMAX;
@@ -288,10 +299,10 @@ static void consider(quantizer *z, hlo_instr *dot, const double *runs) {
     for (uint32_t i = 0; i < 2; i++) {
         const hlo_instr *operand = hlo_instr_operand(dot, i);
         const bool quantized = is_quantized(z, operand);
-        if (!quantized && !hlo_type_is_wide(operand->shape->type)) return;
+        if (!quantized && !is_wide_or_precise(operand->shape->type)) return;
         values[i] = quantized ? HLO_SELECTION_NONE : 0;
     }
-    if ((values[0] & values[1]) == HLO_SELECTION_NONE || !hlo_type_is_wide(dot->shape->type))
+    if ((values[0] & values[1]) == HLO_SELECTION_NONE || !is_wide_or_precise(dot->shape->type))
         return;
     const hlo_instr *blocker = NULL;
     const hlo_reason reason = reason_against(z, dot, &blocker);

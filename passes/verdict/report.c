@@ -282,8 +282,7 @@ void hlo_report_close(hlo_pass_context *context) {
     hlo_report *report = context->report;
     const hlo_module *module = context->module;
     closing c = {.report = report,
-                 .judging = hlo_judge_context_new(
-                     module, context->options->ragged == HLO_RAGGED_KEEP, context->scratch),
+                 .judging = hlo_judge_context_new(module, context->options, context->scratch),
                  .module = module,
                  .min_gain = context->options->min_gain,
                  .recipe = context->options->quantize ? "current" : NULL,
