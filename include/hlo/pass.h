@@ -411,9 +411,9 @@ hlo_status hlo_reports_page(const hlo_report *const *reports, size_t count,
 /* Checks whether the verdicts of `count` reports satisfy the requirements of a build.
  *
  * `expect` is the required number of FP8 matmuls, including those with hlo_verdict.quantized: "N"
- * for at least N matmuls, "N%" for at least N percent of the matmuls, "all" for all matmuls, or NULL
- * for no requirement. `fail_on` lists reasons that no verdict may have, separated by commas; ""
- * stands for all reasons, and NULL for no requirement. If there is no report, or a report has no
+ * for at least N matmuls, "N%" for at least N percent of the matmuls, "all" for all matmuls, or
+ * NULL for no requirement. `fail_on` lists reasons that no verdict may have, separated by commas;
+ * "" stands for all reasons, and NULL for no requirement. If there is no report, or a report has no
  * matmuls, both requirements fail, unless `allow_empty` is true.
  *
  * Returns HLO_OK if the requirements are satisfied, and HLO_MISMATCH if one of them fails,
