@@ -123,10 +123,12 @@ typedef struct hlo_pass_options {
      * `min_gain` is 0. */
     double min_gain;
     /* Quantize the operands of wide dots, so that they become FP8 calls (docs/quantize.md). The
-     * module then computes other results. "current": one scale per tensor, computed from the tensor
-     * itself. "static": constant scales, from `amaxes`. Matmuls of attention stay wide, unless
-     * ",attention" follows the recipe. NULL quantizes nothing. `passes` must be empty or run the
-     * pass "quantize-wide". Default: NULL. */
+     * module then computes other results. Scales are computed from the operands: "current" uses one
+     * scale per tensor; "rows" one per row of the left and column of the right operand; "mx" one
+     * f8e8m0fnu scale per 32 elements along the contracting dimension, for targets from sm_100 on.
+     * "static" uses one constant scale per tensor, from `amaxes`. Matmuls of attention stay wide,
+     * unless ",attention" follows. NULL quantizes nothing. `passes` must be empty or run the pass
+     * "quantize-wide". Default: NULL. */
     const char *quantize;
     /* The path of a file that hlo_module_record_amaxes() wrote for the same module, which
      * `quantize` "static" requires. Default: NULL. */
@@ -347,9 +349,10 @@ hlo_status hlo_module_split(hlo_module *module, const char *parameters, const hl
 
 /* Quantizes the operands that hlo_module_optimize() with the same options quantizes because of
  * options->quantize, but converts no matmul to FP8. Compare the result of hlo_module_optimize()
- * with this module: both compute the same values, bit for bit, except where an FP8 call with an
- * epilogue omits roundings. The function also runs the passes before "quantize-wide". `options` may
- * be NULL. Without options->quantize, the module is not changed.
+ * with this module: both compute the same values, bit for bit, except where an FP8 call omits
+ * roundings in an epilogue or adds up blocks by themselves ("mx"). The function also runs the
+ * passes before "quantize-wide". `options` may be NULL. Without options->quantize, the module is
+ * not changed.
  *
  * Returns the same statuses as hlo_module_optimize(). */
 hlo_status hlo_module_quantize(hlo_module *module, const hlo_pass_options *options);
@@ -440,8 +443,8 @@ hlo_status hlo_reports_page(const hlo_report *const *reports, size_t count,
 
 /* Checks whether the verdicts of `count` reports satisfy the requirements of a build.
  *
- * `expect` is the required number of FP8 matmuls, not counting those with hlo_verdict.quantized:
- * "N" for at least N matmuls, "N%" for at least N percent of the matmuls, "all" for all matmuls, or
+ * `expect` is the required number of FP8 matmuls, including those with hlo_verdict.quantized: "N"
+ * for at least N matmuls, "N%" for at least N percent of the matmuls, "all" for all matmuls, or
  * NULL for no requirement. `fail_on` lists reasons that no verdict may have, separated by commas;
  * "" stands for all reasons, and NULL for no requirement. If there is no report, or a report has no
  * matmuls, both requirements fail, unless `allow_empty` is true.

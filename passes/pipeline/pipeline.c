@@ -465,6 +465,15 @@ static bool runs_pass(const char *list, const char *name) {
     return false;
 }
 
+static bool is_recipe(const char *text) {
+    static const char *const recipes[] = {"current", "rows", "mx", "static"};
+    const size_t length = strcspn(text, ",");
+    for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++)
+        if (strncmp(recipes[i], text, length) == 0 && !recipes[i][length])
+            return !text[length] || strcmp(text + length, ",attention") == 0;
+    return false;
+}
+
 hlo_status hlo_pass_options_take(const hlo_pass_options *given, hlo_pass_options *options) {
     size_t length;
     *options = default_options;
@@ -477,14 +486,12 @@ hlo_status hlo_pass_options_take(const hlo_pass_options *given, hlo_pass_options
     for (const char *word; (word = hlo_next_word(&at, &length));)
         if (!is_known(options, word, length)) return unknown_pass(options, length, word, "");
     const char *recipe = options->quantize;
-    const size_t word = recipe ? strcspn(recipe, ",") : 0;
-    const bool fixed = word == strlen("static") && strncmp(recipe, "static", word) == 0;
-    if (recipe && ((!fixed && (word != strlen("current") || strncmp(recipe, "current", word))) ||
-                   (recipe[word] && strcmp(recipe + word, ",attention") != 0)))
+    if (recipe && !is_recipe(recipe))
         return refuse(options,
-                      "invalid value '%s' for quantize, expected current or static, and optionally "
-                      ",attention",
+                      "invalid value '%s' for quantize, expected current, rows, mx or static, "
+                      "possibly followed by ',attention'",
                       recipe);
+    const bool fixed = recipe && *recipe == 's';
     if (fixed != (options->amaxes || options->amaxes_text))
         return refuse(options, fixed ? "quantize=static requires amaxes"
                                      : "amaxes requires quantize=static");

@@ -376,8 +376,8 @@ def rewrite(
       passes: names of passes, separated by commas; "" runs none.
       scale_operands: the scale operands that each FP8 call has: "all", or only those "used" by it (for XLA of 2026).
       min_gain: convert a matmul only if the roofline model predicts at least this speedup.
-      quantize: "current" or "static" quantizes the operands of wide matmuls, which changes the results
-        (docs/quantize.md); ",attention" after it includes the matmuls of attention.
+      quantize: "current", "rows", "mx" or "static", possibly followed by ",attention", quantizes the operands of wide
+        matmuls, which changes the results (docs/quantize.md).
       amaxes: the result of ``record_amaxes``, or a path of such a JSON file, which "static" requires.
       ahead: names or globs of parameters for ``split``, to select matmuls for ``quantize``: values that depend only on
         these parameters are quantized at no cost.
