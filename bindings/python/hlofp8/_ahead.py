@@ -18,18 +18,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ._dispatch import Unsupported, mark_results, part, tracing, under_transformation
+from ._dispatch import Unsupported, mark_results, trace_context, tracing, under_transformation
 from ._explain import Explanation, observed
 from ._jax import Jitted, P, R, lowered_leaves, parameter_names, platforms_of, register_calls, rewritten_of, swap
 from ._library import Error, ffi, lib, string
 from ._module import Rewritten, split
 from ._run import dtype_of
-
-try:
-    _context: Callable[[], Any] = part("jax._src.config:trace_context")
-except Unsupported:
-    _context = tuple
-
 
 def _signature(leaf: Any) -> Any:
     """Returns what a compiled module depends on: the type of a leaf and, if it is fixed, its sharding."""
@@ -151,7 +145,7 @@ class AheadJitted(Jitted[P, R]):
                 raise TypeError(f"the arguments of ahead must have leaves of type jax.Array, not {type(leaf).__name__}")
         static = tuple((i, args[i]) for i in sorted(self._nums) if i < len(args))
         named = tuple((name, kwargs[name]) for name in sorted(self._names) if name in kwargs)
-        key = tree, tuple(map(_signature, leaves)), static, named, _context()
+        key = tree, tuple(map(_signature, leaves)), static, named, trace_context()
         if key not in self._pairs:
             with tracing():
                 lowered = self._jit.trace(*args, **kwargs).lower()
