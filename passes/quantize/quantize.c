@@ -59,7 +59,6 @@
 #include "passes/verdict/judge.h"
 #include "passes/verdict/remark.h"
 
-#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -484,11 +483,11 @@ static hlo_instr *spread(hlo_builder *b, hlo_instr *scale, const blocked *to, hl
 
 /* The constants of a type for scales (see the head of this file). */
 typedef struct range {
-    double least, most, largest;
+    double least, most, largest_scale;
 } range;
 static range range_of(hlo_type type) {
-    return type == HLO_TYPE_F16 ? (range){0x1p-16, 0x1.ep15, 65504}
-                                : (range){0x1p-100, 0x1.ep127, (double)FLT_MAX};
+    return type == HLO_TYPE_F16 ? (range){0x1p-16, 0x1.ep15, 0x1p7}
+                                : (range){0x1p-100, 0x1.ep127, 0x1p119};
 }
 
 /* Returns the shape of the scales, in an element type. */
@@ -532,32 +531,22 @@ static hlo_instr *build_scale(quantizer *z, hlo_builder *b, hlo_instr *x, const 
     return scale;
 }
 
-/* Builds a constant whose elements are all `numbers[0]`, or `numbers` if `each` is true. */
-static hlo_instr *build_constant(hlo_builder *b, const hlo_shape *shape, const double *numbers,
-                                 bool each) {
-    hlo_literal *literal = hlo_literal_new(b->at->parent->module, shape);
-    for (int64_t i = 0; i < hlo_shape_count(shape); i++)
-        hlo_literal_set_number(literal, i, numbers[each ? i : 0]);
-    hlo_instr *made = hlo_build(b, HLO_OP_CONSTANT, shape, 0, NULL);
-    made->u.literal = literal;
-    return made;
-}
-
-/* Builds the constant scales of `x`. Sets the bounds of the quantized values. */
+/* Builds the constant scales of `x`. Sets the bounds of the quantized values. The largest scale is
+ * so small that no dequantized value overflows. */
 static hlo_instr *build_static_scale(quantizer *z, hlo_builder *b, const place *x,
                                      const blocked *as, hlo_instr *out_bounds[2]) {
     const range r = range_of(x->instr->shape->type);
-    const hlo_shape *shape = shape_of_scales(z->context->module, as, HLO_TYPE_F32);
-    double *scales = amaxes_of(z, x), limit = 448;
-    for (int64_t i = 0; i < hlo_shape_count(shape); i++) {
+    hlo_module *module = z->context->module;
+    hlo_literal *literal = hlo_literal_new(module, shape_of_scales(module, as, HLO_TYPE_F32));
+    const double *amaxes = amaxes_of(z, x);
+    for (int64_t i = 0; i < hlo_shape_count(literal->shape); i++) {
         int exponent;
-        const double amax = fmax(MARGIN * fmin(scales[i], r.largest), r.least);
-        scales[i] = frexp(amax / 448, &exponent) == 0.5 ? ldexp(0.5, exponent) : ldexp(1, exponent);
-        limit = fmin(limit, r.most / scales[i]);
+        const double part = frexp(fmax(MARGIN * amaxes[i], r.least) / 448, &exponent);
+        const double scale = ldexp(part == 0.5 ? 0.5 : 1, exponent);
+        hlo_literal_set_number(literal, i, fmin(scale, r.largest_scale));
     }
-    for (int i = 0; i < 2; i++)
-        out_bounds[i] = build_constant(b, shape, &(double){i ? limit : -limit}, false);
-    return build_constant(b, shape, scales, true);
+    for (int i = 0; i < 2; i++) out_bounds[i] = hlo_build_filled(b, literal->shape, i ? 448 : -448);
+    return hlo_constant_new(b->at->parent, b->at, literal);
 }
 
 /* Builds the dequantized value of a source after the source, with the same sharding. */

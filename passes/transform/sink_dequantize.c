@@ -37,7 +37,8 @@ typedef enum mode {
 /* A dequantized element of the tuple. */
 typedef struct candidate {
     bool sinks;
-    bool carries_scale; /* the tuple contains the scale; false if the scale is constant or absent */
+    bool carries_scale; /* the tuple contains the scale; false if the scale is a constant number or
+                         * absent */
     mode mode;
     hlo_dequantized from; /* the value before the first iteration; for a stacked element, its
                            * slices */
@@ -390,13 +391,13 @@ static bool choose(region *e) {
         double number;
         hlo_instr *scale = what->sinks ? what->from.scale : NULL;
         what->carries_scale = scale && (what->mode == STACKED || what->mode == RECOMPUTED ||
-                                        scale->op != HLO_OP_CONSTANT);
+                                        what->dims || scale->op != HLO_OP_CONSTANT);
         if (what->carries_scale)
             what->sinks = hlo_scale_is_moderate(e->s->context->scratch, scale) &&
                           (!what->next.scale ||
                            hlo_scale_is_moderate(e->s->context->scratch, what->next.scale));
         if (scale && !what->carries_scale) /* a constant scale is copied to each use */
-            what->sinks = !what->dims && hlo_known_number(scale, &number);
+            what->sinks = hlo_known_number(scale, &number);
         any |= e->elements[i].sinks;
     }
     while (any && changes) {
