@@ -20,12 +20,9 @@ enum { VERSION = 1, FINGERPRINT_SIZE = 17 };
 static hlo_status fingerprint_of(const hlo_module *module, char out[FINGERPRINT_SIZE]) {
     char *text = NULL;
     size_t size;
-    FILE *file = open_memstream(&text, &size);
-    if (!file) return HLO_OUT_OF_MEMORY;
     hlo_print_options how;
     hlo_print_options_init(&how, HLO_PRINT_NO_METADATA);
-    hlo_status status = hlo_module_print(module, &how, file);
-    if (fclose(file) != 0) status = HLO_OUT_OF_MEMORY;
+    const hlo_status status = hlo_module_to_text(module, &how, &text, &size);
     if (status == HLO_OK) snprintf(out, FINGERPRINT_SIZE, "%016" PRIx64, XXH3_64bits(text, size));
     free(text);
     return status;

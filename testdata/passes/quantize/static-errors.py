@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """usage: static-errors.py hlo-fp8-opt hlo-fp8-run MODULE AMAXES.json FOLDER
 
 Uses changed files of amaxes, and prints the error, or the number of FP8 matmuls."""
@@ -73,3 +72,4 @@ np.savez(os.path.join(folder, "in.npz"), a=a, b=b)
 done = subprocess.run([run, module, f"--inputs={folder}/in.npz", f"--record-amaxes={folder}/none.json"], capture_output=True, text=True)
 assert done.returncode == 1 and not os.path.exists(f"{folder}/none.json")
 print("recorded NaN: " + done.stderr.split("\n")[0])
+# SPDX-License-Identifier: Apache-2.0

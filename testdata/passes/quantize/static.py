@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """usage: static.py IN.npz OUT.npz, which doubles floats; or static.py ONE.json BOTH.json, which compares amaxes"""
 import json
 import sys
@@ -17,3 +16,4 @@ else:
         old, new = np.atleast_1d(before[name]), np.atleast_1d(after[name])
         assert (new >= old).all()
         print(f"{name}: {new.size} number{'s' * (new.size > 1)}, {'larger' if (new > old).all() else 'equal'}")
+# SPDX-License-Identifier: Apache-2.0
