@@ -20,7 +20,7 @@ import numpy as np
 
 from ._dispatch import Unsupported, mark_results, trace_context, tracing, under_transformation
 from ._explain import Explanation, observed
-from ._jax import Jitted, P, R, lowered_leaves, parameter_names, platforms_of, register_calls, rewritten_of, swap
+from ._jax import Jitted, P, R, _platforms, _register_calls, _rewrite, _swap, lowered_leaves, parameter_names
 from ._library import Error, ffi, lib, string
 from ._module import Rewritten, split
 from ._run import dtype_of
@@ -70,9 +70,9 @@ class _Pair:
         if not selected:
             raise Unsupported("it does not use the arguments of ahead")
         options = {**owner._options, "ahead": selected}
-        self.rewritten: Rewritten = rewritten_of(lowered, owner._name, options, platforms_of(lowered))
+        self.rewritten: Rewritten = _rewrite(lowered, owner._name, options, _platforms(lowered))
         if options.get("emit") == "ffi" and self.rewritten.fp8:
-            register_calls()
+            _register_calls()
         self.modules = split(self.rewritten, selected)
         self.first_results = _results_of(self.modules[0])
         self.fingerprint = self.modules[0].fingerprint
@@ -88,14 +88,14 @@ class _Pair:
             raise TypeError("results for this ShapeDtypeStruct must be loaded with load_ahead()")
         if self.compiled[0] is None:
             lowered = _placeholder(self.first_results, given, ())
-            self.compiled[0] = swap(lowered, self.modules[0].proto).compile()
+            self.compiled[0] = _swap(lowered, self.modules[0].proto).compile()
         return list(self.compiled[0](*given))
 
     def run_second(self, leaves: Sequence[Any], results: list[Any]) -> Any:
         given = [*(leaves[i] for i in self.other_leaves), *results]
         if self.compiled[1] is None:
             lowered = _placeholder(self.outputs, given, self.donated)
-            self.compiled[1] = swap(lowered, self.modules[1].proto).compile()
+            self.compiled[1] = _swap(lowered, self.modules[1].proto).compile()
         return jax.tree.unflatten(self.tree, self.compiled[1](*given))
 
 

@@ -37,7 +37,7 @@ _GSPMD = "mhlo.sharding"
 
 
 @functools.cache
-def register_calls() -> None:
+def _register_calls() -> None:
     """Registers the functions that execute the typed calls of emit="ffi" with XLA (include/hlo/ffi.h)."""
     library = ctypes.CDLL(str(HERE / "libhlofp8_ffi.so"))
     register, capsule = _part("jax:ffi.register_ffi_target"), _part("jax:ffi.pycapsule")
@@ -135,7 +135,7 @@ def _replaced(old: Any, proto: bytes) -> Any:
     return new
 
 
-def swap(lowered: Any, proto: bytes) -> Any:
+def _swap(lowered: Any, proto: bytes) -> Any:
     """Returns a copy of a ``Lowered`` with a different module."""
     computation: Any = getattr(lowered, "_lowering", None)
     old = getattr(computation, "_hlo", None)
@@ -148,7 +148,7 @@ def swap(lowered: Any, proto: bytes) -> Any:
     return result
 
 
-def platforms_of(lowered: Any) -> Sequence[str]:
+def _platforms(lowered: Any) -> Sequence[str]:
     return getattr(getattr(lowered, "_lowering", None), "_platforms", None) or (jax.default_backend(),)
 
 
@@ -195,7 +195,7 @@ def lowered_inputs(function: Any, args: Any, kwargs: Any) -> tuple[Any, list[Any
     return lowered, [leaves[i] for i in kept]
 
 
-def rewritten_of(lowered: HasCompilerIR, name: str, options: dict[str, Any], platforms: Sequence[str]) -> Rewritten:
+def _rewrite(lowered: HasCompilerIR, name: str, options: dict[str, Any], platforms: Sequence[str]) -> Rewritten:
     options = {"emit": default_emit(platforms), "lint": True, **options}
     capability = _capability(lowered)
     if capability:
@@ -299,12 +299,12 @@ class Jitted(Generic[P, R]):
 
     def _swapped(self, lowered: Any) -> tuple[Any, Rewritten]:
         """Returns the lowered function, with the rewritten module if that has FP8 matmuls, and the rewritten module."""
-        rewritten = rewritten_of(lowered, self._name, self._options, platforms_of(lowered))
+        rewritten = _rewrite(lowered, self._name, self._options, _platforms(lowered))
         for lint in rewritten.wrong_scales:
             warn(f"{self._name}: {place(lint) or lint.name}: {lint.reason}: {lint.message}; {lint.hint}")
         if rewritten.fp8 and self._options.get("emit") == "ffi":
-            register_calls()
-        return swap(lowered, rewritten.proto) if rewritten.fp8 else lowered, rewritten
+            _register_calls()
+        return _swap(lowered, rewritten.proto) if rewritten.fp8 else lowered, rewritten
 
     def trace(self, *args: P.args, **kwargs: P.kwargs) -> jax.stages.Traced:
         """Like ``jax.jit(f).trace(...)``, but the method ``lower()`` of the result rewrites the module."""
@@ -375,7 +375,7 @@ def _explain_traced(traced: Any, platform: Any, name: str, options: dict[str, An
         raise invalid_value("platform", platform, "one of cpu, cuda")
     with _tracing():
         lowered = traced.lower(lowering_platforms=(platform,)) if platform else traced.lower()
-    return Explanation(rewritten_of(lowered, name, options, platforms_of(lowered)), lowered)
+    return Explanation(_rewrite(lowered, name, options, _platforms(lowered)), lowered)
 
 
 @overload
@@ -510,12 +510,12 @@ def _export(
         if not all(isinstance(size, int) for aval in exported.in_avals for size in aval.shape):
             raise _Unsupported("it has symbolic shapes, which HLO does not support")
         module = _Exportable(exported)
-        rewritten = rewritten_of(module, name, options, exported.platforms)
+        rewritten = _rewrite(module, name, options, exported.platforms)
         seen.append(rewritten)
         if not rewritten.fp8:
             return exported
         if options.get("emit") == "ffi":
-            register_calls()
+            _register_calls()
         try:
             with module.module.context:
                 new = serialize(_replaced(module.module, rewritten.proto))
