@@ -184,14 +184,15 @@ def lowered_leaves(lowered: Any) -> tuple[list[int], set[int]]:
 def lowered_inputs(function: Any, args: Any, kwargs: Any) -> tuple[Any, list[Any]]:
     """Returns a lowered function, and the inputs of its module."""
     jitted = function._jit if isinstance(function, Jitted) else function
-    made = Jitted(function, "error", {}, {}) if not hasattr(jitted, "trace") else None
     with _tracing():
-        lowered = (made._jit if made else jitted).trace(*args, **kwargs).lower()
+        lowered = (jitted if hasattr(jitted, "trace") else jax.jit(jitted)).trace(*args, **kwargs).lower()
     try:
         kept, _ = lowered_leaves(lowered)
     except _Unsupported as error:
         raise Error(f"amaxes cannot be recorded: {error}", "invalid usage") from None
-    leaves = jax.tree.leaves((args, kwargs))
+    leaves = jax.tree.leaves(function._dynamic(args, kwargs) if isinstance(function, Jitted) else (args, kwargs))
+    if len(leaves) != len(jax.tree.leaves(lowered.args_info)):
+        raise TypeError("for a function with static arguments, pass the result of hlofp8.jit to record_amaxes")
     return lowered, [leaves[i] for i in kept]
 
 
