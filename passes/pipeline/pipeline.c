@@ -563,7 +563,7 @@ static hlo_status optimize(hlo_module *module, const hlo_pass_options *options, 
              .reports = out_report || options->min_gain > 0 || options->wide || options->quantize};
     json_t *amaxes = NULL;
     hlo_status status = load_rules(&r);
-    if (status == HLO_OK && (options->amaxes || options->amaxes_text))
+    if (status == HLO_OK && *options->passes && (options->amaxes || options->amaxes_text))
         status = hlo_amaxes_read(options, module, &amaxes);
     r.context.amaxes = amaxes;
     const bool nothing = !*options->passes && !out_report && options->verify_none &&

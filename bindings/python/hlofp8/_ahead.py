@@ -28,7 +28,7 @@ from ._run import dtype_of
 def _signature(leaf: Any) -> Any:
     """Returns what a compiled module depends on: the type of a leaf and, if it is fixed, its sharding."""
     if isinstance(leaf, jax.Array):
-        return leaf.shape, leaf.dtype, leaf.weak_type, leaf.sharding if leaf.committed else None
+        return leaf.shape, leaf.dtype, getattr(leaf, "weak_type", False), leaf.sharding if getattr(leaf, "committed", True) else None
     if isinstance(leaf, jax.ShapeDtypeStruct):
         return leaf.shape, leaf.dtype, leaf.weak_type, leaf.sharding
     return np.shape(leaf), jax.dtypes.result_type(leaf), isinstance(leaf, (bool, int, float, complex)), None
@@ -80,6 +80,8 @@ class _Pair:
         self.other_leaves = [i for i, is_chosen in zip(arguments, chosen, strict=True) if not is_chosen]
         self.donated = [k for k, i in enumerate(self.other_leaves) if i in donated]
         self.outputs, self.tree = jax.tree.flatten(lowered.out_info)
+        if any(jax.dtypes.issubdtype(one.dtype, jax.dtypes.extended) for one in self.outputs):
+            raise Unsupported("ahead does not support functions that return random keys")
         self.compiled: list[Any] = [None, None]
 
     def run_first(self, leaves: Sequence[Any]) -> list[Any]:

@@ -86,6 +86,9 @@ def runs_once(args):
     assert len(runs) == 3
     stacks = jax.random.normal(jax.random.key(3), (3, 32, 32), jnp.bfloat16)
     assert same(hlofp8.jit(stacked, ahead=0, **OPTIONS)(stacks, x), hlofp8.jit(stacked, **OPTIONS)(stacks, x))
+    noisy = lambda w, x, key: x @ w + jax.random.normal(key, (16, 64), jnp.bfloat16)  # noqa: E731
+    key = jax.random.key(5)
+    assert same(hlofp8.jit(noisy, ahead=0, **OPTIONS)(weights['up'], x, key), hlofp8.jit(noisy, **OPTIONS)(weights['up'], x, key))
     stop()
 
 
@@ -149,6 +152,7 @@ def refuses(args):
         warnings.simplefilter('always')
         result = warned(weights, jax.device_put(x, shard))
     assert any('one device' in str(one.message) for one in seen) and np.allclose(result['y'], layer(weights, x)['y'], atol=1)
+    _cases.refused('random keys', lambda: hlofp8.jit(lambda w, k: (w @ w, k), ahead=0)(weights['up'][:, :32], jax.random.key(0)))
     donating = hlofp8.jit(lambda w, x: x @ w, ahead=0, donate_argnums=1, **OPTIONS)
     square, y = weights['up'] @ weights['down'], x + 0
     assert donating(square, y).shape == x.shape and y.is_deleted() and not square.is_deleted()
