@@ -121,33 +121,41 @@ class AheadJitted(Jitted[P, R]):
         self._pairs: dict[Any, _Pair | None] = {}
         #: By the fingerprint of a first module and the ids of leaves: its results, and references to the leaves.
         self._computed: dict[Any, tuple[list[Any], list[Any]]] = {}
+        #: The pair and the results of earlier calls, by the ids of the leaves of ahead and the types of the others.
+        self._calls: dict[Any, tuple[_Pair, list[Any]]] = {}
         self._lock = threading.RLock()
 
     def _flat(self, args: Any, kwargs: Any) -> tuple[list[Any], Any, list[int]]:
         """Returns the leaves of all arguments that are not static, their tree, and the positions of those of ahead."""
         if self._ahead[-1] >= len(args):
             raise TypeError(f"{self._name} must be called with the arguments {self._ahead} of ahead by position")
-        positional, named = self._dynamic(args, kwargs)
+        leaves, tree = jax.tree.flatten(self._dynamic(args, kwargs) if self._nums or self._names else (args, kwargs))
         kept = [i for i in range(len(args)) if i not in self._nums]
         flat: list[int] = []
         at = 0
-        for i, arg in zip(kept, positional, strict=True):
-            count = len(jax.tree.leaves(arg))
-            flat += range(at, at + count) if i in self._ahead else ()
-            at += count
-        leaves, tree = jax.tree.flatten((positional, named))
+        for i, child in zip(kept, tree.children()[0].children(), strict=True):
+            flat += range(at, at + child.num_leaves) if i in self._ahead else ()
+            at += child.num_leaves
         return leaves, tree, flat
 
-    def _pair(self, args: Any, kwargs: Any) -> tuple[_Pair | None, list[Any], list[Any]]:
-        """Returns the modules for these arguments (None: the function runs as with jax.jit), and their leaves."""
+    def _pair(self, args: Any, kwargs: Any) -> tuple[_Pair | None, list[Any], list[Any], Any]:
+        """Returns the modules for these arguments (None: the function runs as with jax.jit), the leaves of all
+        arguments and of those of ahead, and a key of the call."""
         leaves, tree, flat = self._flat(args, kwargs)
+        inside = set(flat)
         chosen = [leaves[i] for i in flat]
+        others = [leaf for i, leaf in enumerate(leaves) if i not in inside]
+        static = tuple((i, args[i]) for i in sorted(self._nums) if i < len(args))
+        named = tuple((name, kwargs[name]) for name in sorted(self._names) if name in kwargs)
+        rest = tree, tuple(map(_signature, others)), static, named, trace_context()
+        call = tuple(map(id, chosen)), rest
+        found = self._calls.get(call)
+        if found:
+            return found[0], leaves, chosen, call
         for leaf in chosen:
             if not isinstance(leaf, (jax.Array, jax.ShapeDtypeStruct)):
                 raise TypeError(f"the arguments of ahead must have leaves of type jax.Array, not {type(leaf).__name__}")
-        static = tuple((i, args[i]) for i in sorted(self._nums) if i < len(args))
-        named = tuple((name, kwargs[name]) for name in sorted(self._names) if name in kwargs)
-        key = tree, tuple(map(_signature, leaves)), static, named, trace_context()
+        key = tuple(map(_signature, chosen)), rest
         if key not in self._pairs:
             with tracing():
                 lowered = self._jit.trace(*args, **kwargs).lower()
@@ -157,25 +165,31 @@ class AheadJitted(Jitted[P, R]):
             except (Unsupported, Error) as error:
                 self._give_up(str(error))
                 self._pairs[key] = None
-        return self._pairs[key], leaves, chosen
+        return self._pairs[key], leaves, chosen, call
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if jax.config.jax_disable_jit:
             return self._function(*args, **kwargs)
-        positional, named = self._dynamic(args, kwargs)
-        if under_transformation(jax.tree.leaves((positional, named))):
+        if under_transformation(jax.tree.leaves((args, kwargs))):
             return mark_results(self._jit(*args, **kwargs), self._name, self._fallback)  # type: ignore[no-any-return]
         with self._lock:
-            pair, leaves, chosen = self._pair(args, kwargs)
+            pair, leaves, chosen, call = self._pair(args, kwargs)
             if pair is None:
                 return self._jit(*args, **kwargs)  # type: ignore[no-any-return]
-            results = self._results(pair, leaves, chosen)
+            if call not in self._calls:
+                self._calls[call] = pair, self._results(pair, leaves, chosen)
+            results = self._calls[call][1]
         return pair.run_second(leaves, results)  # type: ignore[no-any-return]
 
     def _keep(self, pair: _Pair, chosen: list[Any], results: list[Any]) -> None:
         """Keeps results until one of the leaves is freed."""
-        computed, key = self._computed, (pair.fingerprint, *map(id, chosen))
-        forget = lambda _: computed.pop(key, None)  # noqa: E731
+        computed, calls, key = self._computed, self._calls, (pair.fingerprint, *map(id, chosen))
+
+        def forget(_: Any) -> None:
+            computed.pop(key, None)
+            calls.clear()
+
+        calls.clear()
         computed[key] = results, [weakref.ref(leaf, forget) if isinstance(leaf, jax.Array) else leaf for leaf in chosen]
 
     def _results(self, pair: _Pair, leaves: list[Any], chosen: list[Any]) -> list[Any]:
@@ -187,7 +201,7 @@ class AheadJitted(Jitted[P, R]):
         return results
 
     def _required(self, args: Any, kwargs: Any) -> tuple[_Pair, list[Any], list[Any]]:
-        pair, leaves, chosen = self._pair(args, kwargs)
+        pair, leaves, chosen, _ = self._pair(args, kwargs)
         if pair is None:
             raise Error(f"{self._name} is not rewritten, so nothing is computed ahead", "invalid usage")
         return pair, leaves, chosen
@@ -230,4 +244,5 @@ class AheadJitted(Jitted[P, R]):
         """Discards all compiled functions and everything that was computed ahead."""
         self._pairs.clear()
         self._computed.clear()
+        self._calls.clear()
         super().clear_cache()
