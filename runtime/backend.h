@@ -49,8 +49,8 @@ typedef struct hlo_watch {
     void *user;
 } hlo_watch;
 
-/* A job, ready to run. When the plan is created, it sets all members except those that prepare()
- * sets. Before each run, it sets `scratch` and the views' `data`. */
+/* A job, ready to run. At its creation, the plan sets all members except those that prepare() sets.
+ * Before each run, the plan sets `scratch` and the views' `data`. */
 typedef struct hlo_job {
     const hlo_instr *instr; /* named in messages: the last member, or the reader of a copy */
     hlo_group group;        /* `operands` are the leaves of its inputs, `results` the leaves of its
@@ -63,7 +63,7 @@ typedef struct hlo_job {
     bool bounded;                  /* sigmas are requested */
     bool roundings_may_be_dropped; /* sigmas cover programs that omit roundings */
     bool perturbed; /* results are perturbed by HLO_ERROR_AMPLITUDE times the instruction's own
-                     * rounding errors; excludes `bounded` */
+                     * rounding errors; not in combination with `bounded` */
     hlo_accumulate accumulate; /* as in hlo_plan_options */
     uint64_t stream;           /* random stream of a `perturbed` job; differs between jobs */
     void *scratch;             /* scratch_size bytes, aligned to 64 */
@@ -101,8 +101,8 @@ typedef struct hlo_backend {
     size_t alignment;  /* alignment of every buffer; a power of two */
     int memory_kind;   /* DLPack's number for the kind of memory, on the first device */
     bool keeps_bounds; /* runs jobs that are `bounded` or `perturbed` */
-    bool rearranges;   /* the plan inlines calls, and runs instructions that free memory as soon as
-                        * possible */
+    bool rearranges;   /* the plan inlines calls, and runs an instruction that frees memory as soon
+                        * as its inputs are available */
     bool simulates;    /* opens any number of devices, each on a separate thread */
     bool own_clock;    /* the device runs concurrently with the host: marks are times of the
                         * device's clock */
@@ -136,9 +136,9 @@ typedef struct hlo_backend {
     /* Prints a line about the device, a line about each library that the backend uses, and the
      * device's capabilities. */
     void (*identify)(void *device, FILE *out);
-    /* Returns device memory that contains `size` bytes of the host, or the host memory itself. The
-     * host's bytes must not change. Returns NULL if memory runs out. The memory is freed when the
-     * device is closed. */
+    /* Makes `size` bytes of host memory readable by the device. Returns a copy in device memory, or
+     * the host memory itself. The caller must not change or free the host memory until the device
+     * is closed. The device frees the copy then. Returns NULL if memory runs out. */
     const void *(*import)(void *device, const void *bytes, size_t size);
     /* finish() reports errors of copy_in() and the next three functions, and of mark(). */
     void (*copy_in)(void *device, void *to, const void *host, size_t size);
@@ -172,11 +172,11 @@ typedef struct hlo_backend {
     /* Begin and end a range of this thread's calls, for a profiler. May be NULL. */
     void (*range_push)(void *device, const char *name);
     void (*range_pop)(void *device);
-    /* Orders later work of the device, until the next call of this function, after the work that is
-     * already on the caller's `stream`. Work that the caller enqueues later comes after the
-     * device's work. If `stream` is NULL, uses the device's own stream and reports errors of queued
-     * work. Returns HLO_INVALID_USAGE if the stream belongs to another device. If use_stream() is
-     * NULL, the next six functions are NULL and all work is synchronous. */
+    /* Until the next call of this function, the device's work comes after the work that is already
+     * on the caller's `stream`, and before work that the caller enqueues there later. If `stream`
+     * is NULL, uses the device's own stream and reports errors of queued work. Returns
+     * HLO_INVALID_USAGE if the stream belongs to another device. If use_stream() is NULL, the next
+     * six functions are NULL and all work is synchronous. */
     hlo_status (*use_stream)(void *device, void *stream, const char **why);
     /* Creates an event that completes with all work queued so far, or reports the errors of that
      * work. */

@@ -25,8 +25,8 @@ typedef struct facts {
 
 struct hlo_fp8_provenance {
     hlo_arena *arena;
-    facts *of;      /* by instruction id */
-    entry *entries; /* by computation id */
+    facts *of;      /* indexed by instruction id */
+    entry *entries; /* indexed by computation id */
     bool changed;
 };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds facts about a whole module in one linear walk, or without a walk if the counts of opcodes
- * and attributes show that a fact holds nowhere. Results are tables by instruction id, unless
- * stated otherwise. They are allocated in the given arena and valid until the module changes. */
+/* Finds facts about a whole module in one linear walk, or without a walk if the counts of
+ * opcodes and attributes show that a fact holds nowhere. Results are tables by instruction id,
+ * unless stated otherwise. The tables are allocated in the given arena and valid until the
+ * module changes. */
 #ifndef HLO_PASSES_ANALYSIS_MODULE_FACTS_H
 #define HLO_PASSES_ANALYSIS_MODULE_FACTS_H
 
@@ -37,8 +38,8 @@ bool *hlo_facts_reached(const hlo_module *module, hlo_arena *arena);
  * HLO_FROM_OTHER_FP8: another 8-bit float. */
 enum { HLO_FROM_FP8 = 1, HLO_FROM_OTHER_FP8 = 2 };
 
-/* By instruction id, the sets of these sources, for the instructions that existed when the sets
- * were computed. */
+/* The set of HLO_FROM_... bits of each instruction that existed when the sets were computed, by
+ * instruction id. */
 typedef struct hlo_fp8_reach {
     unsigned char *of; /* NULL if not computed yet */
     uint32_t count;

@@ -122,8 +122,9 @@ bool hlo_pin_lets_inline(const hlo_instr *call) {
     const hlo_computation *called = hlo_instr_comp(call, HLO_ATTR_TO_APPLY);
     const char *frontend = hlo_instr_str(call, HLO_ATTR_FRONTEND_ATTRIBUTES);
     hlo_value_pair pair;
+    /* Inlining would lose other frontend attributes. */
     while (frontend && hlo_value_next_entry(&frontend, &pair))
-        if (!is_entry(&pair, "inlineable", "true")) return false; /* inlining would lose it */
+        if (!is_entry(&pair, "inlineable", "true")) return false;
     /* Shardy creates computations with these names for manual regions. */
     return (!call->pin || call->pin == HLO_PIN_EFFECT) && called &&
            !strstr(called->name, "shmap_body") &&

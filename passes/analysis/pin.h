@@ -19,7 +19,6 @@
 /* Pins instructions in the whole module, at the start of a run of passes. */
 void hlo_pin_module(hlo_module *module, hlo_arena *scratch);
 
-/* Returns the reason why an instruction is pinned. */
 hlo_reason hlo_pin_reason(const hlo_instr *pinned);
 
 /* Finds the pinned instruction that prevents a dot from becoming FP8: the dot itself, or an

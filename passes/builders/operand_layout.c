@@ -175,8 +175,8 @@ hlo_instr *hlo_block_tile(hlo_rule_env *env, hlo_instr *scales, const hlo_block_
     return hlo_build_reshape(b, scales, 3 - one, dims);
 }
 
-/* Compacts scales to one for each run of equal elements, and expands them to the mode: one for each
- * row and for each of the mode's blocks along k. */
+/* Compacts scales to one scale for each run of equal elements, and then expands them to the form of
+ * the mode: one scale for each row and for each of the mode's blocks along k. */
 static hlo_instr *regular(hlo_rule_env *env, hlo_instr *scales, const hlo_block_dot *dot,
                           const hlo_block_side *side) {
     const hlo_shape *x = side->shape, *s = scales->shape;

@@ -26,7 +26,7 @@ typedef struct step {
 
 typedef struct plan {
     bool fp4;              /* search for f4e2m1fn values, also before conversions to fp8 */
-    bool unequal;          /* the parts of one run may have different factors */
+    bool unequal;          /* parts with different factors may share a run of equal elements */
     unsigned count, depth; /* number of steps; recursion depth of the planning */
     step steps[STEP_LIMIT];
 } plan;

@@ -64,7 +64,7 @@ typedef struct hlo_rule_env {
     /* First reason for not applying the rule, or HLO_REASON_COUNT. */
     hlo_reason reason;
     const hlo_instr *blocker;
-    bool unbuildable;  /* set after building a term failed */
+    bool unbuildable;  /* set if a term could not be built */
     const char *fault; /* error in the instructions that a rule from a file created, or NULL; in
                         * scratch */
     hlo_instr *replacement;      /* the instruction that replaces the root, for the measure */
@@ -146,7 +146,8 @@ void hlo_engine_remove_dead(hlo_engine *engine, hlo_instr *instr);
 /* The effects of one user-defined rule, stored in context->uses. */
 typedef struct hlo_rule_use {
     uint64_t fired;   /* number of applications that were not undone */
-    bool undone;      /* the whole sequence was undone, with applications of the rule or of `by` */
+    bool undone;      /* the sequence of passes was undone, including applications of the rule or of
+                       * `by` */
     hlo_instr *match; /* an instruction that the rule matched at the start of the phase, or NULL */
     const char *by;   /* the rule whose application ended the match at `match`, or NULL */
     const char *at;   /* name of `match` */

@@ -201,8 +201,8 @@ static bool match_kind(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *val
         return false;
     }
     case HLO_TERM_SPLAT: {
-        /* Match the argument of splat() at the nearest value with one element, or at a value of
-         * which this value is a reshape. */
+        /* Match the argument of splat() at the nearest value with one element, or at a value with
+         * one element that the nearest value repeats. */
         hlo_instr *source = hlo_splat_source(value);
         for (unsigned depth = 0; source && depth < HLO_CHAIN_LIMIT; depth++) {
             if (match_term(env, arg_of(env, t, 0), source, next)) return true;

@@ -36,9 +36,9 @@ typedef struct hlo_rule_move {
 } hlo_rule_move;
 
 /* Plans to move `value`, operands first, before env->build->at. If `value` depends on the replaced
- * root or is pinned, sets env->reason and returns false. `users` is the number of values on the
- * path from the value whose move was requested, or 0 for that value itself; these values move after
- * `value`. */
+ * root or is pinned, sets env->reason and returns false. `users` is the number of values that move
+ * after `value`: the values on the path from the value whose move was requested, or 0 for that
+ * value itself. */
 static bool hoist(hlo_rule_env *env, hlo_instr *value, uint32_t users) {
     const hlo_instr *at = env->build->at;
     const hlo_rule_move *move = NULL;
@@ -331,8 +331,8 @@ static bool set_field(hlo_rule_env *env, const hlo_rule_set *set, hlo_matmul *m,
     return hlo_rule_refuse(env, NULL, NULL);
 }
 
-/* Infers the dimensions of D and of the auxiliary result from those of the operands. Does not
- * change layouts. */
+/* Infers the dimensions of D and of the auxiliary result from those of the operands. Keeps the
+ * order of dimensions in memory. */
 static void resize_results(hlo_rule_env *env, hlo_matmul *m) {
     hlo_matmul_sizes size = hlo_matmul_extents(m);
     const hlo_shape *d = m->d;
@@ -396,7 +396,7 @@ typedef struct operand_change {
     hlo_instr *user, *from, *to;
 } operand_change;
 
-/* The changes of an application. They are made after all have been found possible. */
+/* The changes of an application, which are made only if all of them are possible. */
 typedef struct plan {
     change changes[2 * HLO_RULE_ARGS];
     operand_change operands[HLO_RULE_ARGS];
@@ -410,8 +410,8 @@ static bool keeps_attr(const hlo_instr *from, const hlo_instr *to, hlo_attr_id i
 
 static bool add_change(hlo_rule_env *env, plan *p, hlo_instr *from, hlo_instr *to) {
     if (!from) return true; /* `from` is an optional root that was not found */
-    /* If `to` is an older instruction, it must have all attributes of `from`, which would otherwise
-     * be lost. */
+    /* If `to` is an older instruction, it must have the frontend attributes and the sharding of
+     * `from`, which would otherwise be lost. */
     const bool loses = to && to->id < env->first_id &&
                        (!keeps_attr(from, to, HLO_ATTR_FRONTEND_ATTRIBUTES) ||
                         !keeps_attr(from, to, HLO_ATTR_SHARDING));

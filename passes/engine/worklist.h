@@ -43,7 +43,6 @@ struct hlo_engine {
     hlo_status status;    /* if this is not HLO_OK, the phase ends */
 };
 
-/* Appends `instr` to the list `to`. */
 void hlo_worklist_add(hlo_engine *e, hlo_worklist *to, hlo_instr *instr);
 /* Queues an instruction before the rest of the batch, if a rule may start at its opcode and it is
  * not queued yet. */

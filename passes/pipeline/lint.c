@@ -57,7 +57,7 @@ static const hlo_instr *splat_of(const hlo_instr *value) {
     return hlo_shape_count(source->shape) == 1 ? source : NULL;
 }
 
-/* ---------------------------------------------------------------------------------- their parts */
+/* ----------------------------------------------------------------------- parts of quantizations */
 
 typedef struct clamp {
     const hlo_instr *value;
@@ -141,7 +141,7 @@ static quantize read_quantize(const hlo_instr *instr) {
     return q;
 }
 
-/* ----------------------------------------------------------------------------- scales of others */
+/* ----------------------------------------------------------------------- scales of other values */
 
 enum { SEARCH_MOST = 512, SCALAR_STEPS = 16 };
 
@@ -180,8 +180,8 @@ static const hlo_instr *amax_of_scale(const hlo_instr *scale) {
     return NULL;
 }
 
-/* Marks `value` and the arrays from which it is computed. Returns the first of these that search
- * number `other` marked earlier, `value` if there are too many arrays, or NULL. */
+/* Marks `value` and the arrays from which it is computed. Returns the first of these values that
+ * search number `other` marked earlier, `value` if there are too many arrays, or NULL. */
 static const hlo_instr *mark_sources(linting *l, const hlo_instr *value, uint32_t other) {
     const hlo_instr *list[SEARCH_MOST] = {value};
     const uint32_t search = ++l->searches;
@@ -249,8 +249,8 @@ static bool only_quantizes(const linting *l, const hlo_instr *scale, int depth) 
     return true;
 }
 
-/* True if the value is scaled by more than an amax, or has uses other than movement and conversion.
- * An amax scale that multiplies the result of a dot belongs to the other operand. */
+/* True if the value has uses other than movement and conversion. Ignores an amax scale that
+ * multiplies the result of a dot, because that scale belongs to the other operand. */
 static bool is_rescaled(const linting *l, const hlo_instr *value, bool operand, int depth) {
     for (const hlo_use *use = value->uses; use; use = use->next) {
         const hlo_instr *user = use->user;
@@ -278,7 +278,7 @@ static void check_scale(linting *l, const hlo_instr *quantized, const scaling *s
     double number;
     const hlo_instr *amax = amax_of_scale(s->factor);
     const hlo_instr *source = amax ? source_of(hlo_instr_operand(amax, 0)) : NULL;
-    /* A maximum of a vector of amaxes is computed from the amax history of delayed scaling. */
+    /* Skip the maximum of a vector of amaxes, which is the amax history of delayed scaling. */
     if (amax && (source->op == HLO_OP_ABS || source->shape->rank != 1)) {
         const hlo_instr *of = magnitude_of(hlo_instr_operand(amax, 0));
         if (are_apart(l, source_of(s->value), of))
@@ -369,8 +369,9 @@ static bool shares(const scaled_side *s, uint32_t dim, int64_t length) {
                           hlo_instr_operand(product, (uint32_t)factor_of(product)), &granularity);
 }
 
-/* Returns the block length of tensor cores for such values and scales: the length of the program's
- * blocks must be a multiple of it. Returns 0 if tensor cores do not support them. */
+/* Returns the block length that tensor cores support for the side's values and scales: the length
+ * of the program's blocks must be a multiple of it. Returns 0 if tensor cores do not support the
+ * types. */
 static int64_t hardware_block(const scaled_side *s) {
     for (int i = 0; i < HLO_SCALE_MODE_COUNT; i++) {
         const hlo_scale_info *mode = &hlo_scale_modes[i];
@@ -530,7 +531,8 @@ static const hlo_instr *amax_behind(const hlo_instr *value) {
     return NULL;
 }
 
-/* True if each use of the quotient is a select between the quotient and another value. */
+/* True if each use of the quotient, after conversion, movement and constant factors, is a select or
+ * an is-finite. */
 static bool is_selected(const linting *l, const hlo_instr *value, int depth) {
     if (value->parent->root == value) return false;
     for (const hlo_use *use = value->uses; use; use = use->next) {

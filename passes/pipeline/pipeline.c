@@ -341,8 +341,8 @@ static hlo_status emit(run *r) {
  * every matmul that options->quantize selects is an FP8 call. Gains and names of FP8 calls are only
  * known after a run, and the gain of a matmul may depend on another matmul. So all passes run again
  * without the matmuls that must stay wide. Names of calls are looked up after the first run only,
- * because the next run may assign them to other calls. With `inserts`, finally only inserts the
- * quantization, as in hlo_module_quantize(). */
+ * because the next run may assign them to other calls. With `inserts`, then restores the module and
+ * only inserts the quantization, as in hlo_module_quantize(). */
 static hlo_status run_until_all_gain(run *r, bool inserts, jmp_buf *recover) {
     hlo_pass_context *context = &r->context;
     const hlo_snapshot *original = NULL;
@@ -372,7 +372,8 @@ static hlo_status run_until_all_gain(run *r, bool inserts, jmp_buf *recover) {
     if (status == HLO_OK) status = emit(r);
     if (status != HLO_OK) return status;
     const hlo_instr *marked;
-    /* XLA's partitioner can split a dot, to which --emit may turn a call again, but not a call. */
+    /* XLA's partitioner can split a dot, but not a call. Another --emit form turns calls into dots
+     * again. */
     if (r->committed && context->options->emit <= HLO_EMIT_FFI &&
         hlo_devices_unpartitioned(context->module, &marked))
         hlo_diag_emit(context->module, context->sink, HLO_WARNING, marked->offset,

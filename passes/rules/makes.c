@@ -278,10 +278,10 @@ static hlo_instr *repeated(hlo_builder *b, hlo_instr *value, uint32_t dim) {
 }
 
 /* Pads an operand, addend or bias of the call to aligned sizes. Rows and columns are padded with
- * zeros. If the call has an amax, which covers the padding, they are padded with copies of a row or
- * column. The result of a row of zeros need not be 0, because a zero times an infinity is NaN and a
- * bias is added. Padding along the contracting dimension is 0 in both operands, so its products are
- * 0. */
+ * zeros. If the call has an amax, which covers the padding, rows and columns are padded with copies
+ * of a row or column. The result of a row of zeros need not be 0, because a zero times an infinity
+ * is NaN and a bias is added. Padding along the contracting dimension is 0 in both operands, so its
+ * products are 0. */
 static bool pad(hlo_rule_env *env, const hlo_matmul *m, hlo_instr *value, const hlo_ints *batch,
                 const hlo_ints *contracting, hlo_instr **out) {
     int64_t dims[HLO_RULE_ARGS] = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Implements the builders for ragged-dots of fp8 values times factors. They build a ragged-dot of
- * the fp8 values, or a dense dot whose operands are 0 outside their group. The factors then
- * multiply the result. */
+/* Implements the builders for ragged-dots of fp8 values times factors. The builders create a
+ * ragged-dot of the fp8 values, or a dense dot whose operands are 0 outside their group. The
+ * factors then multiply the result. */
 #include <string.h>
 
 #include "ir/module/ragged.h"
@@ -351,8 +351,9 @@ static hlo_instr *arranged(hlo_rule_env *env, const product *p, unsigned side, h
     return hlo_build_reshape(env->build, factors, kept, extents);
 }
 
-/* Multiplies a value, which has the result's dimensions, by the factors of an operand. If a row or
- * batch is in no group, its factor is replaced by 1 or 0. */
+/* Multiplies a value, which has the result's dimensions, by the factors of an operand. The factor
+ * is 1 for a row of the left operand that is in no group, and 0 for a result's row that no group of
+ * the right operand multiplies. */
 MAKE(ragged_scaled) {
     hlo_instr *value = args[0].instr;
     const hlo_instr *ragged = args[1].instr;

@@ -33,9 +33,9 @@ const hlo_instr *hlo_devices_sender(const hlo_instr *instr) {
 
 /* Returns the groups of devices that a collective, or the start of one, connects; NULL if unknown.
  * Some collectives have an attribute by which their groups contain partitions or devices. All other
- * collectives name replicas; they span all partitions if they have a channel, otherwise one
- * partition. If the header does not have the number of devices, the named devices count as all
- * devices; the number of partitions is then unknown for collectives with channels. */
+ * collectives name replicas. Their groups span all partitions if the collective has a channel,
+ * otherwise one partition. If the header does not have the number of devices, the named devices
+ * count as all devices; the number of partitions is then unknown for collectives with channels. */
 static const hlo_device_groups *groups_among(hlo_arena *arena, const hlo_instr *collective) {
     collective = hlo_devices_sender(collective);
     const hlo_module *module = collective->parent->module;
@@ -103,7 +103,7 @@ typedef struct hlo_manual {
  * shows whether the result is still in a region. */
 static uint8_t less_deep(const hlo_instr *leaves, uint8_t depths) {
     const hlo_sharding *sharding = hlo_instr_sharding(leaves);
-    bool older = hlo_boundary_calls(leaves, "SPMDShardToFullShape");
+    bool older = hlo_is_custom_call(leaves, "SPMDShardToFullShape");
     if (older && sharding && !hlo_sharding_has(sharding, HLO_SHARDING_MANUAL)) return OUTSIDE;
     if (!(depths & DEPTHS)) return BY_DEVICE; /* the region has no operand */
     uint8_t left = (uint8_t)((depths & DEPTHS) >> 1 | (depths & DEEPEST));
@@ -275,8 +275,8 @@ static bool agree_all(const hlo_replication *a, const hlo_instr *value, unsigned
     return value->operand_count > 0;
 }
 
-/* True if the computation that the instruction applies depends only on its operands, not on the
- * device. */
+/* True if the computation that the instruction applies gives the same result for the same operands
+ * on every device. */
 static bool is_plain(const hlo_instr *instr) {
     const hlo_computation *apply = hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);
     for (const hlo_instr *i = apply ? apply->first : NULL; i; i = hlo_instr_next(i)) {

@@ -27,8 +27,8 @@ enum { BUDGET = 1 << 20 };
 typedef struct inliner {
     hlo_pass_context *context;
     bool *fixed; /* by id of a computation: true if it has a fusion or an asynchronous start and so
-                  * must not be copied (these must be the only callers of their computations); may
-                  * be NULL */
+                  * must not be copied (fusions and starts must be the only callers of their
+                  * computations); may be NULL */
     uint64_t *sizes;    /* by id of a computation: number of its instructions after inlining */
     bool *stays;        /* by id of a computation: true if something other than an inlined call
                          * references it */
@@ -46,7 +46,7 @@ static hlo_computation *callee_of(const inliner *in, const hlo_instr *instr) {
     if (instr->op != HLO_OP_CALL || !hlo_pin_lets_inline(instr)) return NULL;
     hlo_computation *callee = hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);
     if (callee->attr_count || hlo_facts_has(in->fixed, callee->id)) return NULL;
-    if (callee->parameter_count != instr->operand_count) return NULL; /* an unverified module */
+    if (callee->parameter_count != instr->operand_count) return NULL; /* only if unverified */
     for (uint32_t i = 0; i < callee->parameter_count; i++)
         if (callee->parameters[i]->pin == HLO_PIN_CONTROL) return NULL;
     return callee;
@@ -95,7 +95,7 @@ static hlo_instr *copy_instr(inliner *in, hlo_instr *call, const hlo_instr *from
         if (inner) attr.u.attrs = nest_metadata(module, outer->u.attrs, inner->u.attrs);
         hlo_instr_set_attr(copy, attr);
     }
-    if (control) { /* all predecessors are in the callee */
+    if (control) { /* all predecessors are in the callee, so they have copies */
         const hlo_instrs *old = control->u.instrs;
         hlo_instrs *list =
             hlo_arena_copy(module->arena, old, sizeof *old + old->count * sizeof *old->v);

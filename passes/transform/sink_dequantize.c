@@ -50,7 +50,7 @@ typedef struct candidate {
 
 typedef struct sinker {
     hlo_pass_context *context;
-    const hlo_fp8_provenance *provenance; /* has the instructions with ids below `known` */
+    const hlo_fp8_provenance *provenance; /* covers instructions whose id is below `known` */
     uint32_t known;
     hlo_instr **callers; /* by computation id: the only caller, or NULL */
     bool *called;        /* by computation id: true if the computation is called */
@@ -190,8 +190,8 @@ static hlo_instr *first_value(const region *e, const candidate *what, hlo_instr 
     return all;
 }
 
-/* Builds the fp8 value of the next iteration, if it differs, and returns its scale. Returns NULL if
- * the state has no scale. */
+/* Builds the fp8 value of the next iteration, unless the existing value can be used, and returns
+ * its scale. Returns NULL if the state has no scale. */
 static hlo_instr *next_value(const region *e, uint32_t index) {
     const candidate *what = &e->elements[index];
     hlo_instr *root = e->called[0]->root, *state = e->called[0]->parameters[0];

@@ -105,9 +105,8 @@ static double transposed(const side *s) {
     return s->along > s->rows ? 0 : (double)hlo_shape_count(s->operand->shape);
 }
 
-/* The decision about a dot. */
 typedef struct decision {
-    enum { LEAVE, TOO_COSTLY, AS_ROWS, SPLIT } what; /* AS_ROWS: the rules of `rows` match it */
+    enum { LEAVE, TOO_COSTLY, AS_ROWS, SPLIT } what; /* AS_ROWS: the rules of `rows` apply */
     side lhs, rhs;
     int64_t blocks;
 } decision;

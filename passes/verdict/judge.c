@@ -25,14 +25,14 @@ enum {
     ON_FP8 = 1,
     ON_OTHERS = 2, /* the result of a matmul or of unknown instructions */
     ON_MORE = ON_FP8 | ON_OTHERS,
-    ON_PARAMETERS = 4 /* parameters of the value's computation, if a call calls it */
+    ON_PARAMETERS = 4 /* parameters of the value's computation, if a call instruction calls the
+                       * computation */
 };
 
 typedef struct operations {
     const hlo_fp8_provenance *provenance;
-    unsigned char *depends; /* by instruction id */
-    bool *called;           /* by computation id: true if a call calls it, not a loop or a
-                             * conditional */
+    unsigned char *depends; /* sources of each value, by instruction id */
+    bool *called;           /* by computation id: a call instruction calls the computation */
 } operations;
 
 static bool is_single(const hlo_shape *shape) {
@@ -410,7 +410,7 @@ static const hlo_instr *find_operation(hlo_judge_context *j, const hlo_instr *op
 }
 
 /* Judges a dot by the operation that is applied to a dequantized operand. If there is no such
- * operation, the judgment has no reason. */
+ * operation, or it is a join, the judgment has no reason. */
 static hlo_judgment judge_operation(hlo_judge_context *j, const hlo_instr *operand) {
     static const hlo_reason reasons[] = {
         [OBSTACLE_OPERATION] = HLO_REASON_OPERATION_AFTER_DEQUANTIZE,

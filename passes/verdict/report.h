@@ -46,7 +46,7 @@ typedef struct input_name {
 typedef struct lint {
     hlo_verdict verdict;
     hlo_reason reason;
-    uint32_t offset; /* in the module's source */
+    uint32_t offset; /* offset in the module's source */
 } lint;
 
 typedef struct tally tally;

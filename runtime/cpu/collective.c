@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Implements collectives between simulated devices (runtime/world.h): finds the participants, meets
- * them, and exchanges arrays between the members of a group. */
+/* Implements collectives between simulated devices (runtime/world.h): finds the participants, waits
+ * for them, and exchanges arrays between the members of a group. */
 #include <string.h>
 
 #include "ir/devices/boundary.h"
@@ -40,7 +40,7 @@ static const hlo_view *received(const party *p, uint32_t member, uint32_t leaf) 
     return p->sigmas ? &job->result_sigmas[leaf] : &job->results[leaf];
 }
 
-/* Copies elements. If `from` has no data, as only sigmas may, writes zeros. */
+/* Copies elements. If `from` has no data, which is only possible for sigmas, writes zeros. */
 static void copy(const party *p, const hlo_view *from, const hlo_view *to) {
     static const double none = 0;
     const hlo_view zero = {to->type, 0, NULL, NULL, (void *)(uintptr_t)&none};
@@ -93,8 +93,8 @@ static int64_t integer_at(const hlo_view *view, int64_t index) {
 
 /* --------------------------------------------------------------------------------------- moving */
 
-/* Sends one member's operand to all members: the first member's, or that of the member that the
- * last operand specifies. */
+/* Sends the operand of one member to all members: of the first member or, with a dynamic root, of
+ * the member that the last operand specifies. */
 static hlo_status broadcast(const party *p, uint32_t leaf, const char **why) {
     int64_t root = 0;
     const uint32_t last = p->instr->operand_count - 1;
@@ -382,8 +382,8 @@ static hlo_ints *first_numbers(int64_t count, hlo_arena *arena) {
     return all;
 }
 
-/* Lists the participants of the device's group. Returns NULL if no group contains the device, or if
- * the groups are for other devices; in the latter case, sets `why`. */
+/* Lists the participants of the device's group. Returns NULL and sets `why` if no group contains
+ * the device, or if the groups name more devices than there are. */
 static const hlo_ints *find_members(const hlo_seat *seat, const hlo_instr *instr, hlo_arena *arena,
                                     const char **why) {
     const group_mode mode = mode_of(instr);
@@ -408,7 +408,7 @@ static const hlo_ints *find_members(const hlo_seat *seat, const hlo_instr *instr
 static const hlo_ints *find_joined(const hlo_seat *seat, const hlo_instr *leaves,
                                    hlo_arena *arena) {
     hlo_ints *all = first_numbers((int64_t)seat->replicas * seat->partitions, arena);
-    if (hlo_boundary_calls(leaves, "SPMDShardToFullShape")) return all;
+    if (hlo_is_custom_call(leaves, "SPMDShardToFullShape")) return all;
     const hlo_device_groups *groups = hlo_manual_joined(arena, leaves);
     if (!groups || (groups->count && groups->count != all->count)) return NULL;
     const uint32_t own = hlo_seat_number(seat);

@@ -138,8 +138,8 @@ static hlo_status run(cpu_device *cpu, const hlo_job *job, const char **why) {
                             job->result_sigmas, &options, cpu->scratch, why);
 }
 
-/* Runs the job and perturbs its results by its own rounding errors: the sigmas that it has with
- * exact operands. */
+/* Runs the job and perturbs the results by the job's own rounding errors, which are the sigmas that
+ * the results have if the operands are exact. */
 static hlo_status run_perturbed(cpu_device *cpu, const hlo_job *job, const char **why) {
     hlo_job own = *job;
     own.bounded = true;

@@ -18,7 +18,7 @@ typedef struct cpu_device {
     hlo_eval_env env;
     bool wants_every_value; /* each instruction's value is requested, so instructions are not
                              * grouped */
-    double *marks;          /* times of marks, in seconds on a clock */
+    double *marks;          /* times of marks, in seconds */
     size_t mark_capacity;
     bool unmarked; /* memory for a mark ran out */
     hlo_seat seat;
@@ -55,8 +55,8 @@ typedef struct cpu_loop {
     _Alignas(64) atomic_uint generation; /* odd while the loop is open */
     _Alignas(64) atomic_int inside;      /* number of threads that help */
     atomic_int asleep;                   /* number of threads that wait for the loop to open */
-    atomic_bool finishing;               /* the thread that opened the loop sleeps until others
-                                          * leave */
+    atomic_bool finishing;               /* the thread that opened the loop sleeps until the other
+                                          * threads leave */
     pthread_mutex_t lock;
     pthread_cond_t opened, left;
 } cpu_loop;
@@ -91,9 +91,9 @@ hlo_error_options cpu_error_options(const hlo_job *job);
 /* random.c: true for rng and rng-get-and-update-state, whose values XLA draws from a hidden
  * state. */
 bool cpu_is_random(hlo_op op);
-/* Returns why the device does not support such an instruction, or NULL. */
+/* Returns why the device does not support an instruction with random results, or NULL. */
 const char *cpu_random_refusal(const hlo_instr *instr);
-/* Creates the state of such an instruction's job. */
+/* Creates the state of the job of an instruction with random results. */
 void cpu_random_prepare(hlo_job *job, hlo_arena *arena);
 void cpu_random_execute(const cpu_device *cpu, const hlo_job *job);
 
@@ -113,7 +113,6 @@ uint32_t cpu_tile_group(const hlo_instr *const *live, uint32_t count, hlo_arena 
                         hlo_group **out_groups);
 /* Creates the program of a group of several instructions, which is the job's state. */
 void cpu_tile_prepare(hlo_job *job, hlo_arena *arena);
-/* Runs the program of a job. */
 void cpu_tile_execute(const cpu_device *cpu, const hlo_job *job);
 
 /* An activation of an epilogue. All members are NULL for HLO_ACTIVATION_NONE. */

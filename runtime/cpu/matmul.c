@@ -147,7 +147,7 @@ static void take(side *s, int64_t start, int64_t count) {
 }
 
 /* Computes the scaled product of operands with one contracting dimension each, as dense f32. Unless
- * `variance` is NULL, also computes the squares of its sigmas. */
+ * `variance` is NULL, also computes the squares of the product's sigmas. */
 static hlo_status multiply_ranges(const cpu_device *cpu, const cpu_scales *scales,
                                   hlo_dot_dims dims, const hlo_view *a, const hlo_view *a_sigma,
                                   const hlo_view *b, const hlo_view *b_sigma,
@@ -385,7 +385,7 @@ typedef struct epilogue {
     const cpu_activation *activation;
     bool amax_wanted;
     atomic_uint
-        amax; /* bits of a nonnegative float: compared as integers, so that NaN is largest */
+        amax; /* the amax so far, as the bits of a float: compared as integers, NaN is largest */
 } epilogue;
 
 /* Evaluates both comparisons for every x, so that compilers vectorize the loop. */
@@ -566,8 +566,8 @@ static double addend_variance(float value, float sigma) {
     return overflowed ? HLO_ERROR_ANYTHING : squared((double)sigma);
 }
 
-/* True if the scale turns zeros into NaNs. Zeros of padding, which may be at other positions in
- * another module, are among them. */
+/* True if the scale turns zeros into NaNs. These zeros include padding, which may be at other
+ * positions in another module. */
 static bool spoils_zeros(const bounds *b, double scale) {
     return b->options->roundings_may_be_dropped && !isfinite(scale);
 }

@@ -96,7 +96,7 @@ typedef struct tile_program {
     tile_op *ops;
     uint32_t op_count, once;
     uint32_t buffer_count;
-    int64_t count;  /* elements */
+    int64_t count;  /* number of elements */
     int64_t length; /* elements per tile */
 } tile_program;
 
@@ -111,7 +111,8 @@ typedef struct value {
     hlo_type type;
     const tile_source *source; /* source from which elements must still be gathered, or NULL */
     bool has_elements, has_lanes[2];
-    tile_ref elements, lanes[2]; /* lanes as `type`, and as codes of `type` */
+    tile_ref elements, lanes[2]; /* lanes[0] has the elements as `type`, lanes[1] the codes of the
+                                  * elements */
 } value;
 
 typedef struct making {
@@ -120,7 +121,7 @@ typedef struct making {
     hlo_arena *arena;
     tile_op *once;
     uint32_t once_count;
-    value **members; /* by position in the group */
+    value **members; /* indexed by position in the group */
     value **sources; /* created so far */
     uint32_t source_count;
 } making;

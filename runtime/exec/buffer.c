@@ -263,7 +263,7 @@ static void drop_memory(plan_memory *memory) {
 }
 
 /* Makes work queued on a device from now on wait for the last uses of the range, except for the
- * event `known` (may be NULL), for which it already waits. */
+ * event `known` (may be NULL), for which the device already waits. */
 static void queue_memory(const plan_device *device, plan_memory *memory, const hlo_event *known) {
     hlo_event *lent = share_lent(memory);
     if (memory->last != known) queue_event(device, memory->last);
@@ -476,7 +476,8 @@ static void delete_lent(lent *l) {
     plan_device *device = l->memory->device;
     const hlo_backend *backend = device->backend;
     if (l->stream && backend->event_behind) {
-        /* Only work that is already queued on the caller's stream may use the range. */
+        /* The caller no longer uses the range, except in work that is already queued on its
+         * stream. */
         pthread_mutex_lock(&device->lock);
         hlo_event *before = l->memory->lent;
         void *handle =
@@ -717,8 +718,8 @@ hlo_status plan_resident_bind(hlo_plan *plan, const hlo_diag_sink *sink) {
 
 /* ------------------------------------------------------------------------------------ recording */
 
-/* Sets plan->buffer to the recording for the addresses of this run. If this is the second run with
- * these addresses, records it. If it is the first, saves the addresses. */
+/* Sets plan->buffer to the recording for the addresses of this run. If this is the first run with
+ * these addresses, only saves the addresses. If it is the second, records the run. */
 static hlo_status find_or_record(hlo_plan *plan, const hlo_diag_sink *sink) {
     plan_resident *r = plan->resident;
     const size_t inputs = plan->inputs.count * sizeof(plan_place);

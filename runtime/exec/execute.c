@@ -38,8 +38,9 @@ typedef struct node {
     hlo_job job;               /* NODE_JOB: a copy with the views of this run */
     const plan_slot *selector; /* NODE_CONDITIONAL: type and size of the index */
     const void *choice;        /* NODE_WHILE, NODE_CONDITIONAL: address of the predicate or index */
-    plan_command_buffer *conditions, *bodies; /* NODE_WHILE: two each, which read the state from its
-                                               * own slots and from the spare slots */
+    plan_command_buffer *conditions, *bodies; /* NODE_WHILE: two of each; the first reads the
+                                               * state from its own slots, the second from the
+                                               * spare slots */
     plan_command_buffer
         *back; /* NODE_WHILE: copies the state from the spare slots to its own slots */
     plan_command_buffer *branches; /* NODE_CONDITIONAL: step->called_count buffers */
@@ -75,8 +76,8 @@ static void bind(const hlo_plan *plan, plan_comp *comp, char *frame, const plan_
     }
 }
 
-/* Unless `status` is HLO_OK, reports that the step failed, or the whole run if `step` is NULL.
- * Returns `status`. */
+/* If `status` is HLO_INVALID_INPUT, reports that the step failed, or the whole run if `step` is
+ * NULL. Returns `status`. */
 static hlo_status report_failure(const plan_run *r, const plan_step *step, hlo_status status,
                                  const char *why) {
     const hlo_module *module = r->plan->module;
@@ -94,7 +95,7 @@ static hlo_status report_failure(const plan_run *r, const plan_step *step, hlo_s
     return status;
 }
 
-/* Unless `status` is HLO_OK, reports that the whole run failed. Returns `status`. */
+/* If `status` is HLO_INVALID_INPUT, reports that the whole run failed. Returns `status`. */
 static hlo_status failed(hlo_plan *plan, const hlo_diag_sink *sink, hlo_status status,
                          const char *why) {
     const plan_run r = {.plan = plan, .sink = sink};
@@ -557,7 +558,7 @@ static hlo_status run_comp(const plan_run *r, plan_comp *comp, char *frame,
             spans ? begin_span(r, step, step->job && step->job->host, &span) : HLO_OK;
         const hlo_backend *backend = r->plan->backend;
         const bool ranges = r->mode == PLAN_EXECUTE && backend->range_push && status == HLO_OK;
-        const char *op_name = hlo_instr_op_name(step->instr); /* shown by a profiler */
+        const char *op_name = hlo_instr_op_name(step->instr); /* name of the step in a profiler */
         if (ranges) backend->range_push(r->plan->device, op_name ? op_name : step->instr->name);
         if (status == HLO_OK) status = visit_step(r, comp, step);
         if (ranges) backend->range_pop(r->plan->device);
@@ -663,8 +664,8 @@ static hlo_status queue(hlo_plan *plan, const hlo_diag_sink *sink) {
     return status == HLO_OK && plan->trace ? plan_span_end(plan, &span) : status;
 }
 
-/* If timing is enabled, begin_times() starts it with marks from number `mark` on, and read_times()
- * reads the times. */
+/* If timing is enabled, begin_times() starts timing, with marks from number `mark` on, and
+ * read_times() reads the times. */
 static hlo_status begin_times(hlo_plan *plan, uint32_t mark, const hlo_diag_sink *sink) {
     const char *why = "failed";
     const hlo_status status = plan->trace ? plan_trace_begin(plan, mark, &why) : HLO_OK;

@@ -116,8 +116,8 @@ static const char *stage(hlo_plan *plan, const plan_comp *comp, const plan_step 
     return look->staging[0];
 }
 
-/* Writes the operands' names and, for operands that have an element at the same index, its
- * value. */
+/* Writes the names of the first operands. For a scalar, and for an operand of an elementwise
+ * instruction, also writes the element from which the result's element is computed. */
 static hlo_status put_operands(hlo_plan *plan, const plan_comp *comp, const plan_step *step,
                                const hlo_shape *result, int64_t element, FILE *out) {
     enum { MOST = 4 };

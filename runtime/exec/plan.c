@@ -162,9 +162,8 @@ static hlo_status refuse_memory(const hlo_plan *plan, const hlo_diag_sink *sink)
 
 /* If the module has block-scaled notation, scans, batch normalization, dynamic shapes or calls,
  * replaces it by a copy in which these are expanded. Does not inline calls if bounds or noise are
- * computed, because these are derived per computation. It also does not inline calls if values are
- * inspected, because these are identified by their place in the text, or with several simulated
- * devices, because these must meet at the same instructions. */
+ * computed per computation, if values are inspected, which are identified by their place in the
+ * text, or if there are several simulated devices, which must meet at the same instructions. */
 static hlo_status expand(hlo_plan *plan, jmp_buf *recover, const hlo_diag_sink *sink) {
     const hlo_plan_options *o = &plan->options;
     const bool blocks = hlo_block_any(plan->module);

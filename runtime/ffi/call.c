@@ -431,7 +431,7 @@ ffi_error *ffi_run(ffi_frame *frame, ffi_execute *execute) {
     hlo_arena_set_recover(r->call.arena, &recover);
     ffi_error *error = NULL;
     if (status != HLO_OK) {
-        enum { MOST = 3000 }; /* maximum bytes of the call's text; keeps the reason complete */
+        enum { MOST = 3000 }; /* maximum bytes of the call's text; more would cut the reason */
         char message[MOST + 1100];
         const bool starved = status == HLO_OUT_OF_MEMORY;
         const char *text = text_of(r);

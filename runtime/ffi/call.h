@@ -13,7 +13,7 @@
 typedef struct ffi_call {
     const ffi_frame *frame; /* the call's frame, which was checked */
     hlo_arena *arena;       /* freed with the call */
-    jmp_buf *recover;       /* recovery point of the arena, also for other arenas */
+    jmp_buf *recover;       /* recovery point of `arena` and of the module's arena */
     hlo_module *module;     /* freed with the call; may be NULL */
     int code;               /* status of the error, if the call is invalid */
 } ffi_call;

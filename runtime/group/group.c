@@ -23,7 +23,7 @@
 enum {
     GROUP_CANDIDATES = 64, /* maximum number of groups that are tried for an instruction */
     GROUP_NEWEST = 16      /* number of newest groups that are tried even if they share nothing with
-                            * it */
+                            * the instruction */
 };
 
 /* Relation of an instruction's elements to the space of a group; APART if they do not match. */
@@ -72,9 +72,10 @@ typedef struct group_search {
     uint32_t attempt;
     struct {
         uint32_t visited, relations;
-        uint32_t depends; /* depends on the group through an instruction outside */
+        uint32_t depends; /* set if the instruction depends on the group through an instruction
+                           * outside the group */
     } * nodes;
-    uint32_t *groups; /* like `depends`, by group */
+    uint32_t *groups; /* like `depends`, for groups */
 } group_search;
 
 typedef struct grouping {
@@ -362,8 +363,8 @@ enum {
     TRANSCENDENTAL = 8,   /* number of operations that a transcendental operation counts as */
     WORTHWHILE = 1 << 12, /* minimum bytes saved */
     LAUNCH = 1 << 22,     /* cost of a launch: bytes that a device moves in the same time */
-    LARGER_BY = 8         /* leaves may be larger than the value by this fraction (1/8), for values
-                           * per row */
+    LARGER_BY = 8         /* leaves may exceed the value by 1/LARGER_BY of its size, to allow for
+                           * values per row */
 };
 
 /* The state of tracing a value to its leaves. */

@@ -11,7 +11,6 @@ struct hlo_arrays {
     size_t count, capacity;
 };
 
-/* Removes all arrays. */
 void hlo_arrays_clear(hlo_arrays *arrays);
 /* Adds an array of zeros and returns it, or NULL if memory runs out or the size overflows. */
 hlo_array *hlo_arrays_add(hlo_arrays *arrays, hlo_type type, uint32_t rank, const int64_t *dims,

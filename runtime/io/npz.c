@@ -340,8 +340,8 @@ static char *make_npy(const hlo_array *array, size_t *out_size) {
     file[header - 1] = '\n';
     if (array->size) memcpy(file + header, array->data, array->size);
     const int bits = hlo_types[type].bits;
-    const int own = bits < 8 ? 0xff >> (8 - bits) : 0xff; /* bits of an element, as in arrays of
-                                                           * ml_dtypes */
+    const int own = bits < 8 ? 0xff >> (8 - bits) : 0xff; /* mask of an element's bits, as in arrays
+                                                           * of ml_dtypes */
     for (size_t i = 0; bits < 8 && type != HLO_TYPE_PRED && i < array->size; i++)
         file[header + i] = (char)((unsigned char)file[header + i] & own);
     *out_size = header + array->size;

@@ -26,8 +26,8 @@ typedef struct generator {
     /* The ziggurat of the normal distribution (J. Doornik, "An improved ziggurat method", 2005,
      * after G. Marsaglia and W. Tsang): layer 0 is the base with the tail, layer 255 is the widest
      * layer above it, and layer 1 is the top. */
-    uint64_t accept[LAYERS]; /* a 52-bit draw below this number is inside the layer */
-    double width[LAYERS];    /* width of the layer, divided by 2^52 */
+    uint64_t accept[LAYERS]; /* a 52-bit draw below this number is accepted without a test */
+    double width[LAYERS];    /* factor that converts a 52-bit draw to a point x in the layer */
     double height[LAYERS];   /* density at the layer's right edge */
 } generator;
 
@@ -249,9 +249,9 @@ static bool has(const char *name, const char *word) {
     return strcasestr(name, word) != NULL;
 }
 
-/* Returns the expected largest absolute value of the data of a scale or an amax: of data of size 1,
- * or of weights of sums of 64 terms. The same maximum serves for gradients, which may be smaller,
- * because f8e5m2 represents much smaller values. */
+/* Returns the expected amax of the data that the parameter scales or measures. The data is of size
+ * 1, or weights for sums of 64 terms. Gradients may be smaller, but need no smaller amax, because
+ * f8e5m2 represents much smaller values. */
 static double amax_of(const char *name) {
     return has(name, "kernel") || has(name, "weight") || has(name, "rhs") ? 0.5 : 4;
 }
@@ -341,7 +341,8 @@ static hlo_status draw_each(const hlo_module *module, const hlo_leaves *leaves, 
         return HLO_OUT_OF_MEMORY;
     }
     uint32_t *sources = hlo_arena_array(arena, devices * leaves->count + 1, sizeof *sources);
-    /* Find the device whose array each device shares, for each leaf: [device * leaves + leaf]. */
+    /* Set sources[device * leaves + leaf] to the device whose array the device uses for the
+     * leaf. */
     const hlo_instr *marked;
     const bool whole = hlo_devices_unpartitioned(module, &marked);
     for (size_t i = 0, first = 0; i < leaves->count; i++) {

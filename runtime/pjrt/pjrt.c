@@ -109,8 +109,8 @@ static size_t part_size(const pjrt_leaf *leaf) {
     return size;
 }
 
-/* Copies rows between a device's part and its position in the whole array. Both are row-major.
- * `out`: from the whole array to the part. */
+/* Copies rows between a device's part and its position in the whole array. The part and the array
+ * are row-major. `out`: from the whole array to the part. */
 static void copy_part(const pjrt_leaf *leaf, size_t device, char *whole, char *part, bool out) {
     const hlo_shape *shape = leaf->shape;
     const uint32_t rank = shape->rank;
@@ -438,7 +438,7 @@ static hlo_status make_topology(hlo_pjrt *pjrt, const char *target, const hlo_di
 }
 
 /* Registers the function that executes typed calls on the plugin's platform. Does nothing if the
- * plugin lacks the extension: it then rejects the module itself. */
+ * plugin lacks the extension: such a plugin rejects the module itself. */
 static hlo_status register_calls(hlo_pjrt *pjrt, const hlo_diag_sink *sink) {
     if (!find_call(pjrt->module, HLO_FFI_TARGET)) return HLO_OK;
     pjrt_platform_name_args name = {.size = sizeof name, .client = pjrt->client};
@@ -504,7 +504,7 @@ static hlo_status compile(hlo_pjrt *pjrt, const hlo_pjrt_options *options,
     if (hlo_module_int(pjrt->module, HLO_ATTR_NUM_PARTITIONS, 0) == pjrt->device_count)
         status = hlo_module_clone(pjrt->module, &copy);
     if (copy) {
-        hlo_attr *attrs = (hlo_attr *)(uintptr_t)copy->attrs; /* the copy owns them */
+        hlo_attr *attrs = (hlo_attr *)(uintptr_t)copy->attrs; /* the copy owns its attributes */
         uint32_t kept = 0;
         for (uint32_t i = 0; i < copy->attr_count; i++)
             if (attrs[i].id != HLO_ATTR_NUM_PARTITIONS) attrs[kept++] = attrs[i];

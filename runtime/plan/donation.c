@@ -118,7 +118,7 @@ void plan_reuse_inputs(hlo_plan *plan, const plan_comp *entry) {
                     .width = 1};
     for (uint32_t i = 0; i < plan->inputs.count; i++) {
         const uint32_t slot = entry->arguments[i];
-        if (slot == PLAN_NONE || entry->slots[slot].results) continue; /* also an output */
+        if (slot == PLAN_NONE || entry->slots[slot].results) continue; /* unused, or an output */
         c.list[c.count++] = (candidate){entry->slots[slot].size, i};
     }
     qsort(c.list, c.count, sizeof *c.list, compare_candidates);

@@ -41,7 +41,7 @@ static hlo_instr *in_layout(hlo_instr *call, hlo_instr *value, const hlo_shape *
 
 void plan_inline_calls(hlo_module *module, hlo_arena *scratch) {
     hlo_arena_mark mark = hlo_arena_here(scratch);
-    hlo_instr **copies = NULL; /* by the id of the callee's instruction */
+    hlo_instr **copies = NULL; /* indexed by the id of the callee's instruction */
     uint32_t capacity = 0, budget = MOST_COPIES;
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
         for (hlo_instr *call = comp->first, *next; call; call = next) {

@@ -8,7 +8,7 @@
 typedef struct order {
     const build *b;
     uint32_t instr_count, unit_count;
-    const hlo_instr **instrs; /* by position */
+    const hlo_instr **instrs; /* indexed by position */
     hlo_group *groups;
     uint32_t *maker;   /* by position of an instruction: the unit that computes its value */
     bool *wanted;      /* by unit: true if the unit runs */
@@ -98,14 +98,16 @@ typedef struct hastening {
     order *o;
     uint32_t *first_user,
         *users;       /* by unit: index in `users` of its first user, plus one entry for the end */
-    uint32_t *unread; /* by unit: number of reads of its values that are not scheduled */
-    uint32_t *waits;  /* by unit: number of its inputs that are not scheduled */
+    uint32_t *unread; /* by unit: number of reads of the unit's values by units that are not
+                       * scheduled */
+    uint32_t *waits;  /* by unit: number of the unit's inputs that are not scheduled */
     bool *done;
     uint32_t *stack, depth, *out, count;
 } hastening;
 
 /* Returns the bytes of the memory that a unit's results occupy, or 0 if they have no memory of
- * their own. With `surely`, also returns 0 if they may not have memory of their own. */
+ * their own. With `surely`, also returns 0 if it is uncertain that they have memory of their
+ * own. */
 static int64_t bytes_of(const order *o, uint32_t unit, bool surely) {
     const build_unit u = unit_at(o, unit);
     int64_t bytes = 0;

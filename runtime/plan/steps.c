@@ -233,8 +233,8 @@ static build_value adapt(build *b, const hlo_instr *instr, build_value value,
 /* Maximum number of jobs that an unrolled loop records. */
 enum { UNROLLED = 1 << 14 };
 
-/* Maximum nesting depth of computations. It is limited because a run visits them recursively, on
- * threads with small stacks. */
+/* Maximum nesting depth of computations. The depth is limited because a run visits computations
+ * recursively, on threads with small stacks. */
 enum { MOST_NESTED = 100 };
 
 uint32_t plan_branch_count(const hlo_instr *conditional) {
@@ -331,8 +331,8 @@ static build_value while_value(build *b, const hlo_instr *instr) {
     step->spare = spare.slots;
     finish_call(b, step, 2, callee);
     step->predicate = result_slots(b, callee[0]).slots[0];
-    /* With a known trip count, the condition would not run. If values are saved, run it anyway,
-     * because it may contain one of them. */
+    /* With a known trip count, the condition would not run. If values are saved, run the condition
+     * anyway, because it may compute one of them. */
     step->trip_count = b->plan->kept ? HLO_TRIP_COUNT_UNKNOWN : hlo_while_trip_count(instr);
     step->unrolls = step->trip_count != HLO_TRIP_COUNT_UNKNOWN &&
                     step->trip_count * (body->weight + 1) <= UNROLLED;

@@ -482,9 +482,9 @@ static const char *pack_address(emit *e, const emit_index *index, const hlo_view
     return moves ? sum : NULL;
 }
 
-/* Returns the address of the pack of a tile's elements across the rows, which contains the thread's
- * element, in a transposed array. Returns NULL if the array is not transposed, or if its packs do
- * not begin at multiples of the height. */
+/* In a transposed array, returns the address of the pack across the tile's rows that contains the
+ * thread's element. Returns NULL if the array is not transposed, or if its packs do not begin at
+ * multiples of the height. */
 static const char *turned_address(emit *e, const emit_index *index, const hlo_view *view) {
     if (!e->row || e->open_count != e->pack_depth) return NULL;
     const char *sum = "0";

@@ -144,7 +144,7 @@ typedef struct emit {
     int64_t turned_dim; /* dimension of the contiguous elements of operands that are `turned`, or
                          * -1 */
 
-    emit_array *operands, *results; /* by leaf */
+    emit_array *operands, *results; /* indexed by leaf */
     uint32_t array_count;           /* number of used arrays */
     uint32_t accesses;              /* number of accesses to single elements */
     hlo_overwrites overwrites;      /* pairs of the kernel's pointers that may be equal */
@@ -196,7 +196,7 @@ const emit_index *emit_index_new(emit *e, uint32_t rank, const int64_t *dims, co
                                  const char *linear, const int64_t *linear_strides);
 /* Returns the index `at` in an array of the shape. */
 const emit_index *emit_index_in(emit *e, const hlo_shape *shape, const char *const *at);
-/* Returns the index in an array of `dims` that has the same row-major number. */
+/* Returns the index in an array of `dims` that has the row-major number of `from`. */
 const emit_index *emit_reshape(emit *e, const emit_index *from, uint32_t rank, const int64_t *dims);
 /* Writes the sum over at[d] * strides[d]. */
 const char *emit_dot(emit *e, const emit_index *index, const int64_t *strides);
@@ -219,7 +219,7 @@ const char *emit_start(emit *e, const hlo_index_map *map, const hlo_index *x,
  * `indices` except `vector`. */
 const char *emit_index_element(emit *e, const hlo_instr *indices, int64_t vector, int64_t k,
                                const char *const *place);
-/* Load an element of an operand of the job, and of a result, in its form in memory. */
+/* Load an element of an operand or of a result of the job, in its form in memory. */
 const char *emit_load(emit *e, uint32_t operand, const emit_index *index);
 const char *emit_load_result(emit *e, uint32_t result, const emit_index *index);
 /* Return the name of the pointer to an operand (`p0`) or a result (`q0`), and make the pointer a
@@ -231,13 +231,12 @@ const char *emit_result(emit *e, uint32_t leaf);
 bool emit_is_member(const emit *e, const hlo_instr *instr);
 uint32_t emit_leaf(const emit *e, const hlo_instr *instr);
 
-/* Stores a cell in a result. */
 void emit_store(emit *e, uint32_t result, const emit_index *index, const char *cell);
 /* Opens an unrolled loop around the code for each element of a thread: `name` counts to `count`.
  * emit_close() closes it. */
 void emit_open_repeat(emit *e, const char *name, int count);
 /* Begin and end the code for each element of a thread. Values that are equal for all elements are
- * computed before that code. If they are equal in all iterations of the unrolled loop, they are
+ * computed before that code. Values that are also equal in all iterations of the unrolled loop are
  * computed before that loop. */
 void emit_elements_begin(emit *e, emit_lines *inner);
 void emit_elements_end(emit *e);
@@ -313,9 +312,9 @@ void emit_add_launch(emit *e, cuda_code *code, cuda_launch launch);
 bool emit_copy(emit *e, cuda_code *code, uint32_t from, uint32_t to);
 /* Adds the launch of a kernel that copies an operand to a result in another layout. */
 void emit_relayout(emit *e, cuda_code *code, uint32_t from, uint32_t to);
-/* Returns the index at which a result stores the element at `index` of the space. Both have the
- * same number of elements. If the result transposes an array of the space's dimensions, returns the
- * transposed index, otherwise the index with the same row-major number. */
+/* Returns the index at which a result stores the element at `index` of the space. The result and
+ * the space have the same number of elements. If the result transposes an array of the space's
+ * dimensions, returns the transposed index, otherwise the index with the same row-major number. */
 const emit_index *emit_result_index(emit *e, const emit_index *index, const hlo_instr *result);
 
 /* A rectangle of elements that one thread computes: the elements are contiguous both in arrays of

@@ -29,7 +29,8 @@ void *cuda_pointer_of(const hlo_job *job, const cuda_pointer *pointer);
 
 /* A kernel with its arguments, or a copy. */
 typedef struct cuda_launch {
-    const char *form;     /* "loop", "row", ..., for the plan's text; "copy" */
+    const char *form;     /* for the plan's text: "copy", or the form of the kernel, such as "loop"
+                           * or "row" */
     const char *text;     /* text after the kernel's name: `(const float *p0, ...) {...}`. If NULL,
                            * the launch copies `bytes` bytes from pointers[0] to pointers[1] unless
                            * they are equal */

@@ -56,8 +56,8 @@ static void add_pointer(emit *e, cuda_launch *launch, cuda_pointer pointer, cons
     *parameters = hlo_arena_format(e->arena, "%s%s%s", *parameters, **parameters ? ", " : "", text);
 }
 
-/* Returns the qualifier `__restrict__` if no other pointer refers to the same memory. Without it,
- * loads through the pointer may not use the read-only cache. */
+/* Returns the qualifier `__restrict__` if no other pointer refers to the same memory. Without the
+ * qualifier, loads through the pointer may not use the read-only cache. */
 static const char *restricts(const emit *e, cuda_pointer_kind kind, uint32_t leaf) {
     const hlo_overwrites *o = &e->overwrites;
     for (uint32_t i = 0; i < o->count; i++)
@@ -178,8 +178,8 @@ typedef struct stored {
 } stored;
 
 /* Finds the operands whose memory a result may reuse: each thread reads an element of the operand
- * only at the position of the result's element that it writes afterwards. Both have `count`
- * elements. */
+ * only at the position of the result's element that it writes afterwards. Operand and result have
+ * `count` elements. */
 static void find_overwrites(emit *e, int64_t count, cuda_code *code) {
     const hlo_job *job = e->job;
     for (uint32_t r = 0; r < job->result_count; r++)
@@ -385,8 +385,8 @@ static int64_t fastest(const emit *e, const emit_space *space, uint32_t result) 
     return -1;
 }
 
-/* Finds the narrowest and the widest element size of the arrays that are contiguous along `row`, if
- * `turned`, or of the other arrays. */
+/* Finds the narrowest and the widest element size of arrays: if `turned`, of the arrays that are
+ * contiguous along `row`, otherwise of all others. */
 static void find_bytes(const emit *e, const emit_space *space, uint32_t row, bool turned,
                        int *out_narrowest, int *out_widest) {
     const hlo_job *job = e->job;

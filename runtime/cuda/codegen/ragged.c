@@ -21,8 +21,9 @@ typedef struct ragged_dims {
 typedef struct ragged_side {
     const hlo_instr *operand;
     const hlo_ints *summed;
-    int64_t to[HLO_EVAL_MAX_RANK], after; /* the result's dimension by dimension of the operand, or
-                                           * -1; and the next dimension of the result */
+    int64_t to[HLO_EVAL_MAX_RANK], after; /* `to`: for each dimension of the operand, the dimension
+                                           * of the result, or -1; `after`: the next dimension of
+                                           * the result */
     ragged_dims open;                     /* dimensions that the tile divides */
     int each;                             /* number of rows or columns per thread */
     const char *base;                     /* the tile's first row or column */

@@ -62,8 +62,8 @@ static void write_store(sorting *s, const char *to) {
     emit_close_as(e, "};");
 }
 
-/* Adds the launches that sort stably; `less` may be any order. If the sorted records stay in
- * scratch memory, returns their offset there. */
+/* Adds the launches of a stable sort by any order. If the sorted records stay in scratch memory,
+ * returns their offset there. */
 static size_t add_sorting(sorting *s) {
     emit *e = s->e;
     /* Choose the size of tiles: large tiles, unless a row fits into smaller tiles and there are too
@@ -131,13 +131,13 @@ const char *cuda_applied_refusal(const hlo_instr *instr) {
     return cuda_region_refusal(hlo_instr_comp(instr, HLO_ATTR_TO_APPLY));
 }
 
-/* A record contains the elements that the comparator reads, and the position from which the others
- * are copied. */
+/* A record contains the elements that the comparator reads, and the position from which the other
+ * elements are copied. */
 typedef struct sorted {
     const hlo_instr *instr;
     int64_t dim;
     emit_space rows; /* the dimensions other than the sorted one */
-    bool *is_key;    /* by operand */
+    bool *is_key;    /* indexed by operand */
     bool positioned;
 } sorted;
 

@@ -171,7 +171,7 @@ typedef struct tuning {
     size_t flush_size;
     cuda_event *begun, *ended;
     void *raw;            /* buffer on the host */
-    float *samples[MOST]; /* sample of the result of each algorithm; NULL if it failed */
+    float *samples[MOST]; /* sample of the result of each algorithm; NULL if the algorithm failed */
     int broken;           /* first nonzero CUresult, which means that the device failed, not an
                            * algorithm */
     int64_t sampled;      /* number of elements per sample */
@@ -204,7 +204,7 @@ static int64_t matrix_elements(const cuda_matmul *p, lt_part part) {
     return (p->batch - 1) * m->stride + (m->cols - 1) * m->ld + m->rows;
 }
 
-/* Returns the type and size of a part that the call reads. */
+/* Returns the type and the number of elements of a part that the call reads. */
 static void extent(const tuning *t, lt_part part, hlo_type *out_type, int64_t *out_count) {
     const cuda_pointer *at = &t->p->places[part];
     if (part <= LT_PART_C) {

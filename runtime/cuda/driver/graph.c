@@ -2,9 +2,9 @@
 /* Records a run in CUDA graphs: the whole run, as straight-line code or with branches.
  *
  * The calls of a run are captured from one stream. Before each call, its dependencies are set to
- * the nodes whose memory it needs (order.h), so that others can run concurrently. Captured calls
- * that do not declare their memory, for example branches and loops, are ordered after all previous
- * calls and before all later calls. */
+ * the nodes whose memory it needs (order.h), so that other nodes can run concurrently. Captured
+ * calls that do not declare their memory, for example branches and loops, are ordered after all
+ * previous calls and before all later calls. */
 #include "runtime/cuda/driver/graph.h"
 
 #include <stdlib.h>
@@ -29,11 +29,11 @@ struct cuda_capture {
     uint32_t depth;    /* nesting depth; 0 if `outer` is NULL */
     cuda_order *order; /* NULL if each call depends on the previous call; the members below are then
                         * unused */
-    node *nodes;       /* by the node's number in `order` */
+    node *nodes;       /* indexed by the node's number in `order` */
     uint32_t count;
     size_t capacity;
     handles all;
-    handles set; /* handles to which the dependencies of the next call are set */
+    handles set; /* the dependencies that were set for the next call */
     bool early;  /* the current node may start before the previous kernel has ended */
     bool begun;  /* a node has begun and has not ended, or has failed */
 };
@@ -388,7 +388,7 @@ struct cuda_branching {
     level levels[HLO_MOST_BRANCHES];
 };
 
-/* ------------------------------------------------------------------------------------ recording */
+/* ------------------------------------------------------------------------------------- branches */
 
 /* Launches the kernel that sets the level's handle. */
 static int choose(const cuda_device *d, level *l) {

@@ -97,8 +97,9 @@ static void *open_in_folders(const library_info *info, const char *soname) {
     return handle;
 }
 
-/* Opens the first soname that can be loaded. If none can be loaded, reports the error of the first
- * soname and returns NULL. */
+/* Opens the file that the library's environment variable names or, if the variable is not set, the
+ * first soname that can be loaded. If none can be loaded, reports the error of the first one and
+ * returns NULL. */
 static void *open_library(const cuda_library *lib, const library_info *info,
                           const hlo_diag_sink *sink) {
     const char *path = getenv(info->variable);
