@@ -17,8 +17,8 @@ bool hlo_hands_on(const hlo_instr *value);
  * to `value`; NULL if there are only tuples. */
 hlo_instr *hlo_handed_on(const hlo_instr *value, const hlo_instr **out_holder);
 /* True if each element of the result is, bit for bit and with the same type, an element of operand
- * 0 or the padding value of a pad. True for sharding annotations, and for opcodes that move
- * elements, except bitcasts to another type. */
+ * 0 or the padding value of a pad. True for opcodes that move elements, except bitcasts to another
+ * type, and for sharding annotations of arrays, except those at manual regions. */
 bool hlo_instr_moves(const hlo_instr *instr);
 /* True if the instruction moves elements in one of the ways in `kinds`, a subset of
  * HLO_MOVEMENT. */

@@ -23,8 +23,7 @@ enum { E4M3_WHOLE = 16, LITERAL_LIMIT = 1 << 22 };
 
 /* The ranges of the values of the module's instructions before the pass. */
 typedef struct facts {
-    hlo_range *ranges; /* by instruction id; each source except a constant sets a bit of the
-                        * range */
+    hlo_range *ranges; /* by instruction id; sources except constants set a bit */
     hlo_fp8_reach reach;
 } facts;
 
@@ -130,8 +129,7 @@ static hlo_status each(hlo_pass_context *context, bool back) {
             next = hlo_instr_next(instr);
             if (back) restore(context, &f, instr);
             if (back || quantize(context, &f, instr) || !fp8 || instr->pin) continue;
-            /* Convert bare operands of a dot to fp8, and then to the type of the other operand if
-             * that is wide. */
+            /* Convert bare operands of a dot to fp8, and then to the other operand's wide type. */
             for (uint32_t i = 0; i < 2; i++) {
                 if (!is_bare(instr, i)) continue;
                 hlo_instr *value = hlo_instr_operand(instr, i);

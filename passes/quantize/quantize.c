@@ -784,7 +784,7 @@ static void consider_all(quantizer *z) {
     double *runs = hlo_arena_array(scratch, module->next_computation_id, sizeof *runs);
     hlo_run_counts(module, runs);
     find_loops(z);
-    if (!strstr(z->context->options->quantize, ",attention") && !z->context->records)
+    if (!strstr(z->context->options->quantize, ",attention"))
         z->attention = hlo_attention_find(module, z->callers, scratch);
     z->fused = hlo_facts_fused(module, scratch);
     z->fp8 = hlo_facts_fp8_reach(module, scratch).of;

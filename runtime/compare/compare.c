@@ -76,8 +76,7 @@ static sums add_up(const pair *p) {
     sums s = {0};
     /* The sigmas of fp8 elements include their rounding steps. */
     double u = hlo_type_is_fp8(p->type) ? 0 : ldexp(1, -hlo_float_precision(p->type));
-    /* Compute the unit of elements of unknown sigma: the root mean square of the finite
-     * elements. */
+    /* Compute the unit of elements of unknown sigma: the RMS of the finite elements. */
     double sum = 0, count = 0;
     for (int64_t i = 0; i < p->count; i++) {
         if (!(p->sigma[i] >= UNKNOWN)) continue;
@@ -214,8 +213,7 @@ static bool differs(const finding *f) {
     return f->violations || f->noise > f->noise_limit;
 }
 
-/* Compares an output. If `judge` is NULL, both sides must be equal. `drops`: the judge omits
- * roundings. */
+/* Compares an output; without `judge`, both sides must be equal. `drops`: it omits roundings. */
 static hlo_status compare_output(const hlo_comparison *c, const hlo_arrays *judge, bool drops,
                                  size_t index, finding *out) {
     const hlo_array *sides[] = {&c->found->items[index], &c->expected->items[index]};
@@ -258,8 +256,7 @@ typedef struct verdict {
     double differ, violations, noise;
 } verdict;
 
-/* Returns the judge that omits roundings, which is used for outputs that other judges reject, or
- * NULL. */
+/* Returns the judge that omits roundings, for outputs that other judges reject, or NULL. */
 static const hlo_arrays *dropping_judge(const hlo_comparison *c) {
     return c->last_drops && c->judge_count > 1 ? c->judges[c->judge_count - 1] : NULL;
 }

@@ -222,8 +222,7 @@ static void follow(search *s, visit from, const hlo_instr *user, uint32_t operan
     if (from.element < 0 && ((moves && operand == 0) || scales)) add(s, user, -1);
 }
 
-/* Returns the number of terms of the sums in which the parameter is a factor, or 0 if no dot uses
- * it. */
+/* Returns the number of terms of the sums with the parameter as factor, or 0 without a dot. */
 static double terms_of(const hlo_instr *parameter) {
     search s = {.count = 0};
     if (!hlo_shape_is_array(parameter->shape)) return 0;
@@ -313,8 +312,7 @@ static hlo_status draw_all(const hlo_module *module, const hlo_leaves *leaves, u
         bool integer = shape->type == HLO_TYPE_PRED ||
                        (hlo_type_is_integer(shape->type) && hlo_types[shape->type].bits >= 8);
         for (size_t done = 0; done < array->size; done += width, at += width) {
-            if (integer) { /* like numpy's Generator.integers(0, bound) for a bound that is a power
-                            * of two */
+            if (integer) { /* like Generator.integers(0, bound) */
                 const uint64_t bound = shape->type == HLO_TYPE_PRED ? 2 : 8;
                 hlo_number_store(shape->type, at, (double)(next32(&random) * bound >> 32));
             } else {

@@ -163,8 +163,7 @@ static ragged_place open_tile(ragging *g, unsigned number, const ragged_part *pa
     return p;
 }
 
-/* Opens the condition that elements are in the part, and sets the operand's index to the first
- * element. */
+/* Opens the condition that elements are in the part, and sets the index of the first one. */
 static void open_inside(ragging *g, unsigned number, const ragged_place *p) {
     ragged_side *s = &g->side[number];
     emit_open(g->e, "if (%s < %s && %s >= %s && %s < %s) {", p->k, p->end, p->at, p->first, p->at,
@@ -435,8 +434,7 @@ static void write_sums(ragging *g) {
 
 /* ---------------------------------------------------------------------------------- the results */
 
-/* The row (or column) in the tile of a thread's sum r (or c), and the thread's number of rows (or
- * columns). */
+/* The row (or column) in the tile of a thread's sum r (or c), and how many a thread has. */
 typedef struct sum_place {
     const char *text;
     int count;
