@@ -64,7 +64,8 @@ class _Pair:
 
     def __init__(self, owner: AheadJitted[Any, Any], lowered: Any, flat: Sequence[int]):
         arguments, donated = lowered_leaves(lowered)
-        chosen = [i in flat for i in arguments]
+        inside = set(flat)
+        chosen = [i in inside for i in arguments]
         names = parameter_names(lowered)
         selected = [name for name, is_chosen in zip(names, chosen, strict=True) if is_chosen]
         if not selected:
