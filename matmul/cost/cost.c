@@ -427,16 +427,20 @@ double hlo_costs_in_fp8(const hlo_costs *costs, const hlo_instr *instr) {
 enum { QUANTIZE_KERNELS = 4, SCALE_KERNELS = 1 };
 static const double launch_seconds = 2e-6;
 
-double hlo_cost_of_dot(const hlo_instr *dot, bool fp8, const hlo_target *target) {
+double hlo_cost_of_dot(const hlo_instr *dot, hlo_cost_form form, const hlo_target *target) {
     hlo_product p;
     if (!hlo_product_read(dot, &p)) return 0;
+    const bool fp8 = form != HLO_COST_WIDE, after = form == HLO_COST_FP8_SCALED_AFTER;
     const double operands =
         fp8 ? (double)hlo_shape_count(p.a->shape) + (double)hlo_shape_count(p.b->shape)
             : hlo_bytes_of(p.a->shape) + hlo_bytes_of(p.b->shape);
+    const double result = hlo_bytes_of(p.d), f32 = 4 * (double)hlo_shape_count(p.d);
     const double seconds =
-        roofline(p.flops, operands + hlo_bytes_of(p.d),
+        roofline(p.flops, operands + (after ? f32 : result),
                  peak_of(p.a->shape->type, p.b->shape->type, fp8, target), target);
-    return seconds == 0 ? 0 : seconds + launch_seconds * (1 + (fp8 ? SCALE_KERNELS : 0));
+    if (seconds == 0) return 0;
+    return seconds + launch_seconds * (1 + (fp8 ? SCALE_KERNELS : 0)) +
+           (after ? (f32 + result) / (1e9 * target->memory_gbs) : 0);
 }
 
 double hlo_cost_of_quantizing(const hlo_shape *value, const hlo_target *target) {

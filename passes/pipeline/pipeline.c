@@ -462,6 +462,15 @@ static bool runs_pass(const char *list, const char *name) {
     return false;
 }
 
+static bool is_recipe(const char *text) {
+    static const char *const recipes[] = {"current", "rows", "mx"};
+    const size_t length = strcspn(text, ",");
+    for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++)
+        if (strncmp(recipes[i], text, length) == 0 && !recipes[i][length])
+            return !text[length] || strcmp(text + length, ",attention") == 0;
+    return false;
+}
+
 hlo_status hlo_pass_options_take(const hlo_pass_options *given, hlo_pass_options *options) {
     size_t length;
     *options = default_options;
@@ -473,11 +482,10 @@ hlo_status hlo_pass_options_take(const hlo_pass_options *given, hlo_pass_options
     const char *at = *options->passes ? options->passes : NULL;
     for (const char *word; (word = hlo_next_word(&at, &length));)
         if (!is_known(options, word, length)) return unknown_pass(options, length, word, "");
-    if (options->quantize && strcmp(options->quantize, "current") != 0 &&
-        strcmp(options->quantize, "current,attention") != 0)
+    if (options->quantize && !is_recipe(options->quantize))
         return refuse(options,
-                      "invalid value '%s' for quantize, expected current or "
-                      "current,attention",
+                      "invalid value '%s' for quantize, expected current, rows or mx, possibly "
+                      "followed by ',attention'",
                       options->quantize);
     if (options->quantize && *options->passes && !runs_pass(options->passes, "quantize-wide"))
         return refuse(options, "quantize requires the pass quantize-wide in passes");

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Quantizes the operands of wide dots to f8e4m3fn, with one scale per tensor that is computed from
- * the tensor itself (`--quantize=current`). Each operand is quantized and dequantized, so that the
- * following passes convert the dot to an FP8 call:
+/* Quantizes the operands of wide dots to f8e4m3fn, with scales that are computed from the operands
+ * themselves: one scale per tensor (`--quantize=current`), one per row of the left and column of
+ * the right operand (`rows`), or one f8e8m0fnu scale per 32 elements along the contracting
+ * dimension (`mx`). Each operand is quantized and dequantized, so that the following passes convert
+ * the dot to an FP8 call:
  *
  *   amax  = f32[] convert(reduce max(abs(x)))
  *   bits  = s32[] bitcast-convert(maximum(amax, least) * 2^-8)
@@ -10,16 +12,21 @@
  *   q     = f8e4m3fn[...] convert(clamp(-limit, f32 convert(x) / scale, limit))
  *   x'    = convert(q) * scale, in the type of x
  *
+ * If a tensor has several scales, amax, bits, scale and limit are arrays; for blocks, x is first
+ * reshaped so that each block is a dimension.
+ *
  * The scale is the power of two that is at least amax / 448. Division and multiplication by it are
  * exact, so the rewrite of the dot to a call changes no bit. `least` is so large that x' is a
  * normal number, and `most` so small that x' does not overflow. A NaN or an infinity in x makes the
- * scale infinite, and all elements of x' NaN.
+ * scale infinite (in f8e8m0fnu: NaN), and all elements of x' with this scale NaN.
  *
  * An operand is followed through movement, conversions and the state of loops to the value that it
- * moves. This value is quantized once for all dots that use it: outside of loops that do not change
- * it, and where it is computed if a loop stacks it. If loops use slices of a value, the value has
- * one scale for each slice. Dequantized values are appended to the state of a loop, and the pass
- * sink-dequantize replaces them by fp8 values and scales. The cost model selects the dots
+ * moves. This value is quantized once for all dots that use it with the same scales: outside of
+ * loops that do not change it, and where it is computed if a loop stacks it. If loops use slices of
+ * a value, the value has scales for each slice. Dequantized values are appended to the state of a
+ * loop, and the pass sink-dequantize replaces them by fp8 values and scales; it does not do this
+ * for blocks, nor for stacked values with several scales, so these are quantized where they are
+ * used. The cost model selects the dots
  * (select.c). A dot that does not become a call stays wide in the next run of the passes
  * (passes/verdict/).
  *
@@ -38,6 +45,7 @@
 #include "passes/analysis/fp8_provenance.h"
 #include "passes/analysis/module_facts.h"
 #include "passes/analysis/pin.h"
+#include "passes/builders/granularity.h"
 #include "passes/passes.h"
 #include "passes/quantize/attention.h"
 #include "passes/quantize/select.h"
@@ -47,11 +55,31 @@
 
 #include <string.h>
 
-/* Maximum number of steps from a dot to the value to quantize. */
-enum { PATH_LIMIT = 64 };
+/* PATH_LIMIT: maximum number of steps from a dot to the value to quantize. BLOCK: number of
+ * elements along the contracting dimension that share a scale in the recipe `mx`. */
+enum { PATH_LIMIT = 64, BLOCK = 32 };
+
+typedef enum recipe { CURRENT, ROWS, MX } recipe;
+
+/* A value on the path from a dot to the value to quantize. */
+typedef struct place {
+    hlo_instr *instr;
+    hlo_granularity each; /* by dimension: number of elements that share a scale */
+    bool entered; /* a loop has entered the path, and the scales vary: movement outside of the
+                   * loop is not followed, because sink-dequantize does not */
+} place;
+
+/* A place that was visited. */
+typedef struct visited {
+    struct visited *next; /* the next place with the same instruction */
+    place at;
+    uint32_t value;         /* index of the value in the selection plus one, or 0 */
+    hlo_instr *dequantized; /* the dequantized value, in the type of its source, or NULL */
+} visited;
 
 typedef struct quantizer {
     hlo_pass_context *context;
+    recipe recipe;
     const hlo_fp8_provenance *provenance;
     const unsigned char *fp8; /* by instruction id: hlo_facts_fp8_reach() */
     const bool *fused;        /* by computation id: hlo_facts_fused() */
@@ -63,10 +91,7 @@ typedef struct quantizer {
     hlo_instr **loop_of_body; /* by computation id: the loop with this body if its state can be
                                * extended, otherwise NULL */
     hlo_selection selection;
-    /* By `sliced` and instruction id. value_of: the index of the value plus one, or 0; dequantized:
-     * the dequantized value, in the type of its source. */
-    uint32_t *value_of[2];
-    hlo_instr **dequantized[2];
+    visited **visited;                    /* by instruction id */
     hlo_computation *max[HLO_TYPE_COUNT]; /* combiners of the reductions, by element type */
 } quantizer;
 
@@ -75,19 +100,65 @@ typedef struct quantizer {
 /* How a value on the path is computed from the value below it. */
 typedef enum step {
     SOURCE,  /* the search ends here: this is the value to quantize */
-    MOVE,    /* its elements are elements of operand 0 */
+    MOVE,    /* its elements are elements of operand 0, and have the same scales there */
     CONVERT, /* it converts operand 0 to a type in which the dequantized value is exact */
     ENTER,   /* it is an element of a loop's state that no iteration changes */
     PASS,    /* it is such an element after the loop, or a tuple or a barrier passes it */
-    SLICE,   /* it is a slice of such an element; the element has one scale for each slice */
+    SLICE,   /* it is a slice of such an element; the element has scales for each slice */
     STACK    /* a loop stacks it: each slice is a value of one iteration */
 } step;
 
-/* A value on the path from a dot to a source. */
-typedef struct place {
-    hlo_instr *instr;
-    bool sliced; /* only slices of the value along dimension 0 are used */
-} place;
+/* True if the value has only one scale. */
+static bool has_one_scale(const place *at) {
+    for (uint32_t i = 0; i < at->instr->shape->rank; i++)
+        if (at->each.v[i] < at->instr->shape->dims[i]) return false;
+    return true;
+}
+
+/* Returns the place of a value with one scale. */
+static place with_one_scale(hlo_instr *value) {
+    place at = {.instr = value};
+    for (uint32_t i = 0; i < value->shape->rank; i++) at.each.v[i] = value->shape->dims[i];
+    return at;
+}
+
+/* Returns the place of an operand of a dot. `completes` is true if the other operand is already
+ * quantized; it may have one scale, which no call combines with scales per block. */
+static place place_of(const quantizer *z, const hlo_instr *dot, uint32_t number, bool completes) {
+    place at = with_one_scale(hlo_instr_operand(dot, number));
+    const hlo_ints *contracted = hlo_dot_contracting(dot, number);
+    if (z->recipe == CURRENT || (z->recipe == MX && completes)) return at;
+    for (uint32_t i = 0; i < at.instr->shape->rank; i++)
+        if (z->recipe == MX || !hlo_ints_contain(contracted, i)) at.each.v[i] = 1;
+    if (z->recipe == MX && contracted->count)
+        at.each.v[contracted->v[contracted->count - 1]] = BLOCK;
+    return at;
+}
+
+static int64_t scale_count(const place *at) {
+    int64_t dims[HLO_RULE_ARGS], count = 1;
+    hlo_granularity_dims(at->instr->shape, &at->each, dims);
+    for (uint32_t i = 0; i < at->instr->shape->rank; i++) count *= dims[i];
+    return count;
+}
+
+/* Finds the scales of operand 0 of `link` so that the value of `link`, which moves it, has the
+ * scales of `at`. Returns false if the operand would need fewer scales. */
+static bool scales_below(const hlo_instr *link, const place *at, place *out) {
+    *out = (place){.instr = hlo_instr_operand(link, 0)};
+    if (out->instr->shape->rank > HLO_RULE_ARGS) return false;
+    if (has_one_scale(at)) {
+        *out = with_one_scale(out->instr);
+        return true;
+    }
+    if (!hlo_granularity_of_operand(link, &at->each, &out->each)) return false;
+    for (uint32_t i = 0; i < out->instr->shape->rank; i++) {
+        const int64_t size = out->instr->shape->dims[i];
+        if (out->each.v[i] > size) out->each.v[i] = size;
+        if (size % out->each.v[i]) return false;
+    }
+    return hlo_op_is(link->op, HLO_REPEATS | HLO_TAKES_PART) || scale_count(out) == scale_count(at);
+}
 
 static int64_t index_of(const hlo_instr *value, const hlo_instr *tuple) {
     if (value->op != HLO_OP_GET_TUPLE_ELEMENT || hlo_instr_operand(value, 0) != tuple) return -1;
@@ -185,39 +256,43 @@ static step step_below(const quantizer *z, place at, place *out) {
     *out = at;
     if (value->pin || !value->operand_count) return SOURCE;
     hlo_instr *from = hlo_instr_operand(value, 0), *loop = loop_of(z, value);
+    const bool blocks = z->recipe == MX && !has_one_scale(&at);
     out->instr = passed_by(value);
     if (out->instr) return PASS;
-    out->instr = from;
-    if (loop && is_invariant(loop, value)) {
+    if (loop && is_invariant(loop, value) && (from == loop || !blocks)) {
         const uint32_t index = (uint32_t)hlo_instr_int(value, HLO_ATTR_INDEX, 0);
         out->instr = hlo_instr_operand(hlo_instr_operand(loop, 0), index);
-        return from == loop ? PASS : ENTER;
+        if (from == loop) return PASS;
+        out->entered |= !has_one_scale(&at);
+        return ENTER;
     }
-    if (loop && loop == from && at.sliced && is_stacked(loop, value)) {
-        *out = (place){.instr = hlo_instr_operand(next_of(loop, value), 1)};
+    if (loop && loop == from && z->recipe == CURRENT && at.entered && is_stacked(loop, value)) {
+        *out = with_one_scale(hlo_instr_operand(next_of(loop, value), 1));
         return STACK;
     }
+    out->instr = from;
     if (value->op == HLO_OP_CONVERT) /* except to f16 from a type with a larger range */
         return hlo_type_is_wide(value->shape->type) && hlo_type_is_wide(from->shape->type) &&
                        (value->shape->type != HLO_TYPE_F16 || from->shape->type == HLO_TYPE_F16)
                    ? CONVERT
                    : SOURCE;
-    if (at.sliced) return SOURCE;
+    if (at.entered) return SOURCE;
     if (value->op == HLO_OP_DYNAMIC_SLICE && is_one_slice(value->shape, from->shape) &&
         value->operand_count == 1 + from->shape->rank) {
         hlo_instr *outer = loop_of(z, from);
-        out->sliced = true;
-        return outer && outer != hlo_instr_operand(from, 0) && is_invariant(outer, from) ? SLICE
-                                                                                         : SOURCE;
+        out->entered = true; /* the slices along dimension 0 keep their scales */
+        return outer && outer != hlo_instr_operand(from, 0) && is_invariant(outer, from) && !blocks
+                   ? SLICE
+                   : SOURCE;
     }
     return hlo_instr_moves_by(value, HLO_MOVES_DIMENSIONS | HLO_REVERSES) &&
-                   hlo_shape_count(from->shape) > 1
+                   hlo_shape_count(from->shape) > 1 && scales_below(value, &at, out)
                ? MOVE
                : SOURCE;
 }
 
-static place source_of(const quantizer *z, hlo_instr *operand) {
-    place at = {.instr = operand}, below;
+static place source_of(const quantizer *z, place at) {
+    place below;
     for (unsigned i = 0; i < PATH_LIMIT && step_below(z, at, &below) != SOURCE; i++) at = below;
     return at;
 }
@@ -253,7 +328,7 @@ static bool is_wide_or_precise(hlo_type type) {
 }
 
 /* Returns the reason why the dot must not be quantized, or HLO_REASON_COUNT. */
-static hlo_reason reason_against(const quantizer *z, const hlo_instr *dot,
+static hlo_reason reason_against(const quantizer *z, const hlo_instr *dot, bool completes,
                                  const hlo_instr **out_blocker) {
     const char *kept = hlo_remark_kept_wide(z->context, dot);
     const char *precision = hlo_instr_str(dot, HLO_ATTR_OPERAND_PRECISION);
@@ -263,7 +338,7 @@ static hlo_reason reason_against(const quantizer *z, const hlo_instr *dot,
     if (dot->pin) return hlo_pin_reason(dot);
     for (uint32_t i = 0; i < 2; i++) {
         hlo_instr *operand = hlo_instr_operand(dot, i);
-        const hlo_instr *source = source_of(z, operand).instr;
+        const hlo_instr *source = source_of(z, place_of(z, dot, i, completes)).instr;
         *out_blocker = source;
         if (source->pin) return hlo_pin_reason(source);
         if (operand->shape->dynamic || source->shape->dynamic ||
@@ -279,18 +354,42 @@ static hlo_reason reason_against(const quantizer *z, const hlo_instr *dot,
         is_precise(hlo_instr_operand(dot, 1)->shape->type))
         return HLO_REASON_ASKED_PRECISE;
     if (hlo_facts_has(z->attention, dot->id)) return HLO_REASON_ATTENTION;
+    if (z->recipe == MX && !completes) {
+        const hlo_ints *contracted = hlo_dot_contracting(dot, 0);
+        if (!z->context->target->block_scales) return HLO_REASON_BLOCK_SCALED;
+        if (z->context->cuda < 12080) return HLO_REASON_BLOCK_SCALES_BEFORE_CUDA_12_8;
+        if (!contracted->count ||
+            hlo_instr_operand(dot, 0)->shape->dims[contracted->v[contracted->count - 1]] % BLOCK)
+            return HLO_REASON_PARTIAL_BLOCK;
+    }
     if (z->partitioned || (z->outside && !z->outside[dot->id])) return HLO_REASON_SHARDED_AMAX;
     return HLO_REASON_COUNT;
 }
 
+static visited *visit(quantizer *z, const place *at) {
+    visited **list = &z->visited[at->instr->id];
+    const size_t size = at->instr->shape->rank * sizeof *at->each.v;
+    for (visited *v = *list; v; v = v->next)
+        if (v->at.entered == at->entered && memcmp(v->at.each.v, at->each.v, size) == 0) return v;
+    visited *made = hlo_arena_zero(z->context->scratch, sizeof *made);
+    *made = (visited){.next = *list, .at = *at};
+    return *list = made;
+}
+
 /* Returns the index of the value in the selection; adds the value if needed. */
 static uint32_t value_of(quantizer *z, place source, const double *runs) {
-    uint32_t *index = &z->value_of[source.sliced][source.instr->id];
+    uint32_t *index = &visit(z, &source)->value;
     if (!*index)
         *index = hlo_selection_value(&z->selection, source.instr, runs[source.instr->parent->id],
                                      z->context->target) +
                  1;
     return *index - 1;
+}
+
+/* True if a call can apply scales per row itself (matmul/table/limit.def). */
+static bool scales_fit_call(const quantizer *z, const hlo_instr *dot) {
+    return z->context->target->scale_arrays && z->context->cuda >= 12090 &&
+           !hlo_dot_batch(dot, 0)->count;
 }
 
 /* Adds the dot to the selection if it may be quantized. */
@@ -300,42 +399,74 @@ static void consider(quantizer *z, hlo_instr *dot, const double *runs) {
         const hlo_instr *operand = hlo_instr_operand(dot, i);
         const bool quantized = is_quantized(z, operand);
         if (!quantized && !is_wide_or_precise(operand->shape->type)) return;
+        if (operand->shape->rank > HLO_RULE_ARGS) return;
         values[i] = quantized ? HLO_SELECTION_NONE : 0;
     }
     if ((values[0] & values[1]) == HLO_SELECTION_NONE || !is_wide_or_precise(dot->shape->type))
         return;
     const hlo_instr *blocker = NULL;
-    const hlo_reason reason = reason_against(z, dot, &blocker);
+    const bool completes = values[0] != values[1]; /* one operand is already quantized */
+    const hlo_reason reason = reason_against(z, dot, completes, &blocker);
     if (reason != HLO_REASON_COUNT) {
         hlo_remark_reason(z->context, dot, reason, blocker);
         return;
     }
     for (uint32_t i = 0; i < 2; i++)
         if (values[i] != HLO_SELECTION_NONE)
-            values[i] = value_of(z, source_of(z, hlo_instr_operand(dot, i)), runs);
-    hlo_selection_dot(&z->selection, dot, values, runs[dot->parent->id], z->context->target);
+            values[i] = value_of(z, source_of(z, place_of(z, dot, i, completes)), runs);
+    const bool after = z->recipe == ROWS && !scales_fit_call(z, dot);
+    hlo_selection_dot(&z->selection, dot, values, runs[dot->parent->id], after, z->context->target);
 }
 
 /* ------------------------------------------------------------------------------------ insertion */
 
-/* Broadcasts a scale, or one scale for each slice along dimension 0, to `shape`. */
-static hlo_instr *spread(hlo_builder *b, hlo_instr *scale, const hlo_shape *shape) {
-    scale = hlo_build_convert(b, scale, shape->type);
-    return scale->shape->rank ? hlo_build_broadcast_like(b, scale, shape, 1, (int64_t[]){0})
-                              : hlo_build_splat(b, scale, shape);
+/* The shape of a value in which each block of elements that share a scale is a range of whole
+ * dimensions. */
+typedef struct blocked {
+    const hlo_shape *shape;
+    uint32_t rank, kept_count, shared_count;
+    int64_t dims[2 * HLO_RULE_ARGS], kept[HLO_RULE_ARGS], shared[2 * HLO_RULE_ARGS];
+} blocked;
+
+static blocked block(hlo_module *module, const place *x) {
+    blocked b = {.rank = 0};
+    for (uint32_t i = 0; i < x->instr->shape->rank; i++) {
+        const int64_t size = x->instr->shape->dims[i], each = x->each.v[i];
+        if (each < size) {
+            b.kept[b.kept_count++] = b.rank;
+            b.dims[b.rank++] = size / each;
+        }
+        if (each == 1 && each < size) continue;
+        b.shared[b.shared_count++] = b.rank;
+        b.dims[b.rank++] = each;
+    }
+    b.shape = b.rank == x->instr->shape->rank
+                  ? x->instr->shape
+                  : hlo_shape_array(module, x->instr->shape->type, b.rank, b.dims);
+    return b;
 }
 
-/* Builds the scale of `x`. Sets `*out_limit` to the largest quantized value. */
-static hlo_instr *build_scale(quantizer *z, hlo_builder *b, place x, hlo_instr **out_limit) {
+/* Broadcasts scales to the blocked shape, in the element type `type`. */
+static hlo_instr *spread(hlo_builder *b, hlo_instr *scale, const blocked *to, hlo_type type) {
+    scale = hlo_build_convert(b, scale, type);
+    const hlo_shape *shape = hlo_shape_retype(b->at->parent->module, to->shape, type);
+    return to->kept_count ? hlo_build_broadcast_like(b, scale, shape, to->kept_count, to->kept)
+                          : hlo_build_splat(b, scale, shape);
+}
+
+/* Builds the scales of `x`, which has the blocked shape. Sets `*out_limit` to the largest quantized
+ * values. */
+static hlo_instr *build_scale(quantizer *z, hlo_builder *b, hlo_instr *x, const blocked *as,
+                              hlo_instr **out_limit) {
     enum { INFINITE = 0x7f800000, ROUND_UP = 0x1fffff };
     hlo_module *module = z->context->module;
-    const hlo_shape *shape = x.instr->shape;
-    const bool half = shape->type == HLO_TYPE_F16;
-    int64_t dims[HLO_LARGEST_RANK];
-    for (uint32_t i = x.sliced; i < shape->rank; i++) dims[i - x.sliced] = i;
-    hlo_instr *at = hlo_build_reduce(b, HLO_OP_MAXIMUM, hlo_build_unary(b, HLO_OP_ABS, x.instr),
-                                     hlo_shape_array(module, shape->type, x.sliced, shape->dims),
-                                     shape->rank - x.sliced, dims, &z->max[shape->type]);
+    const hlo_type type = x->shape->type;
+    const bool half = type == HLO_TYPE_F16;
+    int64_t dims[HLO_RULE_ARGS];
+    for (uint32_t i = 0; i < as->kept_count; i++) dims[i] = as->dims[as->kept[i]];
+    hlo_instr *at = hlo_build_reduce(b, HLO_OP_MAXIMUM, hlo_build_unary(b, HLO_OP_ABS, x),
+                                     hlo_shape_array(module, type, as->kept_count, dims),
+                                     as->shared_count, as->shared, &z->max[type]);
     at = hlo_build_convert(b, at, HLO_TYPE_F32);
     const hlo_shape *f32 = at->shape, *s32 = hlo_shape_retype(module, f32, HLO_TYPE_S32);
     at = hlo_build_by_number(b, HLO_OP_MAXIMUM, at, half ? 0x1p-16 : 0x1p-100);
@@ -357,16 +488,21 @@ static hlo_instr *build_scale(quantizer *z, hlo_builder *b, place x, hlo_instr *
 static hlo_instr *dequantize(quantizer *z, place source) {
     hlo_instr *limit, *x = source.instr, *after = hlo_instr_next(x);
     hlo_builder b = {.at = after, .like = x};
-    hlo_instr *scale = build_scale(z, &b, source, &limit);
-    hlo_instr *at = hlo_build_convert(&b, x, HLO_TYPE_F32);
+    const blocked as = block(z->context->module, &source);
+    hlo_instr *at = hlo_build_reshape(&b, x, as.rank, as.dims);
+    hlo_instr *scale = build_scale(z, &b, at, &as, &limit);
+    at = hlo_build_convert(&b, at, HLO_TYPE_F32);
     const hlo_shape *f32 = at->shape;
-    at = hlo_build_binary(&b, HLO_OP_DIVIDE, at, spread(&b, scale, f32));
-    hlo_instr *bounded[] = {spread(&b, hlo_build_unary(&b, HLO_OP_NEGATE, limit), f32), at,
-                            spread(&b, limit, f32)};
+    at = hlo_build_binary(&b, HLO_OP_DIVIDE, at, spread(&b, scale, &as, HLO_TYPE_F32));
+    hlo_instr *low = hlo_build_unary(&b, HLO_OP_NEGATE, limit);
+    hlo_instr *bounded[] = {spread(&b, low, &as, HLO_TYPE_F32), at,
+                            spread(&b, limit, &as, HLO_TYPE_F32)};
     at = hlo_build(&b, HLO_OP_CLAMP, f32, 3, bounded);
     at = hlo_build_convert(&b, at, HLO_TYPE_F8E4M3FN);
     at = hlo_build_convert(&b, at, x->shape->type);
-    at = hlo_build_binary(&b, HLO_OP_MULTIPLY, at, spread(&b, scale, at->shape));
+    if (z->recipe == MX && as.kept_count) scale = hlo_build_convert(&b, scale, HLO_TYPE_F8E8M0FNU);
+    at = hlo_build_binary(&b, HLO_OP_MULTIPLY, at, spread(&b, scale, &as, x->shape->type));
+    at = hlo_build_reshape(&b, at, x->shape->rank, x->shape->dims);
     const hlo_attr *sharding = hlo_instr_attr(x, HLO_ATTR_SHARDING);
     for (hlo_instr *made = hlo_instr_next(x); sharding && made != after;
          made = hlo_instr_next(made))
@@ -444,29 +580,29 @@ static hlo_instr *build_step(quantizer *z, step kind, hlo_instr *at, hlo_instr *
 }
 
 /* Builds an operand of the dot from the dequantized value of its source. */
-static hlo_instr *replacement(quantizer *z, hlo_instr *dot, uint32_t number) {
+static hlo_instr *replacement(quantizer *z, hlo_instr *dot, uint32_t number, bool completes) {
     struct {
-        place at;
+        visited *at;
         step kind;
     } path[PATH_LIMIT];
     hlo_instr *operand = hlo_instr_operand(dot, number);
-    place at = {.instr = operand}, below;
+    place at = place_of(z, dot, number, completes), below;
     unsigned count = 0;
-    while (!z->dequantized[at.sliced][at.instr->id]) {
+    visited *v;
+    while (!(v = visit(z, &at))->dequantized) {
         const step kind = count < PATH_LIMIT ? step_below(z, at, &below) : SOURCE;
         if (kind == SOURCE) {
-            z->dequantized[at.sliced][at.instr->id] = dequantize(z, at);
+            v->dequantized = dequantize(z, at);
             break;
         }
-        path[count].at = at;
+        path[count].at = v;
         path[count++].kind = kind;
         at = below;
     }
-    hlo_instr *made = z->dequantized[at.sliced][at.instr->id];
+    hlo_instr *made = v->dequantized;
     while (count--) {
-        at = path[count].at;
-        made = build_step(z, path[count].kind, at.instr, made);
-        z->dequantized[at.sliced][at.instr->id] = made;
+        made = build_step(z, path[count].kind, path[count].at->at.instr, made);
+        path[count].at->dequantized = made;
     }
     hlo_builder b = {.at = dot, .like = operand};
     return hlo_build_convert(&b, made, operand->shape->type);
@@ -531,17 +667,17 @@ hlo_status hlo_pass_quantize(hlo_pass_context *context) {
     const hlo_pass_options *options = context->options;
     const hlo_module *module = context->module;
     if (!options->quantize || !module->op_counts[HLO_OP_DOT]) return HLO_OK;
-    quantizer z = {.context = context, .selection = {.arena = context->scratch}};
-    const size_t ids = module->next_id;
-    for (int i = 0; i < 2; i++)
-        z.value_of[i] = hlo_arena_zero(context->scratch, ids * sizeof *z.value_of[i]);
+    quantizer z = {.context = context,
+                   .recipe = *options->quantize == 'r'   ? ROWS
+                             : *options->quantize == 'm' ? MX
+                                                         : CURRENT,
+                   .selection = {.arena = context->scratch}};
+    z.visited = hlo_arena_zero(context->scratch, module->next_id * sizeof *z.visited);
     hlo_remark_begin(context);
     consider_all(&z);
     if (!z.selection.dot_count) return HLO_OK;
     hlo_pass_record_costs(context); /* record the costs of the wide dots */
     hlo_select(&z.selection, options->min_gain > 0 ? options->min_gain : HLO_QUANTIZE_MIN_GAIN);
-    for (int i = 0; i < 2; i++)
-        z.dequantized[i] = hlo_arena_zero(context->scratch, ids * sizeof *z.dequantized[i]);
     for (uint32_t i = 0; i < z.selection.dot_count; i++) {
         const hlo_selectable *s = &z.selection.dots[i];
         if (!s->selected) {
@@ -549,7 +685,9 @@ hlo_status hlo_pass_quantize(hlo_pass_context *context) {
             continue;
         }
         for (uint32_t o = 0; o < 2; o++)
-            if (s->quantizes[o]) hlo_instr_set_operand(s->dot, o, replacement(&z, s->dot, o));
+            if (s->quantizes[o])
+                hlo_instr_set_operand(
+                    s->dot, o, replacement(&z, s->dot, o, s->quantizes[0] != s->quantizes[1]));
         hlo_remark_quantized(context, s->dot, s->gain);
         context->changes++;
     }
