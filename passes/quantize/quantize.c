@@ -25,8 +25,8 @@
  * loops that do not change it, and where it is computed if a loop stacks it. If loops use slices of
  * a value, the value has scales for each slice. Dequantized values are appended to the state of a
  * loop, and the pass sink-dequantize replaces them by fp8 values and scales; it does not do this
- * for blocks, nor for stacked values with several scales, so these are quantized where they are
- * used. The cost model selects the dots
+ * for stacked values with several scales, so these are quantized where they are used. The cost
+ * model selects the dots
  * (select.c). A dot that does not become a call stays wide in the next run of the passes
  * (passes/verdict/).
  *
@@ -256,10 +256,9 @@ static step step_below(const quantizer *z, place at, place *out) {
     *out = at;
     if (value->pin || !value->operand_count) return SOURCE;
     hlo_instr *from = hlo_instr_operand(value, 0), *loop = loop_of(z, value);
-    const bool blocks = z->recipe == MX && !has_one_scale(&at);
     out->instr = passed_by(value);
     if (out->instr) return PASS;
-    if (loop && is_invariant(loop, value) && (from == loop || !blocks)) {
+    if (loop && is_invariant(loop, value)) {
         const uint32_t index = (uint32_t)hlo_instr_int(value, HLO_ATTR_INDEX, 0);
         out->instr = hlo_instr_operand(hlo_instr_operand(loop, 0), index);
         if (from == loop) return PASS;
@@ -281,9 +280,8 @@ static step step_below(const quantizer *z, place at, place *out) {
         value->operand_count == 1 + from->shape->rank) {
         hlo_instr *outer = loop_of(z, from);
         out->entered = true; /* the slices along dimension 0 keep their scales */
-        return outer && outer != hlo_instr_operand(from, 0) && is_invariant(outer, from) && !blocks
-                   ? SLICE
-                   : SOURCE;
+        return outer && outer != hlo_instr_operand(from, 0) && is_invariant(outer, from) ? SLICE
+                                                                                         : SOURCE;
     }
     return hlo_instr_moves_by(value, HLO_MOVES_DIMENSIONS | HLO_REVERSES) &&
                    hlo_shape_count(from->shape) > 1 && scales_below(value, &at, out)
@@ -448,10 +446,11 @@ static blocked block(hlo_module *module, const place *x) {
 
 /* Broadcasts scales to the blocked shape, in the element type `type`. */
 static hlo_instr *spread(hlo_builder *b, hlo_instr *scale, const blocked *to, hlo_type type) {
-    scale = hlo_build_convert(b, scale, type);
+    if (scale->shape->type != HLO_TYPE_F8E8M0FNU) scale = hlo_build_convert(b, scale, type);
     const hlo_shape *shape = hlo_shape_retype(b->at->parent->module, to->shape, type);
-    return to->kept_count ? hlo_build_broadcast_like(b, scale, shape, to->kept_count, to->kept)
-                          : hlo_build_splat(b, scale, shape);
+    if (!to->kept_count) return hlo_build_splat(b, scale, shape);
+    scale = hlo_build_broadcast_like(b, scale, shape, to->kept_count, to->kept);
+    return hlo_build_convert(b, scale, type);
 }
 
 /* Builds the scales of `x`, which has the blocked shape. Sets `*out_limit` to the largest quantized
@@ -555,11 +554,13 @@ static hlo_instr *build_step(quantizer *z, step kind, hlo_instr *at, hlo_instr *
                                operands);
         hlo_instr_drop_attr(made, HLO_ATTR_ORIGIN);
         return made;
-    case ENTER:
+    case ENTER: /* sink-dequantize recognizes blocks before they are reshaped to rows */
+        if (z->recipe == MX && made->op == HLO_OP_RESHAPE) made = hlo_instr_operand(made, 0);
         index = append(z, loop, made);
         made = element_in(loop, index);
         hlo_instr_append_operand(hlo_instr_comp(loop, HLO_ATTR_BODY)->root, made);
-        return made;
+        b.at = hlo_instr_next(made);
+        return hlo_build_reshape(&b, made, at->shape->rank, at->shape->dims);
     case STACK: {
         const hlo_instr *update = next_of(loop, at);
         hlo_builder before = {.at = hlo_instr_operand(loop, 0), .like = loop},

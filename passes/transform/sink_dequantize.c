@@ -273,16 +273,21 @@ static bool granularity_below_collective(const walk *w, const hlo_instr *collect
     return granularity->v[along] >= collective->shape->dims[along] && agrees(w, collective);
 }
 
-/* True if the scale does not vary along the contracting dimensions of the dot. */
+/* True if the scale does not vary along the contracting dimensions of the dot, or is an f8e8m0fnu
+ * scale that varies there as calls require. */
 static bool scale_passes(const walk *w, const hlo_instr *dot, bool right, const path *last) {
     if (!w->what->from.scale || !w->what->dims) return true;
     hlo_granularity granularity, below;
     const hlo_shape *shape = hlo_instr_operand(dot, right)->shape;
     const hlo_ints *contracted = hlo_dot_contracting(dot, right);
+    const hlo_scale_info *info = &hlo_scale_modes[HLO_SCALE_VEC32];
+    const bool blocks = w->what->from.scale->shape->type == info->type;
     if (shape->rank > HLO_RULE_ARGS) return false;
     for (uint32_t i = 0; i < shape->rank; i++) granularity.v[i] = 1;
     for (uint32_t i = 0; contracted && i < contracted->count; i++)
-        granularity.v[contracted->v[i]] = shape->dims[contracted->v[i]];
+        granularity.v[contracted->v[i]] = !blocks ? shape->dims[contracted->v[i]]
+                                          : i + 1 == contracted->count ? info->along
+                                                                       : 1;
     for (; last; last = last->before, granularity = below)
         if (hlo_op_is(last->link->op, HLO_COLLECTIVE)
                 ? !granularity_below_collective(w, last->link, &granularity, &below)
@@ -481,6 +486,7 @@ static void become_fp8(const region *e, uint32_t index, hlo_instr *value, hlo_in
                     hlo_shape_count(whole->shape) == 1
                         ? hlo_build_splat(&b, whole, wide->shape)
                         : hlo_build_broadcast_like(&b, whole, wide->shape, dims->count, dims->v);
+                whole = hlo_build_convert(&b, whole, what->from.to);
                 wide = hlo_build_binary(&b, what->from.op, wide, whole);
             }
         }

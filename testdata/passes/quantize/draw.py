@@ -84,7 +84,7 @@ def main():
     opt, run, folder, count = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
     os.makedirs(folder, exist_ok=True)
     module, once, twice, wide, same = (os.path.join(folder, name + ".hlo") for name in ("in", "once", "twice", "wide", "same"))
-    options = ["--quantize=current", "--min-gain=0.001"]
+    recipes = (("current",), ("rows",), ("rows", "--cuda=12.9"), ("mx", "--target=sm_100"))
     dots = quantized = 0
 
     def program(*words):
@@ -96,9 +96,11 @@ def main():
         made = Module(seed)
         with open(module, "w") as file:
             file.write(made.text())
+        recipe, *target = recipes[seed % len(recipes)]
+        options = [f"--quantize={recipe}", "--min-gain=0.001", *target]
         told = program(opt, module, *options, "--verify-each", "--remarks=all", "-o", once)
         dots += len(made.results)
-        quantized += told.count("quantized here (current)")
+        quantized += told.count(f"quantized here ({recipe})")
         program(opt, once, *options, "-o", twice)
         assert open(once).read() == open(twice).read(), seed
         program(opt, module, *options, "--wide=*", "-o", wide)
