@@ -123,9 +123,11 @@ typedef struct hlo_pass_options {
      * `min_gain` is 0. */
     double min_gain;
     /* Quantize the operands of wide dots, so that they become FP8 calls (docs/quantize.md). The
-     * module then computes other results. "current": one scale per tensor, computed from the tensor
-     * itself; matmuls of attention stay wide. "current,attention": also matmuls of attention. NULL
-     * quantizes nothing. `passes` must be empty or run the pass "quantize-wide". Default: NULL. */
+     * module then computes other results. Scales are computed from the operands: "current" uses one
+     * scale per tensor; "rows" one per row of the left and column of the right operand; "mx" one
+     * f8e8m0fnu scale per 32 elements along the contracting dimension, for targets from sm_100 on.
+     * Matmuls of attention stay wide, unless ",attention" follows. NULL quantizes nothing. `passes`
+     * must be empty or run the pass "quantize-wide". Default: NULL. */
     const char *quantize;
     /* Matmuls that are not converted, separated by commas: names of instructions of the input
      * (hlo_verdict.input_instr), op_names, source lines (`model.py:12`, which is compared with the

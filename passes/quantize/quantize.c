@@ -13,7 +13,7 @@
  *   x'    = convert(q) * scale, in the type of x
  *
  * If a tensor has several scales, amax, bits, scale and limit are arrays; for blocks, x is first
- * reshaped so that each block is a dimension.
+ * reshaped so that each block is a dimension, and f16 values are dequantized to f32.
  *
  * The scale is the power of two that is at least amax / 448. Division and multiplication by it are
  * exact, so the rewrite of the dot to a call changes no bit. `least` is so large that x' is a
@@ -498,9 +498,12 @@ static hlo_instr *dequantize(quantizer *z, place source) {
                             spread(&b, limit, &as, HLO_TYPE_F32)};
     at = hlo_build(&b, HLO_OP_CLAMP, f32, 3, bounded);
     at = hlo_build_convert(&b, at, HLO_TYPE_F8E4M3FN);
-    at = hlo_build_convert(&b, at, x->shape->type);
-    if (z->recipe == MX && as.kept_count) scale = hlo_build_convert(&b, scale, HLO_TYPE_F8E8M0FNU);
-    at = hlo_build_binary(&b, HLO_OP_MULTIPLY, at, spread(&b, scale, &as, x->shape->type));
+    const bool blocks = z->recipe == MX && as.kept_count;
+    hlo_type wide = x->shape->type;
+    if (blocks) scale = hlo_build_convert(&b, scale, HLO_TYPE_F8E8M0FNU);
+    if (blocks && wide == HLO_TYPE_F16) wide = HLO_TYPE_F32; /* f16 cannot represent all scales */
+    at = hlo_build_convert(&b, at, wide);
+    at = hlo_build_binary(&b, HLO_OP_MULTIPLY, at, spread(&b, scale, &as, wide));
     at = hlo_build_reshape(&b, at, x->shape->rank, x->shape->dims);
     const hlo_attr *sharding = hlo_instr_attr(x, HLO_ATTR_SHARDING);
     for (hlo_instr *made = hlo_instr_next(x); sharding && made != after;

@@ -72,7 +72,8 @@ hlo_pass_options draw_options(dice *d) {
     options.rule_order = dice_chance(d, 70) ? 0 : 1 + dice_next(d) % 1000;
     options.ragged = (hlo_ragged_form)dice_below(d, HLO_RAGGED_KEEP + 1);
     if (strcmp(options.passes, "default") == 0 && dice_chance(d, 30)) {
-        options.quantize = "current";
+        static const char *const recipes[] = {"current", "rows", "mx"};
+        options.quantize = DICE_PICK(d, recipes);
         options.min_gain = 1e-6;
     }
     return options;

@@ -277,8 +277,12 @@ static void test_wrong_fields(void **state) {
     wrong.ragged = (hlo_ragged_form)(HLO_RAGGED_KEEP + 1);
     assert_wrong(f, wrong, "invalid value 3 for ragged");
     wrong = options;
-    wrong.quantize = "rows";
-    assert_wrong(f, wrong, "invalid value 'rows' for quantize");
+    wrong.quantize = "row";
+    assert_wrong(f, wrong, "invalid value 'row' for quantize");
+    wrong.quantize = "rows,";
+    assert_wrong(f, wrong, "invalid value 'rows,' for quantize");
+    wrong.quantize = "mx,attention,attention";
+    assert_wrong(f, wrong, "invalid value 'mx,attention,attention' for quantize");
     wrong.quantize = "current";
     wrong.passes = "cse";
     assert_wrong(f, wrong, "quantize requires the pass quantize-wide in passes");
