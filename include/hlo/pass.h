@@ -319,9 +319,10 @@ hlo_status hlo_module_extract(hlo_module *module, const char *name, const hlo_pa
 
 /* Quantizes the operands that hlo_module_optimize() with the same options quantizes because of
  * options->quantize, but converts no matmul to FP8. Compare the result of hlo_module_optimize()
- * with this module: both compute the same values, bit for bit, except where an FP8 call with an
- * epilogue omits roundings. The function also runs the passes before "quantize-wide". `options` may
- * be NULL. Without options->quantize, the module is not changed.
+ * with this module: both compute the same values, bit for bit, except where an FP8 call omits
+ * roundings in an epilogue or adds up blocks by themselves ("mx"). The function also runs the
+ * passes before "quantize-wide". `options` may be NULL. Without options->quantize, the module is
+ * not changed.
  *
  * Returns the same statuses as hlo_module_optimize(). */
 hlo_status hlo_module_quantize(hlo_module *module, const hlo_pass_options *options);

@@ -320,8 +320,8 @@ def rewrite(
       passes: names of passes, separated by commas; "" runs none.
       scale_operands: the scale operands that each FP8 call has: "all", or only those "used" by it (for XLA of 2026).
       min_gain: convert a matmul only if the roofline model predicts at least this speedup.
-      quantize: "current" or "current,attention" quantizes the operands of wide matmuls, which changes the results
-        (docs/quantize.md).
+      quantize: "current", "rows" or "mx", possibly followed by ",attention", quantizes the operands of wide matmuls,
+        which changes the results (docs/quantize.md).
       wide: matmuls that are not converted: names of instructions (``Verdict.input_instr``, or else ``Verdict.instr``),
         op_names, "model.py:12", or globs of these.
       rules: a file of additional rewrite rules (docs/rules.md).

@@ -74,6 +74,7 @@ hlo_pass_options draw_options(dice *d) {
     if (strcmp(options.passes, "default") == 0 && dice_chance(d, 30)) {
         static const char *const recipes[] = {"current", "rows", "mx"};
         options.quantize = DICE_PICK(d, recipes);
+        if (strcmp(options.quantize, "mx") == 0) options.target = 100;
         options.min_gain = 1e-6;
     }
     return options;
