@@ -2,8 +2,8 @@
 
 usage: edges.py hlo-fp8-run FOLDER OPTION...
 
-For each type and case, prints the non-finite elements of the wide and of the quantized product, and whether the latter is close to the
-former. The rewrite must agree with the inserted quantization (--compare=before).
+For each type and case, prints the non-finite elements of the wide and of the quantized product, and whether the
+quantized product is close to the wide one. The rewrite must agree with the inserted quantization (--compare=before).
 """
 import os
 import subprocess
