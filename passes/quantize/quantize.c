@@ -65,8 +65,8 @@ typedef enum recipe { CURRENT, ROWS, MX } recipe;
 typedef struct place {
     hlo_instr *instr;
     hlo_granularity each; /* by dimension: number of elements that share a scale */
-    bool entered; /* a loop has entered the path, and the scales vary: movement outside of the
-                   * loop is not followed, because sink-dequantize does not */
+    bool entered; /* the path has left a loop or a branch, and the scales vary: movement outside is
+                   * not followed, because sink-dequantize does not */
 } place;
 
 /* A place that was visited. */
@@ -90,6 +90,8 @@ typedef struct quantizer {
     hlo_instr **callers;      /* by computation id: the only caller of the computation, or NULL */
     hlo_instr **loop_of_body; /* by computation id: the loop with this body if its state can be
                                * extended, otherwise NULL */
+    uint32_t *operand_of_branch; /* by computation id: number of the operand of the conditional with
+                                  * this branch if the operand can be extended, otherwise 0 */
     hlo_selection selection;
     visited **visited;                    /* by instruction id */
     hlo_computation *max[HLO_TYPE_COUNT]; /* combiners of the reductions, by element type */
@@ -103,6 +105,7 @@ typedef enum step {
     MOVE,    /* its elements are elements of operand 0, and have the same scales there */
     CONVERT, /* it converts operand 0 to a type in which the dequantized value is exact */
     ENTER,   /* it is an element of a loop's state that no iteration changes */
+    BRANCH,  /* it is an element of the operand of a branch */
     PASS,    /* it is such an element after the loop, or a tuple or a barrier passes it */
     SLICE,   /* it is a slice of such an element; the element has scales for each slice */
     STACK    /* a loop stacks it: each slice is a value of one iteration */
@@ -188,6 +191,28 @@ static bool can_grow(const quantizer *z, const hlo_instr *loop) {
            !hlo_pin_has_element_attrs(root) && only_elements_used(loop);
 }
 
+/* True if elements can be appended to the operand `number` of the conditional, which a branch
+ * receives. */
+static bool can_extend(const quantizer *z, const hlo_instr *conditional, uint32_t number) {
+    const hlo_computation *branch = hlo_branch_of(conditional, number);
+    const hlo_instr *tuple = hlo_instr_operand(conditional, number);
+    return branch && z->callers[branch->id] == conditional && branch->parameter_count == 1 &&
+           only_elements_used(branch->parameters[0]) && tuple->op == HLO_OP_TUPLE &&
+           !hlo_pin_holds(tuple) && !hlo_pin_has_element_attrs(tuple) &&
+           !hlo_pin_holds(conditional) && !hlo_pin_has_element_attrs(conditional);
+}
+
+/* Returns the element of the operand of the conditional that is `value` in a branch, or NULL. */
+static hlo_instr *outside_branch(const quantizer *z, const hlo_instr *value) {
+    if (value->op != HLO_OP_GET_TUPLE_ELEMENT || value->pin) return NULL;
+    const hlo_instr *tuple = hlo_instr_operand(value, 0);
+    const uint32_t number =
+        tuple->op == HLO_OP_PARAMETER ? z->operand_of_branch[tuple->parent->id] : 0;
+    return number ? hlo_instr_operand(hlo_instr_operand(z->callers[tuple->parent->id], number),
+                                      (uint32_t)hlo_instr_int(value, HLO_ATTR_INDEX, 0))
+                  : NULL;
+}
+
 /* Returns the loop whose state contains `value`, in the body of the loop or after the loop. Returns
  * NULL if the state cannot be extended. */
 static hlo_instr *loop_of(const quantizer *z, const hlo_instr *value) {
@@ -250,14 +275,24 @@ static hlo_instr *passed_by(const hlo_instr *value) {
                : NULL;
 }
 
-/* Finds the value from which `at` is computed, and how. */
-static step step_below(const quantizer *z, place at, place *out) {
+/* True if the value comes from outside of a loop. A value that a branch uses is quantized outside
+ * of the branch only if it is also outside of a loop, because branches may be executed rarely. */
+static bool leaves_loop(const quantizer *z, place at);
+
+/* Finds the value from which `at` is computed, and how. With `leaves_branches`, the path leaves
+ * every branch. */
+static step step_in(const quantizer *z, place at, bool leaves_branches, place *out) {
     const hlo_instr *value = at.instr;
     *out = at;
     if (value->pin || !value->operand_count) return SOURCE;
     hlo_instr *from = hlo_instr_operand(value, 0), *loop = loop_of(z, value);
     out->instr = passed_by(value);
     if (out->instr) return PASS;
+    out->instr = outside_branch(z, value);
+    if (out->instr) {
+        out->entered |= !has_one_scale(&at);
+        return leaves_branches || leaves_loop(z, *out) ? BRANCH : SOURCE;
+    }
     if (loop && is_invariant(loop, value)) {
         const uint32_t index = (uint32_t)hlo_instr_int(value, HLO_ATTR_INDEX, 0);
         out->instr = hlo_instr_operand(hlo_instr_operand(loop, 0), index);
@@ -287,6 +322,20 @@ static step step_below(const quantizer *z, place at, place *out) {
                    hlo_shape_count(from->shape) > 1 && scales_below(value, &at, out)
                ? MOVE
                : SOURCE;
+}
+
+static bool leaves_loop(const quantizer *z, place at) {
+    place below;
+    for (unsigned i = 0; i < PATH_LIMIT; i++, at = below) {
+        const step kind = step_in(z, at, true, &below);
+        if (kind == ENTER || kind == SLICE) return true;
+        if (kind == SOURCE) return false;
+    }
+    return false;
+}
+
+static step step_below(const quantizer *z, place at, place *out) {
+    return step_in(z, at, false, out);
 }
 
 static place source_of(const quantizer *z, place at) {
@@ -512,35 +561,39 @@ static hlo_instr *dequantize(quantizer *z, place source) {
     return at;
 }
 
-/* Appends an element with the initial value `init` to the state of the loop, but not to the root of
- * its body. Returns its index. */
-static int64_t append(quantizer *z, hlo_instr *loop, hlo_instr *init) {
-    hlo_instr *tuple = hlo_instr_operand(loop, 0);
-    const hlo_computation *body = hlo_instr_comp(loop, HLO_ATTR_BODY),
-                          *condition = hlo_instr_comp(loop, HLO_ATTR_CONDITION);
+/* Appends `added` to the tuple that is operand `number` of a loop or conditional. For a loop, does
+ * not append it to the root of the body. Returns its index. */
+static int64_t append(quantizer *z, hlo_instr *user, uint32_t number, hlo_instr *added) {
+    hlo_instr *tuple = hlo_instr_operand(user, number);
     const uint32_t count = tuple->operand_count;
     const hlo_shape **shapes = hlo_arena_array(z->context->scratch, count + 1, sizeof *shapes);
     memcpy(shapes, tuple->shape->elements, count * sizeof *shapes);
-    shapes[count] = init->shape;
+    shapes[count] = added->shape;
     const hlo_shape *shape = hlo_shape_tuple(z->context->module, count + 1, shapes);
     if (tuple->use_count > 1) { /* another user needs the unchanged tuple */
         hlo_instr **operands = hlo_arena_array(z->context->scratch, count + 1, sizeof *operands);
         for (uint32_t i = 0; i < count; i++) operands[i] = hlo_instr_operand(tuple, i);
-        tuple = hlo_instr_copy(loop->parent, loop, tuple, operands);
-        hlo_instr_set_operand(loop, 0, tuple);
+        tuple = hlo_instr_copy(user->parent, user, tuple, operands);
+        hlo_instr_set_operand(user, number, tuple);
     }
-    hlo_instr_append_operand(tuple, init);
-    tuple->shape = loop->shape = body->root->shape = shape;
-    body->parameters[0]->shape = condition->parameters[0]->shape = shape;
+    hlo_instr_append_operand(tuple, added);
+    tuple->shape = shape;
+    if (user->op == HLO_OP_WHILE) {
+        const hlo_computation *body = hlo_instr_comp(user, HLO_ATTR_BODY),
+                              *condition = hlo_instr_comp(user, HLO_ATTR_CONDITION);
+        user->shape = body->root->shape = shape;
+        body->parameters[0]->shape = condition->parameters[0]->shape = shape;
+    } else {
+        hlo_branch_of(user, number)->parameters[0]->shape = shape;
+    }
     return count;
 }
 
-/* Returns element `index` of the state in the loop's body, inserted after the parameter if
+/* Returns element `index` of the parameter of a body or branch, inserted after the parameter if
  * needed. */
-static hlo_instr *element_in(const hlo_instr *loop, int64_t index) {
-    hlo_instr *state = hlo_instr_comp(loop, HLO_ATTR_BODY)->parameters[0];
-    hlo_builder b = {.at = hlo_instr_next(state), .like = state};
-    return hlo_build_element(&b, state, index);
+static hlo_instr *element_in(hlo_instr *parameter, int64_t index) {
+    hlo_builder b = {.at = hlo_instr_next(parameter), .like = parameter};
+    return hlo_build_element(&b, parameter, index);
 }
 
 /* Builds the dequantized value of `at` from `made`, the dequantized value one step below. */
@@ -557,21 +610,27 @@ static hlo_instr *build_step(quantizer *z, step kind, hlo_instr *at, hlo_instr *
                                operands);
         hlo_instr_drop_attr(made, HLO_ATTR_ORIGIN);
         return made;
-    case ENTER: /* sink-dequantize recognizes blocks before they are reshaped to rows */
+    case ENTER:
+    case BRANCH: { /* sink-dequantize recognizes blocks before they are reshaped to rows */
+        hlo_instr *parameter = hlo_instr_operand(at, 0);
+        const uint32_t comp = parameter->parent->id;
         if (z->recipe == MX && made->op == HLO_OP_RESHAPE) made = hlo_instr_operand(made, 0);
-        index = append(z, loop, made);
-        made = element_in(loop, index);
-        hlo_instr_append_operand(hlo_instr_comp(loop, HLO_ATTR_BODY)->root, made);
+        index = kind == ENTER ? append(z, loop, 0, made)
+                              : append(z, z->callers[comp], z->operand_of_branch[comp], made);
+        made = element_in(parameter, index);
+        if (kind == ENTER)
+            hlo_instr_append_operand(hlo_instr_comp(loop, HLO_ATTR_BODY)->root, made);
         b.at = hlo_instr_next(made);
         return hlo_build_reshape(&b, made, at->shape->rank, at->shape->dims);
+    }
     case STACK: {
         const hlo_instr *update = next_of(loop, at);
         hlo_builder before = {.at = hlo_instr_operand(loop, 0), .like = loop},
                     in_body = {.at = hlo_instr_next(update), .like = update};
-        index = append(z, loop,
+        index = append(z, loop, 0,
                        hlo_build_filled(
                            &before, hlo_shape_retype(module, update->shape, made->shape->type), 0));
-        operands[0] = element_in(loop, index);
+        operands[0] = element_in(hlo_instr_comp(loop, HLO_ATTR_BODY)->parameters[0], index);
         operands[1] = made;
         for (uint32_t i = 2; i < update->operand_count; i++)
             operands[i] = hlo_instr_operand(update, i);
@@ -625,7 +684,7 @@ static void note_called(void *user, hlo_computation *called) {
     c->called[called->id] = true;
 }
 
-/* Finds the loops to whose state elements can be appended. */
+/* Finds the loops and branches to whose parameters elements can be appended. */
 static void find_loops(quantizer *z) {
     const hlo_module *module = z->context->module;
     hlo_arena *scratch = z->context->scratch;
@@ -633,6 +692,7 @@ static void find_loops(quantizer *z) {
     calls c = {.callers = hlo_arena_zero(scratch, count * sizeof *c.callers),
                .called = hlo_arena_zero(scratch, count)};
     z->loop_of_body = hlo_arena_zero(scratch, count * sizeof *z->loop_of_body);
+    z->operand_of_branch = hlo_arena_zero(scratch, count * sizeof *z->operand_of_branch);
     z->callers = c.callers;
     if (!module->op_counts[HLO_OP_WHILE]) return;
     for (hlo_computation *comp = module->first; comp; comp = comp->next)
@@ -640,8 +700,13 @@ static void find_loops(quantizer *z) {
             hlo_instr_visit_called(c.caller, note_called, &c);
     for (hlo_computation *comp = module->first; comp; comp = comp->next)
         for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
-            if (instr->op == HLO_OP_WHILE && can_grow(z, instr))
+            if (instr->op == HLO_OP_WHILE && can_grow(z, instr)) {
                 z->loop_of_body[hlo_instr_comp(instr, HLO_ATTR_BODY)->id] = instr;
+            } else if (instr->op == HLO_OP_CONDITIONAL) {
+                for (uint32_t i = 1; i < instr->operand_count; i++)
+                    if (can_extend(z, instr, i))
+                        z->operand_of_branch[hlo_branch_of(instr, i)->id] = i;
+            }
 }
 
 /* Adds all dots that may be quantized to the selection. */
