@@ -274,14 +274,15 @@ static bool granularity_below_collective(const walk *w, const hlo_instr *collect
 }
 
 /* True if the scale does not vary along the contracting dimensions of the dot, or is an f8e8m0fnu
- * scale that varies there as calls require. */
+ * scale that varies there as calls for the target require. */
 static bool scale_passes(const walk *w, const hlo_instr *dot, bool right, const path *last) {
     if (!w->what->from.scale || !w->what->dims) return true;
     hlo_granularity granularity, below;
     const hlo_shape *shape = hlo_instr_operand(dot, right)->shape;
     const hlo_ints *contracted = hlo_dot_contracting(dot, right);
     const hlo_scale_info *info = &hlo_scale_modes[HLO_SCALE_VEC32];
-    const bool blocks = w->what->from.scale->shape->type == info->type;
+    const bool blocks =
+        w->what->from.scale->shape->type == info->type && w->e->s->context->target->block_scales;
     if (shape->rank > HLO_RULE_ARGS) return false;
     for (uint32_t i = 0; i < shape->rank; i++) granularity.v[i] = 1;
     for (uint32_t i = 0; contracted && i < contracted->count; i++)
