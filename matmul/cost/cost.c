@@ -10,9 +10,10 @@
 #include "matmul/cost/flops.h"
 #include "matmul/product.h"
 
-/* KERNEL_MOST: maximum number of instructions in one kernel. Values beyond this limit count as read
+/* SCALE_MOST: maximum number of uses to visit between an amax and an array that it scales.
+ * KERNEL_MOST: maximum number of instructions in one kernel. Values beyond this limit count as read
  * from memory, so that the analysis is linear. */
-enum { KERNEL_MOST = 512, OWNERS_MOST = 8 };
+enum { KERNEL_MOST = 512, OWNERS_MOST = 8, SCALE_MOST = 64 };
 
 /* A kernel that reads a result of a matmul. */
 typedef struct consumer {
@@ -112,6 +113,22 @@ static const hlo_instr *amax_of(const hlo_costs *costs, const hlo_instr *reduce)
         return NULL;
     const hlo_instr *value = narrowest(costs, hlo_instr_operand(reduce, 0));
     return value->op == HLO_OP_ABS ? narrowest(costs, hlo_instr_operand(value, 0)) : NULL;
+}
+
+/* True if an array of as many elements as `like` is computed from `from`, which is computed from an
+ * amax: the kernel of the array has to wait for the amax. An amax that is only returned, for a
+ * later execution, delays nothing. */
+static bool is_awaited(const hlo_instr *from, const hlo_shape *like, unsigned *steps) {
+    for (const hlo_use *use = from->uses; use; use = use->next) {
+        if (!*steps) return false;
+        --*steps;
+        const hlo_instr *user = use->user;
+        const bool computes = is_fused(user) || user->op == HLO_OP_ALL_REDUCE;
+        if (!computes || !hlo_shape_is_array(user->shape)) continue;
+        if (hlo_shape_count(user->shape) == hlo_shape_count(like) || is_awaited(user, like, steps))
+            return true;
+    }
+    return false;
 }
 
 static void note_source(recorder *w, const hlo_instr *source, double bytes) {
@@ -361,8 +378,9 @@ hlo_costs *hlo_costs_record(const hlo_module *module, const bool *needed, const 
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
         for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
             const hlo_instr *value = w->needed[instr->id] ? amax_of(costs, instr) : NULL;
+            unsigned steps = SCALE_MOST;
             if (value && is_fused(value) && !w->read_count[value->id] &&
-                !is_needed_in_memory(w, value))
+                !is_needed_in_memory(w, value) && is_awaited(instr, value->shape, &steps))
                 w->stored[value->id] = true;
         }
     /* Visit users before operands, so that the amaxes of operands are known when they are
