@@ -401,12 +401,12 @@ static hlo_reason reason_against(const quantizer *z, const hlo_instr *dot, bool 
         is_precise(hlo_instr_operand(dot, 1)->shape->type))
         return HLO_REASON_ASKED_PRECISE;
     if (hlo_facts_has(z->attention, dot->id)) return HLO_REASON_ATTENTION;
+    const hlo_ints *contracted = hlo_dot_contracting(dot, 0);
+    if (!contracted->count) return HLO_REASON_NOT_ONE_CONTRACTING_DIMENSION;
     if (z->recipe == MX && !completes) {
-        const hlo_ints *contracted = hlo_dot_contracting(dot, 0);
         if (!z->context->target->block_scales) return HLO_REASON_BLOCK_SCALED;
         if (z->context->cuda < 12080) return HLO_REASON_BLOCK_SCALES_BEFORE_CUDA_12_8;
-        if (!contracted->count ||
-            hlo_instr_operand(dot, 0)->shape->dims[contracted->v[contracted->count - 1]] % BLOCK)
+        if (hlo_instr_operand(dot, 0)->shape->dims[contracted->v[contracted->count - 1]] % BLOCK)
             return HLO_REASON_PARTIAL_BLOCK;
     }
     if (z->partitioned || (z->outside && !z->outside[dot->id])) return HLO_REASON_SHARDED_AMAX;
