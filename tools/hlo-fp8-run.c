@@ -71,12 +71,9 @@ static uint32_t usage_judged_devices(const options *given) {
                                             : usage_devices(given);
 }
 
-/* True if the combination of options is valid; otherwise prints an error. */
-static bool usage_is_right(const options *given) {
-    if (given->file_count != 1)
-        return given->file_count ? refuse("expected one input file, found %d", given->file_count)
-                                 : refuse("no input file");
-    const option_value *values = given->values;
+/* Returns the modes (program_mode) that the options select. */
+static int usage_modes(const option_value *values) {
+    if (values[OPTION_RECORD_AMAXES].given) return RECORD;
     const bool executes = !values[OPTION_PLAN].given && !values[OPTION_COMPILE_ONLY].given;
     int modes = values[OPTION_MAX_ERROR].given ? BUDGET | OPTIMIZE : executes ? EXECUTE : PLAN;
     if (values[OPTION_OPTIMIZE].given) modes |= OPTIMIZE;
@@ -85,8 +82,16 @@ static bool usage_is_right(const options *given) {
         modes |= PLUGIN;
     else if (values[OPTION_BACKEND].number)
         modes |= DEVICE;
-    if (modes & EXECUTE && !(modes & PLUGIN)) modes |= LOOK;
-    if (values[OPTION_RECORD_AMAXES].given) modes = RECORD;
+    return modes & EXECUTE && !(modes & PLUGIN) ? modes | LOOK : modes;
+}
+
+/* True if the combination of options is valid; otherwise prints an error. */
+static bool usage_is_right(const options *given) {
+    if (given->file_count != 1)
+        return given->file_count ? refuse("expected one input file, found %d", given->file_count)
+                                 : refuse("no input file");
+    const option_value *values = given->values;
+    const int modes = usage_modes(values);
     if (!options_suit(PROGRAM_RUN, given, modes)) return false;
     if (modes & BUDGET && modes & PLUGIN)
         return refuse("--max-error cannot be combined with --backend=pjrt:PLUGIN");
