@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions that measure how much each rewritten matmul changes the outputs of a module, and that
- * select the matmuls to quantize within a limit on this change. */
+/* Functions that execute a module to measure its matmuls: how much each rewritten matmul changes
+ * the outputs, and the largest values of the operands. They also select the matmuls to quantize
+ * within a limit on the change. */
 #ifndef HLO_BISECT_H
 #define HLO_BISECT_H
 
@@ -119,6 +120,16 @@ hlo_moved hlo_bisection_rounding(const hlo_bisection *bisection);
 
 /* Writes a table of all changes to `out`, and the selection of hlo_module_budget(). */
 void hlo_bisection_print(const hlo_bisection *bisection, FILE *out);
+
+/* Executes `module` on each of `count` inputs on the CPU, and writes the amax, which is the largest
+ * absolute value, of each operand that hlo_pass_options.quantize may quantize to `out`, as JSON for
+ * hlo_pass_options.amaxes. The amax of a value that is computed several times is the maximum. A
+ * value of which a loop uses slices has an amax for each slice. `module` is not changed.
+ *
+ * Returns HLO_INVALID_INPUT, with an error in `sink`, if an operand has a NaN or an infinity, and
+ * the same statuses as hlo_module_optimize(), hlo_plan_new() and hlo_plan_run(). */
+hlo_status hlo_module_record_amaxes(const hlo_module *module, const hlo_arrays *const *inputs,
+                                    size_t count, const hlo_diag_sink *sink, FILE *out);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -136,10 +136,12 @@ struct hlo_plan {
      * apply. */
     const hlo_shape **arguments_like, **results_like;
     plan_comp *entry;
-    bool *kept;        /* by instruction id: the value is saved; or NULL */
-    plan_look *look;   /* NULL if no value is inspected */
-    hlo_arrays values; /* values of all devices that the last run saved; owns only the list */
-    plan_trace *trace; /* NULL without timing */
+    bool *kept;         /* by instruction id: the value is saved; or NULL */
+    plan_look *look;    /* NULL if no value is inspected */
+    bool keeps_largest; /* of an f32 value that runs repeatedly, the maximum of each element is
+                         * saved; NaN if one result is NaN */
+    hlo_arrays values;  /* values of all devices that the last run saved; owns only the list */
+    plan_trace *trace;  /* NULL without timing */
     hlo_leaves inputs, outputs;
     plan_place *arguments, *results; /* places of the entry's arguments and results */
     void *memory;                    /* all memory of a run */

@@ -15,8 +15,8 @@ from ._explain import Explanation, assert_fp8, explain
 from ._explorer import ModelExplorer, model_explorer
 from ._library import Diagnostic, Error, RewriteWarning, get_include
 from ._look import Bisected, Bisection, Budget, Moved, Profile, bisect, extract, profile
-from ._module import ModuleLike, Rewritten, Verdict, rewrite
-from ._run import Comparison, compare, draw, run, values
+from ._module import ModuleLike, Rewritten, Verdict, rewrite, split
+from ._run import Comparison, compare, draw, record_amaxes, run, values
 
 if TYPE_CHECKING:
     from ._jax import Jitted, export, jit
@@ -51,8 +51,10 @@ __all__ = [
     "jit",
     "model_explorer",
     "profile",
+    "record_amaxes",
     "rewrite",
     "run",
+    "split",
     "values",
 ]
 

@@ -46,6 +46,11 @@ except Unsupported:
 
 
 try:
+    trace_context: Callable[[], Any] = part("jax._src.config:trace_context")
+except Unsupported:
+    trace_context = tuple
+
+try:
     InvalidValue: Any = part("jax._src.api_util:InternalFloatingPointError")
 except Unsupported:
     InvalidValue = ()  # the exception type under jax_debug_nans is unknown

@@ -27,7 +27,7 @@ from ._dispatch import part as _part
 from ._dispatch import tracing as _tracing
 from ._explain import Explanation, observed, options_in, place
 from ._library import HERE, Error, invalid_value, sink, warn
-from ._module import HasCompilerIR, Rewritten, lowered_proto, nearest_target, pass_options, rewrite
+from ._module import Amaxes, HasCompilerIR, Rewritten, lowered_proto, nearest_target, pass_options, rewrite
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -163,6 +163,38 @@ def _capability(lowered: Any) -> str | None:
 def _key(lowered: Any, traced: Any) -> Any:
     """Returns an object that identifies a lowered function. lower() and a call have the same object."""
     return getattr(lowered, "_lowering", traced.jaxpr)
+
+
+def parameter_names(lowered: HasCompilerIR) -> tuple[str, ...]:
+    """Returns the names of the parameters of the module of a lowered function."""
+    return rewrite(lowered_proto(lowered), passes="").parameters
+
+
+def lowered_leaves(lowered: Any) -> tuple[list[int], set[int]]:
+    """Returns the indices of the leaves that are parameters of the module, in order, and those of donated leaves."""
+    computation: Any = getattr(lowered, "_lowering", None)
+    kept = getattr(computation, "compile_args", {}).get("kept_var_idx")
+    if kept is None or getattr(computation, "const_args", None):
+        raise _Unsupported(f"jax {jax.__version__} does not store the kept arguments where they are expected")
+    if computation.compile_args.get("num_devices", 1) > 1:
+        raise _Unsupported("ahead and record_amaxes work on one device only")
+    infos = jax.tree.leaves(lowered.args_info)
+    return sorted(kept), {i for i, info in enumerate(infos) if info.donated}
+
+
+def lowered_inputs(function: Any, args: Any, kwargs: Any) -> tuple[Any, list[Any]]:
+    """Returns a lowered function, and the inputs of its module."""
+    jitted = function._jit if isinstance(function, Jitted) else function
+    with _tracing():
+        lowered = (jitted if hasattr(jitted, "trace") else jax.jit(jitted)).trace(*args, **kwargs).lower()
+    try:
+        kept, _ = lowered_leaves(lowered)
+    except _Unsupported as error:
+        raise Error(f"amaxes cannot be recorded: {error}", "invalid usage") from None
+    leaves = jax.tree.leaves(function._dynamic(args, kwargs) if isinstance(function, Jitted) else (args, kwargs))
+    if len(leaves) != len(jax.tree.leaves(lowered.args_info)):
+        raise TypeError("for a function with static arguments, pass the result of hlofp8.jit to record_amaxes")
+    return lowered, [leaves[i] for i in kept]
 
 
 def _settled(lowered: Any, options: dict[str, Any], platforms: Sequence[str]) -> dict[str, Any]:
@@ -372,6 +404,7 @@ def jit(
     cuda: str | None = None,
     min_gain: float | None = None,
     quantize: str | None = None,
+    amaxes: Amaxes | None = None,
     wide: str | Sequence[str] | None = None,
     rules: str | None = None,
     allow_bias_rounding: bool | None = None,
@@ -379,6 +412,7 @@ def jit(
     ragged: str | None = None,
     framework_files: str | None = None,
     fallback: str = "error",
+    ahead: int | Sequence[int] | None = None,
     **jit_options: Any,
 ) -> Any:
     """Like ``jax.jit``, but the quantized matmuls of the function run in FP8.
@@ -392,10 +426,12 @@ def jit(
       function: the function to compile. If this argument is omitted, a decorator is returned.
       emit: the output form of FP8 matmuls: "qdq", which XLA's GPU compiler turns into FP8 calls (the default on
         GPUs); "dq", plain HLO for any platform (the default elsewhere); or "ffi", calls of this package's handlers.
-      target, cuda, min_gain, quantize, wide, rules, allow_bias_rounding, merge_dots, ragged, framework_files: as for
-        ``rewrite``.
+      target, cuda, min_gain, quantize, amaxes, wide, rules, allow_bias_rounding, merge_dots, ragged, framework_files:
+        as for ``rewrite``.
       fallback: "error" raises Error if the function cannot be rewritten; "warn" issues a RewriteWarning with the
         reason and runs the function as with jax.jit.
+      ahead: positions of arguments, such as weights. What depends only on them, such as their quantization, is
+        computed once for each set of arrays, as long as these arrays exist.
       **jit_options: options of ``jax.jit``, such as static_argnums, donate_argnums or in_shardings.
     """
     given = locals()
@@ -403,15 +439,19 @@ def jit(
         raise invalid_value("fallback", fallback, "one of error, warn")
     options = _checked({name: given[name] for name in _OPTIONS})
     if function is None:
-        return lambda f: jit(f, fallback=fallback, **options, **jit_options)
+        return lambda f: jit(f, fallback=fallback, ahead=ahead, **options, **jit_options)
     if not callable(function):
         raise TypeError(f"function must be callable, not {type(function).__name__}")
+    if ahead is not None:
+        from ._ahead import AheadJitted
+
+        return AheadJitted(function, fallback, options, jit_options, ahead)
     return Jitted(function, fallback, options, jit_options)
 
 
 # The options of rewrite() that jit() accepts, and the options of jax.jit.
 _OPTIONS = tuple(
-    name for name, p in inspect.signature(jit).parameters.items() if p.kind is p.KEYWORD_ONLY and name != "fallback"
+    name for name, p in inspect.signature(jit).parameters.items() if p.kind is p.KEYWORD_ONLY and name not in ("fallback", "ahead")
 )
 _JIT_OPTIONS = tuple(name for name, p in inspect.signature(jax.jit).parameters.items() if p.kind is p.KEYWORD_ONLY)
 

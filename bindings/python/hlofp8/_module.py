@@ -3,15 +3,21 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from numbers import Real
 from typing import Any, Protocol, Union, runtime_checkable
 
 from ._library import Error, Sink, enumerator, ffi, free, invalid_value, lib, sink, string, written
+
+
+#: The result of ``record_amaxes``, or the path of a JSON file with such a result.
+Amaxes = Union[Mapping[str, Any], str, "os.PathLike[str]"]
 
 
 @runtime_checkable
@@ -118,6 +124,26 @@ class Rewritten:
             return bytes(ffi.buffer(text[0], size[0])).decode("utf-8", "surrogateescape")
         finally:
             free(text[0])
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the module's text without metadata."""
+        text, size, how = ffi.new("char **"), ffi.new("size_t *"), ffi.new("hlo_print_options *")
+        lib.hlo_print_options_init_sized(how, ffi.sizeof(how[0]), lib.HLO_PRINT_NO_METADATA)
+        with sink() as told:
+            told.check(lib.hlo_module_to_text(self._module, how, text, size))
+        try:
+            return hashlib.sha256(ffi.buffer(text[0], size[0])).hexdigest()[:16]
+        finally:
+            free(text[0])
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the parameters of the entry computation."""
+        entry = lib.hlo_module_entry(self._module)
+        count = lib.hlo_computation_parameter_count(entry)
+        found = [lib.hlo_computation_parameter(entry, i) for i in range(count)]
+        return tuple(string(lib.hlo_instruction_name(parameter)) or "" for parameter in found)
 
     @property
     def proto(self) -> bytes:
@@ -249,12 +275,14 @@ def _option(key: str, value: Any) -> dict[str, Any]:
         if value not in ("all", "used"):
             raise invalid_value("scale_operands", value, "one of all, used")
         return {"scales_used": value == "used"}
-    if key == "wide" and not isinstance(value, str):
+    if key in ("wide", "ahead") and not isinstance(value, str):
         if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
-            raise TypeError(f"wide must be a str or a sequence of str, not {value!r}")
+            raise TypeError(f"{key} must be a str or a sequence of str, not {value!r}")
         value = ",".join(value)
-    if key in ("passes", "framework_files", "rules", "wide", "quantize"):
-        if not isinstance(value, (str, os.PathLike) if key == "rules" else str):
+    if key == "amaxes" and isinstance(value, Mapping):
+        return {"amaxes_text": encoded(json.dumps(value))}
+    if key in ("passes", "framework_files", "rules", "wide", "quantize", "amaxes", "ahead"):
+        if not isinstance(value, (str, os.PathLike) if key in ("rules", "amaxes") else str):
             raise TypeError(f"{key} must be a str, not {value!r}")
         return {key: encoded(value)}
     if key == "min_gain":
@@ -282,6 +310,32 @@ def pass_options(told: Sink, **options: Any) -> Iterator[Any]:
     yield made
 
 
+def split(module: ModuleLike, parameters: str | Sequence[str]) -> tuple[Rewritten, Rewritten]:
+    """Splits off the values that depend only on certain parameters, such as weights.
+
+    Args:
+      module: as for ``rewrite``, or the result of ``rewrite``.
+      parameters: names of parameters of the entry computation, or globs.
+
+    Returns:
+      Two modules. The first one has the selected parameters, and its results are further parameters of the second one,
+      after the other parameters. Together they compute the same bits as the module.
+
+    Raises:
+      Error: a name matches no parameter, or a selected parameter is donated or has a dynamic size.
+    """
+    with sink() as told, pass_options(told, passes="") as how:
+        second, first = read(module, None, told), ffi.new("hlo_module **")
+        names = _option("ahead", parameters)["ahead"]
+        told.check(lib.hlo_module_split(second, names, told.pointer, first))
+        made = []
+        for part in (ffi.gc(first[0], lib.hlo_module_free), second):
+            report = ffi.new("hlo_report **")
+            told.check(lib.hlo_module_optimize(part, how, report))
+            made.append(Rewritten(part, ffi.gc(report[0], lib.hlo_report_free)))
+    return made[0], made[1]
+
+
 def nearest_target(capability: str) -> int:
     """Returns the target for a compute capability (90 for "9.0"), or the nearest lower target that is supported."""
     own = target_number(capability)
@@ -304,6 +358,8 @@ def rewrite(
     scale_operands: str = "all",
     min_gain: float = 0.0,
     quantize: str | None = None,
+    amaxes: Amaxes | None = None,
+    ahead: str | Sequence[str] | None = None,
     wide: str | Sequence[str] | None = None,
     rules: str | os.PathLike[str] | None = None,
     allow_bias_rounding: bool = False,
@@ -324,8 +380,11 @@ def rewrite(
       passes: names of passes, separated by commas; "" runs none.
       scale_operands: the scale operands that each FP8 call has: "all", or only those "used" by it (for XLA of 2026).
       min_gain: convert a matmul only if the roofline model predicts at least this speedup.
-      quantize: "current" or "current,attention" quantizes the operands of wide matmuls, which changes the results
-        (docs/quantize.md).
+      quantize: "current", "rows", "mx" or "static", possibly followed by ",attention", quantizes the operands of wide
+        matmuls, which changes the results (docs/quantize.md).
+      amaxes: the result of ``record_amaxes``, or a path of such a JSON file, which "static" requires.
+      ahead: names or globs of parameters for ``split``, to select matmuls for ``quantize``: values that depend only on
+        these parameters are quantized at no cost.
       wide: matmuls that are not converted: names of instructions (``Verdict.input_instr``, or else ``Verdict.instr``),
         op_names, "model.py:12", or globs of these. "%NAME" is exactly the instruction ``Verdict.input_instr``.
       rules: a file of additional rewrite rules (docs/rules.md).
