@@ -757,7 +757,7 @@ hlo_status hlo_pass_quantize(hlo_pass_context *context) {
             if (s->quantizes[o])
                 hlo_instr_set_operand(
                     s->dot, o, replacement(&z, s->dot, o, s->quantizes[0] != s->quantizes[1]));
-        hlo_remark_quantized(context, s->dot, s->gain);
+        hlo_remark_quantized(context, s->dot, s->gain, s->saving);
         context->changes++;
     }
     return HLO_OK;
