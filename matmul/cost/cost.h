@@ -53,7 +53,7 @@ typedef enum hlo_cost_form {
 /* The first function returns the seconds that a dot takes; the kernels that compute the operands
  * are not counted. The second returns the seconds for computing the amax of a value, its scale, and
  * its fp8 values. Unlike the functions above, both count launches, which dominate small matmuls.
- * Both return 0 if unknown. */
+ * The first returns 0 if unknown. */
 double hlo_cost_of_dot(const hlo_instr *dot, hlo_cost_form form, const hlo_target *target);
 double hlo_cost_of_quantizing(const hlo_shape *value, const hlo_target *target);
 
