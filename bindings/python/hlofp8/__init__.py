@@ -18,6 +18,7 @@ from ._module import ModuleLike, Rewritten, Verdict, rewrite
 from ._run import Comparison, compare, draw, run, values
 
 if TYPE_CHECKING:
+    from ._enable import disable, enable, enabled, summary
     from ._jax import Jitted, export, jit
 
 __all__ = [
@@ -38,7 +39,10 @@ __all__ = [
     "assert_fp8",
     "bisect",
     "compare",
+    "disable",
     "draw",
+    "enable",
+    "enabled",
     "explain",
     "export",
     "extract",
@@ -48,16 +52,17 @@ __all__ = [
     "profile",
     "rewrite",
     "run",
+    "summary",
     "values",
 ]
 
 
 def __getattr__(name: str) -> Any:
     """Imports JAX on first access to a name that requires it."""
-    if name not in ("Jitted", "export", "jit"):
+    if name not in ("Jitted", "disable", "enable", "enabled", "export", "jit", "summary"):
         raise AttributeError(f"module 'hlofp8' has no attribute {name!r}")
     try:
-        from . import _jax
+        from . import _enable, _jax
     except ModuleNotFoundError as error:
         raise ImportError(f"hlofp8.{name} requires jax: {error}") from error
-    return getattr(_jax, name)
+    return getattr(_jax if name in ("Jitted", "export", "jit") else _enable, name)

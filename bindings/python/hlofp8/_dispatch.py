@@ -64,13 +64,19 @@ class _Inside(threading.local):
 
 _inside = _Inside()
 
+# The options of hlofp8.enable(), as a user context of JAX, so that each set of options has its own entries in JAX's
+# caches. None until hlofp8.enable() is first used.
+enabled_options: Any = None
+
 
 @contextlib.contextmanager
 def tracing() -> Iterator[None]:
     """A context manager: the function that is traced and lowered in its body will be rewritten as a whole."""
     _inside.depth += 1
     try:
-        yield
+        # Without the context, the module could be the same object as that of a function that hlofp8.enable() rewrites.
+        with enabled_options(None) if enabled_options else contextlib.nullcontext():
+            yield
     finally:
         _inside.depth -= 1
 
