@@ -55,20 +55,18 @@ def _options(parser: argparse.ArgumentParser, found: argparse.Namespace) -> dict
     try:
         jax_options({name: value for name, value in options.items() if name not in ("module", "report")})
     except (Error, TypeError) as error:
-        parser.error(str(error))
+        parser.error(str(error).removeprefix("error: "))
     return {name: value for name, value in options.items() if value is not None}
 
 
 def enable_from_environment() -> None:
-    """Calls enable() with the options in HLOFP8, unless the program has called enable() or disable()."""
+    """Rewrites all modules with the options in HLOFP8. Exits if they are invalid."""
     from . import _enable
 
     parser = _parser("HLOFP8")
     options = _options(parser, parser.parse_args(shlex.split(os.environ["HLOFP8"])))
-    if _enable.chosen:
-        return
     try:
-        _enable.enable(**options)
+        _enable.enable_from_environment(**options)
     except Error as error:
         warn(str(error))
 

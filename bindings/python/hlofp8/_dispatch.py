@@ -64,9 +64,17 @@ class _Inside(threading.local):
 
 _inside = _Inside()
 
-# The options of hlofp8.enable(), as a user context of JAX, so that each set of options has its own entries in JAX's
-# caches. None until hlofp8.enable() is first used.
-enabled_options: Any = None
+# The options of HLOFP8, and those of hlofp8.enable() and hlofp8.enabled(): a user context of JAX, so that each set of
+# options has its own entries in JAX's caches. Its value is None if HLOFP8 applies, and False if nothing is rewritten. The
+# context does not exist before it is needed: to create it discards JAX's caches.
+environment_options: Any = None
+context: Any = None
+
+
+def options() -> Any:
+    """Returns the options with which modules of this thread are rewritten, or None."""
+    value = context.value if context else None
+    return environment_options if value is None else value or None
 
 
 @contextlib.contextmanager
@@ -75,7 +83,7 @@ def tracing() -> Iterator[None]:
     _inside.depth += 1
     try:
         # Without the context, the module could be the same object as that of a function that hlofp8.enable() rewrites.
-        with enabled_options(None) if enabled_options else contextlib.nullcontext():
+        with context(False) if context else contextlib.nullcontext():
             yield
     finally:
         _inside.depth -= 1
@@ -95,7 +103,7 @@ _result: Any = jax.extend.core.Primitive("hlofp8_result")
 
 
 def _reached(name: str, fallback: str) -> None:
-    if not _inside.depth:
+    if not _inside.depth and not options():
         around = "it is called inside a transformation such as jax.grad, jax.vmap or jax.jit"
         give_up(name, fallback, f"{around}; apply hlofp8.jit outermost")
 

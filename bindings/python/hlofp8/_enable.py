@@ -14,6 +14,7 @@ import fnmatch
 import functools
 import hashlib
 import inspect
+import multiprocessing
 import os
 import re
 import sys
@@ -33,7 +34,7 @@ from ._library import HERE, Error, text_of, warn
 from ._module import Rewritten, Verdict, jax_options, joined, option_text, page, unmatched_wide
 
 # The versions of jax and jaxlib whose private parts this file uses.
-_VERSIONS = ("0.10",)
+_VERSIONS = ("0.8", "0.9", "0.10")
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,11 @@ class _Compiled(NamedTuple):
 
 
 _compiled: list[_Compiled] = []
+_CONSEQUENCE = ", so the module computes other results than before"  # the summary has it once
+_LISTED = 12  # modules in the summary
 _lock = threading.Lock()
 _process = 0
+_installed = False
 chosen = False  # True after enable() or disable(), which take precedence over the environment variable
 
 
@@ -83,38 +87,41 @@ def _version() -> str:
     return "hlofp8 " + hashlib.sha256((HERE / "libhlofp8.so").read_bytes()).hexdigest()[:16]
 
 
-def _wrapped(path: str, wrapper: Callable[..., Any], parameters: tuple[str, ...]) -> Callable[[], None]:
-    """Checks a function of JAX, and returns a function that replaces it by ``wrapper(function, *args)``."""
-    module, name = path.split(":")
-    function = part(path)
-    if tuple(inspect.signature(function).parameters)[: len(parameters)] != parameters:
-        raise Unsupported(f"jax {jax.__version__} has an unsupported signature of {name}")
-    wrapping = functools.wraps(function)(functools.partial(wrapper, function))
-    return lambda: setattr(sys.modules[module], name, wrapping)
-
-
-@functools.cache
 def _install() -> None:
     """Makes JAX call the functions of this file. Raises Error, and changes nothing, for an unknown version of JAX."""
-    for name, version in (("jax", jax.__version__), ("jaxlib", jaxlib.__version__)):
-        if ".".join(version.split(".")[:2]) not in _VERSIONS:
-            known = ", ".join(_VERSIONS)
-            raise Error(f"hlofp8.enable() requires {name} {known}, not {version}; hlofp8.jit works", "invalid usage")
-    try:
-        replace = [
-            _wrapped("jax._src.compiler:compile_or_get_cached", _compile, ("backend", "computation", "devices")),
-            _wrapped("jax._src.cache_key:custom_hook", _cache_key, ()),
-        ]
-        _dispatch.enabled_options = jax.make_user_context(None)
-    except (Unsupported, AttributeError) as error:
-        raise Error(f"hlofp8.enable() does not support this version of JAX: {error}", "invalid usage") from None
-    for each in replace:
-        each()
-    atexit.register(_finish)
+    global _installed
+    with _lock:
+        if _installed:
+            return
+        for name, version in (("jax", jax.__version__), ("jaxlib", jaxlib.__version__)):
+            if ".".join(version.split(".")[:2]) not in _VERSIONS:
+                raise Error(f"hlofp8.enable() supports {name} {', '.join(_VERSIONS)}, not {version}", "invalid usage")
+        try:
+            part("jax:make_user_context")
+            compile_module, cache_key = part("jax._src.compiler:compile_or_get_cached"), part("jax._src.cache_key:custom_hook")
+        except Unsupported as error:
+            raise Error(f"hlofp8.enable() cannot be used: {error}", "invalid usage") from None
+        if tuple(inspect.signature(compile_module).parameters)[:3] != ("backend", "computation", "devices"):
+            raise Error(f"hlofp8.enable() does not support compile_or_get_cached of jax {jax.__version__}", "invalid usage")
+        for name, function, wrapper in (
+            ("compiler", compile_module, _compile),
+            ("cache_key", cache_key, _cache_key),
+        ):
+            wrapped = functools.wraps(function)(functools.partial(wrapper, function))
+            setattr(sys.modules[f"jax._src.{name}"], function.__name__, wrapped)
+        atexit.register(_finish)
+        _installed = True
+
+
+def _context() -> Any:
+    with _lock:
+        if _dispatch.context is None:
+            _dispatch.context = jax.make_user_context(None)
+    return _dispatch.context
 
 
 def _cache_key(inner: Callable[[], str]) -> str:
-    settings = _dispatch.enabled_options.value
+    settings = _dispatch.options()
     return inner() + (f" {_version()} {settings.text}" if settings else "")
 
 
@@ -126,7 +133,7 @@ def _has_matmul(module: Any) -> bool:
         name = operation.name
         if name == "stablehlo.custom_call":
             name = ir.StringAttr(operation.attributes["call_target_name"]).value
-        if re.search("dot|convolution|conv[FB]|fmha|matmul", name):
+        if re.search("dot|convolution|fmha|matmul", name):
             found.append(name)
             return ir.WalkResult.INTERRUPT
         return ir.WalkResult.ADVANCE
@@ -140,7 +147,7 @@ def _compile(
 ) -> Any:
     """Replaces JAX's function that compiles a module or loads it from the persistent cache."""
     global _process
-    settings = _dispatch.enabled_options.value
+    settings = _dispatch.options()
     if settings is None:
         return inner(backend, computation, devices, *args, **kwargs)
     _process = backend.process_index()
@@ -169,7 +176,7 @@ def _compile(
         rewritten = None
         executable = inner(backend, computation, devices, *args, **kwargs)
     if rewritten:
-        line, report = rewritten.remarks().splitlines()[-1], rewritten._report
+        line, report = rewritten.remarks().splitlines()[-1].replace(_CONSEQUENCE, ""), rewritten._report
         _compiled.append(_Compiled(name, settings, line, report, rewritten.verdicts, None))
     else:
         _compiled.append(_Compiled(name, settings, None, None, (), why))
@@ -256,15 +263,15 @@ def enable(
     settings = settings_of(**locals())
     _install()
     chosen = True
-    _dispatch.enabled_options.set_global(settings)
+    _context()._obj.set_global(settings)
 
 
 def disable() -> None:
     """Ends the effect of ``enable``: JAX compiles modules as they are. Functions are compiled again if necessary."""
     global chosen
     chosen = True
-    if _dispatch.enabled_options:
-        _dispatch.enabled_options.set_global(None)
+    if _dispatch.context or _dispatch.environment_options:
+        _context()._obj.set_global(False)
 
 
 @contextlib.contextmanager
@@ -275,19 +282,23 @@ def enabled(**options: Any) -> Iterator[None]:
     """
     settings = settings_of(**options)
     _install()
-    with _dispatch.enabled_options(settings):
+    with _context()(settings):
         yield
 
 
-def _milliseconds(seconds: float) -> str:
-    return f"{1e3 * seconds:.3g} ms"
+def enable_from_environment(**options: Any) -> None:
+    """Implements HLOFP8, unless the program has called enable() or disable(). No function is compiled again."""
+    settings = settings_of(**options)
+    if not chosen:
+        _install()
+        _dispatch.environment_options = settings
 
 
 def _gain(verdicts: Sequence[Verdict]) -> str:
     before, after = sum(v.input_seconds for v in verdicts), sum(v.seconds for v in verdicts)
     if not before or not after:
         return ""
-    return f"; {_milliseconds(before)} -> {_milliseconds(after)} predicted ({before / after:.2f}x)"
+    return f"; {1e6 * before:,.3g} -> {1e6 * after:,.3g} us by roofline ({before / after:.2f}x)"
 
 
 def _next(settings: Sequence[_Settings]) -> Iterator[str]:
@@ -295,13 +306,13 @@ def _next(settings: Sequence[_Settings]) -> Iterator[str]:
     verdicts = [verdict for each in _compiled for verdict in each.verdicts]
     reasons: collections.defaultdict[str, list[Verdict]] = collections.defaultdict(list)
     for verdict in verdicts:
-        if verdict.reason:
+        if verdict.kind == "wide" and verdict.reason:
             reasons[verdict.reason].append(verdict)
     if "not-quantized" in reasons and not any("quantize" in each.options for each in settings):
         yield "--quantize=current quantizes matmuls of bf16, f16 and f32 values, which changes the results"
     elif reasons:
-        reason, most = max(reasons.items(), key=lambda item: sum(verdict.flops for verdict in item[1]))
-        yield f"{len(most)} matmuls are {reason}: {most[0].message}; {most[0].hint}"
+        reason, most = max(reasons.items(), key=lambda item: sum(verdict.input_seconds for verdict in item[1]))
+        yield f"{len(most)} wide matmuls: {reason}: {most[0].message}; {most[0].hint}"
     if any(verdict.quantized for verdict in verdicts):
         yield "compare the losses with those of a run without hlofp8: quantized matmuls compute other results"
     if verdicts and not any(each.report for each in settings):
@@ -312,23 +323,29 @@ def summary() -> str:
     """Returns the summary of the modules that JAX compiled while ``enable`` or ``enabled`` was in effect."""
     settings = list(dict.fromkeys(each.settings for each in _compiled))
     matmuls = [each for each in _compiled if each.line or each.why]
-    used = " and with ".join(each.text or "no options" for each in settings) or "no options"
-    lines = [f"{len(_compiled)} modules compiled with {used}; {len(matmuls)} have matmuls"]
-    for each in matmuls:
+    matmuls.sort(key=lambda each: sum(verdict.input_seconds for verdict in each.verdicts), reverse=True)
+    lines = [f"compiled modules: {len(_compiled)}, with matmuls: {len(matmuls)}"]
+    lines += [f"options: {each.text or 'none'}" for each in settings]
+    for each in matmuls[:_LISTED]:
         lines.append(f"  {each.name}: {each.line or f'not rewritten: {each.why}'}{_gain(each.verdicts)}")
+    if len(matmuls) > _LISTED:
+        lines.append(f"  and {len(matmuls) - _LISTED} modules whose matmuls take less time")
     for one in settings:
         reports = [each.report for each in _compiled if each.report and each.settings == one]
-        lines += unmatched_wide(reports, one.options.get("wide", ""))
+        lines += unmatched_wide(reports, one.options.get("wide", "")) if reports else []
     return "\n".join(lines + [f"next: {line}" for line in _next(settings)])
 
 
 def _finish() -> None:
-    """Prints the summary and writes the reports, in the first process."""
-    if _process or not _compiled:
+    """Prints the summary and writes the reports, in the first process, and not in its workers."""
+    if _process or not _compiled or multiprocessing.parent_process():
         return
     print("hlofp8: " + summary().replace("\n", "\nhlofp8: "), file=sys.stderr)
     for path in dict.fromkeys(each.settings.report for each in _compiled):
         if path:
             found = [each for each in _compiled if each.report and each.settings.report == path]
-            with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
-                file.write(page([each.report for each in found], found[0].settings.text if found else ""))
+            try:
+                with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
+                    file.write(page([each.report for each in found], found[0].settings.text if found else ""))
+            except OSError as error:
+                print(f"hlofp8: cannot write the report: {error}", file=sys.stderr)

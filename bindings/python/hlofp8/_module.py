@@ -179,6 +179,8 @@ def page(reports: Sequence[Any], command: str) -> str:
 
 def unmatched_wide(reports: Sequence[Any], wide: str) -> list[str]:
     """Returns a message for each word of the option ``wide`` that matches no matmul of any report."""
+    if not wide:
+        return []
     pointers, told = ffi.new("hlo_report *[]", list(reports)), Sink()
     lib.hlo_reports_check_wide(pointers, len(reports), encoded(wide), ffi.NULL, told.pointer)
     return [diagnostic.message for diagnostic in told.diagnostics]
