@@ -8,6 +8,7 @@
 ``rewrite``, ``run`` and ``compare`` do not need JAX: they accept HLO text and serialized HloModuleProtos.
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from ._explain import Explanation, assert_fp8, explain
@@ -57,12 +58,17 @@ __all__ = [
 ]
 
 
+# Names that require JAX, which is imported on first access to one of them.
+_MODULES = {name: "_jax" for name in ("Jitted", "export", "jit")} | {
+    name: "_enable" for name in ("disable", "enable", "enabled", "summary")
+}
+
+
 def __getattr__(name: str) -> Any:
-    """Imports JAX on first access to a name that requires it."""
-    if name not in ("Jitted", "disable", "enable", "enabled", "export", "jit", "summary"):
+    module = _MODULES.get(name)
+    if module is None:
         raise AttributeError(f"module 'hlofp8' has no attribute {name!r}")
     try:
-        from . import _enable, _jax
+        return getattr(importlib.import_module(f".{module}", __name__), name)
     except ModuleNotFoundError as error:
         raise ImportError(f"hlofp8.{name} requires jax: {error}") from error
-    return getattr(_jax if name in ("Jitted", "export", "jit") else _enable, name)

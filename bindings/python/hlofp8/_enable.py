@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rewrites every module that JAX compiles, whoever called ``jax.jit``.
+"""Rewrites every module that JAX compiles, also those of libraries.
 
 ``enable`` replaces the function through which JAX compiles a module, and the function that extends the keys of its
 persistent compilation cache.
@@ -23,9 +23,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import jax
-import jaxlib
-
 from . import _dispatch
 from ._dispatch import Unsupported, part
 from ._explain import observed
@@ -34,7 +31,7 @@ from ._library import HERE, Error, text_of, warn
 from ._module import Rewritten, Verdict, jax_options, joined, option_text, page, unmatched_wide
 
 # The versions of jax and jaxlib whose private parts this file uses.
-_VERSIONS = ("0.8", "0.9", "0.10")
+_VERSIONS = ("0.8", "0.9", "0.10", "0.11")
 
 
 @dataclass(frozen=True)
@@ -93,20 +90,19 @@ def _install() -> None:
     with _lock:
         if _installed:
             return
-        for name, version in (("jax", jax.__version__), ("jaxlib", jaxlib.__version__)):
+        for name in ("jax", "jaxlib"):
+            version = part(f"{name}:__version__")
             if ".".join(version.split(".")[:2]) not in _VERSIONS:
                 raise Error(f"hlofp8.enable() supports {name} {', '.join(_VERSIONS)}, not {version}", "invalid usage")
         try:
             part("jax:make_user_context")
-            compile_module, cache_key = part("jax._src.compiler:compile_or_get_cached"), part("jax._src.cache_key:custom_hook")
+            compile_module = part("jax._src.compiler:compile_or_get_cached")
+            cache_key = part("jax._src.cache_key:custom_hook")
         except Unsupported as error:
             raise Error(f"hlofp8.enable() cannot be used: {error}", "invalid usage") from None
         if tuple(inspect.signature(compile_module).parameters)[:3] != ("backend", "computation", "devices"):
-            raise Error(f"hlofp8.enable() does not support compile_or_get_cached of jax {jax.__version__}", "invalid usage")
-        for name, function, wrapper in (
-            ("compiler", compile_module, _compile),
-            ("cache_key", cache_key, _cache_key),
-        ):
+            raise Error(f"hlofp8.enable() does not support compile_or_get_cached of jax {version}", "invalid usage")
+        for name, function, wrapper in (("compiler", compile_module, _compile), ("cache_key", cache_key, _cache_key)):
             wrapped = functools.wraps(function)(functools.partial(wrapper, function))
             setattr(sys.modules[f"jax._src.{name}"], function.__name__, wrapped)
         atexit.register(_finish)
@@ -116,7 +112,7 @@ def _install() -> None:
 def _context() -> Any:
     with _lock:
         if _dispatch.context is None:
-            _dispatch.context = jax.make_user_context(None)
+            _dispatch.context = part("jax:make_user_context")(None)
     return _dispatch.context
 
 
@@ -153,7 +149,8 @@ def _compile(
     _process = backend.process_index()
     name = part("jaxlib.mlir:ir").StringAttr(computation.operation.attributes["sym_name"]).value
     new, rewritten, why = computation, modules.get(computation), None
-    several = len({device.process_index for device in devices.flat}) > 1
+    processes = {device.process_index for device in devices.flat}
+    several = len(processes) > 1
     if rewritten is None and _has_matmul(computation):
         if fnmatch.fnmatchcase(name, settings.module):
             try:
@@ -165,7 +162,7 @@ def _compile(
         else:
             why = f"its name does not match {settings.module}"
         if several:
-            _agree(name, computation, new, settings)
+            _agree(name, processes, computation, new, settings)
     try:
         executable = inner(backend, new, devices, *args, **kwargs)
     except RuntimeError as error:
@@ -199,13 +196,22 @@ def _give_up(name: str, reason: str) -> str:
 
 
 _compilations: collections.Counter[str] = collections.Counter()
+_WAIT_S = 300  # as in jax.distributed.initialize()
 
 
-def _agree(name: str, before: Any, after: Any, settings: _Settings) -> None:
-    """Raises Error if another process has rewritten the same module in a different way."""
-    client = part("jax._src.distributed:global_state").client
+def _agree(name: str, processes: set[int], before: Any, after: Any, settings: _Settings) -> None:
+    """Raises Error if other processes of a job do not rewrite modules, or have rewritten this one in a different way."""
+    state = part("jax._src.distributed:global_state")
+    client = state.client
     if client is None:
         return
+    if not _compilations and len(processes) == state.num_processes:  # all processes compile the same first module
+        try:
+            client.wait_at_barrier("hlofp8", 1000 * _WAIT_S)
+        except RuntimeError as error:
+            raise Error(
+                f"hlofp8 is not enabled in all processes, or some of them do not compile {name}: {error}", "mismatch"
+            ) from None
     canonical, ignore = part("jax._src.cache_key:_canonicalize_ir"), part("jax._src.cache_key:IgnoreCallbacks").ALL
     was, now = (hashlib.sha256(canonical(module, ignore)).hexdigest() for module in (before, after))
     with _lock:
@@ -241,11 +247,11 @@ def enable(
     ragged: str | None = None,
     framework_files: str | None = None,
 ) -> None:
-    """Rewrites all modules that JAX compiles from now on, whoever called ``jax.jit``, to FP8 matmuls.
+    """Rewrites all modules that JAX compiles from now on to FP8 matmuls, also those of libraries.
 
     Functions that JAX has already compiled are compiled again at their next call. A module that cannot be rewritten is
     compiled without being rewritten, with a RewriteWarning. Modules of ``hlofp8.jit`` keep their own options. At exit,
-    the summary is printed to stderr.
+    the summary is printed to stderr. Before the first call of ``enable`` or ``enabled``, no other thread may use JAX.
 
     Args:
       quantize: "current" or "current,attention" quantizes the operands of wide matmuls, which changes the results
@@ -341,11 +347,11 @@ def _finish() -> None:
     if _process or not _compiled or multiprocessing.parent_process():
         return
     print("hlofp8: " + summary().replace("\n", "\nhlofp8: "), file=sys.stderr)
-    for path in dict.fromkeys(each.settings.report for each in _compiled):
+    for path, settings in {each.settings.report: each.settings for each in _compiled}.items():
         if path:
             found = [each for each in _compiled if each.report and each.settings.report == path]
             try:
                 with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
-                    file.write(page([each.report for each in found], found[0].settings.text if found else ""))
+                    file.write(page([each.report for each in found], f"python -m hlofp8 {settings.text}"))
             except OSError as error:
                 print(f"hlofp8: cannot write the report: {error}", file=sys.stderr)

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests hlofp8.enable, hlofp8.enabled, `python -m hlofp8` and HLOFP8: modules that JAX compiles are rewritten, whoever
-called jit."""
+"""Tests hlofp8.enable, hlofp8.enabled, `python -m hlofp8` and HLOFP8: all modules that JAX compiles are rewritten."""
 import concurrent.futures
 import contextlib
 import os
@@ -434,7 +433,7 @@ def command(args):
     assert inside == losses(out)[0] and said.count('compiled modules') == 1, (out, said)
     assert not python(args, *options, os.devnull)[1]
     for arguments, status, text in ((('--help',), 0, ''), ((), 2, 'expected a program'), (('-m',), 2, 'expected a program'),
-                                    (('--quantise=current', path), 2, 'unrecognized arguments: --quantise=current'),
+                                    (('--quantized=current', path), 2, 'unrecognized arguments: --quantized=current'),
                                     (('--quantize=x', path), 2, "error: invalid value 'x' for quantize"),
                                     (('--min-gain=x', path), 2, "invalid float value: 'x'"), (('--quantize', path), 2, 'expected a program'),
                                     (('--module', path), 2, 'expected a program'), (('absent.py',), 2, 'absent.py')):
@@ -458,9 +457,9 @@ def versions(args):
     plain = python(args, path)[0]
     out, said = python(args, '-m', 'hlofp8', '--quantize=current', '--min-gain=0.001', unknown)
     assert losses(out).tolist() == losses(plain).tolist()
-    assert 'RewriteWarning: hlofp8.enable() supports jax 0.8, 0.9, 0.10, not 0.99.1' in said and 'compiled modules' not in said, said
-    changes = {'jax.__version__ = "0.99.1"': 'supports jax 0.8, 0.9, 0.10, not 0.99.1',
-               'jaxlib.__version__ = "1.0.0"': 'supports jaxlib 0.8, 0.9, 0.10, not 1.0.0',
+    assert 'RewriteWarning: hlofp8.enable() supports jax 0.8, 0.9, 0.10, 0.11, not 0.99.1' in said and 'compiled modules' not in said, said
+    changes = {'jax.__version__ = "0.99.1"': 'supports jax 0.8, 0.9, 0.10, 0.11, not 0.99.1',
+               'jaxlib.__version__ = "1.0.0"': 'supports jaxlib 0.8, 0.9, 0.10, 0.11, not 1.0.0',
                'compiler.compile_or_get_cached = lambda computation: 0': 'does not support compile_or_get_cached of jax',
                'del cache_key.custom_hook': 'has no jax._src.cache_key.custom_hook',
                'del jax.make_user_context': 'make_user_context'}
@@ -517,6 +516,8 @@ jax.distributed.initialize(f'localhost:{sys.argv[1]}', int(sys.argv[2]), int(sys
 import jax.numpy as jnp, numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
 assert jax.device_count() == 8 and jax.local_device_count() == 4
+import hlofp8._enable
+hlofp8._enable._WAIT_S = 10
 mesh = jax.make_mesh((8,), ('d',), axis_types=(AxisType.Auto,))
 random = np.random.default_rng(0)
 
@@ -563,6 +564,8 @@ def processes(args):
     mixed = run(quantize, '--min-gain=0.001')
     assert any(status for _, _, status in mixed), mixed
     assert 'processes rewrite jit_train_step in different ways' in mixed[0][1] + mixed[1][1], mixed
+    alone = run(quantize, '')
+    assert alone[0][2] and 'hlofp8 is not enabled in all processes' in alone[0][1], alone
     return f'losses {one[0]:.4f} to {one[-1]:.4f}, wide {wide[-1]:.4f}'
 
 
