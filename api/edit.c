@@ -484,8 +484,8 @@ static hlo_status check_before(const edit *e, const hlo_instr *before) {
 static hlo_status check_name(const edit *e, const char *name) {
     if (!name || is_name(name)) return HLO_OK;
     return refuse(e, NULL,
-                  "invalid name '%s': a name begins with a letter or one '_', consists of "
-                  "letters, digits, '_', '.' and '-', and must not be an element type",
+                  "invalid name '%s': a name begins with a letter or '_' but not with '__', "
+                  "consists of letters, digits, '_', '.' and '-', and is not an element type",
                   name);
 }
 

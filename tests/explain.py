@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the pages about reasons: for each id, `before` produces that reason or lint for its matmul, and `after` does not.
+"""Checks the pages about reasons: for each id, the module has this reason or lint before the edit of the page, and
+not after the edit.
 
 usage: explain.py hlo-fp8-opt
 

@@ -122,8 +122,9 @@ static void compare(const hlo_view *a, const hlo_view *b, const hlo_view *sigma,
             e.bound = s > 0 ? HLO_ERROR_LAMBDA * before + halves : 0;
             step = hlo_error_neighbor(a->type, e.a, e.b) == e.b;
         } else {
-            /* Rounding both numbers to a 16-bit type adds a difference, which matters if the sigma
-             * is too large to resolve last places. */
+            /* Rounding both numbers to a 16-bit type adds a difference of up to one last place. A
+             * sigma of a few last places includes it. A larger sigma hardly grows when the error
+             * of the rounding is added in quadrature, so the difference is added here. */
             const bool half = a->type == HLO_TYPE_BF16 || a->type == HLO_TYPE_F16;
             double places =
                 half ? (hlo_error_last_place(a->type, e.a) + hlo_error_last_place(a->type, e.b)) / 2

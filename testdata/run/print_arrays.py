@@ -1,5 +1,4 @@
-"""Prints every array of .npz files: its name, its type, its dimensions and its elements, of floats
-six digits.
+"""Prints every array of .npz files: its name, its type, its dimensions and its elements, floats with six digits.
 
 usage: print_arrays.py FILE.npz...
 """

@@ -1,4 +1,4 @@
-"""Checks that JSON remarks on standard input name each matmul as in the input at their line and column."""
+"""Checks that JSON remarks on standard input name each matmul as the input does at the remark's line and column."""
 
 import collections
 import json

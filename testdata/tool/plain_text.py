@@ -1,4 +1,5 @@
-"""Every byte and some characters, in metadata, file names and options: the output contains none that controls a terminal.
+"""Checks that the output has no byte that controls a terminal, for every byte and some control characters in
+metadata, file names and options.
 
 usage: plain_text.py FOLDER hlo-fp8-opt hlo-fp8-run
 """

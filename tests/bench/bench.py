@@ -70,7 +70,8 @@ def run_process(*command):
 
 
 def whole_times(program, model, text, repeat):
-    """Returns the seconds to read, verify and print in a separate process, and those in which jaxlib reads and prints.
+    """Returns the seconds to read, verify and print in a separate process, and the seconds in which jaxlib reads and
+    prints.
 
     Each has several consecutive runs, so that the caches contain its data.
     """
@@ -83,7 +84,8 @@ def whole_times(program, model, text, repeat):
 
 
 def compile_times(program, model, repeat):
-    """Times the process of hlo-fp8-opt, and XLA's GPU compilation of the same module without starting and reading."""
+    """Times the process of hlo-fp8-opt, and XLA's GPU compilation of the same module, without XLA's start and
+    parsing."""
     ours = best_of(repeat, lambda: run_process(program, model, "-o", os.devnull))
     peer = pathlib.Path(__file__).parent.parent / "peer" / "xla" / "_xla_gpu.py"
     ran = subprocess.run([sys.executable, peer, model, "--time"], capture_output=True, text=True)

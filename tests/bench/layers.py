@@ -4,7 +4,7 @@
 
 usage: layers.py --bin DIR [--layers N,N,..] [--repeat N]
 
-Prints a table with a line per size: the best of three processes with that many repetitions.
+Prints a table with a line per size: the best of three processes, with --repeat repetitions each.
 
 A layer dequantizes its input and a weight, moves the weight, multiplies, adds a bias, applies relu, quantizes and takes
 the amax.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks generated kernels as compiled by NVRTC against their source: the width of each load and store.
 
-The expectation is derived from the kernel's text. A thread loads and stores packs of elements, of 16 bytes or more. A
-pack may be narrower only next to a wider array: a pack of two accesses, or a tile that fills its registers. Single
-elements are loaded or stored only if a row, a column or a block has one of them.
+The expectation is derived from the kernel's text. A thread loads and stores packs of elements, of 16 bytes or more.
+A pack may be narrower only if a wider array has packs of two accesses, or if a tile fills the registers for it.
+Single elements are loaded or stored only if a row, a column or a block has one of them.
 """
 import collections
 import dataclasses

@@ -268,7 +268,8 @@ static bool all_inside(const problem *p) {
     return standin_allocated(pointer(p, AUX), bytes_of(aux_type(p), last));
 }
 
-/* Stores element (i,j) from `x`, the input of the activation, and raises *amax. */
+/* Stores element (i,j) from `x`, the input of the activation, and raises *amax to the magnitude of
+ * the element if that is larger. */
 static void finish(const problem *p, double x, int64_t batch, int64_t i, int64_t j, double *amax) {
     const attributes *at = &p->desc.at;
     uint64_t epilogue = at->value[EPILOGUE];

@@ -7,7 +7,7 @@ usage: plans.py --bin DIR --models DIR [--update]
 
 Plans need no device (--plan --target). No plan may reject an instruction, run one on the host, or differ between two
 runs. The numbers of steps, kernels and matmuls on sm_90 are in plans.txt next to this file, which --update rewrites.
-Modules after the passes are not listed, so that they may change.
+Modules after the passes are not listed, so that a change of the passes does not change the file.
 """
 import argparse
 import concurrent.futures

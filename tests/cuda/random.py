@@ -15,7 +15,7 @@ import sys
 
 import _standin
 
-# The last text is about calls that random modules contain.
+# Errors that only the cuda backend has. The last one is also about calls that random modules contain from the start.
 REFUSALS = ("has no CUDA kernel", "is not supported by cuBLASLt: no matmul of", "is not supported by cuBLASLt: output-scale-not-fp8")
 
 

@@ -439,8 +439,8 @@ def check_cache(runs, module):
     runs.cache = shared
 
 
-# Ways to execute loops and conditionals: in the graph; between graphs, because the driver lacks conditional nodes or
-# they do not work; without graphs.
+# Ways to execute loops and conditionals: in the graph; between graphs, because the driver has no conditional nodes or
+# because these fail; without graphs.
 CONTROLLED = (dict(), dict(driver="12030"), dict(fail="cuGraphConditionalHandleCreate"), dict(fail="cuGraphAddNode"),
               dict(fail="cuModuleLoadData:3=218"), ["--graph=0"], ["--fallback=cpu"])
 
@@ -466,7 +466,7 @@ def check_control(runs, module, seeds, branches=True):
         runs.check(len(set(outputs)) == 1, f"seed {seed}: outputs differ")
 
 
-# Orders in which the fake runs the nodes of a graph (HLO_STANDIN_ORDER); and graph features that a driver lacks:
+# Orders in which the fake runs the nodes of a graph (HLO_STANDIN_ORDER), and graph features that a driver may lack:
 # concurrent nodes, or programmatic dependent launch.
 ORDERED = (dict(order="0"), dict(order="1"), dict(order="2"), dict(order="3"), dict(fail="cuLaunchKernelEx:1=1"), dict(driver="12020"),
            dict(fail="cuStreamUpdateCaptureDependencies"), ["--graph=0"])

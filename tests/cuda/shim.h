@@ -21,7 +21,7 @@ struct standin_indices {
     unsigned x, y, z;
 };
 
-// Must equal argument_kinds and, below, shim of kernels.c.
+// This struct must equal argument_kinds of kernels.c, and standin_shim_state must equal shim.
 struct standin_arguments {
     int count;
     unsigned long long read_only, restricted;

@@ -6,10 +6,10 @@
  *
  * Environment:
  *   HLO_STANDIN_LOG     a file to which every call is appended, a line each
- *   HLO_STANDIN_FAIL    NAME:N=STATUS: the N-th call of that function, from 1, does nothing and
- *                       returns STATUS
- *   HLO_STANDIN_FAIL_ALL  NAME: every call of that function fails with the status 1
- * HLO_STANDIN_CONTEXT  if set, streams belong to another context
+ *   HLO_STANDIN_FAIL    NAME:N=STATUS: the N-th call of the function NAME, from 1, does nothing
+ *                       and returns STATUS
+ *   HLO_STANDIN_FAIL_ALL  NAME: every call of this function fails with the status 1
+ *   HLO_STANDIN_CONTEXT  if set, streams belong to another context
  *   HLO_STANDIN_SM      compute capability * 10 of the device; 90 if unset
  *   HLO_STANDIN_ACCUMULATE  hopper: fp8 products are summed as Hopper's tensor cores do;
  *                       otherwise in f64, like all other products
@@ -20,7 +20,7 @@
  *   HLO_STANDIN_NVRTC   the version of NVRTC, major * 100 + minor; 1300 if unset
  *   HLO_STANDIN_CLOCK   if set, the device's clock only advances with its work: 1 ms for a
  *                       kernel, 1/4 ms for a copy or fill, and for a matmul the time of its
- * algorithm; otherwise it is the host's clock plus the times of the matmuls */
+ *                       algorithm; if unset, the host's clock plus the times of the matmuls */
 #ifndef HLO_TESTS_CUDA_STANDIN_H
 #define HLO_TESTS_CUDA_STANDIN_H
 
@@ -54,7 +54,7 @@ void standin_note(const char *format, ...) __attribute__((format(printf, 1, 2)))
 /* Returns compute capability * 10 of the device. */
 int standin_sm(void);
 
-/* Acquire and release the lock, which may be nested. */
+/* Acquire and release the lock. A thread may acquire it several times. */
 int standin_lock(void);
 void standin_unlock(const int *locked);
 
@@ -100,7 +100,7 @@ standin_place standin_place_of(const cuda_event *event);
 /* Waiting, allocating and querying are errors during a capture. Returns that error and invalidates
  * the capture; returns 0 if there is no capture. */
 int standin_uncaptured(void);
-/* Returns true if these bytes are in one allocation of device memory. */
+/* Returns true if the `size` bytes at `memory` are in one allocation of device memory. */
 bool standin_allocated(const void *memory, size_t size);
 /* Writes "memory N+offset" to `capacity` bytes, where N is the number of the allocation, from 1;
  * returns NULL if the address is in no allocation. */
@@ -111,7 +111,8 @@ cuda_context *standin_context(void);
 bool standin_has_context(void);
 /* Sets the value of a conditional handle. */
 void standin_set_conditional(uint64_t handle, unsigned value);
-/* Advances the device's clock, which events read; standin_work() only with HLO_STANDIN_CLOCK. */
+/* Advance the device's clock, from which events get their times. standin_work() does so only
+ * if HLO_STANDIN_CLOCK is set. */
 void standin_pass(double milliseconds);
 void standin_work(double milliseconds);
 /* Marks all recorded events as complete. */

@@ -5,12 +5,12 @@
 usage: traffic.py --bin DIR --work DIR [--xla] [--sass FILE --standin FILE]
 
 The models are those of tests/gpu (8192 tokens). Their plans for sm_90 list the reads and writes of each kernel. A
-loop's body counts once, and an in-place update counts as the whole array, as for XLA. With --xla, XLA compiles the same
-modules, and its kernels are also counted. With --sass (nvdisasm), this machine's NVRTC compiles the kernels, and their
-code is checked. No conversion uses the slow instruction (F2F), and only sines and cosines have an array in local
-memory. Each kernel waits for previous kernels (ACQBULK) before it accesses memory. The ten kernels that move most spill
-no registers, load and store 16 bytes at a time where their arrays allow it, and start at least two loads before they
-wait for a load (_sass.py).
+loop's body counts once, and an in-place update counts as the whole array, as for XLA. With --xla, XLA compiles the
+same modules, and its kernels are also counted. With --sass (nvdisasm), this machine's NVRTC compiles the kernels,
+and their code is checked. No conversion uses the slow instruction (F2F), and only sines and cosines have an array in
+local memory. Each kernel waits for previous kernels (ACQBULK) before it accesses memory. The ten kernels with the
+most traffic do not spill registers, load and store 16 bytes at a time where their arrays allow it, and start at
+least two loads before they wait for a load (_sass.py).
 """
 import argparse
 import collections

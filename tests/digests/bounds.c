@@ -49,7 +49,7 @@ static number repeated(hlo_type type, uint32_t index, int64_t i) {
     return (number){value, index % 2 ? 0 : 0.002};
 }
 
-/* As above, but a few numbers are large, zero, infinite or NaN, or have a large sigma. */
+/* Like ordinary(), but some numbers are large, zero, infinite or NaN, or have a large sigma. */
 static number extreme(hlo_type type, uint32_t index, int64_t i) {
     static const number all[] = {{INFINITY, 0},   {1, INFINITY}, {3e38, 1e37}, {NAN, 0},
                                  {0, 0},          {1, NAN},      {0, 0.1},     {-INFINITY, 3},
@@ -60,7 +60,7 @@ static number extreme(hlo_type type, uint32_t index, int64_t i) {
     return all[at / 3 % (int64_t)(sizeof all / sizeof *all)];
 }
 
-/* Parameters are tuples of all of these numbers. */
+/* The parameters have all combinations of these numbers and sigmas. */
 static const double float_values[] = {0,   -0.0,  1,    -1.5,      0.1,      3,
                                       300, 1e-40, 3e38, -INFINITY, INFINITY, NAN};
 static const double float_sigmas[] = {0, 0.01, 1, 1e30, INFINITY, NAN};

@@ -382,8 +382,8 @@ static void optimized_and_merged(const hlo_module *module, FILE *out) {
     merged(module, out);
 }
 
-/* Prints the outcome of the variants of the modules of passes and of those that are run, and of a
- * fraction of the variants of large ones. */
+/* Prints the outcomes of the variants of modules in passes/ and run/; of large modules, prints only
+ * a fraction, or none in passes/. */
 static void variants(const hlo_module *module, FILE *out) {
     const bool large = module->instr_count >= MOST_VARIED;
     if (strstr(module->file, "/passes/") && !large)

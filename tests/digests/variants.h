@@ -7,9 +7,9 @@
 
 #include "hlo/module.h"
 
-/* Calls `print` with each valid variant of a module: two operands are exchanged, another opcode,
- * another constant, or another element type or size is used, or a value is also a result. One in
- * `share` variants is created. */
+/* Calls `print` with each valid variant of a module. A variant has two operands exchanged,
+ * another opcode, constant, element type or size, or one more result. One in `share` variants is
+ * created. */
 void variants_of_module(const hlo_module *module, unsigned share,
                         void (*print)(const hlo_module *variant, FILE *out), FILE *out);
 

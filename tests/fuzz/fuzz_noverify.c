@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Input: any bytes that parse as a module, valid or not. The module is printed in every form,
+/* The input is any text that parses as a module, valid or not. The module is printed in every form,
  * counted and compared with itself, and the passes reject it or produce a valid module. */
 #include <stdint.h>
 #include <stdio.h>

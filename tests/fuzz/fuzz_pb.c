@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Input: any bytes as a binary module. The module is rejected, or read and written as bytes that
- * read back and are written identically again. */
+/* The input is any bytes, read as a binary module. The module is rejected, or read and written as
+ * bytes that read back and are written identically again. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

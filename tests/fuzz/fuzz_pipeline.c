@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Input: any bytes that parse as a valid module. The whole pipeline produces a valid module, which
- * prints as text that can be parsed again. The number of bytes selects the target and the form of
- * the scale operands. */
+/* The input is any text that parses as a valid module. The whole pipeline produces a valid module,
+ * which prints as text that can be parsed again. The number of bytes selects the target and the
+ * form of the scale operands. */
 #include <stdint.h>
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Input: any bytes. The grammar of rewrite rules rejects the bytes, or reads tables whose indices
- * are in range. A run with these rules, on their own examples and on a built-in one, then produces
- * a valid module or reports an error in the rules. */
+/* The input is any bytes. The grammar of rewrite rules rejects the bytes, or reads tables whose
+ * indices are in range. A run with these rules, on their own examples and on a built-in one, then
+ * produces a valid module or reports an error in the rules. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

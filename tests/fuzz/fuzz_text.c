@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Input: any bytes. The parser rejects the bytes, or reads a module. The printed text can be parsed
- * again, and prints identically. */
+/* The input is any bytes. The parser rejects the bytes, or reads a module. The printed text can be
+ * parsed again, and prints identically. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -80,7 +80,8 @@ def fused(size=8192):
 
 
 def questions(size=8192):
-    """Returns cases that measure the cost of scale pointers, and fast accumulation on (the default) and off."""
+    """Returns cases that measure the cost of scale pointers, and the speed with fast accumulation on (the default)
+    and off."""
     return [matmul_case(f"{'scales' if scales else 'no scales'}, {'fast' if precision == 'default' else 'full'} "
                         "accumulation", size, size, size, scales=scales, precision=precision)
             for scales in (True, False) for precision in ("default", "highest")]

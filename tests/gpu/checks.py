@@ -12,7 +12,7 @@ from machine import ROOT, find_tool
 FIRST = "seed_relu_damax"
 SANITIZED = (FIRST, "mlp_qdq_fwd", "scan_layers", "rowwise_before")
 RANDOM = 100
-FEW = {FIRST, "scan_layers"}  # for the fake libraries
+FEW = {FIRST, "scan_layers"}  # the models that run with the fake libraries
 
 
 def script(name):

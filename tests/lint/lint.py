@@ -4,9 +4,9 @@
 
 usage: lint.py NAME [--check|--write] [--root=DIR]
 
-Prints `file:line: what is wrong` for each finding; exit status 1 if there are any. The NAMEs are the functions of the
-table at the end. The text of a function says what it rejects. `format` without --check, and `spdx` with --write, change
-the files instead.
+Prints `file:line: what is wrong` for each finding; exit status 1 if there are any. The NAMEs are the functions of
+the table at the end. The docstring of a function says what the check rejects. `format` without --check, and `spdx`
+with --write, change the files instead.
 """
 import fnmatch
 import os
@@ -62,8 +62,8 @@ SUFFIX = re.compile(r"-(NEXT|SAME|NOT|DAG|LABEL|EMPTY|COUNT-[0-9]+)$")
 
 
 def directives():
-    """Rejects golden tests with misspelled or unused FileCheck directives, checks that no RUN line reads, or no RUN or
-    check."""
+    """Rejects golden tests with misspelled or unused FileCheck directives, with checks that no RUN line reads, or
+    without RUN lines or checks."""
     for name in FILES:
         if not name.startswith("testdata/") or name.startswith(MODELS) or not name.endswith((".hlo", ".test")):
             continue

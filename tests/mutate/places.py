@@ -19,7 +19,7 @@ OPERATORS = {"+": "-", "-": "+", "*": "+", "/": "*", "%": "/", "<<": ">>", ">>":
 COMPOUND = {"+=": "-=", "-=": "+=", "*=": "+=", "/=": "*=", "%=": "/=", "<<=": ">>=", ">>=": "<<=", "&=": "|=", "|=": "&=",
             "^=": "|="}
 SKIPPED = {K.CXX_UNARY_EXPR, K.STATIC_ASSERT, K.ENUM_DECL, K.STRUCT_DECL, K.UNION_DECL, K.TYPEDEF_DECL, K.GENERIC_SELECTION_EXPR}
-COMMUTE = "strcmp", "strncmp", "memcmp"  # sizes, and products of a count and a size
+COMMUTE = "strcmp", "strncmp", "memcmp"  # exchanged arguments only change the sign of the result
 FREES = re.compile(r"free$|_free_|_decref$|^dlclose$")  # only the sanitized build finds leaks, and it has no mutants
 COMMENT = re.compile(rb"/\*.*?\*/|//[^\n]*", re.S)
 

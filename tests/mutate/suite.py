@@ -88,7 +88,7 @@ def goldens(folders, prefix):
 
 
 def all_tests(build, prefix=""):
-    """Returns the tests of a build; their names in ctest have this prefix."""
+    """Returns the tests of a build, whose names in ctest begin with `prefix`."""
     told = subprocess.run(["ctest", "--test-dir", str(build), "--show-only=json-v1"], check=True, capture_output=True, text=True)
     rows = {row["name"].removeprefix(prefix): row for row in json.loads(told.stdout)["tests"] if "command" in row}
     folders = [str(build / "testdata" / name[4:]) for name in rows if name.startswith("lit/")]

@@ -5,7 +5,7 @@ missing() names the rows that no module has, so that a new row of a table requir
 """
 import re
 
-# Forms newer than jaxlib 0.10, whose reader rejects these forms: the golden test NEWER_TEST has them.
+# Forms that jaxlib 0.10's reader rejects, because they are newer. The golden test NEWER_TEST has them.
 NEWER = {'debug_attributes', 'has_dynamic_root', 'sparsity', 'preserve_layout', 'dot_any_f8_any_f8_any',
          'dot_any_f8_any_f8_any_fast_accum', 'topk is_stable', 'dot sparsity', 'collective-broadcast has_dynamic_root'}
 NEWER_TEST = 'testdata/parse/newer.hlo'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AQT: dot_general, einsum and layers with its configurations for FP8."""
+"""Defines programs of AQT: dot_general, einsum, and layers with AQT's configurations for FP8."""
 import jax
 import jax.numpy as jnp
 from aqt.jax.v2 import config

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flax: the layers that run in FP8, one for each kind of scaling, and training steps with optax."""
+"""Defines programs of Flax: the layers that run in FP8, one for each kind of scaling, and training steps with optax."""
 import jax
 import jax.numpy as jnp
 import optax

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Haliax: a linear layer and a stack of layers with its FP8 products; a layer of experts."""
+"""Defines programs of Haliax: a linear layer, a stack of layers and a layer of experts, with Haliax's FP8 products."""
 import equinox as eqx
 import haliax as hax
 import jax

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JAX: block-scaled products, ragged products, and attention."""
+"""Defines programs of JAX: block-scaled products, ragged products, and attention."""
 import jax
 import jax.numpy as jnp
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keras: layers quantized to float8, with its scheme of delayed scaling."""
+"""Defines programs of Keras: layers quantized to float8, with Keras's delayed scaling."""
 import os
 
 os.environ["KERAS_BACKEND"] = "jax"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mixtures of experts by ragged products, in JAX, Qwix and AQT."""
+"""Defines mixtures of experts by ragged products, in JAX, Qwix and AQT."""
 import functools
 
 import jax

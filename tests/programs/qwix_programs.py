@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Qwix: training with quantized layers, quantized weights and activations, tiles."""
+"""Defines programs of Qwix: training with quantized layers, quantized weights and activations, tiles."""
 import jax
 import jax.numpy as jnp
 import qwix

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transformer Engine's layers for JAX, in the form that does not use its CUDA kernels."""
+"""Defines programs of Transformer Engine's layers for JAX, in the form without its CUDA kernels."""
 import importlib.util
 import os
 import sys
@@ -11,7 +11,8 @@ ROOT = importlib.util.find_spec("transformer_engine").submodule_search_locations
 
 
 class Extension(types.ModuleType):
-    """Replaces the C++ extension, which needs CUDA: has its enumerations and versions, but no kernels."""
+    """Replaces the C++ extension, which needs CUDA, by one with the same enumerations, a version of each library and
+    no kernels."""
 
     registrations = staticmethod(dict)
     get_cudnn_version = staticmethod(lambda: 91000)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch, as traced by torch-xla: weights [n, k], fake quantization, PT2E's operators, torchao's layers, an export."""
+"""Defines programs of PyTorch, as traced by torch-xla: weights [n, k], fake quantization, PT2E's operators,
+torchao's layers, an export."""
 import dataclasses
 import itertools
 import os
@@ -75,7 +76,7 @@ def torch_pt2e_bf16():
 
 @program
 def torch_pt2e_zero_points():
-    """Has zero points that are arguments, and so may not be 0: the product is not converted to FP8."""
+    """Has zero points that are arguments and may differ from 0, so the product is not converted to FP8."""
     x, w = array(32, 64, dtype=E4M3), array(96, 64, dtype=E4M3)
     x, w = ((q.to(torch.float32) - array()) * array() for q in (x, w))
     return torch.nn.functional.linear(x, w)

@@ -112,8 +112,7 @@ static void add_subject(subjects *list, subject s) {
     list->v[list->count++] = s;
 }
 
-/* Returns the options of one RUN line of a golden test; `room` is the memory for the list of
- * passes. */
+/* Returns the options of one RUN line of a golden test; `capacity` receives the list of passes. */
 static hlo_pass_options run_options(const char *text, char *capacity, size_t size) {
     hlo_pass_options o;
     hlo_pass_options_init(&o);

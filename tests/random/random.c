@@ -63,10 +63,10 @@ static void add(census *sum, const census *part) {
     for (size_t i = 0; i < sizeof *sum / sizeof *to; i++) to[i] += from[i];
 }
 
-/* Returns true for reasons that random modules need not have. Lints are not reasons of verdicts. No
- * built-in rule sets such a field, and no option keeps a matmul wide. A scale of C is rare in a
- * call that a module already has. Random modules have no attention, and few wide dots with an
- * algorithm. */
+/* Returns true for reasons that random modules need not have. Lints are not reasons of verdicts.
+ * Built-in rules do not create calls with the first three reasons or with unpaired scale modes, and
+ * no option keeps a matmul wide. A scale of C is rare in a call that a module already has. Random
+ * modules have no attention, and few wide dots with an algorithm. */
 static bool need_not_be_given(const char *reason) {
     static const char *const names[] = {
         "operand-not-fp8",      "output-scale-not-fp8", "amax-not-fp8",  "c-scale",

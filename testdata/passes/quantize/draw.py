@@ -2,8 +2,8 @@
 
 usage: draw.py hlo-fp8-opt hlo-fp8-run FOLDER COUNT
 
-Epilogues and factors stay outside the calls, because a call with them omits roundings. A second rewrite must change nothing, and
---wide=* must not change the module. Prints the number of dots, and of those that were quantized.
+Epilogues and factors are not fused into the calls, because a call with them omits roundings. A second rewrite must
+change nothing, and --wide=* must not change the module. Prints the number of dots, and of those that were quantized.
 """
 import os
 import random

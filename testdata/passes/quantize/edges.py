@@ -2,8 +2,8 @@
 
 usage: edges.py hlo-fp8-run FOLDER
 
-For each type and case, prints the non-finite elements of the wide and of the quantized product, and whether the latter is close to the
-former. The rewrite must not change a bit (--compare=before).
+For each type and case, prints the non-finite elements of the wide and of the quantized product, and whether the
+quantized product is close to the wide one. The rewrite must not change a bit (--compare=before).
 """
 import os
 import subprocess

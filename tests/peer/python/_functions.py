@@ -285,7 +285,7 @@ def shard_map(x, w):
 
 @case(on(X, None, 'm'), on(W, 'm', None), emits=PLAIN)
 def shard_map_of_one_axis(x, w):
-    def local(x, w):  # values of both kinds of sharding in functions of JAX and in a reducer
+    def local(x, w):  # manual along 'm' and automatic along the other axis, also in JAX's functions and in a reducer
         return jax.lax.psum(jax.nn.relu(mm(x, w)).astype(jnp.float32), 'm')
     return jax.shard_map(local, mesh=MESH, in_specs=(P(None, 'm'), P('m', None)), out_specs=P(), axis_names={'m'})(x, w)
 

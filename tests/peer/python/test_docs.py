@@ -18,8 +18,8 @@ import blocks
 
 
 def run(page, names):
-    """Runs the code blocks of a page with the given names defined, at their lines in the page. Returns the number of
-    blocks."""
+    """Runs the code blocks of a page, with the given names defined and with the line numbers of the page. Returns
+    the number of blocks."""
     found = [block for block in blocks.of('tests/peer/python/test_docs.py') if block.page == page]
     if not importlib.util.find_spec('model_explorer'):
         found = [block for block in found if 'model_explorer' not in block.code]

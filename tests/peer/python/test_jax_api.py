@@ -232,8 +232,8 @@ def caches(args):
 
 
 def dispatches(args):
-    """Calls that jax.jit dispatches without Python are also dispatched without Python; calls that it recompiles are
-    recompiled, with the same result."""
+    """Calls that jax.jit dispatches without Python are also dispatched without Python; calls that jax.jit recompiles
+    are recompiled, with the same result."""
     import hlofp8
     from hlofp8 import _jax
     f = functions()
@@ -400,8 +400,8 @@ def decorates(args):
 
 
 def nested(args):
-    """hlofp8.jit has no effect within a function that is rewritten as a whole; within another function it warns that it
-    has none."""
+    """hlofp8.jit has no effect within a function that is rewritten as a whole; within any other function, hlofp8.jit
+    also has no effect, and warns."""
     import hlofp8
     from hlofp8._explain import watching
     f = functions()

@@ -241,7 +241,7 @@ def typed(args):
     import hlofp8
     assert os.path.exists(os.path.join(args.site, 'hlofp8', 'py.typed'))
     for name in hlofp8.__all__:
-        if name in ('ModuleLike', 'Jitted', 'export', 'jit'):  # a type alias; names that need JAX, in another file
+        if name in ('ModuleLike', 'Jitted', 'export', 'jit'):  # ModuleLike is a type alias; the others need JAX
             continue
         public = getattr(hlofp8, name)
         members = vars(public).items() if inspect.isclass(public) else ()

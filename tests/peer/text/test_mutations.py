@@ -104,8 +104,8 @@ def refused(program, path, texts, *options):
 
 
 def another(text, printed, forms):
-    """Returns whether two texts are different modules to a jaxlib process that has read nothing before (effects of
-    accidents appear later)."""
+    """Returns whether two texts are different modules to a new jaxlib process. In a process that has read other
+    texts, accidents of these may have an effect."""
     return _jaxlib_text.read([text], forms) != _jaxlib_text.read([printed], forms)
 
 

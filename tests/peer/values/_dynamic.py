@@ -43,7 +43,7 @@ def number(e, value):
 
 
 def reveal(e, opcode, value):
-    """Makes the sizes and the real elements of a dynamic value results."""
+    """Adds the sizes and the real elements of a dynamic value to the results."""
     text, name, dims, left = value.text, value.name, value.dims, list(value.dynamic)
     masks, zero = [], e.cases.note(f'{name}[]', 'constant(0)')
     for d in value.dynamic:

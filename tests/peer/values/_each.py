@@ -424,7 +424,7 @@ MAKERS = {
 
 
 def gaps(opcodes):
-    """Returns the opcodes without cases and reason, with both, and those that do not exist."""
+    """Returns the opcodes that have neither cases nor a reason, those that have both, and those that do not exist."""
     return ([f'{o}: neither cases nor a reason' for o in opcodes if o not in MAKERS and o not in ELSEWHERE]
             + [f'{o}: both cases and a reason' for o in MAKERS if o in ELSEWHERE]
             + [f'{o}: no opcode' for o in [*MAKERS, *ELSEWHERE] if o not in opcodes])

@@ -86,7 +86,7 @@ def calls(rng):
     dims = 'lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={1}, rhs_contracting_dims={0}'
     for kind in 'f32', 'bf16':
         yield f'scaled-dot(%s), {dims}', [x, y, s, t], [product.astype(TYPES[kind])]
-    one = np.array(4, np.float32).astype(ml_dtypes.bfloat16)  # the scale counts as 1
+    one = np.array(4, np.float32).astype(ml_dtypes.bfloat16)  # a scalar in place of an array of scales: y is not scaled
     product = np.einsum('bmk,kbn->bmn', left, y.astype(np.float64))
     yield f'scaled-dot(%s), {dims}', [x, y, s, one], [product.astype(np.float32)]
     x, y, s = array(rng, 'f8e4m3fn', (5, 64)), array(rng, 'f8e5m2', (7, 64)), array(rng, 'f8e8m0fnu', (5, 2))

@@ -30,10 +30,10 @@ MARKS = re.compile(r', (?:channel_id=\d+|use_global_device_ids=true|sharding=\{(
 WIDE = re.compile(r"= (?:f32|bf16|f16)\[\d+,\S+ (?:all-gather|all-to-all|collective-permute)(?:-done)?\(")
 SENT = re.compile(r"= f8\w+\[\S+ (?:all-gather|all-to-all|collective-permute)(?:-done)?\(")
 
-# These have groups along a part of a mesh axis, on which jaxlib aborts during execution.
+# jaxlib aborts when it executes these modules, whose groups are along a part of a mesh axis.
 PART = re.compile(r"'\w+':\(\d+\)\d")
 
-# The entry has a tuple parameter, which jaxlib does not execute.
+# The entry of this module has a tuple parameter, which jaxlib does not execute.
 TUPLE = re.compile(r"^ENTRY[^=]*=? *(?:[^(]*\([^()]*: \(|\{\n.* = \(.*\) parameter\()", re.M)
 
 

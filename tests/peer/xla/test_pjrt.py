@@ -3,8 +3,8 @@
 """Runs modules in XLA's runtime through C: `hlo-fp8-run --backend=pjrt:PLUGIN`.
 
 - Every model that the cpu backend executes has the same results on a plugin for the CPU, with `--optimize --emit=dq`,
-  and with `--emit=ffi`, whose calls this project's handler executes. So have sharded programs, also unmodified, on 8
-  devices, with Shardy's and GSPMD's shardings.
+  and with `--emit=ffi`, whose calls this project's handler executes. Sharded programs have the same results on 8
+  devices, rewritten and unmodified, with Shardy's and GSPMD's shardings.
 - Compiled for absent GPUs, every model has as many FP8 calls as with XLA's compiler called from Python on the same
   text; on sm_90 and sm_100.
 - Unsupported modules cause an error of one line, and exit status 1. Without a plugin for the CPU

@@ -298,8 +298,8 @@ static bool products_told(const hlo_module *before, const hlo_module *after,
     return false;
 }
 
-/* Returns true if a value has the bytes of another type: inputs with few bits do not produce values
- * with few bits there. */
+/* Returns true if an instruction interprets bytes as another type, so that its result has many bits
+ * even if the inputs have few. */
 static bool has_bits(const hlo_module *module) {
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
         for (const hlo_instr *i = comp->first; i; i = i->next)

@@ -41,9 +41,9 @@ hlo_module *read_module(const char *text, const char *name);
 /* Draws options: passes, target, form of the call and order of work. */
 hlo_pass_options draw_options(dice *d);
 
-/* Draws inputs. Parameters whose names begin with m are factors, with d divisors, including
- * negative, tiny, 0, infinite and NaN. Some values are NaN. The caller frees the arrays; NULL if
- * they cannot be drawn. */
+/* Draws inputs. A parameter whose name begins with m is a factor, with d a divisor. Either may be
+ * negative or tiny; factors may also be 0. Some values are NaN or infinite. The caller frees the
+ * arrays; NULL if they cannot be drawn. */
 hlo_arrays *draw_inputs(const hlo_module *module, uint64_t seed);
 
 /* Optimizes a copy and compares it with the module on inputs drawn from the seed. `counts` may be

@@ -61,7 +61,8 @@ static bool group_of(const hlo_groups *groups, int64_t device, members *out) {
 }
 
 /* With global ids, and for an all-to-all over partitions, groups contain devices. Otherwise they
- * contain replicas, each over all partitions with a channel and within each partition without. */
+ * contain replicas. With a channel, a replica represents all its partitions; without a channel, a
+ * group is within each partition. */
 static bool members_of(const spread *s, const hlo_instr *instr, int64_t device, members *out) {
     const hlo_groups *groups = hlo_instr_groups(instr, HLO_ATTR_REPLICA_GROUPS);
     bool partitions = hlo_devices_partitions(s->module) > 1;

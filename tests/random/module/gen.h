@@ -9,7 +9,7 @@
  *   regions.c      manual regions and their operands
  *   loops.c        loops and branches with dequantized operands
  *   rare.c         forms that are rare in the other files
- *   products.c     products that no rule rewrites */
+ *   products.c     products other than dots of fp8 values */
 #ifndef HLO_TESTS_RANDOM_MODULE_GEN_H
 #define HLO_TESTS_RANDOM_MODULE_GEN_H
 
@@ -122,8 +122,8 @@ void gen_rare(gen *g);
  * text. */
 char *random_handed_in(dice *d);
 
-/* Returns the text of a module of products that no rule rewrites; NULL if memory runs out. The
- * caller frees the text. */
+/* Returns the text of a module of products other than dots of fp8 values (products.c); NULL if
+ * memory runs out. The caller frees the text. */
 char *random_others(dice *d);
 
 /* result.c: creates epilogues, quantization and amax. */

@@ -12,7 +12,7 @@ static const char *fp8_type(gen *g) {
 
 /* --------------------------------------------------------------------------------------- moving */
 
-/* Creates the value, of that shape, that is then moved. */
+/* Creates a value of that shape, to which movement is then applied. */
 typedef array source(gen *g, array shape);
 
 static array moved(gen *g, array shape, int links, source *from);

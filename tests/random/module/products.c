@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Generates products other than dots: ragged and block-scaled ones, and those that no rule
- * rewrites: narrow ones, convolutions, library calls, fusions. */
+/* Generates products other than dots of fp8 values: products that the rewriter supports, such as
+ * ragged and block-scaled ones, and others, such as library calls. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 typedef struct others {
     dice *dice;
-    FILE *body, *called, *results, *shapes; /* of the entry; computations; the result tuple */
+    FILE *body, *called, *results, *shapes; /* entry; computations; result tuple */
     const char *wide;
     int parameters, values, fusions, count;
     int m, n, k, groups;
@@ -324,8 +324,8 @@ static void scaled_product(others *o) {
                     b.written ? "dot" : "scaled-dot", operands, batched, last, last));
 }
 
-/* Writes convolutions with windows of one element, of all, adjacent, overlapping, and with padding;
- * with or without fp8 values. */
+/* Writes convolutions with or without fp8 values. Windows have one element, cover the whole input,
+ * or are adjacent, overlapping or padded. */
 static void convolution(others *o) {
     static const struct {
         int size, stride, pad; /* size 0: the whole input */

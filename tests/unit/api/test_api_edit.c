@@ -53,8 +53,8 @@ static void test_new(void **state) {
     assert_sound(f, "add(%d.1, %d.1)");
 }
 
-/* Instructions with the same operand twice, a called computation, a given shape, and no operand are
- * created. */
+/* Creates instructions that have the same operand twice, call a computation, have a given shape, or
+ * have no operand. */
 static void test_new_forms(void **state) {
     fixture *f = *state;
     hlo_instruction *twice[] = {f->n, f->n}, *reduced[] = {f->n, f->c}, *made;
@@ -79,7 +79,7 @@ static void test_new_forms(void **state) {
     assert_non_null(strstr(f->said, "control predecessor of %custom-call"));
 }
 
-/* Names in the text of an edit are resolved. */
+/* The text of an edit may name instructions, which are resolved. */
 static void test_names(void **state) {
     fixture *f = *state;
     static const char text[] = "HloModule m\nENTRY new.instruction {\n  x = f32[] parameter(0)\n"
@@ -230,7 +230,7 @@ static void test_refused_new(void **state) {
     options.struct_size++;
     s = hlo_instruction_new(f->main, &options, &f->sink, &made);
     assert_refused(f, "hlo_instruction_options.struct_size", s, HLO_INVALID_USAGE);
-    s = hlo_instruction_new(f->main, &options, NULL, &made); /* also without a sink */
+    s = hlo_instruction_new(f->main, &options, NULL, &made); /* rejected also without a sink */
     assert_int_equal(s, HLO_INVALID_USAGE);
     hlo_module_free(other);
 }
@@ -247,7 +247,7 @@ static void test_refused_changes(void **state) {
     assert_refused(f, "is in computation %add, not in %main", s, HLO_INVALID_USAGE);
     s = hlo_instruction_replace(f->d, NULL, sink);
     assert_refused(f, "must not be NULL", s, HLO_INVALID_USAGE);
-    s = hlo_instruction_set_operand(f->n, 0, f->d, sink); /* would be a cycle */
+    s = hlo_instruction_set_operand(f->n, 0, f->d, sink); /* would be a cycle of operands */
     assert_refused(f, "%d, must be defined before %n", s, HLO_INVALID_USAGE);
     s = hlo_instruction_set_operand(f->n, 0, f->n, sink);
     assert_refused(f, "%n, must be defined before %n", s, HLO_INVALID_USAGE);
@@ -274,7 +274,7 @@ static void test_refused_changes(void **state) {
     assert_done(f, s);
 }
 
-/* A removed instruction is rejected as an argument everywhere. */
+/* A removed instruction is rejected as an argument of every function. */
 static void test_removed(void **state) {
     fixture *f = *state;
     hlo_instruction *late = f->late, *operands[] = {f->late};

@@ -431,7 +431,8 @@ static void pjrt(fixture *f) {
 
 /* ------------------------------------------------------------------------------------ the table */
 
-/* Each exported function, with the case that passes NULL for its optional pointers, or NULL. */
+/* Each exported function, with the case that passes NULL for its optional pointers; NULL if the
+ * function has no optional pointer. */
 static const struct row {
     const char *function;
     void (*call)(fixture *f);
@@ -477,7 +478,8 @@ static void test_table(void **state) {
         if (rows[i].call) continue;
         snprintf(pattern, sizeof pattern, "%s(", rows[i].function);
         char *declared = strstr(headers, pattern);
-        while (declared && declared[strlen(pattern)] == ')') /* named in a comment */
+        /* Skip comments that name the function, as `name()`. */
+        while (declared && declared[strlen(pattern)] == ')')
             declared = strstr(declared + 1, pattern);
         assert_non_null(declared);
         declared = strndup(declared, strcspn(declared, ";"));

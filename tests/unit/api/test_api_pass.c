@@ -127,7 +127,7 @@ static void test_failing(void **state) {
                                  "user-defined pass produced invalid HLO");
 }
 
-/* If a pass replaces a dot by an equal dot, the new dot gets its verdict. */
+/* If a pass replaces a dot by an equal dot, the new dot gets the verdict of the old dot. */
 static void test_verdict(void **state) {
     fixture *f = *state;
     hlo_report *report;
@@ -177,7 +177,7 @@ static void test_list(void **state) {
     hlo_user_pass told = pass_of("sink-negate", sink_negate, NULL);
     told.help = "negates the product";
     hlo_user_pass plain = pass_of("plain", sink_negate, NULL);
-    plain.struct_size = offsetof(hlo_user_pass, user); /* as with an older header */
+    plain.struct_size = offsetof(hlo_user_pass, user); /* the size in an older header */
     const hlo_user_pass *passes[] = {&told, &plain};
     hlo_pass_options options;
     hlo_pass_options_init(&options);
@@ -194,7 +194,7 @@ static void test_list(void **state) {
     free(text);
 }
 
-/* The parts of a sequence of passes are passes. */
+/* Every sequence of passes is accepted as the `passes` of the options. */
 static void test_sequences(void **state) {
     fixture *f = *state;
     size_t sequences = 0;

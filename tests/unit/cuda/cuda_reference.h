@@ -80,7 +80,7 @@ static value constant_value(hlo_arena *arena, const hlo_instr *instr) {
     return v;
 }
 
-/* The leaves of each value, by instruction id. */
+/* Computes an instruction; `values` has the leaves of each value, by instruction id. */
 static void evaluate(hlo_arena *arena, const hlo_instr *instr, value **values) {
     hlo_view operands[128], sigmas[128], results[64], result_sigmas[64];
     uint32_t count = 0;

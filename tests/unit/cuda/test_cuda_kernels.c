@@ -339,7 +339,8 @@ static const char *const forms[] = {
     "dimensions={0,2}, to_apply=most",
     "x = f32[6,5,70]{1,2,0} parameter(0) z = f32[] constant(-inf) ROOT r = f32[6,5] reduce(x, z), "
     "dimensions={2}, to_apply=most",
-    /* rows of a few lanes, all of which need the sum; columns of several lanes in a warp */
+    /* rows that a few lanes sum, each of which reads the sum; columns that several lanes of a warp
+     * sum */
     "x = f32[50,40] parameter(0) z = f32[] constant(0) s = f32[50] reduce(x, z), dimensions={1}, "
     "to_apply=add b = f32[50,40] broadcast(s), dimensions={0} y = f32[50,40] subtract(x, b) m = "
     "f32[50] reduce(y, z), dimensions={1}, to_apply=most c = f32[50,40] broadcast(m), "

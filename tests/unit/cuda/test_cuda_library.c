@@ -21,7 +21,7 @@
 #define HEADERS
 #endif
 
-static cuda_library library; /* unmodified */
+static cuda_library library; /* the real library; the tests do not change it */
 static char why_not[512];
 
 static void keep(void *user, const hlo_diag *diag) {

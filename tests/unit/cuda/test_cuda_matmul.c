@@ -94,7 +94,7 @@ static void test_sizes(void **state) {
     m.k = 72;
     refused(f, &m, "k-not-multiple-of-16 (72)");
     m = f->matmul;
-    m.n = 31; /* the library's n is not restricted */
+    m.n = 31; /* the library's n may have any size */
     assert_null(cuda_matmul_preflight(&m, &options, f->arena));
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Compiles generated kernels with the real NVRTC: those of every model, before and after
  * optimization, for one architecture, and those of some models for the other architectures. With
- * --long, it compiles those of all models for all. Equal kernels are compiled once. Without NVRTC
- * the test is
- * skipped with a message. Also tests that cached cubins are found again. */
+ * --long, compiles those of all models for all architectures. Equal kernels are compiled once.
+ * Without NVRTC, the test is skipped with a message. Also tests that cached cubins are found
+ * again. */
 #include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -166,7 +166,7 @@ static void test_kept(void **state) {
     assert_int_equal(cuda_image_find(&nvrtc, folder, source, 89, &second), HLO_OK);
     assert_non_null(second.log);
     cuda_image_free(&second);
-    assert_int_equal(cuda_image_compile(&nvrtc, source, 99, &second), HLO_OK); /* as for 90 */
+    assert_int_equal(cuda_image_compile(&nvrtc, source, 99, &second), HLO_OK); /* 90 is used */
     assert_memory_equal(first.bytes, second.bytes, first.size);
     cuda_image_free(&second);
     assert_int_equal(cuda_image_find(&nvrtc, folder, "not C", 90, &second), HLO_INVALID_INPUT);

@@ -133,11 +133,11 @@ static void test_kinds(void **state) {
     (void)state;
     cuda_order *order = cuda_order_new();
     check(order, (cuda_range){address(0), 8, true}, 0, 0, 0);   /* 0 */
-    check(order, (cuda_range){address(8), 8, true}, 0, 0, 0);   /* 1: next to that of 0 */
+    check(order, (cuda_range){address(8), 8, true}, 0, 0, 0);   /* 1: adjacent to node 0's */
     check(order, (cuda_range){address(4), 8, false}, 2, 0, 1);  /* 2: reads what 0, 1 wrote */
-    check(order, (cuda_range){address(4), 4, false}, 1, 0, 0);  /* 3: not after reader 2 */
+    check(order, (cuda_range){address(4), 4, false}, 1, 0, 0);  /* 3: need not follow reader 2 */
     check(order, (cuda_range){address(6), 1, true}, 2, 2, 3);   /* 4: writes what 2, 3 read */
-    check(order, (cuda_range){address(0), 7, true}, 1, 4, 0);   /* 5: written, read before */
+    check(order, (cuda_range){address(0), 7, true}, 1, 4, 0);   /* 5: overwrites all of these */
     check(order, (cuda_range){address(20), 0, true}, 0, 0, 0);  /* 6: an empty range */
     check(order, (cuda_range){address(12), 4, false}, 1, 1, 0); /* 7: reads what 1 wrote */
     assert_true(cuda_order_add_barrier(order));                 /* 8: a barrier */

@@ -104,7 +104,7 @@ static void put_computation(bytes *to, int64_t id, int64_t root, const bytes *in
     put_bytes(to, COMPUTATIONS, comp.v, comp.size);
 }
 
-/* Creates one computation of the given instructions; the last is the root. */
+/* Creates a module of one computation, whose root is the instruction with the id `root`. */
 static const bytes *module_of(const bytes *instrs, size_t count, int64_t root) {
     static bytes module;
     module.size = 0;
@@ -433,7 +433,8 @@ static uint64_t next_random(uint64_t *state) {
     return z ^ (z >> 31);
 }
 
-/* Draws a name of parts that the text form treats specially, of bytes, or of many bytes. */
+/* Draws a name of up to three parts, rarely 400: texts that the text form treats specially, or
+ * single bytes. */
 static void draw_name(uint64_t *state, char *out, size_t size) {
     static const char *const parts[] = {
         "",     "_",        "__",        "___",       "__xla_", "__xla_f32",

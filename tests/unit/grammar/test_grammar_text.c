@@ -408,7 +408,7 @@ static void a_file_has_the_limit_of_errors_of_a_text(void **state) {
     fclose(file);
     const hlo_parse_options limited = {.struct_size = sizeof limited, .max_errors = 7};
     const hlo_parse_options *const options[] = {NULL, &limited};
-    const unsigned wanted[] = {21, 8}; /* each with a note */
+    const unsigned wanted[] = {21, 8}; /* 20 and 7 errors, with a note each */
     for (size_t i = 0; i < 2; i++) {
         heard h = {.count = 0};
         hlo_diag_sink sink = {hear, &h};

@@ -31,8 +31,8 @@ static void comparing_counts_every_case(void **state) {
     assert_int_equal(c.equal, 3);
 }
 
-/* An infinity with an infinite sigma does not match a NaN; with a NaN sigma (nothing is known), it
- * may. */
+/* An infinity with an infinite sigma does not match a NaN. With a NaN sigma (nothing is known), it
+ * may match a NaN. */
 static void an_infinity_is_no_nan(void **state) {
     (void)state;
     static const int64_t dims[] = {4}, strides[] = {1};
@@ -162,7 +162,8 @@ static void fp8_counts_from_before_its_rounding(void **state) {
     float s = (float)hypot(sigma, step / HLO_ERROR_FLIP);
     float coarse = (float)hypot(sigma, 2 * step / HLO_ERROR_FLIP);
     float sigmas[] = {s, s, coarse, (float)(step / HLO_ERROR_FLIP)};
-    /* pairs: 6, 7; 6, 7.5; 8, 6.5, whose steps differ; and 6, 7 with one boundary near */
+    /* pairs: 6, 7; 6, 7.5; 8, 6.5, whose steps differ; and 6, 7, whose values before rounding are
+     * exact */
     unsigned char a[] = {0x4c, 0x4c, 0x50, 0x4c}, b[] = {0x4e, 0x4f, 0x4d, 0x4e};
     hlo_view va = {HLO_TYPE_F8E4M3FN, 1, dims, strides, a},
              vb = {HLO_TYPE_F8E4M3FN, 1, dims, strides, b},
@@ -186,7 +187,7 @@ static void steps_below_a_power_of_two_are_shorter(void **state) {
     if (setjmp(recover)) fail();
     setup s = prepare(
         MODULE("(x: f32[4]) -> f8e4m3fn[4]", X "  ROOT %r = f8e4m3fn[4]{0} convert(%x)"), &recover);
-    /* The boundaries around 1 are 0.84375, 0.90625, 0.96875, 1.0625. */
+    /* Around 1, the boundaries between rounded numbers are 0.84375, 0.90625, 0.96875, 1.0625. */
     static const double x[] = {0.97, 0.97, 1.03, 1.03}, reach[] = {0.06, 0.12, 0.05, 0.13};
     for (int i = 0; i < 4; i++)
         set(&s.operands[0], i, x[i]), set(&s.operand_sigmas[0], i, reach[i] / HLO_ERROR_LAMBDA);
@@ -243,8 +244,7 @@ static double gap(const numbers *n, double value, int side) {
 }
 
 /* Returns the bound of an fp8 number: lambda sigmas of the value before rounding, and half a step
- * for each rounding. The sigma of a tie alone means that the number before rounding was known
- * exactly. */
+ * for each rounding. If the sigma is that of a tie, the number before rounding is known exactly. */
 static double fp8_bound(const numbers *n, double a, double b, double sigma) {
     const double outwards = gap(n, a, a < 0 ? -1 : 1), inwards = gap(n, a, a < 0 ? 1 : -1);
     const double step = outwards > 0 ? outwards : inwards, flip = step / HLO_ERROR_FLIP;

@@ -107,8 +107,9 @@ static void bf16_roundings_that_may_be_dropped(void **state) {
 #define TWO(op)                                                                                    \
     MODULE("(x: f32[4], y: f32[4]) -> f32[4]", X Y "  ROOT %r = f32[4]{0} " op "(%x, %y)")
 
-/* Nothing is known of an infinity that may be NaN in another execution, or of a NaN that may be an
- * infinity. A number that may be either has an infinite sigma, and is still checked. */
+/* Nothing is known of an infinity that may be NaN in another execution, or of a NaN that may be
+ * an infinity. A number that may be an infinity or a NaN has an infinite sigma, and is still
+ * checked. */
 static void what_may_be_nan_is_anything(void **state) {
     (void)state;
     jmp_buf recover;
@@ -118,7 +119,7 @@ static void what_may_be_nan_is_anything(void **state) {
                                           TWO("add"), TWO("subtract")};
     const struct {
         int module;
-        double x, x_sigma, y, y_sigma, sigma; /* the expected sigma; 0: finite */
+        double x, x_sigma, y, y_sigma, sigma; /* the expected sigma; 0: any finite one */
     } cases[] = {
         {0, 0.001, 0.001, 4, inf, inf}, /* a number in every execution */
         {0, 0.001, 0.001, inf, 0, nan}, /* 0 times infinity for some value in between */
@@ -209,8 +210,8 @@ static void ends_of_types_are_rounded(void **state) {
     assert_int_equal(c.worst_index, 1);
 }
 
-/* If a value is NaN in this execution and any number in another, its maximum and its square are,
- * too. */
+/* If a value is NaN in this execution and may be any number in another, so may its maximum with a
+ * number, and its square. */
 static void a_nan_may_be_a_number(void **state) {
     (void)state;
     jmp_buf recover;
@@ -327,8 +328,7 @@ static void zeros_may_have_the_other_sign(void **state) {
     hlo_module_free(s.module);
 }
 
-/* tanh(-25) becomes 1 if the operand is some sigmas higher: a jump of 2 that many sigmas
- * away. */
+/* tanh(-25) becomes 1, a jump of 2, if the operand is larger by some of its sigmas. */
 static void jumps_are_found_between_one_sigma_and_lambda(void **state) {
     (void)state;
     jmp_buf recover;
@@ -358,7 +358,8 @@ static void jumps_are_found_between_one_sigma_and_lambda(void **state) {
            "  %w = " wide "[4,1]{1,0} convert(%q)\n"                                               \
            "  ROOT %r = " wide "[4,1]{1,0} multiply(%w, %m)")
 
-/* Any factor may be a scale of rows of one element; quantized values cannot be scales. */
+/* If rows have one element, either factor may be the scale of the rows. Quantized values cannot be
+ * scales. */
 static void rows_of_one_element_are_scaled(void **state) {
     (void)state;
     jmp_buf recover;
@@ -386,7 +387,7 @@ static void rows_of_one_element_are_scaled(void **state) {
     assert_true(at(&s.sigma, 0) == 0 && isnan(at(&s.sigma, 1)));
     hlo_module_free(s.module);
     s = prepare(THIN("f8e5m2", "f16"),
-                &recover); /* by a value that overflowed here and possibly elsewhere */
+                &recover); /* the scale overflowed here, and possibly elsewhere */
     set(&s.operands[0], 0, 1), set(&s.operands[1], 0, INFINITY);
     set(&s.operand_sigmas[1], 0, 70000);
     run(&s, true);

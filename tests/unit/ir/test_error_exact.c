@@ -128,7 +128,7 @@ static void an_unknown_infinity_may_be_the_other(void **state) {
     hlo_module_free(s.module);
 }
 
-/* Roundings of f64 do not count as steps: the sigma of its last digit is not dropped. */
+/* Roundings of f64 do not count as steps: a sigma of one unit in the last place is not dropped. */
 static void f64_has_no_steps(void **state) {
     (void)state;
     jmp_buf recover;

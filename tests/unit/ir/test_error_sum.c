@@ -327,7 +327,7 @@ static void repeated_columns_flip_together(void **state) {
     hlo_module_free(s.module);
 }
 
-/* The same holds for terms that a reduce adds. */
+/* Equal terms that a reduce adds also round alike. */
 static void repeated_terms_of_a_reduce_flip_together(void **state) {
     (void)state;
     jmp_buf recover;
@@ -371,7 +371,7 @@ static void what_an_execution_is_off_by_is_known(void **state) {
     hlo_module_free(s.module);
 }
 
-/* A column that is 2^80 times as large as another does not hide the other's errors. */
+/* A column that is 2^80 times as large as another does not hide the errors of the other column. */
 static void columns_may_differ_much(void **state) {
     (void)state;
     jmp_buf recover;
@@ -395,7 +395,8 @@ static void columns_may_differ_much(void **state) {
     hlo_module_free(s.module);
 }
 
-/* Operands that a ragged-dot rounds to its result type have the same sigmas as before. */
+/* Operands that a ragged-dot rounds to its result type have the same sigmas as before the
+ * rounding. */
 static void a_ragged_dot_keeps_the_errors_of_what_it_rounds(void **state) {
     (void)state;
     jmp_buf recover;

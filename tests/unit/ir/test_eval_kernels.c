@@ -281,7 +281,7 @@ static void ragged_dots_go_by_groups(void **state) {
     EXPECT(RAGGED("1, 2", "4", RAGGED_BATCHES), 1, 100, 10000, 0);
 }
 
-/* Negative sizes are invalid, but must not read out of bounds. */
+/* Negative sizes are invalid, but must not cause reads out of bounds. */
 static void ragged_dots_stay_in_bounds(void **state) {
     (void)state;
     EXPECT(RAGGED("-2147483648, 1", "4", RAGGED_ROWS), 2100, 0, 0, 0);

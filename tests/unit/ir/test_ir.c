@@ -171,7 +171,7 @@ static void laid_side_by_side_all_is_the_same(void **state) {
     assert_ptr_equal(hlo_instr_operand(new_add, 0), new_x);
     assert_ptr_equal(hlo_instr_operand(new_add, 1), new_first);
     assert_int_equal(new_x->use_count, 2);
-    assert_ptr_equal(new_x->uses, new_first->operands); /* newest first, as before */
+    assert_ptr_equal(new_x->uses, new_first->operands); /* newest first, as in the original */
     assert_ptr_equal(new_x->uses->user, new_first);
     assert_ptr_equal(new_x->uses->next, new_add->operands);
     assert_ptr_equal(new_x->uses->next->prev, new_x->uses);

@@ -56,7 +56,7 @@ static hlo_instr *operand(bench *b, hlo_type type, uint32_t rank, const int64_t 
     return p;
 }
 
-/* Creates a computation (T, T) -> T of scalars by `op`. */
+/* Creates a computation (T, T) -> T that applies `op` to scalars. */
 static hlo_computation *combiner(bench *b, hlo_op op, hlo_type type) {
     hlo_computation *comp = hlo_computation_new(b->m, "combine");
     const hlo_shape *scalar = hlo_shape_array(b->m, type, 0, NULL);

@@ -164,7 +164,7 @@ static void a_long_circle_of_calls(void **state) {
     for (int i = 0; i < 12; i++) links[i] = hlo_computation_new(b->m, "link");
     for (int i = 0; i < 12; i++) a_call(b, links[i], links[(i + 1) % 12]);
     expect(b, "%call.11 calls %link, which calls itself, directly or indirectly");
-    assert_int_equal(b->errors, 11); /* the declaration, eight calls, and their targets */
+    assert_int_equal(b->errors, 11); /* an error and its ten notes, which list eight calls */
 }
 
 static void a_call_of_the_entry(void **state) {
@@ -194,7 +194,7 @@ static void two_of_one_name(void **state) {
     assert_int_equal(b->errors, 1);
     b->y->offset = 1;
     expect(b, "two instructions have the name %x");
-    assert_int_equal(b->errors, 2); /* and the location of the other definition */
+    assert_int_equal(b->errors, 2); /* with a note on the other definition */
 }
 
 static void two_computations_of_one_name(void **state) {

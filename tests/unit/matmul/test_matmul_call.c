@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests FP8 matmul calls: converting the struct to an instruction and back, in both operand forms;
- * rejected calls. */
+/* Tests FP8 matmul calls: the struct is converted to an instruction and back, in both operand
+ * forms, and invalid calls are rejected. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -451,7 +451,7 @@ static void configs_have_several_forms(void **state) {
         assert_string_equal(refusal_with(f, refused[i][0], refused[i][1]), refused[i][2]);
 }
 
-/* Parses a dictionary as MLIR prints it: the result equals that of JSON, or is the fault. */
+/* Parses dictionaries as MLIR prints them. Each case has the equivalent JSON, or the error. */
 static void dictionaries_are_read(void **state) {
     (void)state;
 #define NONE "backend_config is not a dictionary of strings, flags, numbers and arrays of integers"
@@ -574,7 +574,7 @@ static void a_module_is_verified(void **state) {
     assert_int_equal(errors, 1);
 }
 
-/* Decodes a call with that many bytes of memory. Returns false if the memory does not suffice. */
+/* Decodes a call with `bytes` bytes of memory. Returns false if the memory does not suffice. */
 static bool decode_within(fixture *f, const hlo_instr *call, size_t bytes) {
     hlo_arena *arena = f->module->arena;
     if (setjmp(f->recover)) return false;

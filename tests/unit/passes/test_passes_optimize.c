@@ -53,7 +53,7 @@ static void test_nothing_fires(void **state) {
     assert_string_equal(hlo_report_verdict(report, 0)->instr, "d");
     char *after = print(module);
     assert_string_equal(before, after);
-    /* The resulting module can be rewritten again; the first report does not depend on it. */
+    /* The resulting module can be rewritten again, and freed; the first report remains valid. */
     assert_int_equal(hlo_module_optimize(module, &options, NULL), HLO_OK);
     hlo_module_free(module);
     assert_string_equal(hlo_report_verdict(report, 0)->shape, "bf16[16,16]");
@@ -75,7 +75,8 @@ static void test_named_pass_stays(void **state) {
     hlo_module_free(module);
 }
 
-/* The inlined copy replaces a matmul whose computation is no longer called. */
+/* The report has the inlined copy of a matmul instead of the original, whose computation is no
+ * longer called. */
 static void test_one_verdict_per_copy(void **state) {
     (void)state;
     hlo_module *module = parse();

@@ -40,8 +40,9 @@ static const char UPDATE[] =
     "HloModule m, input_output_alias={ {" output "}: (0, {}) }\n\n"                                \
     "ENTRY %e (a: f32[4], b: f32[4]) -> (f32[4], f32[4]) {\n"                                      \
     "  %a = f32[4] parameter(0)\n  %b = f32[4] parameter(1)\n" body "}\n"
-/* The donated input's memory cannot be reused: its kernel also reads it at other indices; it is
- * read after the output is written; it is an output itself; both outputs depend on it. */
+/* In these modules, the output cannot reuse the donated input's memory: its kernel also reads the
+ * input at other indices; the input is read after the output is written; the input is itself an
+ * output; or the other output also reads the input. */
 static const char ELSEWHERE[] =
     TWO("0", "  %r = f32[4] reverse(%a), dimensions={0}\n  %c = f32[4] add(%a, %b)\n"
              "  %d = f32[4] subtract(%r, %c)\n  %k = f32[4] multiply(%b, %b)\n"

@@ -128,7 +128,7 @@ static void strides_may_be_left_out(void **state) {
     close_all(&f);
 }
 
-/* The other input is a part of the donated input. */
+/* The second input is a part of the memory of the first, which is donated. */
 static void donated_memory_is_of_one_input(void **state) {
     (void)state;
     fixture f = open_with("HloModule m, input_output_alias={ {}: (0, {}) }\n\n"
@@ -280,7 +280,7 @@ static void *run_other(void *fixture_) {
             return "a value is wrong";
         for (int o = 0; o < 2; o++) hlo_buffer_free(f->out[o]);
         f->out[0] = f->out[1] = NULL;
-        hlo_buffer_free(f->in[0]); /* donated */
+        hlo_buffer_free(f->in[0]); /* donated to a run */
         f->in[0] = NULL;
         put(f, 0, "f32", 2, dims23, ones);
     }

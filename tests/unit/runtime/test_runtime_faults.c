@@ -109,7 +109,7 @@ static void scales_are_those_of_the_run(void **state) {
     static const int64_t dims[] = {16, 16};
     char values[256];
     const float two = 2;
-    memset(values, 0x38, sizeof values); /* 1 */
+    memset(values, 0x38, sizeof values); /* 1 in f8e4m3fn */
     fixture f = open_with(SCALED, NULL);
     for (size_t i = 0; i < 2; i++) put(&f, i, "f8e4m3fn", 2, dims, values);
     put(&f, 2, "f32", 0, NULL, &two);
@@ -121,8 +121,8 @@ static void scales_are_those_of_the_run(void **state) {
     close_all(&f);
 }
 
-/* Records a graph with conditional nodes, after a trial of these, and fails to record a graph for
- * other addresses. */
+/* Records a graph with conditional nodes, after a trial of such nodes, and then fails to record the
+ * graph for other addresses. */
 static void a_branch_fails_for_a_reason(void **state) {
     (void)state;
     fixture f = open_with(EITHER, NULL);

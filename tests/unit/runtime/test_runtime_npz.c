@@ -178,7 +178,7 @@ static void damaged_files_are_refused(void **state) {
                                     hlo_arrays_at(arrays, i)->size);
             hlo_arrays_free(back);
         }
-    assert_in_range(accepted, 1, size); /* files that differ in dates, for example */
+    assert_in_range(accepted, 1, size); /* a changed date is accepted, for example */
     hlo_module_free(m);
     unlink(path);
     free(path);

@@ -113,7 +113,6 @@ static void codes_of_narrow_floats_are_kept(void **state) {
                      "tuple(s, g, t, f, l, p)\n");
 }
 
-/* The group has too many buffers for a whole tile each, and enough elements for several threads. */
 /* The second broadcast repeats elements of the first, which other instructions read in another
  * order. */
 static void broadcasts_of_broadcasts(void **state) {
@@ -127,6 +126,7 @@ static void broadcasts_of_broadcasts(void **state) {
                      "  ROOT t = (bf16[3,3,1,16], bf16[3,3,1]) tuple(e, g)\n");
 }
 
+/* The group has too many buffers for a whole tile each, and enough elements for several threads. */
 static void large_groups_and_shapes(void **state) {
     (void)state;
     char body[8000];
