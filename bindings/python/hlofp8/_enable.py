@@ -61,10 +61,10 @@ _LISTED = 12  # modules in the summary
 _lock = threading.Lock()
 _process = 0
 _installed = False
-chosen = False  # True after enable() or disable(), which take precedence over the environment variable
+_chosen = False  # True after enable() or disable(), which take precedence over the environment variable
 
 
-def settings_of(module: str | None = None, report: str | None = None, **options: Any) -> _Settings:
+def _settings_of(module: str | None = None, report: str | None = None, **options: Any) -> _Settings:
     """Checks the arguments of enable()."""
     for name, value in (("module", module), ("report", report)):
         if value is not None:
@@ -192,7 +192,7 @@ def _rewritten(name: str, module: Any, settings: _Settings, backend: Any, device
 
 def _give_up(name: str, reason: str) -> str:
     warn(f"{name} is compiled without being rewritten: {reason}")
-    return reason
+    return reason.split("\n")[0]
 
 
 _compilations: collections.Counter[str] = collections.Counter()
@@ -265,17 +265,17 @@ def enable(
     Raises:
       Error: the value of an option is invalid, or this version of JAX is not supported. Then, nothing changes.
     """
-    global chosen
-    settings = settings_of(**locals())
+    global _chosen
+    settings = _settings_of(**locals())
     _install()
-    chosen = True
+    _chosen = True
     _context()._obj.set_global(settings)
 
 
 def disable() -> None:
     """Ends the effect of ``enable``: JAX compiles modules as they are. Functions are compiled again if necessary."""
-    global chosen
-    chosen = True
+    global _chosen
+    _chosen = True
     if _dispatch.context or _dispatch.environment_options:
         _context()._obj.set_global(False)
 
@@ -286,7 +286,7 @@ def enabled(**options: Any) -> Iterator[None]:
 
     Contexts may be nested. The options of the innermost context apply alone.
     """
-    settings = settings_of(**options)
+    settings = _settings_of(**options)
     _install()
     with _context()(settings):
         yield
@@ -294,8 +294,8 @@ def enabled(**options: Any) -> Iterator[None]:
 
 def enable_from_environment(**options: Any) -> None:
     """Implements HLOFP8, unless the program has called enable() or disable(). No function is compiled again."""
-    settings = settings_of(**options)
-    if not chosen:
+    settings = _settings_of(**options)
+    if not _chosen:
         _install()
         _dispatch.environment_options = settings
 
