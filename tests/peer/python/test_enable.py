@@ -513,7 +513,7 @@ def persistent_cache(args):
 WORKER = '''
 import sys
 import jax
-jax.distributed.initialize(f'localhost:{sys.argv[1]}', int(sys.argv[2]), int(sys.argv[3]))
+jax.distributed.initialize(f'localhost:{sys.argv[1]}', int(sys.argv[2]), int(sys.argv[3]), shutdown_timeout_seconds=5)
 import jax.numpy as jnp, numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
 assert jax.device_count() == 8 and jax.local_device_count() == 4
