@@ -28,7 +28,7 @@ from ._dispatch import Unsupported, part
 from ._explain import observed
 from ._jax import modules, rewrite_module
 from ._library import HERE, Error, text_of, warn
-from ._module import Rewritten, Verdict, jax_options, joined, option_text, page, unmatched_wide
+from ._module import Rewritten, Verdict, jax_options, joined, option_text, page, remarks, unmatched_wide
 
 # The versions of jax and jaxlib whose private parts this file uses.
 _VERSIONS = ("0.8", "0.9", "0.10", "0.11")
@@ -45,18 +45,16 @@ class _Settings:
 
 
 class _Compiled(NamedTuple):
-    """A module that was compiled. A module without matmuls has neither a line nor ``why``."""
+    """A module that was compiled. A module without matmuls has neither a report nor ``why``."""
 
     name: str
     settings: _Settings
-    line: str | None  # the summary of the verdicts
     report: Any  # the hlo_report, or None
     verdicts: tuple[Verdict, ...]
     why: str | None  # the reason why it was not rewritten
 
 
 _compiled: list[_Compiled] = []
-_CONSEQUENCE = ", so the module computes other results than before"  # the summary has it once
 _LISTED = 12  # modules in the summary
 _lock = threading.Lock()
 _process = 0
@@ -172,11 +170,8 @@ def _compile(
         why = _give_up(name, f"XLA cannot compile the rewritten module: {error}")
         rewritten = None
         executable = inner(backend, computation, devices, *args, **kwargs)
-    if rewritten:
-        line, report = rewritten.remarks().splitlines()[-1].replace(_CONSEQUENCE, ""), rewritten._report
-        _compiled.append(_Compiled(name, settings, line, report, rewritten.verdicts, None))
-    else:
-        _compiled.append(_Compiled(name, settings, None, None, (), why))
+    report, verdicts = (rewritten._report, rewritten.verdicts) if rewritten else (None, ())
+    _compiled.append(_Compiled(name, settings, report, verdicts, why))
     return executable
 
 
@@ -300,11 +295,12 @@ def enable_from_environment(**options: Any) -> None:
         _dispatch.environment_options = settings
 
 
-def _gain(verdicts: Sequence[Verdict]) -> str:
-    before, after = sum(v.input_seconds for v in verdicts), sum(v.seconds for v in verdicts)
-    if not before or not after:
-        return ""
-    return f"; {1e6 * before:,.3g} -> {1e6 * after:,.3g} us by roofline ({before / after:.2f}x)"
+def _line(modules: Sequence[_Compiled]) -> str:
+    """Returns the number of FP8 matmuls and the predicted times of modules."""
+    line = remarks([each.report for each in modules]).splitlines()[-1]
+    line = line.replace(", so the module computes other results than before", "")  # the summary has it once
+    before, after = (sum(getattr(v, name) for each in modules for v in each.verdicts) for name in ("input_seconds", "seconds"))
+    return line + (f"; {1e6 * before:,.3g} -> {1e6 * after:,.3g} us by roofline ({before / after:.2f}x)" if after else "")
 
 
 def _next(settings: Sequence[_Settings]) -> Iterator[str]:
@@ -312,7 +308,7 @@ def _next(settings: Sequence[_Settings]) -> Iterator[str]:
     verdicts = [verdict for each in _compiled for verdict in each.verdicts]
     reasons: collections.defaultdict[str, list[Verdict]] = collections.defaultdict(list)
     for verdict in verdicts:
-        if verdict.kind == "wide" and verdict.reason:
+        if verdict.kind == "wide" and verdict.reason and verdict.reason != "wide-by-option":
             reasons[verdict.reason].append(verdict)
     if "not-quantized" in reasons and not any("quantize" in each.options for each in settings):
         yield "--quantize=current quantizes matmuls of bf16, f16 and f32 values, which changes the results"
@@ -328,14 +324,16 @@ def _next(settings: Sequence[_Settings]) -> Iterator[str]:
 def summary() -> str:
     """Returns the summary of the modules that JAX compiled while ``enable`` or ``enabled`` was in effect."""
     settings = list(dict.fromkeys(each.settings for each in _compiled))
-    matmuls = [each for each in _compiled if each.line or each.why]
+    matmuls = [each for each in _compiled if each.report or each.why]
     matmuls.sort(key=lambda each: sum(verdict.input_seconds for verdict in each.verdicts), reverse=True)
     lines = [f"compiled modules: {len(_compiled)}, with matmuls: {len(matmuls)}"]
     lines += [f"options: {each.text or 'none'}" for each in settings]
     for each in matmuls[:_LISTED]:
-        lines.append(f"  {each.name}: {each.line or f'not rewritten: {each.why}'}{_gain(each.verdicts)}")
+        lines.append(f"  {each.name}: {_line([each]) if each.report else f'not rewritten: {each.why}'}")
     if len(matmuls) > _LISTED:
         lines.append(f"  and {len(matmuls) - _LISTED} modules whose matmuls take less time")
+    if len(reported := [each for each in matmuls if each.report]) > 1:
+        lines.append(f"  in total: {_line(reported)}")
     for one in settings:
         reports = [each.report for each in _compiled if each.report and each.settings == one]
         lines += unmatched_wide(reports, one.options.get("wide", "")) if reports else []

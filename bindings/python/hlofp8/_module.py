@@ -128,9 +128,7 @@ class Rewritten:
 
     def remarks(self, format: str = "text", which: str = "all") -> str:
         """Returns the verdicts as printed by ``hlo-fp8-opt --remarks-format=FORMAT --remarks=WHICH``."""
-        what, how = enumerator("hlo_remarks", which), enumerator("hlo_remarks_format", format)
-        reports = ffi.new("hlo_report *[]", [self._report])
-        return _document(lambda file: lib.hlo_reports_print(reports, 1, what, how, False, file))
+        return remarks([self._report], format, which)
 
     def gate(
         self, at_least: int | str | None = None, no_reason: str | None = None, allow_empty: bool = False
@@ -168,6 +166,13 @@ def _document(write: Callable[[Any], int]) -> str:
         status, text = written(write)
         told.check(status)
     return text.decode("utf-8", "surrogateescape")
+
+
+def remarks(reports: Sequence[Any], format: str = "text", which: str = "all") -> str:
+    """Implements Rewritten.remarks() for several reports."""
+    what, how = enumerator("hlo_remarks", which), enumerator("hlo_remarks_format", format)
+    pointers = ffi.new("hlo_report *[]", list(reports))
+    return _document(lambda file: lib.hlo_reports_print(pointers, len(reports), what, how, False, file))
 
 
 def page(reports: Sequence[Any], command: str) -> str:

@@ -152,7 +152,7 @@ def transformations(args):
     with compiling() as seen, hlofp8.enabled():
         jax.jit(lambda *args: case.function(*args), **case.options)(*case.args)
         quantized = jax.pmap(functions().mm, in_axes=(0, None))(X.reshape(8, 4, 64), W)
-    assert [fp8([each]) for each in seen if each.line] == [case.fp8, 1], seen
+    assert [fp8([each]) for each in seen if each.report] == [case.fp8, 1], seen
     assert quantized.shape == (8, 4, 128)
     placed = jax.device_put(X, jax.sharding.NamedSharding(mesh, P('d')))
     wanted = jax.jit(product, out_shardings=jax.sharding.NamedSharding(mesh, P(None, 'd')))(placed, W)
@@ -211,14 +211,16 @@ def with_hlofp8_jit(args):
 
     def own(x, w):
         return x @ w
-    with compiling() as seen, hlofp8.enabled(**QUANTIZE):
+    from hlofp8._explain import watching
+    with compiling() as seen, watching() as watched, hlofp8.enabled(**QUANTIZE):
         near(jax.jit(own)(X, W), wide)
         assert np.allclose(hlofp8.jit(own)(X, W), wide, 1e-4, 1e-4)
         assert np.allclose(hlofp8.jit(lambda x, w: own(x, w)).lower(X, W).compile()(X, W), wide, 1e-4, 1e-4)
-        near(hlofp8.jit(own, **QUANTIZE)(X, W), wide)
+        near(hlofp8.jit(lambda x, w: own(x, w), **QUANTIZE)(X, W), wide)
         hlofp8.jit(f.mm, emit='qdq')(f.X, f.W)
     assert [(fp8([each]), each.verdicts[0].quantized) for each in seen] == [
         (1, 'current'), (0, None), (0, None), (1, 'current'), (1, None)], seen
+    assert [each.fp8 for each in watched] == [1, 0, 0, 1, 1], watched
     with compiling() as seen, hlofp8.enabled():
         assert (jax.jit(hlofp8.jit(f.mm))(f.X, f.W) == hlofp8.jit(f.mm)(f.X, f.W)).all()
         jax.grad(lambda x: hlofp8.jit(f.fp8_dense)(x, f.W).astype(jnp.float32).sum())(f.X)
@@ -263,7 +265,7 @@ def chooses(args):
         with contextlib.redirect_stderr(open(os.path.join(args.work, 'summary.txt'), 'w')):
             _enable._finish()
         _enable._compiled = _enable._compiled[:1] * 20
-        assert 'and 8 modules' in hlofp8.summary()
+        assert 'and 8 modules' in hlofp8.summary() and 'in total: 20 of 20 matmuls in FP8 (100 % of FLOPs); 20 quantized here; ' in hlofp8.summary()
     finally:
         _enable._compiled = real
     with open(os.path.join(args.work, 'summary.txt')) as file:
