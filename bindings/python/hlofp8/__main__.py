@@ -15,7 +15,7 @@ from ._library import Error, warn
 from ._module import jax_options, option_text
 
 _TEXT = {
-    "quantize": ("RECIPE", "quantize the operands of wide matmuls, which changes the results: current, or current,attention"),
+    "quantize": ("RECIPE", "quantize wide matmuls, which changes the results: current, or current,attention"),
     "wide": ("NAME,...", "do not convert these matmuls: op_names, source lines such as model.py:12, shapes, or globs"),
     "min_gain": ("R", "convert a matmul only if the roofline model predicts a speedup of at least R"),
     "module": ("GLOB", "rewrite only modules whose name, such as jit_train_step, matches GLOB"),
@@ -38,8 +38,8 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         prog=prog,
         usage=f"{prog} [OPTION]... (FILE.py | -m MODULE) [ARGUMENT]...",
         description="Runs a Python program in which every module that JAX compiles is rewritten to FP8 matmuls.",
-        epilog="The options are also read from the environment variable HLOFP8, which applies to child processes and to "
-        "programs that are started without -m hlofp8.",
+        epilog="The options are also read from the environment variable HLOFP8, which applies to child "
+        "processes, and to programs that are started without -m hlofp8.",
         allow_abbrev=False,
     )
     for name, (form, text) in _TEXT.items():

@@ -136,9 +136,7 @@ def _has_matmul(module: Any) -> bool:
     return bool(found)
 
 
-def _compile(
-    inner: Callable[..., Any], backend: Any, computation: Any, devices: Any, *args: Any, **kwargs: Any
-) -> Any:
+def _compile(inner: Callable[..., Any], backend: Any, computation: Any, devices: Any, *args: Any, **kwargs: Any) -> Any:
     """Replaces JAX's function that compiles a module or loads it from the persistent cache."""
     global _process
     settings = _dispatch.options()
@@ -195,7 +193,7 @@ _WAIT_S = 300  # as in jax.distributed.initialize()
 
 
 def _agree(name: str, processes: set[int], before: Any, after: Any, settings: _Settings) -> None:
-    """Raises Error if other processes of a job do not rewrite modules, or have rewritten this one in a different way."""
+    """Raises Error if another process does not rewrite modules, or has rewritten this one in a different way."""
     state = part("jax._src.distributed:global_state")
     client = state.client
     if client is None:
@@ -220,8 +218,8 @@ def _agree(name: str, processes: set[int], before: Any, after: Any, settings: _S
         if others.split(" ")[0] != now:
             theirs = others.partition(" ")[2]
             raise Error(
-                f"processes rewrite {name} in different ways: the options of hlofp8.enable() are {settings.text!r} here "
-                f"and {theirs!r} in another process",
+                f"processes rewrite {name} in different ways: the options are {settings.text!r} here and {theirs!r} in "
+                "another process",
                 "mismatch",
             ) from None
 
@@ -299,8 +297,10 @@ def _line(modules: Sequence[_Compiled]) -> str:
     """Returns the number of FP8 matmuls and the predicted times of modules."""
     line = remarks([each.report for each in modules]).splitlines()[-1]
     line = line.replace(", so the module computes other results than before", "")  # the summary has it once
-    before, after = (sum(getattr(v, name) for each in modules for v in each.verdicts) for name in ("input_seconds", "seconds"))
-    return line + (f"; {1e6 * before:,.3g} -> {1e6 * after:,.3g} us by roofline ({before / after:.2f}x)" if after else "")
+    verdicts = [verdict for each in modules for verdict in each.verdicts]
+    before, after = sum(v.input_seconds for v in verdicts), sum(v.seconds for v in verdicts)
+    times = f"; {1e6 * before:,.3g} -> {1e6 * after:,.3g} us by roofline ({before / after:.2f}x)" if after else ""
+    return line + times
 
 
 def _next(settings: Sequence[_Settings]) -> Iterator[str]:
