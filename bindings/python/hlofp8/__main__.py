@@ -90,7 +90,9 @@ def main() -> NoReturn:
     program = found.program if found.run_module is None else ["-m", *found.run_module]
     if program in ([], ["-m"]):
         parser.error("expected a program: FILE.py or -m MODULE")
-    os.environ["HLOFP8"] = option_text(_options(parser, found))
+    options = _options(parser, found)
+    files = {name: os.path.abspath(options[name]) for name in ("report", "rules") if name in options}
+    os.environ["HLOFP8"] = option_text({**options, **files})  # the program may change the folder
     os.execv(sys.executable, [*_interpreter(arguments), *program])
 
 

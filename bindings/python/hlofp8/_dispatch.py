@@ -64,8 +64,8 @@ class _Inside(threading.local):
 
 _inside = _Inside()
 
-# The options of HLOFP8, and those of hlofp8.enable() and hlofp8.enabled(). The latter are a user context of JAX, so that
-# each set of options has its own entries in JAX's caches. The value of the context is None if HLOFP8 applies, and False
+# The options of HLOFP8, and those of hlofp8.enable() and hlofp8.enabled(). The latter are a user context of JAX, so
+# that each set of options has its own entries in JAX's caches. The value of the context is None if HLOFP8 applies, and False
 # if nothing is rewritten. The context is created on first use, because creating it invalidates JAX's caches.
 environment_options: Any = None
 context: Any = None
@@ -157,6 +157,7 @@ def _parts() -> tuple[Any, Any, Any]:
     names = ("executable", "out_tree", "args_flat", "out_flat", "effects", "consts_for_constvars", "pgle_profiler")
     if tuple(inspect.signature(describe).parameters) != (*names, "const_args"):
         raise Unsupported(f"jax {jax.__version__} has an unsupported signature of _get_fastpath_data")
+    part("jax._src.interpreters.pxla:MeshExecutable.shard_const_args")
     keys = part("jax._src.interpreters.pxla:JitGlobalCppCacheKeys")
     registry = part("jax._src.tree_util:dispatch_registry")
     shard, cache = part("jax._src.interpreters.pxla:cc_shard_arg"), part("jax._src.lib:_jax.PjitFunctionCache")

@@ -388,6 +388,8 @@ if __name__ == '__main__':
         import multiprocessing
         with multiprocessing.get_context('spawn').Pool(1) as pool:
             print('child', *pool.map(child, [0]))
+    if 'chdir' in sys.argv:
+        os.chdir('/')
     if 'raise' in sys.argv:
         raise ValueError('mine')
     if 'exit' in sys.argv:
@@ -426,6 +428,9 @@ def command(args):
     for flags in (('-X', 'dev', '-Wignore'), ('-Bum',), ('-Bumhlofp8',)):
         rest = options[2:] if 'hlofp8' in flags[-1] else options[1:] if 'um' in flags[-1] else options
         assert (losses(python(args, *flags, *rest, path)[0]) == losses(found)).all(), flags
+    for name in ('page.html', os.path.join('absent', 'page.html')):
+        said = python(args, *options, '--report=' + name, path, 'chdir')[1]
+        assert os.path.exists(os.path.join(args.work, name)) == ('cannot write the report' not in said) == (name == 'page.html'), said
     assert python(args, *options, path, 'exit', status=7)[0].startswith("['exit']")
     _, plain = python(args, path, 'raise', status=1)
     _, said = python(args, *options, path, 'raise', status=1)
