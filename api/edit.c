@@ -37,47 +37,6 @@ typedef struct edit {
 
 typedef hlo_status edit_step(edit *e);
 
-static hlo_status run_caught(edit *e, edit_step *step) {
-    jmp_buf recover;
-    if (setjmp(recover)) {
-        e->module->exhausted = true;
-        return HLO_OUT_OF_MEMORY;
-    }
-    e->scratch = hlo_arena_new(&recover);
-    if (!e->scratch) return HLO_OUT_OF_MEMORY;
-    hlo_arena_set_recover(e->module->arena, &recover);
-    return step(e);
-}
-
-/* Runs an edit. If memory runs out in the module's arena, marks the module as exhausted; an
- * exhausted module rejects all further edits. */
-static hlo_status run_edit(edit *e, edit_step *step) {
-    if (e->module->exhausted) return HLO_OUT_OF_MEMORY;
-    jmp_buf *before = hlo_arena_set_recover(e->module->arena, NULL);
-    const hlo_status status = run_caught(e, step);
-    hlo_arena_set_recover(e->module->arena, before);
-    if (status == HLO_OK) {
-        e->module->verified = false;
-        e->module->edits++;
-    }
-    hlo_module_free(e->read);
-    free(e->text.buffer);
-    hlo_arena_free(e->scratch);
-    return status;
-}
-
-static void put_called(hlo_printer *o, const hlo_computation *comp) {
-    hlo_put_name(o, comp->name);
-}
-
-/* Starts e->text as an empty text that can grow. Returns false if memory runs out. */
-static bool open_text(edit *e) {
-    enum { FIRST = 1 << 10 };
-    e->text = (hlo_printer){
-        .overflow = HLO_OVERFLOW_GROW, .options = &hlo_print_long_form, .put_called = put_called};
-    return hlo_printer_grow(&e->text, FIRST);
-}
-
 /* Emits an error at the source location of `at`, or without a location if `at` is NULL. Returns
  * HLO_INVALID_USAGE. */
 __attribute__((format(printf, 3, 4))) static hlo_status refuse(const edit *e, const hlo_instr *at,
@@ -95,6 +54,40 @@ __attribute__((format(printf, 3, 4))) static hlo_status refuse(const edit *e, co
     }
     va_end(args);
     return HLO_INVALID_USAGE;
+}
+
+/* Runs an edit of e->module, of the module of e->comp, or of the module of e->instr. If memory runs
+ * out in the module's arena, marks the module as exhausted; an exhausted module rejects all further
+ * edits. */
+static hlo_status run_edit(edit *e, edit_step *step) {
+    if (e->instr && !e->instr->parent) return refuse(e, NULL, "%%%s was removed", e->instr->name);
+    if (e->instr) e->comp = e->instr->parent;
+    if (e->comp) e->module = e->comp->module;
+    if (e->module->exhausted) return HLO_OUT_OF_MEMORY;
+    jmp_buf recover, *before = hlo_arena_set_recover(e->module->arena, NULL);
+    hlo_status status = HLO_OUT_OF_MEMORY;
+    if (setjmp(recover)) {
+        e->module->exhausted = true;
+    } else if ((e->scratch = hlo_arena_new(&recover))) {
+        hlo_arena_set_recover(e->module->arena, &recover);
+        status = step(e);
+    }
+    hlo_arena_set_recover(e->module->arena, before);
+    if (status == HLO_OK) {
+        e->module->verified = false;
+        e->module->edits++;
+    }
+    hlo_module_free(e->read);
+    free(e->text.buffer);
+    hlo_arena_free(e->scratch);
+    return status;
+}
+
+/* Starts e->text as an empty text that can grow. Returns false if memory runs out. */
+static bool open_text(edit *e) {
+    enum { FIRST = 1 << 10 };
+    e->text = (hlo_printer){.overflow = HLO_OVERFLOW_GROW, .options = &hlo_print_long_form};
+    return hlo_printer_grow(&e->text, FIRST);
 }
 
 /* True if `a` is before `b` in their common computation; walks from `a` in both directions. */
@@ -128,7 +121,8 @@ static hlo_status check_operand(const edit *e, const hlo_instr *value, const hlo
     return HLO_OK;
 }
 
-/* Checks a single instruction. Emits an error and returns HLO_INVALID_INPUT if it is invalid. */
+/* Checks a single instruction. Emits an error and returns HLO_INVALID_INPUT if the instruction is
+ * invalid. */
 static hlo_status check_fault(const edit *e, const hlo_instr *instr) {
     const char *fault = hlo_instr_fault(instr, e->scratch);
     if (!fault) return HLO_OK;
@@ -157,7 +151,6 @@ static void set_layout(const edit *e, const hlo_shape *shape, bool parameter) {
     module->attrs = changed;
 }
 
-/* Logs the replacement of `from` by `to` if the module has a log. */
 static void note_replaced(const edit *e, const hlo_instr *from, const hlo_instr *to) {
     hlo_module *module = e->module;
     if (!module->logs_replaced) return;
@@ -200,8 +193,8 @@ typedef struct composition {
     edit *e;
     const fragment *f;
     bool *declared;          /* by id of a computation of e->module: true after its declaration */
-    const char *unreachable; /* name of a computation in the attributes that cannot be called, or
-                              * NULL */
+    const char *unreachable; /* name of a computation that the attributes name but that cannot be
+                              * called, or NULL */
     hlo_instr **inputs;      /* instructions of e->comp that become parameters, by parameter
                               * number */
     uint32_t input_count;
@@ -311,42 +304,8 @@ static void add_input(composition *c, hlo_instr *value) {
     c->inputs[c->input_count++] = value;
 }
 
-/* Prints the asynchronous operation that the new instruction continues as an async-start whose
- * operands are new parameters. */
-static void put_ongoing(composition *c) {
-    static const hlo_attr_id ids[] = {HLO_ATTR_CALLS, HLO_ATTR_ASYNC_EXECUTION_THREAD};
-    hlo_printer *o = &c->e->text;
-    const hlo_shape *bound = c->ongoing->shape->elements[0];
-    for (uint32_t i = 0; i < bound->rank; i++) {
-        HLO_PUT(o, "%" BOUND);
-        hlo_put_uint(o, i);
-        HLO_PUT(o, " = ");
-        hlo_put_shape(o, bound->elements[i], true);
-        HLO_PUT(o, " parameter(");
-        hlo_put_uint(o, c->input_count + i);
-        hlo_put_char(o, ')');
-        end_line(c);
-    }
-    put_value_name(o, c->ongoing);
-    HLO_PUT(o, " = ");
-    hlo_put_shape(o, c->ongoing->shape, true);
-    HLO_PUT(o, " async-start(");
-    for (uint32_t i = 0; i < bound->rank; i++) {
-        if (i) HLO_PUT(o, ", ");
-        HLO_PUT(o, "%" BOUND);
-        hlo_put_uint(o, i);
-    }
-    hlo_put_char(o, ')');
-    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
-        const hlo_attr *attr = hlo_instr_attr(hlo_async_start(c->ongoing), ids[i]);
-        if (attr) hlo_put_attrs(o, attr, 1, ", ", ", ");
-    }
-    end_line(c);
-    c->added = bound->rank + 1;
-}
-
-/* Declares the computations that the attributes name. Makes inputs of the operands and of the
- * instructions that the attributes name. */
+/* Declares an async-start in place of the computations that the attributes name. Makes inputs of
+ * the operands and of the instructions that the attributes name. */
 static void find_named(composition *c) {
     const fragment *f = c->f;
     const char *text = f->attributes ? f->attributes : "";
@@ -381,6 +340,7 @@ static void find_named(composition *c) {
 }
 
 static void compose(composition *c) {
+    static const hlo_attr_id ids[] = {HLO_ATTR_CALLS, HLO_ATTR_ASYNC_EXECUTION_THREAD};
     const fragment *f = c->f;
     hlo_printer *o = &c->e->text;
     HLO_PUT(o, "HloModule fragment");
@@ -389,7 +349,35 @@ static void compose(composition *c) {
     HLO_PUT(o, "ENTRY %__xla_fragment {");
     end_line(c);
     for (uint32_t i = 0; i < c->input_count; i++) put_parameter(c, c->inputs[i], i);
-    if (c->ongoing) put_ongoing(c);
+    if (c->ongoing) { /* print it as an async-start whose operands are new parameters */
+        const hlo_shape *bound = c->ongoing->shape->elements[0];
+        for (uint32_t i = 0; i < bound->rank; i++) {
+            HLO_PUT(o, "%" BOUND);
+            hlo_put_uint(o, i);
+            HLO_PUT(o, " = ");
+            hlo_put_shape(o, bound->elements[i], true);
+            HLO_PUT(o, " parameter(");
+            hlo_put_uint(o, c->input_count + i);
+            hlo_put_char(o, ')');
+            end_line(c);
+        }
+        put_value_name(o, c->ongoing);
+        HLO_PUT(o, " = ");
+        hlo_put_shape(o, c->ongoing->shape, true);
+        HLO_PUT(o, " async-start(");
+        for (uint32_t i = 0; i < bound->rank; i++) {
+            if (i) HLO_PUT(o, ", ");
+            HLO_PUT(o, "%" BOUND);
+            hlo_put_uint(o, i);
+        }
+        hlo_put_char(o, ')');
+        for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+            const hlo_attr *attr = hlo_instr_attr(hlo_async_start(c->ongoing), ids[i]);
+            if (attr) hlo_put_attrs(o, attr, 1, ", ", ", ");
+        }
+        end_line(c);
+        c->added = bound->rank + 1;
+    }
     HLO_PUT(o, "ROOT %" RESULT " = ");
     if (f->shape) {
         hlo_put_string(o, f->shape);
@@ -422,8 +410,8 @@ static void relay(void *user, const hlo_diag *diag) {
     c->e->sink->emit(c->e->sink->user, &own);
 }
 
-/* Parses an instruction for e->comp. Emits errors and returns HLO_INVALID_INPUT if it is
- * invalid. */
+/* Parses an instruction for e->comp. Emits errors and returns HLO_INVALID_INPUT if the instruction
+ * is invalid. */
 static hlo_status read_fragment(edit *e, const fragment *f, fragment_parts *out) {
     composition c = {.e = e, .f = f};
     c.declared = hlo_arena_zero(e->scratch, e->module->next_computation_id + 1);
@@ -550,7 +538,7 @@ static hlo_status finish(edit *e, edit_step *step, hlo_instruction **out) {
 hlo_status hlo_instruction_new(hlo_computation *computation, const hlo_instruction_options *options,
                                const hlo_diag_sink *sink, hlo_instruction **out_instruction) {
     HLO_IN_C_LOCALE;
-    edit e = {.module = computation->module, .sink = sink, .comp = computation};
+    edit e = {.sink = sink, .comp = computation};
     const hlo_status status =
         hlo_options_take("hlo_instruction_options", &e.options, sizeof e.options, options, sink);
     if (status == HLO_OK) return finish(&e, make_instruction, out_instruction);
@@ -608,10 +596,7 @@ hlo_status hlo_instruction_new_constant(hlo_computation *computation, hlo_instru
                                         const char *type, size_t rank, const int64_t *dims,
                                         const void *data, const hlo_diag_sink *sink,
                                         hlo_instruction **out_instruction) {
-    constant c = {.e = {.module = computation->module,
-                        .sink = sink,
-                        .comp = computation,
-                        .options = {.before = before}},
+    constant c = {.e = {.sink = sink, .comp = computation, .options = {.before = before}},
                   .type = type,
                   .rank = rank,
                   .dims = dims,
@@ -638,11 +623,7 @@ static hlo_status make_parameter(edit *e) {
 hlo_status hlo_instruction_new_parameter(hlo_computation *computation, const char *shape,
                                          const char *name, const hlo_diag_sink *sink,
                                          hlo_instruction **out_instruction) {
-    edit e = {.module = computation->module,
-              .sink = sink,
-              .comp = computation,
-              .name = name,
-              .value = shape};
+    edit e = {.sink = sink, .comp = computation, .name = name, .value = shape};
     return finish(&e, make_parameter, out_instruction);
 }
 
@@ -691,16 +672,6 @@ hlo_status hlo_computation_new_text(hlo_module *module, const char *text, size_t
     return status;
 }
 
-static hlo_status refuse_removed(const hlo_instr *instr, const hlo_diag_sink *sink) {
-    const edit e = {.sink = sink};
-    return refuse(&e, NULL, "%%%s was removed", instr->name);
-}
-
-static edit edit_of(hlo_instr *instr, const hlo_diag_sink *sink) {
-    return (edit){
-        .module = instr->parent->module, .comp = instr->parent, .sink = sink, .instr = instr};
-}
-
 /* -------------------------------------------------------------------------------------- changes */
 
 static hlo_status replace(edit *e) {
@@ -730,9 +701,7 @@ static hlo_status replace(edit *e) {
 
 hlo_status hlo_instruction_replace(hlo_instruction *from, hlo_instruction *to,
                                    const hlo_diag_sink *sink) {
-    if (!from->parent) return refuse_removed(from, sink);
-    edit e = edit_of(from, sink);
-    e.other = to;
+    edit e = {.sink = sink, .instr = from, .other = to};
     return run_edit(&e, replace);
 }
 
@@ -752,10 +721,10 @@ static hlo_status set_operand(edit *e) {
 
 hlo_status hlo_instruction_set_operand(hlo_instruction *instruction, size_t index,
                                        hlo_instruction *operand, const hlo_diag_sink *sink) {
-    if (!instruction->parent) return refuse_removed(instruction, sink);
-    edit e = edit_of(instruction, sink);
-    e.index = index < UINT32_MAX ? (uint32_t)index : UINT32_MAX;
-    e.other = operand;
+    edit e = {.sink = sink,
+              .instr = instruction,
+              .other = operand,
+              .index = index < UINT32_MAX ? (uint32_t)index : UINT32_MAX};
     return run_edit(&e, set_operand);
 }
 
@@ -808,10 +777,7 @@ static hlo_status set_attribute(edit *e) {
 hlo_status hlo_instruction_set_attribute(hlo_instruction *instruction, const char *name,
                                          const char *value, const hlo_diag_sink *sink) {
     HLO_IN_C_LOCALE;
-    if (!instruction->parent) return refuse_removed(instruction, sink);
-    edit e = edit_of(instruction, sink);
-    e.name = name;
-    e.value = value;
+    edit e = {.sink = sink, .instr = instruction, .name = name, .value = value};
     return run_edit(&e, set_attribute);
 }
 
@@ -825,7 +791,7 @@ static hlo_status replace_root(edit *e) {
 
 hlo_status hlo_computation_replace_root(hlo_computation *computation, hlo_instruction *root,
                                         const hlo_diag_sink *sink) {
-    edit e = {.module = computation->module, .comp = computation, .sink = sink, .other = root};
+    edit e = {.comp = computation, .sink = sink, .other = root};
     return run_edit(&e, replace_root);
 }
 
@@ -854,7 +820,6 @@ static hlo_status remove_instruction(edit *e) {
 }
 
 hlo_status hlo_instruction_remove(hlo_instruction *instruction, const hlo_diag_sink *sink) {
-    if (!instruction->parent) return refuse_removed(instruction, sink);
-    edit e = edit_of(instruction, sink);
+    edit e = {.sink = sink, .instr = instruction};
     return run_edit(&e, remove_instruction);
 }

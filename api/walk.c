@@ -168,15 +168,6 @@ static const hlo_attr *find_attr(const hlo_instr *instr, const char *name) {
     return id == HLO_ATTR_INVALID ? NULL : hlo_instr_attr(instr, id);
 }
 
-static void put_called(hlo_printer *o, const hlo_computation *comp) {
-    hlo_put_name(o, comp->name);
-}
-
-static void put_attr(hlo_printer *o, const void *attr) {
-    o->put_called = put_called;
-    hlo_put_attr(o, attr);
-}
-
 hlo_status hlo_instruction_attribute(const hlo_instruction *instruction, const char *name,
                                      const char **out_value) {
     HLO_IN_C_LOCALE;
@@ -187,7 +178,7 @@ hlo_status hlo_instruction_attribute(const hlo_instruction *instruction, const c
     hlo_module *module = instruction->parent->module;
     jmp_buf *before = hlo_arena_set_recover(module->arena, &recover);
     const hlo_status status = setjmp(recover) ? HLO_OUT_OF_MEMORY : HLO_OK;
-    if (status == HLO_OK) *out_value = hlo_print_interned(module, put_attr, attr);
+    if (status == HLO_OK) *out_value = hlo_print_interned(module, hlo_put_attr, attr);
     hlo_arena_set_recover(module->arena, before);
     if (*out_value) *out_value += strlen(name) + 1;
     return status;

@@ -95,11 +95,6 @@ static const char *shown_name(const char *path) {
     return strcmp(path, "-") == 0 ? "<stdin>" : path;
 }
 
-static hlo_status parse_binary(const char *bytes, size_t size, const char *name,
-                               const hlo_diag_sink *sink, hlo_module **out_module) {
-    return hlo_module_parse_proto(bytes, size, name, sink, out_module);
-}
-
 hlo_status hlo_module_parse_file(const char *path, const hlo_diag_sink *sink,
                                  hlo_module **out_module) {
     HLO_IN_C_LOCALE;
@@ -107,9 +102,10 @@ hlo_status hlo_module_parse_file(const char *path, const hlo_diag_sink *sink,
     hlo_content text;
     hlo_status status = load(path, sink, &text);
     if (status == HLO_OK) {
-        bool binary = hlo_proto_recognize(text.bytes, text.size);
-        status = (binary ? parse_binary : hlo_module_parse)(text.bytes, text.size, shown_name(path),
-                                                            sink, out_module);
+        const char *name = shown_name(path);
+        status = hlo_proto_recognize(text.bytes, text.size)
+                     ? hlo_module_parse_proto(text.bytes, text.size, name, sink, out_module)
+                     : hlo_module_parse(text.bytes, text.size, name, sink, out_module);
     }
     free(text.bytes);
     return status;
@@ -198,7 +194,8 @@ hlo_status hlo_modules_parse_file(const char *path, const hlo_parse_options *opt
     bool binary = status == HLO_OK && hlo_proto_recognize(text.bytes, text.size);
     if (binary && !grow(&list)) status = HLO_OUT_OF_MEMORY;
     if (binary && status == HLO_OK) {
-        status = parse_binary(text.bytes, text.size, shown_name(path), sink, list.modules);
+        status =
+            hlo_module_parse_proto(text.bytes, text.size, shown_name(path), sink, list.modules);
         list.count = status == HLO_OK;
     } else if (status == HLO_OK) {
         status = parse_parts(&text, shown_name(path), own.max_errors, sink, &list);

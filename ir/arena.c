@@ -35,8 +35,8 @@ struct hlo_arena {
     size_t total, limit;
 };
 
-/* A new block or pool piece is a fixed share of the total, so that little memory is unused. Blocks
- * of large pages are faster to allocate and to traverse. */
+/* A new block or pool piece is a fixed share of the memory allocated so far, so that little memory
+ * is unused. Blocks of large pages are faster to allocate and to traverse. */
 enum { ALIGN = 8, SHARE = 16, FIRST_BLOCK = 16 << 10, FIRST_PIECE = 1 << 10, FIRST_CAPACITY = 16 };
 enum { LARGE_PAGE = 2 << 20 };
 #ifdef HLO_ARENA_FILL

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Region allocation: all memory of a module is freed at once.
  *
- * An arena never returns NULL. When memory runs out, or more than `limit` bytes are requested, it
- * jumps to the recovery point (`recover`), which the public API function has set. That function
- * frees its partial results and returns HLO_OUT_OF_MEMORY, so the functions that it calls need not
- * check for NULL. Memory that is allocated outside an arena while an arena may grow must be
- * reachable from the public function. */
+ * An arena never returns NULL. When memory runs out, or more than `limit` bytes are requested, the
+ * arena jumps to the recovery point (`recover`), which the public API function has set. That
+ * function frees its partial results and returns HLO_OUT_OF_MEMORY, so the functions that it calls
+ * need not check for NULL. Memory that is allocated outside an arena while an arena may grow must
+ * be reachable from the public function. */
 #ifndef HLO_IR_ARENA_H
 #define HLO_IR_ARENA_H
 
@@ -52,7 +52,7 @@ void hlo_arena_adopt(hlo_arena *arena, void *memory);
  * Initially all zero. Must not be used across hlo_arena_release(). */
 typedef struct hlo_pool {
     char *at;
-    size_t capacity; /* bytes starting at `at` */
+    size_t capacity; /* number of free bytes at `at` */
     size_t total;    /* total bytes of all blocks */
 } hlo_pool;
 void *hlo_pool_alloc(hlo_arena *arena, hlo_pool *pool, size_t size);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Searches and changes lists of attributes. Compares attribute values, views them as memory, and
- * compares them with their defaults. Reads metadata. */
+/* Searches and changes lists of attributes. Compares attribute values with each other and with
+ * their defaults, and returns their bytes. Reads metadata. */
 #include <string.h>
 
 #include "ir/intern.h"
@@ -85,7 +85,7 @@ bool hlo_attrs_equal(const hlo_attr *a, uint32_t a_count, const hlo_attr *b, uin
 }
 
 /* Reads one array's part of dim_labels: the dimension of each letter. Returns the end of the part,
- * or NULL if the rank differs. */
+ * or NULL if the part does not name each of `rank` dimensions once. */
 static const char *dim_labels(const char *text, const char *letters, uint32_t rank,
                               int64_t *out_named) {
     for (uint32_t i = 0; i < rank; i++) out_named[i] = -1;
@@ -136,7 +136,7 @@ bool hlo_attr_is_default(const hlo_attr *attr, hlo_op op, const hlo_shape *opera
     if (attr->id == HLO_ATTR_ALGORITHM && op == HLO_OP_DOT)
         return strcmp(attr->u.str, "unset") == 0;
     if (attr->id == HLO_ATTR_WINDOW && op == HLO_OP_CUSTOM_CALL) return false;
-    if (attr->id == HLO_ATTR_MODE || /* the parser accepts and drops both */
+    if (attr->id == HLO_ATTR_MODE || /* the parser accepts and drops these two attributes */
         (attr->id == HLO_ATTR_DIMENSIONS && op == HLO_OP_RAGGED_ALL_TO_ALL))
         return true;
     if (kind == HLO_KIND_FORM || kind == HLO_KIND_ALIASES)

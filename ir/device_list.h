@@ -33,7 +33,7 @@ typedef struct hlo_device_array {
 /* A device array with named dimensions, the axes. */
 typedef struct hlo_mesh {
     hlo_device_array devices;
-    const char **names; /* interned; NULL: not a mesh, only the array */
+    const char **names; /* interned names of the dimensions; NULL: the array is not a mesh */
 } hlo_mesh;
 
 /* An axis `'a'`, or a sub-axis `'a':(2)4`. It has `size` devices; `before` is the product of the
@@ -44,7 +44,7 @@ typedef struct hlo_axis {
 
 typedef struct hlo_axes {
     uint32_t count;
-    bool open; /* followed by `?` */
+    bool open; /* the list ends with `?` */
     hlo_axis v[];
 } hlo_axes;
 
@@ -58,14 +58,14 @@ struct hlo_groups {
 
     /* Derived from the members above; -1 if a number overflows. */
     int64_t count;   /* number of groups; 0 if the value does not determine the number */
-    int64_t size;    /* devices per group; -1: groups differ */
+    int64_t size;    /* number of devices per group; -1: the groups have different sizes */
     int64_t devices; /* total number of devices in all groups */
-    bool empty;      /* a group has no device */
+    bool empty;      /* at least one group has no device */
     bool misfit;     /* the device `odd` is named twice, or is not below `devices` */
     int64_t odd;
 };
 
-/* The first four are also the kinds of the last dimensions of a tiling, in canonical order. */
+/* The first four kinds may also be kinds of the last dimensions of a tiling, in this order. */
 typedef enum hlo_sharding_kind {
     HLO_SHARDING_MAXIMAL,
     HLO_SHARDING_MANUAL,
@@ -78,7 +78,7 @@ typedef enum hlo_sharding_kind {
     HLO_SHARDING_TUPLE,
     HLO_SHARDING_DOMAIN /* a tuple of two shardings: entry and exit */
 } hlo_sharding_kind;
-/* The words for the first five kinds. */
+/* The words of the first five kinds in HLO text. */
 extern const char *const hlo_sharding_words[HLO_SHARDING_TILED];
 
 /* The sets of axes that a sharding with a mesh may name, in printing order. */
@@ -92,11 +92,11 @@ struct hlo_sharding {
     int64_t device;         /* the device of a maximal sharding */
     const hlo_ints *kinds;  /* tiled: kinds of the last dimensions, or NULL */
     const hlo_axes **dims;  /* named: `count` entries, the axes along each dimension */
-    const hlo_sharding **v; /* for a tuple: `count` entries */
+    const hlo_sharding **v; /* for a tuple: its `count` elements */
     uint32_t count;
     const hlo_axes *sets[HLO_SHARDING_SETS]; /* sets of axes of the mesh; NULL: the set is empty */
     const char *reduction;                   /* for unreduced axes: `max` or `min`; NULL: sum */
-    const char *group;                       /* `as` or `like`, or NULL */
+    const char *group;                       /* `as` of shard_as, `like` of shard_like, or NULL */
     int64_t group_id;
     const char *metadata; /* text with braces, interned, or NULL */
 };

@@ -28,21 +28,21 @@ typedef struct entry {
     char text[];
 } entry;
 
-/* A slot stores the hash, so that probing skips entries without reading them. It stores the entry's
- * number, which is half as large as a pointer, because a table of many names exceeds the CPU's
- * cache. */
+/* A slot stores the hash, so that probing skips entries without reading them. It stores the number
+ * of the entry instead of a pointer, which is twice as large, because a table of many names exceeds
+ * the CPU's cache. */
 typedef struct slot {
     uint32_t hash;
     uint32_t entry; /* see entry_at(); 0: free */
 } slot;
 
 /* Entries are allocated in chunks; a large entry has a separate chunk. The number of an entry
- * combines the number of the chunk and the entry's offset in the chunk, in units. */
+ * combines the number of the chunk and the entry's offset in the chunk, in units of UNIT bytes. */
 enum { UNIT = 8, CHUNK_UNITS = 1 << 10, CHUNK = UNIT * CHUNK_UNITS, LARGE = CHUNK / 4 };
 
 struct hlo_strings {
-    slot *slots; /* open addressing with linear probing; not in the arena, so that they can be freed
-                  * when the table grows */
+    slot *slots; /* open addressing with linear probing; not in the arena, so that the slots can be
+                  * freed when the table grows */
     size_t mask, count;
     char **chunks;
     uint32_t chunk_count, chunk_capacity;
@@ -94,7 +94,6 @@ void hlo_strings_free(struct hlo_strings *strings) {
     if (strings) free(strings->slots);
 }
 
-/* Resizes the table to mask + 1 slots. */
 static void resize(hlo_arena *arena, struct hlo_strings *strings, size_t mask) {
     slot *slots = new_slots(arena, mask + 1);
     for (size_t i = 0; i <= strings->mask; i++) {
@@ -203,7 +202,6 @@ static bool take(const char *interned, hlo_namespace space) {
     return true;
 }
 
-/* Returns the length of `name` without a `.N` ending. */
 static size_t stem_length(const char *name) {
     size_t length = strlen(name), end = length;
     while (end > 1 && name[end - 1] >= '0' && name[end - 1] <= '9') end--;

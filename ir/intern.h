@@ -5,15 +5,15 @@
 
 #include "ir/ir.h"
 
-/* Returns the interned, NUL-terminated copy of `length` bytes. They may contain NUL bytes: compare
+/* Returns the interned, NUL-terminated copy of `length` bytes. The bytes may contain NULs: compare
  * pointers, and use hlo_intern_length(). */
 const char *hlo_intern(hlo_module *module, const char *bytes, size_t length);
 const char *hlo_intern_string(hlo_module *module, const char *text);
 size_t hlo_intern_length(const char *interned);
 
 /* The instruction that a name is bound to while text is parsed. The scope of the binding is the id
- * of the instruction's computation plus one, or 0. The verifier, which runs later, also uses
- * bindings to find duplicate names. */
+ * of the instruction's computation plus one; 0: the name is not bound. The verifier, which runs
+ * later, also uses bindings to find duplicate names. */
 typedef struct hlo_symbol_binding {
     hlo_instr *instr;
     uint32_t scope;

@@ -201,7 +201,7 @@ const char *hlo_compare_default_type(const hlo_shape *operand);
 struct hlo_use {
     hlo_instr *def;       /* the operand */
     hlo_instr *user;      /* the instruction that has the operand */
-    hlo_use *next, *prev; /* in def's use list */
+    hlo_use *next, *prev; /* neighbors in the use list of `def` */
 };
 
 /* The reason why an instruction is pinned; see passes/analysis/pin.h. */
@@ -219,30 +219,31 @@ struct hlo_instr {
     hlo_op op : 8;
     uint32_t attr_count : 20;
     bool queued : 1; /* in the worklist of the current pass; false between passes */
-    hlo_pin pin : 3; /* set at the start of a run of passes */
+    hlo_pin pin : 3; /* why the instruction is pinned; set at the start of a run of passes */
     uint32_t id;     /* unique in the module, below hlo_module.next_id: an index for side tables */
     hlo_instr *next, *prev;
     uint32_t operand_count, use_count;
     uint32_t attr_bits; /* a filter of the present attributes: see hlo_attr_bit() */
-    uint32_t offset;    /* offset in the module's source; for an instruction created by a pass, that
-                         * of the instruction it replaces */
+    uint32_t offset;    /* offset in the module's source; for an instruction that a pass created,
+                         * the offset of the instruction that it replaces */
     const hlo_shape *shape;
     union {
         hlo_use *operands; /* operand_count elements */
         union {
-            const hlo_literal *literal; /* for HLO_OP_CONSTANT */
+            const hlo_literal *literal; /* the value, for HLO_OP_CONSTANT */
             int64_t parameter;          /* the parameter number, for HLO_OP_PARAMETER */
         } u;
     };
-    hlo_use *uses;         /* newest first */
+    hlo_use *uses;         /* the uses of the result, newest first */
     const hlo_attr *attrs; /* attr_count elements, in the order in which they were set: see
                             * hlo_instr_take_attrs() */
     hlo_computation *parent;
     const char *name; /* without `%`; unique in the module */
 };
 
-/* Return the next or previous instruction of the computation; NULL at its end. They prefetch a
- * later instruction, because most instructions of a computation are contiguous in memory. */
+/* Return the next or previous instruction of the computation; NULL at its end. Both functions
+ * prefetch a later instruction, because most instructions of a computation are contiguous in
+ * memory. */
 enum { HLO_INSTRS_AHEAD = 24 };
 static inline hlo_instr *hlo_instr_next(const hlo_instr *instr) {
     __builtin_prefetch(instr + HLO_INSTRS_AHEAD);
@@ -297,7 +298,6 @@ struct hlo_deferred_error {
     const char *message;
 };
 
-/* The start of a line. */
 typedef struct hlo_line {
     size_t offset;   /* offset of its first byte */
     uint32_t number; /* line number, from 1; 0: the struct is unset */
@@ -333,16 +333,16 @@ struct hlo_module {
         *source; /* text that the module was parsed from; NULL if it was not parsed from text */
     size_t source_size;
     uint32_t source_line;         /* line of the file at which `source` begins */
-    hlo_deferred_error *deferred; /* newest first */
+    hlo_deferred_error *deferred; /* list of deferred errors, newest first */
     bool verified;                /* the module was verified, and since then only passes have
                                    * changed it */
     bool exhausted;               /* memory ran out during an edit: the caller may only free the
                                    * module */
     uint64_t edits;               /* number of changes by hlo/edit.h */
-    hlo_replaced *replaced;       /* by edits, since `logs_replaced` was set */
+    hlo_replaced *replaced;       /* replacements by edits since `logs_replaced` was set */
     uint32_t replaced_count, replaced_capacity;
     bool logs_replaced;
-    hlo_lines *lines; /* see hlo_diag_emit() */
+    hlo_lines *lines; /* cache of line starts: see hlo_diag_emit() */
     hlo_pool instrs;
     uint32_t relocated;               /* number of instructions at the last call of
                                        * hlo_module_compact() */
@@ -356,8 +356,8 @@ struct hlo_module {
     /* Parses canonical text to a value that is a struct. NULL if the module was not parsed and has
      * no such values. */
     const hlo_attr *(*read)(hlo_module *module, hlo_attr_id id, const char *interned);
-    struct hlo_strings *strings; /* interned */
-    struct hlo_shapeset *shapes; /* interned */
+    struct hlo_strings *strings; /* table of interned strings */
+    struct hlo_shapeset *shapes; /* table of interned shapes */
 };
 
 /* Creates an empty module. Returns NULL if memory runs out. `recover` is as for hlo_arena_new(). */
@@ -392,7 +392,6 @@ void hlo_instr_set_parameter(hlo_instr *instr, int64_t number);
  * have uses or be the root. Its memory remains allocated until the module is freed, with parent
  * NULL. */
 void hlo_instr_remove(hlo_instr *instr);
-/* Moves an instruction within its computation before `before`. */
 void hlo_instr_move(hlo_instr *instr, hlo_instr *before);
 
 /* Copies `instr` into a computation of its module, with other operands of the same number. The copy
@@ -405,9 +404,8 @@ static inline hlo_instr *hlo_instr_operand(const hlo_instr *instr, uint32_t inde
 }
 void hlo_instr_set_operand(hlo_instr *instr, uint32_t index, hlo_instr *def);
 void hlo_instr_append_operand(hlo_instr *instr, hlo_instr *def);
-/* Replaces all operands. */
 void hlo_instr_set_operands(hlo_instr *instr, uint32_t count, hlo_instr *const *operands);
-/* Replaces every use of `from` by `to`, and the root if it is `from`. O(uses). */
+/* Replaces uses of `from` by `to`, except in `to` itself, and the root if it is `from`. O(uses). */
 void hlo_instr_replace_uses(hlo_instr *from, hlo_instr *to);
 /* Copies attributes that do not affect the computation from `from` to its replacement `to`:
  * metadata, frontend attributes and, if both have equal dimensions, sharding and original value.
@@ -447,7 +445,6 @@ static inline uint32_t hlo_attr_bit(hlo_attr_id id) {
 }
 /* Finds an attribute in a list; NULL if not found. */
 const hlo_attr *hlo_attrs_find(const hlo_attr *attrs, uint32_t count, hlo_attr_id id);
-/* Returns the attribute; NULL if absent. */
 static inline const hlo_attr *hlo_instr_attr(const hlo_instr *instr, hlo_attr_id id) {
     return instr->attr_bits & hlo_attr_bit(id) ? hlo_attrs_find(instr->attrs, instr->attr_count, id)
                                                : NULL;
@@ -464,6 +461,8 @@ int64_t hlo_instr_int(const hlo_instr *instr, hlo_attr_id id, int64_t missing);
 int64_t hlo_module_int(const hlo_module *module, hlo_attr_id id, int64_t missing);
 /* Returns hlo_attr_text(); NULL if the attribute is absent. */
 const char *hlo_instr_str(const hlo_instr *instr, hlo_attr_id id);
+/* True for a custom call of this target. */
+bool hlo_is_custom_call(const hlo_instr *instr, const char *target);
 /* Returns the attribute `id` of a window; NULL if the window is NULL or does not have it. */
 const hlo_attr *hlo_window_word(const hlo_attr *window, hlo_attr_id id);
 /* Reads dim_labels, such as b01f_01io->b01f, of a convolution of arrays of `rank` dimensions.
@@ -486,9 +485,10 @@ void hlo_mark_called(void *marks, hlo_computation *called);
 hlo_ints *hlo_ints_in(hlo_arena *arena, uint32_t count, const int64_t *values);
 hlo_ints *hlo_ints_new(hlo_module *module, uint32_t count, const int64_t *values);
 bool hlo_ints_contain(const hlo_ints *ints, int64_t value);
-int hlo_compare_ints(const void *a, const void *b);        /* compares two int64_t for qsort(),
-                                                            * ascending */
-bool hlo_ints_equal(const hlo_ints *a, const hlo_ints *b); /* a NULL list equals only NULL */
+int64_t hlo_ints_find(const hlo_ints *ints, int64_t value); /* the first position, or -1 */
+int hlo_compare_ints(const void *a, const void *b);         /* compares two int64_t for qsort(),
+                                                             * ascending */
+bool hlo_ints_equal(const hlo_ints *a, const hlo_ints *b);  /* a NULL list equals only NULL */
 /* True if both literals have the same shape and elements. An elided literal equals only itself. */
 bool hlo_literal_equal(const hlo_literal *a, const hlo_literal *b);
 /* Returns the bytes of a value: two values of the same kind are equal exactly if their bytes are.
@@ -504,23 +504,21 @@ void hlo_instr_set_int(hlo_instr *instr, hlo_attr_id id, int64_t value);
 void hlo_instr_set_str(hlo_instr *instr, hlo_attr_id id, const char *text);
 void hlo_instr_set_comp(hlo_instr *instr, hlo_attr_id id, hlo_computation *comp);
 
-/* Returns an entry of the metadata; NULL if absent. */
+/* Return an entry of the metadata, or its op_name; NULL if absent. */
 const hlo_attr *hlo_instr_metadata(const hlo_instr *instr, hlo_attr_id id);
-/* Returns the op_name in the metadata; NULL if absent. */
 const char *hlo_instr_op_name(const hlo_instr *instr);
 /* Returns the file and line (0: unknown) of the innermost stack frame that has a file, otherwise
  * the file and line in the metadata; NULL if the file is unknown. */
 const char *hlo_instr_source(const hlo_instr *instr, int64_t *out_line);
-/* Return a stack frame, its location and its file; NULL if not in the tables. */
+/* Return a stack frame, its location and its file; NULL if the frame or its entry is not in the
+ * tables. */
 const hlo_stack_frame *hlo_tables_frame(const hlo_tables *tables, int64_t frame);
 const hlo_file_location *hlo_frame_location(const hlo_tables *tables, int64_t frame);
 const char *hlo_frame_file(const hlo_tables *tables, int64_t frame);
 /* Returns the number of a frame's parent, or 0. The frame must be in the tables. */
 int64_t hlo_frame_parent(const hlo_tables *tables, int64_t frame);
 
-/* Creates a constant before `before`. */
 hlo_instr *hlo_constant_new(hlo_computation *comp, hlo_instr *before, const hlo_literal *literal);
-/* Creates a scalar constant of a real type. */
 hlo_instr *hlo_constant_scalar(hlo_computation *comp, hlo_instr *before, hlo_type type,
                                double value);
 

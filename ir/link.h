@@ -6,9 +6,8 @@
 
 #include "ir/ir.h"
 
-/* Links a computation before `before`, or at the end if `before` is NULL. */
+/* Link a computation or an instruction before `before`, or at the end if `before` is NULL. */
 void hlo_computation_place(hlo_computation *comp, hlo_computation *before);
-/* Links an instruction before `before`, or at the end if `before` is NULL. */
 void hlo_instr_place(hlo_instr *instr, hlo_computation *comp, hlo_instr *before);
 /* Links a use first in the use list of `def`. */
 void hlo_use_link(hlo_use *use, hlo_instr *def, hlo_instr *user);

@@ -290,7 +290,6 @@ uint32_t hlo_instr_user_count(const hlo_instr *instr) {
 
 /* ----------------------------------------------------------------------------------- attributes */
 
-/* Returns the bits of hlo_instr.attr_bits that stand for the attribute. */
 static uint32_t attr_bits(hlo_attr_id id) {
     const hlo_attr_kind kind = hlo_attrs_info[id].kind;
     const bool calls = kind == HLO_KIND_COMPUTATION || kind == HLO_KIND_COMPUTATIONS;
@@ -357,6 +356,12 @@ const char *hlo_instr_str(const hlo_instr *instr, hlo_attr_id id) {
     return attr ? hlo_attr_text(attr) : NULL;
 }
 
+bool hlo_is_custom_call(const hlo_instr *instr, const char *target) {
+    if (instr->op != HLO_OP_CUSTOM_CALL) return false;
+    const char *name = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
+    return name && strcmp(name, target) == 0;
+}
+
 const hlo_attr *hlo_window_word(const hlo_attr *window, hlo_attr_id id) {
     return window ? hlo_attrs_find(window->u.attrs->v, window->u.attrs->count, id) : NULL;
 }
@@ -399,10 +404,14 @@ hlo_ints *hlo_ints_new(hlo_module *module, uint32_t count, const int64_t *values
     return hlo_ints_in(module->arena, count, values);
 }
 
-bool hlo_ints_contain(const hlo_ints *ints, int64_t value) {
+int64_t hlo_ints_find(const hlo_ints *ints, int64_t value) {
     for (uint32_t i = 0; i < ints->count; i++)
-        if (ints->v[i] == value) return true;
-    return false;
+        if (ints->v[i] == value) return i;
+    return -1;
+}
+
+bool hlo_ints_contain(const hlo_ints *ints, int64_t value) {
+    return hlo_ints_find(ints, value) >= 0;
 }
 
 void hlo_instr_set_ints(hlo_instr *instr, hlo_attr_id id, uint32_t count, const int64_t *values) {

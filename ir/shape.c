@@ -219,7 +219,7 @@ bool hlo_shape_is_row_major(const hlo_shape *shape) {
 }
 
 bool hlo_shape_is_ordered(const hlo_shape *shape) {
-    uint64_t named = 0; /* a bit for each of the first 64 dimensions; further ones are searched
+    uint64_t named = 0; /* a bit for each of the first 64 dimensions; later dimensions are searched
                          * for */
     for (uint32_t i = 0; shape->layout && i < shape->rank; i++) {
         const int64_t *order = shape->layout->minor_to_major, dim = order[i];

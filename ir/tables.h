@@ -133,7 +133,6 @@ enum { HLO_ANY = 255 };
 
 extern const hlo_op_info hlo_ops[HLO_OP_COUNT];
 
-/* True if the opcode has one of the flags. */
 static inline bool hlo_op_is(hlo_op op, unsigned flags) {
     return (hlo_ops[op].flags & flags) != 0;
 }

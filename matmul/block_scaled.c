@@ -35,11 +35,8 @@ static bool has_block_scales(const hlo_instr *call) {
 
 hlo_block_kind hlo_block_kind_of(const hlo_instr *instr) {
     if (instr->op == HLO_OP_SCALED_DOT) return HLO_BLOCK_SCALED_DOT;
-    if (instr->op != HLO_OP_CUSTOM_CALL) return HLO_BLOCK_NONE;
-    const char *name = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
-    if (!name || strncmp(name, "__", 2) != 0) return HLO_BLOCK_NONE;
     for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
-        if (strcmp(name, targets[i].target) == 0)
+        if (hlo_is_custom_call(instr, targets[i].target))
             return targets[i].kind == HLO_BLOCK_HIPBLAS_DOT && !has_block_scales(instr)
                        ? HLO_BLOCK_NONE
                        : targets[i].kind;
@@ -63,21 +60,6 @@ static bool is_float_array(const hlo_shape *shape) {
 /* True for the element types of operands of calls with tiled scales. */
 static bool is_narrow(hlo_type type) {
     return type == HLO_TYPE_F8E4M3FN || type == HLO_TYPE_F8E5M2 || type == HLO_TYPE_F4E2M1FN;
-}
-
-/* Returns the block size in a config; 0 if absent, -1 if it is not a positive integer. Like XLA,
- * ignores other keys, such as the keys that JAX writes. */
-static int64_t config_block(const hlo_instr *call) {
-    json_t *json = hlo_json_config(call);
-    const json_t *size =
-        json_object_get(json_object_get(json, "block_scaled_dot_backend_config"), "block_size");
-    int64_t block = 0;
-    if (size)
-        block = json_is_integer(size) && json_integer_value(size) >= 0
-                    ? (int64_t)json_integer_value(size)
-                    : -1;
-    json_decref(json);
-    return block;
 }
 
 /* Checks the scale of an operand with the dimensions [batch,] rows, contracting. Returns the error,
@@ -132,8 +114,15 @@ static const char *read_call(const hlo_instr *call, hlo_block_dot *dot) {
         return "an operand or the result is not a non-empty array of floats";
     if (a->rank != b->rank || a->rank < 2 || a->rank > 3)
         return "the operands must be two matrices, or two batches of matrices";
-    dot->block =
-        cudnn ? (dot->a_scale->shape->type == HLO_TYPE_F8E8M0FNU ? 32 : 16) : config_block(call);
+    if (cudnn) {
+        dot->block = dot->a_scale->shape->type == HLO_TYPE_F8E8M0FNU ? 32 : 16;
+    } else { /* like XLA, ignore other keys of the config, such as the keys that JAX writes */
+        json_t *json = hlo_json_config(call);
+        const json_t *size =
+            json_object_get(json_object_get(json, "block_scaled_dot_backend_config"), "block_size");
+        if (size) dot->block = json_is_integer(size) ? (int64_t)json_integer_value(size) : -1;
+        json_decref(json);
+    }
     if (dot->block < 0) return "block_size is not a positive integer";
     const hlo_shape *d = dot->d;
     const uint32_t rank = a->rank;
@@ -156,7 +145,7 @@ static const char *read_call(const hlo_instr *call, hlo_block_dot *dot) {
 }
 
 /* Returns the scale of an operand of scaled-dot. Returns NULL for a scale without dimensions, which
- * counts as 1, whatever its value. */
+ * counts as 1, regardless of its value. */
 static hlo_instr *scale_of(const hlo_instr *dot, uint32_t operand) {
     hlo_instr *scale = hlo_instr_operand(dot, operand);
     return scale->shape->rank ? scale : NULL;
@@ -251,8 +240,8 @@ hlo_instr *hlo_block_scale(const hlo_block_dot *dot, bool b) {
     return scale && hlo_known_number(scale, &number) && number == 1 ? NULL : scale;
 }
 
-/* Returns the reason why an operand does not have scales of this mode. NULL if the operand has such
- * scales, or if its scales are 1. */
+/* Returns the reason why an operand does not have scales of this mode. Returns NULL if the operand
+ * has such scales, or if its scales are 1. */
 static const char *side_misfit(const hlo_block_dot *dot, bool b, hlo_scale_mode mode) {
     const hlo_scale_info *info = &hlo_scale_modes[mode];
     const hlo_instr *scale = hlo_block_scale(dot, b);
@@ -381,8 +370,8 @@ static hlo_instr *repeat(hlo_builder *b, hlo_instr *x, const int64_t *ratio) {
     return hlo_build_reshape(b, x, rank, dims);
 }
 
-/* Multiplies values by scales, both converted to `type`. Each scale applies to a block of values:
- * the sizes of a block divide the sizes of `x`. */
+/* Multiplies values by scales, both converted to `type`. A scale applies to ratio[i] values along
+ * each dimension i. Scales beyond the values are dropped. */
 static hlo_instr *dequantize(hlo_builder *b, hlo_instr *x, hlo_instr *scale, const int64_t *ratio,
                              hlo_type type) {
     hlo_instr *scales = repeat(b, hlo_build_convert(b, scale, type), ratio);
@@ -390,7 +379,6 @@ static hlo_instr *dequantize(hlo_builder *b, hlo_instr *x, hlo_instr *scale, con
     return hlo_build_binary(b, HLO_OP_MULTIPLY, hlo_build_convert(b, x, type), scales);
 }
 
-/* Builds an operand of the expanded product, dequantized to `type`. */
 static hlo_instr *operand(hlo_builder *b, const hlo_block_dot *dot, bool right, hlo_type type) {
     hlo_instr *x = right ? dot->b : dot->a, *scale = right ? dot->b_scale : dot->a_scale;
     int64_t ratio[HLO_LARGEST_RANK], dims[HLO_LARGEST_RANK];
@@ -427,7 +415,7 @@ static hlo_type scaled_type(const hlo_instr *x, const hlo_instr *scale) {
     return bits > other_bits ? type : other;
 }
 
-/* Returns the wider of two types. It represents every value of both. */
+/* Returns the wider of two types, or f32 for different types of equal width. */
 static hlo_type wider(hlo_type x, hlo_type y) {
     if (x == y) return x;
     if (hlo_types[x].bits == hlo_types[y].bits) return HLO_TYPE_F32;
@@ -480,8 +468,8 @@ static hlo_instr *expand(hlo_instr *instr, hlo_computation **maximum) {
         return hlo_build(&b, HLO_OP_TUPLE, shape, shape->rank, results);
     }
     case HLO_BLOCK_QUANTIZE: {
-        /* Quantize blocks as XLA does: the scale is the amax divided by the power of two of the
-         * largest value. */
+        /* Quantize blocks as XLA does: the scale is the amax divided by the largest power of two
+         * that the type represents. */
         hlo_instr *x = hlo_instr_operand(b.at, 0);
         const hlo_shape *values = b.at->shape->elements[0], *scales = b.at->shape->elements[1];
         const hlo_type type = x->shape->type;

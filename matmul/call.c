@@ -9,21 +9,19 @@
 #include "ir/module/known.h"
 #include "matmul/config.h"
 
-static bool calls(const hlo_instr *instr, const char *target) {
-    if (instr->op != HLO_OP_CUSTOM_CALL) return false;
-    const char *name = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
-    return name && strcmp(name, target) == 0;
-}
-
 bool hlo_matmul_is_call(const hlo_instr *instr) {
-    if (calls(instr, hlo_matmul_fp8_target) || calls(instr, hlo_matmul_typed_target)) return true;
-    const char *config =
-        calls(instr, hlo_matmul_mx_target) ? hlo_instr_str(instr, HLO_ATTR_BACKEND_CONFIG) : NULL;
+    if (hlo_is_custom_call(instr, hlo_matmul_fp8_target) ||
+        hlo_is_custom_call(instr, hlo_matmul_typed_target))
+        return true;
+    const char *config = hlo_is_custom_call(instr, hlo_matmul_mx_target)
+                             ? hlo_instr_str(instr, HLO_ATTR_BACKEND_CONFIG)
+                             : NULL;
     return config && strstr(config, "lhs_scale_mode"); /* true for a call with tiled scales */
 }
 
 bool hlo_matmul_is_wide_call(const hlo_instr *instr) {
-    return calls(instr, "__cublas$lt$matmul") || calls(instr, "__cublas$gemm");
+    return hlo_is_custom_call(instr, "__cublas$lt$matmul") ||
+           hlo_is_custom_call(instr, "__cublas$gemm");
 }
 
 int hlo_matmul_aux_index(const hlo_matmul *matmul) {
@@ -292,7 +290,7 @@ static const char *check_layouts(const hlo_instr *call, const known_config *know
 static const known_config *read_config(const hlo_instr *call) {
     hlo_module *module = call->parent->module;
     const char *text = hlo_instr_str(call, HLO_ATTR_BACKEND_CONFIG);
-    const bool typed = calls(call, hlo_matmul_typed_target);
+    const bool typed = hlo_is_custom_call(call, hlo_matmul_typed_target);
     hlo_string_cache *cache = text ? hlo_intern_cache(module, text) : NULL;
     const known_config *last = cache ? cache->config : NULL;
     if (last && last->typed == typed) return last;
@@ -341,7 +339,7 @@ hlo_status hlo_matmul_decode(const hlo_instr *call, hlo_matmul *out_matmul, cons
     hlo_matmul m = known->matmul;
     m.wide = hlo_matmul_is_wide_call(call);
     *why = take_results(call, &m);
-    if (!*why && hlo_matmul_is_tiled(&m) != calls(call, hlo_matmul_mx_target))
+    if (!*why && hlo_matmul_is_tiled(&m) != hlo_is_custom_call(call, hlo_matmul_mx_target))
         *why = "the scale modes do not match the call target";
     if (!*why) *why = take_operands(call, &m);
     m.in_place = m.c && hlo_instr_attr(call, HLO_ATTR_OUTPUT_TO_OPERAND_ALIASING);

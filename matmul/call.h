@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fused FP8 matmul: a struct with the contents of a `__cublas$lt$matmul$f8` custom call. A
  * typed `hlofp8.matmul` call has the same operands and results, and the config as typed attributes.
- * XLA passes it to the function that is registered under that name.
+ * XLA passes a typed call to the function that is registered under that name.
  *
  *   D = d_scale * epilogue(alpha * a_scale * b_scale * (A x B) + beta * c_scale * C + bias)
  *
@@ -150,9 +150,10 @@ typedef struct hlo_matmul_sizes {
 
 hlo_matmul_sizes hlo_matmul_extents(const hlo_matmul *matmul);
 
-/* True if an FP8 call requests fast accumulation. As in XLA, it is the default. It is not used if
- * an operand requests higher precision, if the algorithm excludes it, or if scales are per block.
- * Block scales multiply promoted sums, and PyTorch rejects fast accumulation with block scales. */
+/* True if an FP8 call requests fast accumulation. As in XLA, fast accumulation is the default. It
+ * is not used if an operand requests higher precision, if the algorithm excludes it, or if scales
+ * are per block. Block scales multiply promoted sums, and PyTorch rejects fast accumulation with
+ * block scales. */
 bool hlo_matmul_accumulates_fast(const hlo_matmul *matmul);
 
 /* Returns the index of a result in the call's tuple; -1 if the call does not have this result. D is
@@ -173,7 +174,6 @@ typedef struct hlo_epilogue_info {
 } hlo_epilogue_info;
 extern const hlo_epilogue_info hlo_epilogues[HLO_EPILOGUE_COUNT];
 
-/* The targets of FP8 matmul calls. */
 extern const char hlo_matmul_fp8_target[], hlo_matmul_typed_target[], hlo_matmul_mx_target[];
 /* True if `instr` is an FP8 matmul call with one of these targets, or XLA's call on wider types.
  * Calls of hlo_matmul_mx_target must have tiled scales, because XLA uses this target for AMD's GPUs
@@ -190,7 +190,6 @@ hlo_status hlo_matmul_decode(const hlo_instr *call, hlo_matmul *out_matmul, cons
  * if the call's config or results are invalid. */
 bool hlo_matmul_read_results(const hlo_instr *call, hlo_matmul *out_matmul);
 
-/* True if the scales are tiled. */
 bool hlo_matmul_is_tiled(const hlo_matmul *matmul);
 
 /* Returns the alignment of m and n or, with `contracting`, of k. With tiled scales, k is a multiple

@@ -21,7 +21,7 @@ static const struct {
 /* Each function read_KIND() reads the value of a key; `json` is NULL if the key is absent. The
  * function returns NULL, or the error (a static string). */
 
-/* Reads a number. Like in protobuf, it may be quoted. */
+/* Reads a number. The number may be quoted, as in protobuf. */
 static const char *read_NUMBER(const json_t *json, double *out_value) {
     static const char wrong[] = "alpha or beta is not a number";
     const char *text = json_string_value(json);

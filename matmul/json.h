@@ -13,7 +13,6 @@
 
 #include "ir/ir.h"
 
-/* Starts to watch for failed allocations. */
 void hlo_json_watch(void);
 /* True if an allocation has failed since hlo_json_watch(). The values created since then must not
  * be used. */

@@ -92,9 +92,18 @@ static bool is_batch(const hlo_matmul *m, int64_t result_dim) {
     return result_dim >= 0 && result_dim < (int64_t)m->a_batch->count;
 }
 
-static facts find_facts(const hlo_matmul *m, const hlo_target *target, int cuda,
-                        hlo_scale_form scales) {
-    facts f = {
+const char *hlo_matmul_check(const hlo_matmul *m, const hlo_target *target, int cuda,
+                             hlo_scale_form scales) {
+    if (m->wide) {
+        const hlo_wide_types *row;
+        for (uint32_t i = 0; (row = hlo_matmul_wide_types(i)); i++)
+            if (row->operands == m->a->shape->type && row->operands == m->b->shape->type &&
+                row->d == m->d->type && (!m->c || row->d == m->c->shape->type) &&
+                (!m->bias || row->bias == m->bias->shape->type))
+                return NULL;
+        return "type-combination";
+    }
+    facts f[1] = {{
         .m = m,
         .target = target,
         .cuda = cuda,
@@ -104,41 +113,25 @@ static facts find_facts(const hlo_matmul *m, const hlo_target *target, int cuda,
         .b = side_facts(m->b->shape, m->b_batch, m->b_contracting, m->b_mode),
         .d_fp8 = hlo_type_is_fp8(m->d->type),
         .algorithm_fp8 = !m->algorithm || strncmp(m->algorithm, "dot_any_f8_any_f8_f32", 21) == 0,
-    };
-    f.scale_arrays = m->a_mode != HLO_SCALE_SCALAR || m->b_mode != HLO_SCALE_SCALAR;
-    f.scale_blocks = hlo_scale_modes[m->a_mode].along || hlo_scale_modes[m->b_mode].along;
-    f.tiled = hlo_matmul_is_tiled(m);
+    }};
+    f->scale_arrays = m->a_mode != HLO_SCALE_SCALAR || m->b_mode != HLO_SCALE_SCALAR;
+    f->scale_blocks = hlo_scale_modes[m->a_mode].along || hlo_scale_modes[m->b_mode].along;
+    f->tiled = hlo_matmul_is_tiled(m);
     hlo_matmul_sizes size = hlo_matmul_extents(m);
-    f.batch = size.batch;
-    f.empty = size.batch == 0 || size.m == 0 || size.n == 0 || size.k == 0;
+    f->batch = size.batch;
+    f->empty = size.batch == 0 || size.m == 0 || size.n == 0 || size.k == 0;
     /* An array is too large if it has about 2^62 bytes or more after padding. A valid shape has
      * fewer than 2^63 bytes. */
     const int64_t each = hlo_matmul_alignment(m, false);
     const double rows = padded(size.m, each), columns = padded(size.n, each),
                  k = padded(size.k, hlo_matmul_alignment(m, true));
     const double most = fmax(4 * rows * columns, fmax(rows, columns) * k);
-    f.huge = !f.empty && (double)size.batch * most >= 0x1p62;
-    f.types_known = types_known(m, f.a.e5m2 != f.b.e5m2);
+    f->huge = !f->empty && (double)size.batch * most >= 0x1p62;
+    f->types_known = types_known(m, f->a.e5m2 != f->b.e5m2);
     int64_t minor = minor_dimension(m->d, m->a_batch->count);
-    f.batch_minor = is_batch(m, minor) ||
-                    (m->c && is_batch(m, minor_dimension(m->c->shape, m->a_batch->count)));
-    f.d_n_minor = minor < 0 || minor >= (int64_t)(m->a_batch->count + f.a.free);
-    return f;
-}
-
-const char *hlo_matmul_check(const hlo_matmul *matmul, const hlo_target *target, int cuda,
-                             hlo_scale_form scales) {
-    if (matmul->wide) {
-        const hlo_matmul *m = matmul;
-        const hlo_wide_types *row;
-        for (uint32_t i = 0; (row = hlo_matmul_wide_types(i)); i++)
-            if (row->operands == m->a->shape->type && row->operands == m->b->shape->type &&
-                row->d == m->d->type && (!m->c || row->d == m->c->shape->type) &&
-                (!m->bias || row->bias == m->bias->shape->type))
-                return NULL;
-        return "type-combination";
-    }
-    const facts found = find_facts(matmul, target, cuda, scales), *f = &found;
+    f->batch_minor = is_batch(m, minor) ||
+                     (m->c && is_batch(m, minor_dimension(m->c->shape, m->a_batch->count)));
+    f->d_n_minor = minor < 0 || minor >= (int64_t)(m->a_batch->count + f->a.free);
 #define HLO_LIMIT(name, test)                                                                      \
     if (test) return name;
 #include "matmul/table/limit.def"

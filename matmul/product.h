@@ -38,12 +38,12 @@ bool hlo_product_read(const hlo_instr *instr, hlo_product *out_product);
 /* Returns an upper bound on the number of products in a module, from its opcode counts. */
 size_t hlo_product_most(const hlo_module *module);
 
-/* Reads a dot, an FP8 call or a call on wider types. Returns false for other instructions and for
- * those that cannot be read. */
+/* Reads a dot, an FP8 call or a call on wider types. Returns false for other instructions, and if
+ * the instruction cannot be read. */
 bool hlo_product_matmul(const hlo_instr *instr, hlo_matmul *out_matmul);
 
 /* Reads scaled-dot or `__op$block_scaled_dot` as a matmul without its scales. Returns false for
- * other instructions and for those that cannot be read. */
+ * other instructions, and if the instruction cannot be read. */
 bool hlo_matmul_from_block(const hlo_instr *instr, hlo_matmul *out_matmul);
 
 /* The generator of the kernel of a fusion. */

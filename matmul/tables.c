@@ -73,8 +73,6 @@ static int64_t parts(int64_t size, int64_t each) {
     return (size + each - 1) / each;
 }
 
-/* Rows of per-block scales are padded to a multiple of 4 elements; per-row scales are
- * contiguous. */
 uint32_t hlo_scale_dims(hlo_scale_mode mode, int64_t batch, int64_t size, int64_t k,
                         int64_t out_dims[3]) {
     const hlo_scale_info *info = &hlo_scale_modes[mode];

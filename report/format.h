@@ -39,7 +39,6 @@ const char *writer_name(const hlo_verdict *v, char out[WRITER_NAME]);
 /* Returns the name of the FP8 call. Returns NULL if it equals the name of the matmul in the input,
  * or if the matmul is not an FP8 call. */
 const char *writer_output_name(const hlo_verdict *v);
-/* Adds up the verdicts of `count` reports. */
 writer_summary writer_sum_up(const hlo_report *const *reports, size_t count);
 /* True if the matmul is FP8 and, according to the roofline model, slower than before in wide
  * types. */
@@ -56,7 +55,6 @@ typedef struct writer_cursor {
 /* Returns the next verdict that `which` selects or, after the last one, the next lint. Returns NULL
  * at the end. */
 const hlo_verdict *writer_next(const report_writer *t, writer_cursor *at);
-/* A verdict, and its index among the verdicts. */
 typedef struct writer_ranked {
     const hlo_verdict *verdict;
     size_t place;
@@ -75,9 +73,7 @@ struct json_t *writer_string(const char *text);
  * NULL. Control characters become spaces. A byte that is not part of valid UTF-8 is read as
  * Latin-1. */
 void writer_markup(FILE *out, const char *text);
-/* Prints `open`, the text escaped as by writer_markup(), and `close`. */
 void writer_element(FILE *out, const char *open, const char *text, const char *close);
-/* Prints the first `size` bytes of a text, escaped as by writer_markup(). */
 void writer_markup_part(FILE *out, const char *text, size_t size);
 /* Writes the document and frees it. Returns HLO_OUT_OF_MEMORY if an allocation has failed since
  * hlo_json_watch(), and HLO_INVALID_INPUT if `out` cannot be written to. */

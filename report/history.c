@@ -68,24 +68,6 @@ typedef struct group {
     size_t count;
 } group;
 
-/* Returns the groups of all stages, sorted by key, then stage. `most` is an upper bound on their
- * number. */
-static group *find_groups(const hlo_history *h, size_t most, size_t *out_count) {
-    group *groups = hlo_arena_array(h->arena, most, sizeof *groups);
-    size_t count = 0;
-    for (size_t k = 0; k < h->stage_count; k++) {
-        const writer_ranked *at = h->stages[k].entries, *end = at + h->stages[k].count;
-        for (; at < end; at += groups[count++].count) {
-            size_t alike = 1; /* number of leading entries with the same key */
-            while (at + alike < end && by_key(at->verdict, at[alike].verdict) == 0) alike++;
-            groups[count] = (group){{at->verdict, k}, at, alike};
-        }
-    }
-    if (count) qsort(groups, count, sizeof *groups, by_key_and_place);
-    *out_count = count;
-    return groups;
-}
-
 /* ------------------------------------------------------------------------------------- passages */
 
 static bool is(const char *reason, const char *name) {
@@ -193,10 +175,20 @@ static hlo_status fill(hlo_history **out_history, const hlo_dump *dump, size_t m
         if (status != HLO_OK) return status;
     }
     /* A matmul begins at a stage where its group is larger than at all earlier stages. */
-    size_t most = 0, total;
-    for (size_t k = 0; k < h->stage_count; k++) most += h->stages[k].count;
-    h->passages = hlo_arena_array(h->arena, most, sizeof *h->passages);
-    const group *at = find_groups(h, most, &total), *const last = at + total;
+    size_t most = 0, total = 0;
+    for (size_t k = 0; k < count; k++) most += h->stages[k].count;
+    h->passages = hlo_arena_array(arena, most, sizeof *h->passages);
+    group *groups = hlo_arena_array(arena, most, sizeof *groups);
+    for (size_t k = 0; k < count; k++) {
+        const writer_ranked *at = h->stages[k].entries, *end = at + h->stages[k].count;
+        for (; at < end; at += groups[total++].count) {
+            size_t alike = 1; /* number of leading entries with the same key */
+            while (at + alike < end && by_key(at->verdict, at[alike].verdict) == 0) alike++;
+            groups[total] = (group){{at->verdict, k}, at, alike};
+        }
+    }
+    if (total) qsort(groups, total, sizeof *groups, by_key_and_place);
+    const group *at = groups, *const last = at + total;
     while (at < last) {
         const group *end = at + 1;
         while (end < last && by_key(at->first.verdict, end->first.verdict) == 0) end++;
@@ -322,7 +314,7 @@ static void writer_one(const hlo_dump *dump, size_t module, const hlo_history *h
             hlo_print_plain(out, " -> %s", last_name(p));
         hlo_print_plain(out, "  %s", p->first.input_shape);
         if (reason_of(p)) fprintf(out, "  %s", reason_of(p));
-        /* The matmul is not a fused call: print the kind of fusion. */
+        /* Print the kind of fusion if the matmul is not a fused call. */
         if (is_fp8(p) && p->last.fusion) fprintf(out, "  %s", p->last.epilogue);
         if (would_be_fp8(p)) fputs("  convertible to FP8: still a plain dot", out);
         if (p->first.source_file)

@@ -104,7 +104,7 @@ hlo_status writer_json(const report_writer *t) {
 static json_t *sarif_place(const char *file, long line, long column) {
     static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
                                 "-._~/!$&'()*+,;=@";
-    json_malloc_t take; /* records a failed allocation */
+    json_malloc_t take; /* an allocator that records failed allocations */
     json_free_t give;
     json_get_alloc_funcs(&take, &give);
     /* Escape each byte of the file name, in any encoding, to a URI reference (RFC 3986) without a

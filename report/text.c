@@ -36,7 +36,7 @@ typedef char cells[COLUMNS][CELL];
 
 typedef struct table {
     void (*fill)(const hlo_verdict *v, cells out); /* fills the columns that are specific to the
-                                                    * table; `out` is empty before */
+                                                    * table; all cells are empty on entry */
     const char *heads[COLUMNS];                    /* headings of the columns; NULL without a
                                                     * heading */
     unsigned numbers;                              /* bit set of right-aligned columns */
@@ -106,7 +106,6 @@ static void writer_summary_line(const report_writer *t) {
     fputc('\n', t->out);
 }
 
-/* Appends text to a list in a cell, unless the text is empty. */
 __attribute__((format(printf, 2, 3))) static void append(char *cell, const char *format, ...) {
     char text[CELL];
     va_list args;

@@ -32,8 +32,8 @@ typedef struct opt_job {
     hlo_report **reports; /* report of each module; NULL if no report is requested */
     size_t count;
     hlo_dump *dump;          /* the dump folder, or NULL */
-    hlo_history **histories; /* histories of the modules of a dump folder; `reports` then borrows
-                              * from the histories, and `count` is 0 */
+    hlo_history **histories; /* histories of the modules of a dump folder, or NULL. With histories,
+                              * `reports` borrows from them and `count` is 0 */
 } opt_job;
 
 static bool wants_remarks(const option_value *values) {

@@ -12,7 +12,6 @@
 #include "options.h"
 #include "output.h"
 
-/* The terminal line that shows the progress of a run. */
 typedef struct progress_line {
     double next; /* time of the next update, in seconds */
     bool shown;
@@ -54,7 +53,6 @@ static const char *usage_plugin(const option_value *values) {
     return strncmp(backend, word, sizeof word - 1) ? NULL : backend + sizeof word - 1;
 }
 
-/* Returns the number of simulated devices. */
 static uint32_t usage_devices(const options *given) {
     const option_value *values = given->values;
     return usage_plugin(values) ? 1 : (uint32_t)values[OPTION_DEVICES].number;
@@ -215,30 +213,6 @@ static hlo_status make_plan(const hlo_module *module, const hlo_plan_options *ho
     fprintf(stderr, "hlo-fp8-run: error: this build does not include the %s backend\n",
             how->backend);
     return HLO_INVALID_INPUT;
-}
-
-/* Compiles the module by the plugin. */
-static hlo_status make_pjrt(run_job *job, const char *plugin) {
-    const option_value *values = job->options.values;
-    const char *given = values[OPTION_XLA].given ? values[OPTION_XLA].text : "";
-    char *text = strdup(given);
-    const char **settings = calloc(strlen(given) + 1, sizeof *settings);
-    hlo_status status = HLO_OUT_OF_MEMORY;
-    if (text && settings) {
-        hlo_pjrt_options how;
-        hlo_pjrt_options_init(&how);
-        how.plugin = plugin;
-        how.target = values[OPTION_TOPOLOGY].text;
-        how.devices = (uint32_t)values[OPTION_DEVICES].number;
-        how.partitioned = values[OPTION_PARTITIONED].given;
-        how.settings = settings;
-        for (char *rest = text, *word; (word = strsep(&rest, " "));)
-            if (*word) settings[how.setting_count++] = word;
-        status = hlo_pjrt_new(job->module, &how, &options_sink, &job->pjrt);
-    }
-    free(settings);
-    free(text);
-    return status;
 }
 
 static int by_size(const void *a, const void *b) {
@@ -456,9 +430,29 @@ static hlo_status run(run_job *job) {
         status = load(compared, &job->reference);
     if (status == HLO_OK && values[OPTION_OPTIMIZE].given)
         status = hlo_module_optimize(job->module, &job->pass, NULL);
-    hlo_plan_options how = plan_options(job);
-    if (status == HLO_OK)
-        status = plugin ? make_pjrt(job, plugin) : make_plan(job->module, &how, &job->plan);
+    if (status == HLO_OK && plugin) {
+        const char *given = values[OPTION_XLA].given ? values[OPTION_XLA].text : "";
+        char *text = strdup(given);
+        const char **settings = calloc(strlen(given) + 1, sizeof *settings);
+        status = HLO_OUT_OF_MEMORY;
+        if (text && settings) {
+            hlo_pjrt_options how;
+            hlo_pjrt_options_init(&how);
+            how.plugin = plugin;
+            how.target = values[OPTION_TOPOLOGY].text;
+            how.devices = (uint32_t)values[OPTION_DEVICES].number;
+            how.partitioned = values[OPTION_PARTITIONED].given;
+            how.settings = settings;
+            for (char *rest = text, *word; (word = strsep(&rest, " "));)
+                if (*word) settings[how.setting_count++] = word;
+            status = hlo_pjrt_new(job->module, &how, &options_sink, &job->pjrt);
+        }
+        free(settings);
+        free(text);
+    } else if (status == HLO_OK) {
+        const hlo_plan_options how = plan_options(job);
+        status = make_plan(job->module, &how, &job->plan);
+    }
     if (status == HLO_OK && (values[OPTION_OPTIMIZED].given || values[OPTION_COMPILE_ONLY].given))
         status = hlo_pjrt_optimized(job->pjrt, &options_sink, &job->made);
     if (status == HLO_OK && values[OPTION_PLAN].given) {

@@ -17,7 +17,7 @@
 #include "hlo/suggest.h"
 #include "output.h"
 
-/* The words of options whose words come from tables: --target and --remarks-format. */
+/* The words of --target and of --remarks-format, which come from tables. */
 static const char options_targets[] =
 #define HLO_TARGET(sm, ...) "|sm_" #sm
 #include "../matmul/table/target.def"
@@ -48,15 +48,11 @@ const program_row *program_of(program_id program) {
     return &programs[program];
 }
 
-static const char *program_name(program_id program) {
-    return program_of(program)->name;
-}
-
 static void print_usage(program_id program, FILE *out) {
-    fprintf(out, "usage: %s [options] %s\n", program_name(program), program_of(program)->operands);
+    const program_row *p = program_of(program);
+    fprintf(out, "usage: %s [options] %s\n", p->name, p->operands);
 }
 
-/* Returns the width of the terminal `fd`; returns `otherwise` if `fd` is not a terminal. */
 static unsigned terminal_width(int fd, unsigned otherwise) {
     struct winsize size;
     return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : otherwise;
@@ -134,15 +130,15 @@ int options_refuse(program_id program, const char *format, ...) {
     va_start(args, format);
     char what[4096];
     vsnprintf(what, sizeof what, format, args);
-    hlo_print_plain(stderr, "%s: error: %s (see %s --help)\n", program_name(program), what,
-                    program_name(program));
+    const char *name = program_of(program)->name;
+    hlo_print_plain(stderr, "%s: error: %s (see %s --help)\n", name, what, name);
     va_end(args);
     return 2;
 }
 
 hlo_status options_complain(program_id program, const char *what, const char *name) {
     if (errno == ENOMEM) return HLO_OUT_OF_MEMORY;
-    hlo_print_plain(stderr, "%s: error: cannot %s %s: %s\n", program_name(program), what, name,
+    hlo_print_plain(stderr, "%s: error: cannot %s %s: %s\n", program_of(program)->name, what, name,
                     strerror(errno));
     return HLO_INVALID_INPUT;
 }
@@ -154,7 +150,7 @@ int options_end(program_id program, hlo_status status) {
     if (complete && !written) status = options_complain(program, "write", standard.name);
     if (complete && written && ferror(stderr)) status = HLO_INVALID_INPUT;
     if (status == HLO_OUT_OF_MEMORY)
-        fprintf(stderr, "%s: error: %s\n", program_name(program), hlo_status_name(status));
+        fprintf(stderr, "%s: error: %s\n", program_of(program)->name, hlo_status_name(status));
     return hlo_status_exit(status);
 }
 
@@ -212,8 +208,8 @@ static bool read_value(const option_row *r, const char *text, option_value *out)
     return false;
 }
 
-/* True if `text` may abbreviate `word`: `text` is the number of the target `word`, or a prefix of
- * `word`, ignoring case. */
+/* True if `text` may abbreviate `word`: a prefix of `word`, ignoring case, or for a target, `sm`
+ * and the target's number. */
 static bool stands_for(option_kind kind, const char *text, const char *word) {
     if (kind != TARGET) return *text && strncasecmp(word, text, strlen(text)) == 0;
     const char digits[] = "0123456789", *number = word + strcspn(word, digits);
@@ -222,7 +218,8 @@ static bool stands_for(option_kind kind, const char *text, const char *word) {
     return strspn(text, digits) == strlen(number) && strncmp(text, number, strlen(number)) == 0;
 }
 
-/* Returns the word of the option for which other programs use the word `text`; NULL if unknown. */
+/* Returns the word of the option that means what `text` means in other programs; NULL if
+ * unknown. */
 static const char *synonym(const option_row *r, const char *text) {
     static const char *const known[][2] = {{"gpu", "cuda"}, {"nvidia", "cuda"}, {"host", "cpu"}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -286,7 +283,7 @@ static void refuse_unknown(program_id program, const char *word) {
     for (int id = 0; id < OPTION_COUNT; id++) {
         if (option_rows[id].name && strcmp(option_rows[id].name, name) == 0 &&
             option_rows[id].modes & (int)second)
-            other = program_name(second);
+            other = program_of(second)->name;
         if (!option_rows[id].name || !(option_rows[id].modes & (int)program)) continue;
         snprintf(names[id], ROOM, "--%s", option_rows[id].name);
         hlo_suggest_offer(&s, names[id]);
@@ -316,7 +313,7 @@ bool options_parse(program_id program, int argc, char **argv, options *out, int 
     if (argc < 2) {
         print_usage(program, stderr);
         print_examples(program, stderr);
-        fprintf(stderr, "run %s --help for a list of options\n", program_name(program));
+        fprintf(stderr, "run %s --help for a list of options\n", program_of(program)->name);
         return false;
     }
     opterr = 0;
@@ -354,7 +351,7 @@ bool options_parse(program_id program, int argc, char **argv, options *out, int 
     if (out->values[OPTION_HELP].given)
         print_help(program, stdout);
     else if (out->values[OPTION_VERSION].given)
-        printf("%s %s\n", program_name(program), HLO_VERSION);
+        printf("%s %s\n", program_of(program)->name, HLO_VERSION);
     else
         return true;
     *out_status = options_end(program, HLO_OK);
@@ -431,7 +428,7 @@ static int compare_texts(const void *a, const void *b) {
 }
 
 static void print_diag(void *user, const hlo_diag *diag) {
-    static void *printed; /* a search tree of the texts of warnings */
+    static void *printed; /* search tree of the warnings printed so far */
     static bool quiet;    /* the last warning was suppressed, so suppress its notes */
     (void)user;
     if (diag->severity != HLO_NOTE) quiet = false;

@@ -34,7 +34,6 @@ typedef enum program_mode {
 
 typedef enum program_id { PROGRAM_OPT = OPT, PROGRAM_RUN = RUN } program_id;
 
-/* Kinds of options: options.def describes them. */
 typedef enum option_kind {
     FLAG,
     TEXT,
@@ -46,7 +45,6 @@ typedef enum option_kind {
     VERSION,
     FACTOR
 } option_kind;
-/* An option: a row of options.def. */
 typedef struct option_row {
     int modes;
     char letter;
@@ -56,7 +54,6 @@ typedef struct option_row {
 } option_row;
 extern const option_row option_rows[OPTION_COUNT];
 
-/* A program: a row of program.def. */
 typedef struct program_row {
     const char *name, *operands, *brief, *more;
 } program_row;
@@ -64,7 +61,7 @@ const program_row *program_of(program_id program);
 
 typedef struct option_value {
     bool given;       /* the option is on the command line */
-    const char *text; /* the argument or, if absent, the fallback; NULL without both */
+    const char *text; /* the argument or, if absent, the fallback; NULL if the option has neither */
     double factor;    /* value of a FACTOR */
     long number;      /* value of a NUMBER, COUNT, TARGET or VERSION; word index of a CHOICE */
 } option_value;

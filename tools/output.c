@@ -180,7 +180,7 @@ bool output_open(output *out, const char *path, FILE *standard) {
     return out->file != NULL;
 }
 
-/* Finds the file of an output: the file that it replaces, or the open file. */
+/* Queries the file that an output replaces or, if it replaces none, its open file. */
 static bool identify(const output *out, struct stat *found) {
     return out->final ? stat(out->final, found) == 0 : fstat(fileno(out->file), found) == 0;
 }

@@ -19,7 +19,6 @@ typedef struct output {
 void output_hold_standard(void);
 /* Returns false if writing to `path` would overwrite the file `input`. Both may be NULL. */
 bool output_spares(const char *path, const char *input);
-/* True if the path means standard output: "-" and "/dev/stdout". */
 bool output_is_standard(const char *path);
 /* Opens `path` for writing or, if it is NULL, uses `standard`, which is stdout or stderr. Data is
  * written to a temporary file in the same folder, unless `path` exists and is not a regular file. A

@@ -13,13 +13,10 @@ static void show(void *user, const hlo_diag *diag) {
     hlo_diag_print(user, diag, 0);
 }
 
-static void put_string(FILE *out, const char *text) {
-    if (!text) {
-        fputs("NULL", out);
-        return;
-    }
-    fputc('"', out);
-    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+/* Prints a string or NULL, and `end`. */
+static void put_string(FILE *out, const char *text, const char *end) {
+    fputs(text ? "\"" : "NULL", out);
+    for (const unsigned char *c = (const unsigned char *)text; c && *c; c++) {
         if (*c == '\n')
             fputs(c[1] ? "\\n\"\n    \"" : "\\n", out);
         else if (*c == '"' || *c == '\\')
@@ -29,7 +26,7 @@ static void put_string(FILE *out, const char *text) {
         else
             fputc(*c, out);
     }
-    fputc('"', out);
+    fprintf(out, "%s%s", text ? "\"" : "", end);
 }
 
 #define EACH(name, type)                                                                           \
@@ -48,8 +45,7 @@ static void put_small_tables(FILE *out, const hlo_rules *r, unsigned file) {
         const hlo_rule_attr *a = &r->attrs[i];
         fprintf(out, "    {%u, %u, %d, %lld, %u, %u, ", a->id, a->kind, a->slot,
                 (long long)a->number, a->int_count, a->first_int);
-        put_string(out, a->word);
-        fputs("},\n", out);
+        put_string(out, a->word, "},\n");
     }
     DONE(attr);
     EACH(guard, "hlo_rule_guard") {
@@ -86,38 +82,33 @@ static void put_file(FILE *out, const hlo_rules *r, unsigned file) {
         else
             fprintf(out, "%.17g", number);
         fputs(", ", out);
-        put_string(out, t->word);
-        fputs("},\n", out);
+        put_string(out, t->word, "},\n");
     }
     DONE(term);
     put_small_tables(out, r, file);
     for (uint32_t i = 0; i < r->rule_count; i++) {
         fprintf(out, "static const char *const slots_%u_%u[] = {\n", file, i);
         for (uint32_t s = 0; s < r->rules[i].slot_count; s++) {
-            put_string(out, r->rules[i].slots[s]);
-            fputs(",\n", out);
+            put_string(out, r->rules[i].slots[s], ",\n");
         }
         fputs("};\n", out);
     }
     EACH(rule, "hlo_rule") {
         const hlo_rule *rule = &r->rules[i];
         fputs("    {", out);
-        put_string(out, rule->name);
-        fputs(", ", out);
-        put_string(out, rule->phase);
-        fputs(", ", out);
-        put_string(out, rule->measure);
+        put_string(out, rule->name, ", ");
+        put_string(out, rule->phase, ", ");
+        put_string(out, rule->measure, "");
         fprintf(out, ", %u, %u, %d, %d, %u, %u, %u, %u, %u, %u, %u, %u, slots_%u_%u,\n",
                 rule->measure_code, rule->slot_count, rule->subject, rule->root, rule->line,
                 rule->offset, rule->root_count, rule->first_root, rule->guard_count,
                 rule->first_guard, rule->action_count, rule->first_action, file, i);
-        put_string(out, rule->example);
-        fputs("},\n", out);
+        put_string(out, rule->example, "},\n");
     }
     DONE(rule);
     fprintf(out, "static const hlo_rules rules_of_%u = {\n    .file = ", file);
     const char *slash = strrchr(r->file, '/');
-    put_string(out, slash ? slash + 1 : r->file);
+    put_string(out, slash ? slash + 1 : r->file, "");
 #define TABLE(name)                                                                                \
     if (r->name##_count)                                                                           \
         fprintf(out, ",\n    ." #name "_count = %u, ." #name "s = " #name "s_%u", r->name##_count, \

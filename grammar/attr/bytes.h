@@ -15,11 +15,8 @@ typedef struct hlo_bytes {
     size_t size, capacity;
 } hlo_bytes;
 
-/* Appends bytes. */
 void hlo_bytes_put(hlo_bytes *out, const void *bytes, size_t size);
-/* Appends a NUL-terminated text. */
 void hlo_bytes_text(hlo_bytes *out, const char *text);
-/* Appends text formatted as by printf(). */
 void hlo_bytes_format(hlo_bytes *out, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Appends a quoted string, with C's escapes. */

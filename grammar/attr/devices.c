@@ -135,7 +135,6 @@ static hlo_iota join(hlo_notation *f, const factor *factors, size_t count) {
     return a;
 }
 
-/* Lists the numbers of an iota. */
 static void list_iota(hlo_notation *f, const hlo_iota *a, int64_t count, hlo_notation_ints *out) {
     int64_t *stride = hlo_arena_array(f->scratch, a->rank, sizeof *stride), step = 1;
     int64_t *at = hlo_arena_zero(f->scratch, a->rank * sizeof *at);
@@ -259,7 +258,6 @@ hlo_device_array hlo_tiling_keep(hlo_notation *f, const hlo_tiling *t) {
 
 /* ---------------------------------------------------------------- devices by the axes of a mesh */
 
-/* Reads and interns the name of an axis. */
 static bool axis_name(hlo_notation *f, const char **out) {
     const char *name;
     size_t size;
@@ -295,7 +293,7 @@ bool hlo_mesh_add(hlo_notation *f, const char *from, hlo_mesh_axes *to, const ch
 }
 
 void hlo_mesh_keep(hlo_notation *f, const hlo_mesh_axes *axes, hlo_mesh *out) {
-    /* Allocate an array for a mesh without axes, too: names NULL means no mesh. */
+    /* Allocate an array for a mesh without axes, too: `names` is NULL if there is no mesh. */
     const size_t count = axes->sizes.count;
     out->names = hlo_arena_array(f->module->arena, count + 1, sizeof *out->names);
     memcpy(out->names, axes->names, count * sizeof *out->names);

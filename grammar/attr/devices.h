@@ -30,7 +30,6 @@ typedef struct hlo_tiling {
     size_t kind_count;
 } hlo_tiling;
 
-/* Copies the iota to the module, as a device array. */
 void hlo_iota_keep(hlo_notation *f, const hlo_iota *a, hlo_device_array *out);
 /* Copies the tiling to the module, without its kinds. */
 hlo_device_array hlo_tiling_keep(hlo_notation *f, const hlo_tiling *t);
@@ -41,7 +40,6 @@ typedef struct hlo_axis_ref {
     struct hlo_axis_ref *next;
 } hlo_axis_ref;
 
-/* The axes of a mesh that is being read. */
 enum { HLO_MOST_MESH_AXES = 256 };
 typedef struct hlo_mesh_axes {
     const char *names[HLO_MOST_MESH_AXES];
@@ -53,11 +51,10 @@ bool hlo_mesh_add(hlo_notation *f, const char *from, hlo_mesh_axes *to, const ch
                   int64_t size);
 /* Copies the axes to the module, as a mesh without device ids. */
 void hlo_mesh_keep(hlo_notation *f, const hlo_mesh_axes *axes, hlo_mesh *out);
-/* Sets the listed device ids of a mesh. */
 bool hlo_mesh_list(hlo_notation *f, const char *from, const hlo_notation_ints *ids, hlo_mesh *m);
 /* Adds a reference to *refs: to the sub-axis `a` if `part`, otherwise to the whole axis. Reports an
- * error if an earlier reference overlaps it. `last`: the previous axis in the list; NULL for the
- * first. `sorted`: the list must have the order of the mesh. */
+ * error if an earlier reference overlaps the new one. `last`: the previous axis in the list; NULL
+ * for the first. `sorted`: the list must have the order of the mesh. */
 bool hlo_mesh_use(hlo_notation *f, const char *from, const hlo_mesh *m, hlo_axis a, bool part,
                   const hlo_axis *last, bool sorted, hlo_axis_ref **refs);
 /* Copies the newest `count` references to the module, oldest first. */
@@ -78,8 +75,8 @@ typedef struct hlo_sharding_parts {
 /* Checks the parts of a sharding, and writes their canonical form to `s`, whose kind must be set.
  */
 bool hlo_sharding_join(hlo_notation *f, hlo_sharding_parts *p, hlo_sharding *s);
-/* For a sharding without dimensions. If it has no set, or its only set has all axes of the mesh,
- * replaces the sets by a sharding kind. */
+/* For a sharding without dimensions. If the sharding has no set, or its only set has all axes of
+ * the mesh, replaces the sets by a sharding kind. */
 void hlo_sharding_drop_sets(hlo_sharding *s);
 /* Reads metadata. `list`: writes single metadata as a list, too. */
 bool hlo_sharding_read_metadata(hlo_notation *f, bool list, hlo_sharding *s);

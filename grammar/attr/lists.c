@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads notations that are lists of numbers or words, have a part for each dimension, or are
- * records of `name=value`. Also reads those with a specific order: aliases, donors, frontend
+ * records of `name=value`. Also reads lists that XLA sorts: aliases, donors, frontend
  * attributes. */
 #include <string.h>
 
@@ -304,15 +304,12 @@ static bool index_list(hlo_notation *f, hlo_notation_ints *out) {
     return hlo_notation_expect(f, "{") && hlo_notation_int_list(f, "}", 0, out);
 }
 
-static int compare_aliases(const hlo_alias_item *a, const hlo_alias_item *b) {
+static int alias_order(const hlo_notation_link *x, const hlo_notation_link *y) {
+    const hlo_alias_item *a = (const hlo_alias_item *)x, *b = (const hlo_alias_item *)y;
     const int order = hlo_notation_compare_ints(&a->output, &b->output);
     if (order) return order;
     return a->is.number != b->is.number ? (a->is.number < b->is.number ? -1 : 1)
                                         : hlo_notation_compare_ints(&a->part, &b->part);
-}
-
-static int alias_order(const hlo_notation_link *a, const hlo_notation_link *b) {
-    return compare_aliases((const hlo_alias_item *)a, (const hlo_alias_item *)b);
 }
 
 bool hlo_aliases_keep(hlo_notation *f, hlo_alias_item *list, size_t count) {
@@ -324,7 +321,7 @@ bool hlo_aliases_keep(hlo_notation *f, hlo_alias_item *list, size_t count) {
     if (sorted) list = (hlo_alias_item *)hlo_notation_sort((hlo_notation_link *)list, alias_order);
     for (hlo_alias_item *a = list, *next; a; a = next) {
         next = (hlo_alias_item *)a->link.next;
-        if (donors && next && compare_aliases(a, next) == 0) continue;
+        if (donors && next && alias_order(&a->link, &next->link) == 0) continue;
         hlo_alias *to = &made->v[sorted ? made->count : --count];
         made->count++;
         *to = a->is;

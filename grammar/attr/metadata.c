@@ -41,7 +41,7 @@ bool hlo_notation_origin(hlo_notation *f) {
     } else if (hlo_notation_next(f, '}')) {
         hlo_notation_put(f, "()");
     } else {
-        size_t open = 0; /* number of open tuples, not a recursion: their depth is unbounded */
+        size_t open = 0; /* number of open tuples: a recursion would be too deep */
         do {
             if (hlo_notation_take(f, "(")) {
                 hlo_notation_put(f, "(");
@@ -167,7 +167,6 @@ void hlo_notation_put_module(hlo_bytes *out, const char *text) {
     hlo_bytes_text(out, "\n  \"");
 }
 
-/* The first error in a module. */
 typedef struct first_error {
     uint32_t line;
     char message[160];
@@ -180,7 +179,6 @@ static void keep_first(void *user, const hlo_diag *diag) {
     snprintf(first->message, sizeof first->message, "%s", diag->message);
 }
 
-/* Writes the module's text, and always frees it. */
 static bool put_and_free(hlo_bytes *out, char *text) {
     jmp_buf recover;
     jmp_buf *before = hlo_arena_set_recover(out->arena, &recover);

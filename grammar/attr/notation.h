@@ -10,7 +10,7 @@
 #include "ir/ir.h"
 
 /* Parses HLO text like hlo_module_parse(), for modules within attributes. The caller of a reader
- * passes it. */
+ * passes this function. */
 typedef hlo_status hlo_module_parser(const char *text, size_t size, const char *name,
                                      const hlo_diag_sink *sink, hlo_module **out_module);
 
@@ -41,46 +41,39 @@ const hlo_attr *hlo_notation_read(hlo_module *module, hlo_attr_id id, const char
  * module's. */
 bool hlo_notation_is_keyword(const char *name);
 
-/* Skips white space and comments. Every token reader calls it first. */
+/* The readers of tokens, which first skip white space and comments. `take`: true if the token is
+ * next. Others report an error if it is not, and return false. */
 void hlo_notation_skip(hlo_notation *f);
 /* True if the next byte is `c`. */
 bool hlo_notation_next(hlo_notation *f, char c);
 /* True if a name may contain the byte. */
 bool hlo_notation_in_name(char c);
-/* Takes a punctuation mark if it is next. */
 bool hlo_notation_take(hlo_notation *f, const char *mark);
-/* Takes a punctuation mark, or reports an error. */
 bool hlo_notation_expect(hlo_notation *f, const char *mark);
 /* True if item number `count` of a list begins here: after a `,` or, for the first item, if the
  * list is not closed. */
 bool hlo_notation_item(hlo_notation *f, char close, size_t count);
 /* Takes `close`, or reports that it or a `,` is missing. */
 bool hlo_notation_expect_end(hlo_notation *f, const char *close);
-/* Takes a whole word if it is next. */
 bool hlo_notation_take_word(hlo_notation *f, const char *word);
-/* Takes `name=` if it is next. */
+/* These take `name=`. */
 bool hlo_notation_take_name(hlo_notation *f, const char *name);
-/* Takes `name=`, or reports an error. */
 bool hlo_notation_expect_name(hlo_notation *f, const char *name);
 /* Takes any `name=` and returns the name, in scratch memory; NULL after an error. */
 const char *hlo_notation_name(hlo_notation *f);
-/* Takes an integer, or reports an error. */
 bool hlo_notation_int(hlo_notation *f, int64_t *out);
-/* Takes a number, which may have a point and an exponent, or reports an error. */
+/* The number may have a point and an exponent. */
 bool hlo_notation_number(hlo_notation *f, double *out);
-/* Takes `true` or `false`, or reports an error. */
 bool hlo_notation_bool(hlo_notation *f, bool *out);
-/* Takes a quoted string, or reports an error. */
 bool hlo_notation_string(hlo_notation *f, const char **out, size_t *out_size);
 
-/* A list of integers. */
 typedef struct hlo_notation_ints {
     int64_t *v;
     size_t count;
 } hlo_notation_ints;
 /* Copies the list to the module. */
 const hlo_ints *hlo_notation_keep(hlo_notation *f, const hlo_notation_ints *list);
-/* Takes at least `least` integers and the `close` after them, or reports an error. */
+/* Takes at least `least` integers and the `close` after them. */
 bool hlo_notation_int_list(hlo_notation *f, const char *close, size_t least,
                            hlo_notation_ints *out);
 /* Takes integers like hlo_notation_int_list(), and adds them to a list. */
@@ -89,7 +82,6 @@ bool hlo_notation_more_ints(hlo_notation *f, const char *close, size_t least,
 /* Returns the list with space for one more item of `size` bytes. Items must have been added one by
  * one. */
 void *hlo_notation_grow(hlo_notation *f, void *list, size_t count, size_t size);
-/* Adds one number to a list. */
 void hlo_notation_add(hlo_notation *f, hlo_notation_ints *list, int64_t value);
 /* Compares lists lexicographically, as XLA's maps do. Returns a negative number if `a` comes first.
  */
@@ -107,9 +99,7 @@ hlo_notation_link *hlo_notation_sort(hlo_notation_link *list, hlo_notation_order
  * structs with equal text once. */
 bool hlo_notation_made(hlo_notation *f, hlo_attr_id id, const hlo_parsed *value, size_t size);
 
-/* Writes text to the value. */
 void hlo_notation_put(hlo_notation *f, const char *text);
-/* Writes an integer. */
 void hlo_notation_put_int(hlo_notation *f, int64_t value);
 /* Writes a number with the digits that XLA prints, or more if the value needs them. */
 void hlo_notation_put_double(hlo_notation *f, double value);

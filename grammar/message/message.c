@@ -296,7 +296,7 @@ static void print_scalar(pbtxt *t, const ProtobufCFieldDescriptor *field, const 
     }
 }
 
-/* Joins the lowest `bits` bits of each byte. Those of the first byte become the lowest bits. */
+/* Joins the lowest `bits` bits of each byte. The bits of the first byte become the lowest. */
 static uint64_t joined_bits(const uint8_t *data, size_t size, unsigned bits) {
     uint64_t value = 0;
     for (size_t i = 0; i < size && bits * i < 64; i++)

@@ -9,14 +9,12 @@
 
 #include "ir/arena.h"
 
-/* Makes an empty message. */
 void *hlo_message_new(hlo_arena *arena, const ProtobufCMessageDescriptor *type);
 /* True if the message equals a new one bit for bit: no field is set. */
 bool hlo_message_is_new(const ProtobufCMessage *message);
 /* Finds a field by its name of `size` bytes; NULL if not found. */
 const ProtobufCFieldDescriptor *hlo_field_find(const ProtobufCMessageDescriptor *type,
                                                const char *name, size_t size);
-/* Returns the address of a field. */
 void *hlo_field_at(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field);
 /* Returns the number of elements of a repeated field; for any other field, 1 if it is neither zero
  * nor empty, otherwise 0. */
@@ -28,11 +26,9 @@ void *hlo_field_add(hlo_arena *arena, ProtobufCMessage *message,
  */
 void *hlo_field_element(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field,
                         size_t index);
-/* Empties a field. */
 void hlo_field_clear(ProtobufCMessage *message, const ProtobufCFieldDescriptor *field);
-/* Loads an integer, bool or enum. */
+/* Load or store an integer, bool or enum. The second returns false if the value does not fit. */
 int64_t hlo_field_load(const ProtobufCFieldDescriptor *field, const void *place);
-/* Stores an integer, bool or enum. Returns false if the value does not fit. */
 bool hlo_field_store(const ProtobufCFieldDescriptor *field, void *place, int64_t value);
 /* Makes a message in the field `name`; in a repeated field, a new element. */
 void *hlo_message_add(hlo_arena *arena, void *message, const char *name);
@@ -43,9 +39,9 @@ void *hlo_message_add(hlo_arena *arena, void *message, const char *name);
 enum { HLO_WIRE_DEEPEST = 100 };
 #define HLO_WIRE_TOO_DEEP "nested too deeply: the limit for messages is %d levels"
 
-/* True if `size` bytes are a message of `type`: complete, with the right wire types, not nested too
- * deeply; otherwise *out_offset is the position of the error. *out_unknown: the message, or a
- * nested message, has fields that its type does not have. */
+/* True if `size` bytes are a message of `type` that is complete, has the right wire types and is
+ * not nested too deeply. Otherwise *out_offset is the position of the error. *out_unknown: the
+ * message, or a nested message, has fields that its type does not have. */
 bool hlo_wire_check(const ProtobufCMessageDescriptor *type, const uint8_t *bytes, size_t size,
                     size_t *out_offset, bool *out_unknown);
 /* Returns an allocator for protobuf-c that allocates from the arena and never frees. */

@@ -140,7 +140,7 @@ static const char *read_string(hlo_proto *p, const ProtobufCFieldDescriptor *fie
     return hlo_intern(p->module, data->len ? (const char *)data->data : "", data->len);
 }
 
-/* Reads a string. If it is braced, it has no quotes in HLO text. */
+/* Reads a string. If the string is braced, HLO text does not quote it. */
 static const char *read_config(hlo_proto *p, const void *place) {
     const ProtobufCBinaryData *data = place;
     const char *bytes = (const char *)data->data;
@@ -436,9 +436,8 @@ static ProtobufCMessage *find(hlo_proto *p, ProtobufCMessage *message, const unk
 static void restore_unknown_fields(hlo_proto *p, const hlo_attr *attrs, uint32_t count,
                                    ProtobufCMessage *message) {
     ProtobufCAllocator allocator = hlo_wire_allocator(p->scratch);
-    const char *bytes = NULL;
-    for (uint32_t i = 0; i < count; i++)
-        if (attrs[i].id == HLO_ATTR_STRAYS) bytes = attrs[i].u.str;
+    const hlo_attr *strays = hlo_attrs_find(attrs, count, HLO_ATTR_STRAYS);
+    const char *bytes = strays ? strays->u.str : NULL;
     const char *end = bytes ? bytes + hlo_intern_length(bytes) : NULL;
     for (unknown_entry head; bytes < end; bytes += head.size) {
         memcpy(&head, bytes, sizeof head);
@@ -458,14 +457,13 @@ static void restore_unknown_fields(hlo_proto *p, const hlo_attr *attrs, uint32_t
 void *hlo_unmapped_to_proto(hlo_proto *p, const ProtobufCMessageDescriptor *type,
                             const hlo_attr *attrs, uint32_t count) {
     ProtobufCAllocator allocator = hlo_wire_allocator(p->scratch);
-    for (uint32_t i = 0; i < count; i++) {
-        if (attrs[i].id != HLO_ATTR_UNMAPPED) continue;
-        const char *bytes = attrs[i].u.str;
-        ProtobufCMessage *message = protobuf_c_message_unpack(
-            type, &allocator, hlo_intern_length(bytes), (const uint8_t *)bytes);
-        if (message) return message;
-    }
-    return hlo_message_new(p->scratch, type);
+    const hlo_attr *attr = hlo_attrs_find(attrs, count, HLO_ATTR_UNMAPPED);
+    const char *bytes = attr ? attr->u.str : NULL;
+    ProtobufCMessage *message =
+        bytes ? protobuf_c_message_unpack(type, &allocator, hlo_intern_length(bytes),
+                                          (const uint8_t *)bytes)
+              : NULL;
+    return message ? message : hlo_message_new(p->scratch, type);
 }
 
 static void add_int(hlo_proto *p, ProtobufCMessage *message, const ProtobufCFieldDescriptor *field,

@@ -6,7 +6,8 @@
 #include "grammar/attr/notation.h"
 #include "hlo/proto.h"
 
-/* Functions that read and write modules nested in attributes. The caller passes them. */
+/* Functions that read and write modules nested in attributes. The caller of this folder passes
+ * them. */
 typedef struct hlo_module_io {
     hlo_module_parser *parse_text;
     hlo_status (*parse_proto)(const void *bytes, size_t size, const char *name,

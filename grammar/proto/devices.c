@@ -321,10 +321,6 @@ static int32_t *order_of(hlo_proto *p, const hlo_device_array *d) {
         order[i] = d->order ? (int32_t)d->order->v[i] : (int32_t)i;
     return order;
 }
-#define SET_IOTA(p, message, d)                                                                    \
-    (SET_INTS(message, iota_reshape_dims, (d)->iota),                                              \
-     (message)->n_iota_transpose_perm = (d)->iota->count,                                          \
-     (message)->iota_transpose_perm = order_of(p, d))
 
 void hlo_groups_to_proto(hlo_proto *p, const hlo_attr *attr, Xla__HloInstructionProto *to) {
     const hlo_groups *g = attr->u.groups;
@@ -351,7 +347,9 @@ void hlo_groups_to_proto(hlo_proto *p, const hlo_attr *attr, Xla__HloInstruction
         Xla__IotaReplicaGroupListProto *list = add_message(p, to, "iota_collective_device_list");
         list->num_replica_groups = d->dims->v[0];
         list->num_devices_per_group = d->dims->v[1];
-        SET_IOTA(p, list, d);
+        SET_INTS(list, iota_reshape_dims, d->iota);
+        list->n_iota_transpose_perm = d->iota->count;
+        list->iota_transpose_perm = order_of(p, d);
     }
 }
 
@@ -384,36 +382,38 @@ static Xla__OpSharding__Type type_of(hlo_sharding_kind kind) {
     return (Xla__OpSharding__Type)type;
 }
 
-static void write_numbered(hlo_proto *p, const hlo_sharding *s, Xla__OpSharding *to) {
-    const hlo_device_array *d = &s->mesh.devices;
-    to->type = type_of(s->kind);
-    if (s->kind == HLO_SHARDING_MAXIMAL) {
-        to->n_tile_assignment_devices = 1;
-        to->tile_assignment_devices = (int64_t *)(uintptr_t)&s->device;
-    }
-    if (d->dims) SET_INTS(to, tile_assignment_dimensions, d->dims);
-    if (d->listed) SET_INTS(to, tile_assignment_devices, d->listed);
-    if (d->iota) SET_IOTA(p, to, d);
-    const uint32_t count = s->kinds ? s->kinds->count : 0;
-    to->replicate_on_last_tile_dim = count == 1 && s->kinds->v[0] == HLO_SHARDING_REPLICATED;
-    if (!to->replicate_on_last_tile_dim) to->n_last_tile_dims = count;
-    to->last_tile_dims = hlo_arena_array(p->scratch, count, sizeof *to->last_tile_dims);
-    for (uint32_t i = 0; i < count; i++)
-        to->last_tile_dims[i] = type_of((hlo_sharding_kind)s->kinds->v[i]);
-    if (!s->group) return;
-    to->is_shard_group = 1;
-    to->shard_group_id = s->group_id;
-    if (strcmp(s->group, "like") == 0)
-        to->shard_group_type = XLA__OP_SHARDING__SHARD_GROUP_TYPE__LIKE;
-}
-
 static void write_sharding(hlo_proto *p, const hlo_sharding *s, Xla__OpSharding *to) {
     void *holder = to;
+    const hlo_device_array *d = &s->mesh.devices;
     if (s->reduction) hlo_proto_fail(p, "sharding=%.60s has no binary form", s->parsed.text);
-    if (s->mesh.names || s->kind == HLO_SHARDING_MAXIMAL_MESH)
+    if (s->mesh.names || s->kind == HLO_SHARDING_MAXIMAL_MESH) {
         write_named(p, s, holder = add_message(p, to, "named_sharding"));
-    else
-        write_numbered(p, s, to);
+    } else {
+        to->type = type_of(s->kind);
+        if (s->kind == HLO_SHARDING_MAXIMAL) {
+            to->n_tile_assignment_devices = 1;
+            to->tile_assignment_devices = (int64_t *)(uintptr_t)&s->device;
+        }
+        if (d->dims) SET_INTS(to, tile_assignment_dimensions, d->dims);
+        if (d->listed) SET_INTS(to, tile_assignment_devices, d->listed);
+        if (d->iota) {
+            SET_INTS(to, iota_reshape_dims, d->iota);
+            to->n_iota_transpose_perm = d->iota->count;
+            to->iota_transpose_perm = order_of(p, d);
+        }
+        const uint32_t count = s->kinds ? s->kinds->count : 0;
+        to->replicate_on_last_tile_dim = count == 1 && s->kinds->v[0] == HLO_SHARDING_REPLICATED;
+        if (!to->replicate_on_last_tile_dim) to->n_last_tile_dims = count;
+        to->last_tile_dims = hlo_arena_array(p->scratch, count, sizeof *to->last_tile_dims);
+        for (uint32_t i = 0; i < count; i++)
+            to->last_tile_dims[i] = type_of((hlo_sharding_kind)s->kinds->v[i]);
+    }
+    if (s->group && holder == to) {
+        to->is_shard_group = 1;
+        to->shard_group_id = s->group_id;
+        if (strcmp(s->group, "like") == 0)
+            to->shard_group_type = XLA__OP_SHARDING__SHARD_GROUP_TYPE__LIKE;
+    }
     for (uint32_t i = 0; s->v && i < s->count; i++)
         write_sharding(p, s->v[i], add_message(p, to, "tuple_shardings"));
     if (s->metadata && !hlo_text_pattern_read(p, s->metadata, holder, "$metadata") &&

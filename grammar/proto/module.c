@@ -16,8 +16,8 @@ static hlo_proto_ids new_ids(hlo_proto *p, size_t count) {
 }
 
 /* Makes a name that the text form accepts. Bytes other than letters, digits, `_`, `.` and `-`
- * become `_`, as in XLA. `__` at the start becomes `a_`, unless the name starts with `__xla_`. A
- * name that is a type gets the suffix `_`. */
+ * become `_`, as in XLA, and so do digits, `.` and `-` at the start. `__` at the start becomes
+ * `a_`, unless the name starts with `__xla_`. A name that is a type gets the suffix `_`. */
 static const char *name_of(hlo_proto *p, const char *name, const char *fallback) {
     size_t size = strlen(name);
     if (!size) return hlo_intern_string(p->module, fallback);
@@ -35,38 +35,6 @@ static const char *name_of(hlo_proto *p, const char *name, const char *fallback)
 }
 
 /* --------------------------------------------------------------------------------- instructions */
-
-static void read_attrs(hlo_proto *p, Xla__HloInstructionProto *from, hlo_instr *instr) {
-    hlo_attr attrs[3 * MOST_ATTRS];
-    ProtobufCMessage *message = &from->base;
-    hlo_op op = instr->op;
-    hlo_attr unknown_fields;
-    bool has_unknown = hlo_unknown_fields_from_proto(p, message, &unknown_fields);
-    if (op == HLO_OP_CUSTOM_CALL && !from->constrain_layout) from->n_operand_shapes_with_layout = 0;
-    uint32_t count = hlo_attrs_from_proto(p, message, hlo_ops[op].required, op, true, attrs);
-    count += hlo_attrs_from_proto(p, message, hlo_ops[op].allowed, op, false, attrs + count);
-    count += hlo_attrs_from_proto(p, message, hlo_common_attrs, op, false, attrs + count);
-    /* Clear the fields that hlo_instr stores, and redundant ones that XLA writes. */
-    static const uint8_t held[] = {HLO_ATTR_CALLS, HLO_ATTR_COUNT};
-    hlo_attrs_clear(p, message, hlo_ops[op].required, op);
-    hlo_attrs_clear(p, message, hlo_ops[op].allowed, op);
-    hlo_attrs_clear(p, message, hlo_common_attrs, op);
-    hlo_attrs_clear(p, message, held, op);
-    from->name = from->opcode = (char *)(uintptr_t)protobuf_c_empty_string;
-    from->shape = NULL;
-    from->id = 0;
-    from->n_operand_ids = 0;
-    from->operand_ids = NULL;
-    if (op == HLO_OP_PARAMETER) from->parameter_number = 0;
-    if (op == HLO_OP_CONSTANT) from->literal = NULL;
-    if (op == HLO_OP_CUSTOM_CALL) from->constrain_layout = 0;
-    if (from->frontend_attributes && !from->frontend_attributes->n_map)
-        from->frontend_attributes = NULL;
-    count += hlo_unmapped_from_proto(p, message, &attrs[count]);
-    if (has_unknown) attrs[count++] = unknown_fields;
-    hlo_instr_take_attrs(instr, hlo_arena_copy(p->module->arena, attrs, count * sizeof *attrs),
-                         count);
-}
 
 /* Returns the bytes of a payload, which are inline or stored in the module by their index. */
 static ProtobufCBinaryData payload(hlo_proto *p, const Xla__Payload *from) {
@@ -105,7 +73,34 @@ static hlo_instr *read_instr(hlo_proto *p, Xla__HloInstructionProto *from, hlo_c
     instr->offset = instr->id;
     if (op == HLO_OP_CONSTANT) instr->u.literal = hlo_literal_from_proto(p, from->literal, shape);
     if (op == HLO_OP_PARAMETER) instr->u.parameter = from->parameter_number;
-    read_attrs(p, from, instr);
+
+    ProtobufCMessage *message = &from->base;
+    hlo_attr attrs[3 * MOST_ATTRS], unknown_fields;
+    bool has_unknown = hlo_unknown_fields_from_proto(p, message, &unknown_fields);
+    if (op == HLO_OP_CUSTOM_CALL && !from->constrain_layout) from->n_operand_shapes_with_layout = 0;
+    uint32_t found = hlo_attrs_from_proto(p, message, info->required, op, true, attrs);
+    found += hlo_attrs_from_proto(p, message, info->allowed, op, false, attrs + found);
+    found += hlo_attrs_from_proto(p, message, hlo_common_attrs, op, false, attrs + found);
+    /* Clear the fields that hlo_instr stores, and redundant ones that XLA writes. */
+    static const uint8_t held[] = {HLO_ATTR_CALLS, HLO_ATTR_COUNT};
+    hlo_attrs_clear(p, message, info->required, op);
+    hlo_attrs_clear(p, message, info->allowed, op);
+    hlo_attrs_clear(p, message, hlo_common_attrs, op);
+    hlo_attrs_clear(p, message, held, op);
+    from->name = from->opcode = (char *)(uintptr_t)protobuf_c_empty_string;
+    from->shape = NULL;
+    from->id = 0;
+    from->n_operand_ids = 0;
+    from->operand_ids = NULL;
+    if (op == HLO_OP_PARAMETER) from->parameter_number = 0;
+    if (op == HLO_OP_CONSTANT) from->literal = NULL;
+    if (op == HLO_OP_CUSTOM_CALL) from->constrain_layout = 0;
+    if (from->frontend_attributes && !from->frontend_attributes->n_map)
+        from->frontend_attributes = NULL;
+    found += hlo_unmapped_from_proto(p, message, &attrs[found]);
+    if (has_unknown) attrs[found++] = unknown_fields;
+    hlo_instr_take_attrs(instr, hlo_arena_copy(p->module->arena, attrs, found * sizeof *attrs),
+                         found);
     return instr;
 }
 
@@ -396,27 +391,6 @@ static char *string_of(const char *interned) {
     return (char *)(uintptr_t)interned;
 }
 
-static Xla__HloInstructionProto *write_instr(hlo_proto *p, const hlo_instr *instr) {
-    p->kind = "instruction";
-    p->name = instr->name;
-    p->offset = instr->offset;
-    p->operand = instr->operand_count ? hlo_instr_operand(instr, 0)->shape : NULL;
-    Xla__HloInstructionProto *to = hlo_unmapped_to_proto(p, &xla__hlo_instruction_proto__descriptor,
-                                                         instr->attrs, instr->attr_count);
-    to->name = string_of(instr->name);
-    to->opcode = string_of(hlo_ops[instr->op].name);
-    to->shape = hlo_shape_to_proto(p, instr->shape);
-    to->id = p->instrs[instr->id];
-    to->n_operand_ids = instr->operand_count;
-    to->operand_ids = hlo_arena_array(p->scratch, instr->operand_count, sizeof *to->operand_ids);
-    for (uint32_t i = 0; i < instr->operand_count; i++)
-        to->operand_ids[i] = p->instrs[hlo_instr_operand(instr, i)->id];
-    if (instr->op == HLO_OP_PARAMETER) to->parameter_number = instr->u.parameter;
-    if (instr->op == HLO_OP_CONSTANT) to->literal = hlo_literal_to_proto(p, instr->u.literal);
-    hlo_attrs_to_proto(p, instr->attrs, instr->attr_count, instr->op, &to->base);
-    return to;
-}
-
 /* Writes the shapes of the parameters and the result: those of `layout` or, if it is NULL, of the
  * computation. `named`: also writes the names of the parameters. */
 static Xla__ProgramShapeProto *program_shape(hlo_proto *p, const hlo_computation *comp,
@@ -446,8 +420,27 @@ static Xla__HloComputationProto *write_computation(hlo_proto *p, const hlo_compu
     to->is_fusion_computation = fused;
     to->program_shape = program_shape(p, comp, NULL, true);
     to->instructions = hlo_arena_array(p->scratch, comp->instr_count, sizeof(void *));
-    for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
-        to->instructions[to->n_instructions++] = write_instr(p, instr);
+    p->kind = "instruction";
+    for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+        p->name = instr->name;
+        p->offset = instr->offset;
+        p->operand = instr->operand_count ? hlo_instr_operand(instr, 0)->shape : NULL;
+        Xla__HloInstructionProto *made = hlo_unmapped_to_proto(
+            p, &xla__hlo_instruction_proto__descriptor, instr->attrs, instr->attr_count);
+        made->name = string_of(instr->name);
+        made->opcode = string_of(hlo_ops[instr->op].name);
+        made->shape = hlo_shape_to_proto(p, instr->shape);
+        made->id = p->instrs[instr->id];
+        made->n_operand_ids = instr->operand_count;
+        made->operand_ids =
+            hlo_arena_array(p->scratch, instr->operand_count, sizeof *made->operand_ids);
+        for (uint32_t i = 0; i < instr->operand_count; i++)
+            made->operand_ids[i] = p->instrs[hlo_instr_operand(instr, i)->id];
+        if (instr->op == HLO_OP_PARAMETER) made->parameter_number = instr->u.parameter;
+        if (instr->op == HLO_OP_CONSTANT) made->literal = hlo_literal_to_proto(p, instr->u.literal);
+        hlo_attrs_to_proto(p, instr->attrs, instr->attr_count, instr->op, &made->base);
+        to->instructions[to->n_instructions++] = made;
+    }
     p->kind = "computation";
     p->name = comp->name;
     hlo_attrs_to_proto(p, comp->attrs, comp->attr_count, HLO_OP_COUNT, &to->base);

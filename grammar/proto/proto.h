@@ -54,7 +54,6 @@ typedef struct hlo_proto_ids {
     size_t count;
 } hlo_proto_ids;
 
-/* The ids in a message that is being read. */
 struct hlo_ids {
     hlo_proto_ids computations, instrs; /* in the module; in the computation being read */
     hlo_proto_ids sequences;            /* the sequences of the schedule, by the id of their
@@ -62,15 +61,13 @@ struct hlo_ids {
     bool *placed;                       /* by hlo_instr.id: the schedule contains the instruction */
 };
 
-/* Finds an id; NULL if it does not exist. */
+/* Find an id or its object; NULL if the id does not exist or the object has not been read. */
 hlo_proto_id *hlo_proto_find_id(const hlo_proto_ids *in, int64_t number);
-/* Finds the object of an id; NULL if the id does not exist or the object has not been read. */
 void *hlo_proto_find(const hlo_proto_ids *in, int64_t number);
 /* Sorts ids; `what` names them in the error when two are equal. */
 void hlo_proto_sort_ids(hlo_proto *p, hlo_proto_ids *of, const char *what);
-/* Finds the computation at `index` of the list of those that an instruction calls. */
+/* Finds the computation at `index` of the list of computations that an instruction calls. */
 hlo_computation *hlo_proto_called(hlo_proto *p, const ProtobufCMessage *message, size_t index);
-/* Finds all computations that an instruction calls. */
 const hlo_comps *hlo_proto_all_called(hlo_proto *p, const ProtobufCMessage *message);
 /* Finds an instruction that has been read; `what` names its role in the error. */
 hlo_instr *hlo_proto_operand(hlo_proto *p, int64_t number, const char *what);
@@ -89,38 +86,26 @@ bool hlo_text_pattern_read(hlo_proto *p, const char *text, ProtobufCMessage *mes
 
 /* ----------------------------------------------------------------- shapes, constants (values.c) */
 
-/* Reads a shape. */
 const hlo_shape *hlo_shape_from_proto(hlo_proto *p, const Xla__ShapeProto *from);
-/* Writes a shape. */
 Xla__ShapeProto *hlo_shape_to_proto(hlo_proto *p, const hlo_shape *shape);
-/* Reads a constant of shape `shape`. */
 const hlo_literal *hlo_literal_from_proto(hlo_proto *p, const Xla__LiteralProto *from,
                                           const hlo_shape *shape);
-/* Writes a constant. */
 Xla__LiteralProto *hlo_literal_to_proto(hlo_proto *p, const hlo_literal *literal);
-/* Reads window={...}. */
 hlo_attr hlo_window_from_proto(hlo_proto *p, const Xla__Window *from);
-/* Writes window={...}. */
 Xla__Window *hlo_window_to_proto(hlo_proto *p, const hlo_attrs *window);
-/* Reads dim_labels=. */
 const char *hlo_labels_from_proto(hlo_proto *p, const Xla__ConvolutionDimensionNumbers *from);
-/* Writes dim_labels=. */
 Xla__ConvolutionDimensionNumbers *hlo_labels_to_proto(hlo_proto *p, const char *labels);
 
 /* ------------------------------------------------ device groups, shardings, aliases (devices.c) */
 
-/* Reads REPLICA_GROUPS or SOURCE_TARGET_PAIRS. */
+/* REPLICA_GROUPS or SOURCE_TARGET_PAIRS. */
 void hlo_groups_from_proto(hlo_proto *p, const Xla__HloInstructionProto *from, hlo_attr *out);
-/* Writes REPLICA_GROUPS or SOURCE_TARGET_PAIRS. */
 void hlo_groups_to_proto(hlo_proto *p, const hlo_attr *attr, Xla__HloInstructionProto *to);
-/* Reads SHARDING or DOMAIN. Returns false if the message does not have it. */
+/* SHARDING or DOMAIN. The first returns false if the message does not have it. */
 bool hlo_sharding_from_proto(hlo_proto *p, const Xla__HloInstructionProto *from, hlo_attr *out);
-/* Writes SHARDING or DOMAIN. */
 void hlo_sharding_to_proto(hlo_proto *p, const hlo_attr *attr, Xla__HloInstructionProto *to);
-/* Reads the aliases of a field. */
 void hlo_aliases_from_proto(hlo_proto *p, const ProtobufCMessage *message,
                             const ProtobufCFieldDescriptor *field, hlo_attr *out);
-/* Writes aliases to a field. */
 void hlo_aliases_to_proto(hlo_proto *p, const hlo_aliases *aliases, ProtobufCMessage *message,
                           const ProtobufCFieldDescriptor *field);
 

@@ -124,28 +124,6 @@ static unsigned depth_of(const Xla__HloModuleProto *module) {
     return deepest;
 }
 
-/* Prints a module of origin_recovery_table as quoted text. */
-static void print_module(printer *w, const Xla__HloModuleProto *from) {
-    hlo_proto *p = w->p;
-    if (depth_of(from) > DEEPEST_MODULE)
-        hlo_proto_fail(p, "recovery modules are nested too deeply");
-    const size_t size = protobuf_c_message_get_packed_size(&from->base);
-    uint8_t *bytes = hlo_arena_alloc(p->scratch, size);
-    protobuf_c_message_pack(&from->base, bytes);
-    hlo_module *module;
-    hlo_status status = p->io->parse_proto(bytes, size, p->module->file, p->sink, &module);
-    if (status != HLO_OK) hlo_proto_fail(p, "failed to read a recovery module");
-    size_t length;
-    char *text;
-    status = hlo_module_to_text(module, NULL, &text, &length);
-    hlo_module_free(module);
-    if (status != HLO_OK) hlo_proto_fail(p, "failed to print a recovery module");
-    p->owned = text;
-    hlo_notation_put_module(w->out, text);
-    p->owned = NULL;
-    free(text);
-}
-
 static void print_value(printer *w, const piece *of, const void *place) {
     put(w, "", 0);
     switch (of->field->type) {
@@ -215,7 +193,24 @@ static bool print_pattern(printer *w, const ProtobufCMessage *message, const cha
 
 static void print_message(printer *w, const ProtobufCMessage *message) {
     if (message->descriptor == &xla__hlo_module_proto__descriptor) {
-        print_module(w, (const Xla__HloModuleProto *)message);
+        /* Print a module of origin_recovery_table as quoted text. */
+        hlo_proto *p = w->p;
+        if (depth_of((const Xla__HloModuleProto *)message) > DEEPEST_MODULE)
+            hlo_proto_fail(p, "recovery modules are nested too deeply");
+        size_t size = protobuf_c_message_get_packed_size(message);
+        uint8_t *bytes = hlo_arena_alloc(p->scratch, size);
+        protobuf_c_message_pack(message, bytes);
+        hlo_module *module;
+        hlo_status status = p->io->parse_proto(bytes, size, p->module->file, p->sink, &module);
+        if (status != HLO_OK) hlo_proto_fail(p, "failed to read a recovery module");
+        char *text;
+        status = hlo_module_to_text(module, NULL, &text, &size);
+        hlo_module_free(module);
+        if (status != HLO_OK) hlo_proto_fail(p, "failed to print a recovery module");
+        p->owned = text;
+        hlo_notation_put_module(w->out, text);
+        p->owned = NULL;
+        free(text);
     } else if (message->descriptor == &xla__original_value_proto__descriptor) {
         const Xla__OriginalValueProto *origin = (const Xla__OriginalValueProto *)message;
         put(w, "{", 1);

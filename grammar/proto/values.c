@@ -182,19 +182,6 @@ static void walk_next(walk *w) {
     }
 }
 
-/* Converts an element of a message to the IR's form: pred as 0 or 1, narrow integers extended. */
-static void read_element(hlo_type type, const char *from, char *to) {
-    const hlo_type_info *info = &hlo_types[type];
-    memcpy(to, from, info->bytes);
-    if (type == HLO_TYPE_PRED) {
-        *to = *(const protobuf_c_boolean *)(const void *)from != 0;
-    } else if (info->bits < 8) {
-        unsigned low = (unsigned char)*from & ((1u << info->bits) - 1);
-        bool negative = info->class == HLO_CLASS_SIGNED && low >> (info->bits - 1);
-        *to = (char)(negative ? low | ~((1u << info->bits) - 1) : low);
-    }
-}
-
 const hlo_literal *hlo_literal_from_proto(hlo_proto *p, const Xla__LiteralProto *from,
                                           const hlo_shape *shape) {
     if (!from) return hlo_literal_elided(p->module, shape);
@@ -226,11 +213,21 @@ const hlo_literal *hlo_literal_from_proto(hlo_proto *p, const Xla__LiteralProto 
         hlo_proto_fail(p, "a constant has %zu values, but its shape has %zu elements", found,
                        v.elements);
     hlo_literal *literal = hlo_literal_new(p->module, shape);
+    const hlo_type_info *info = &hlo_types[shape->type];
     char *to = literal->data;
     walk w;
     walk_begin(&w, stored);
-    for (size_t i = 0; i < v.elements; i++, walk_next(&w), to += hlo_types[shape->type].bytes)
-        read_element(shape->type, bytes + (size_t)w.place * v.size, to);
+    for (size_t i = 0; i < v.elements; i++, walk_next(&w), to += info->bytes) {
+        const char *element = bytes + (size_t)w.place * v.size;
+        memcpy(to, element, info->bytes);
+        if (shape->type == HLO_TYPE_PRED) {
+            *to = *(const protobuf_c_boolean *)(const void *)element != 0;
+        } else if (info->bits < 8) { /* extend the low bits */
+            unsigned low = (unsigned char)*element & ((1u << info->bits) - 1);
+            bool negative = info->class == HLO_CLASS_SIGNED && low >> (info->bits - 1);
+            *to = (char)(negative ? low | ~((1u << info->bits) - 1) : low);
+        }
+    }
     return literal;
 }
 
@@ -283,7 +280,7 @@ Xla__LiteralProto *hlo_literal_to_proto(hlo_proto *p, const hlo_literal *literal
 /* A part of `window={...}`: a number per dimension, two for the padding. */
 typedef struct window_part {
     hlo_attr_id attr;
-    int default_value; /* the default, not printed when all parts have it */
+    int default_value; /* the default; a part is printed unless all its numbers are the default */
     size_t first, second;
 } window_part;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The syntax tree of rules. The parser builds it one rule at a time, and compile.c checks and
- * compiles it. */
+/* The syntax tree of rules. The parser builds the tree of one rule at a time, and compile.c checks
+ * and compiles the tree. */
 #ifndef HLO_GRAMMAR_RULES_AST_H
 #define HLO_GRAMMAR_RULES_AST_H
 
@@ -102,8 +102,8 @@ typedef struct rules_parser {
     hlo_error_budget faults;
     size_t position; /* position of the scanner in the source */
     size_t example;  /* start of the example that is being scanned */
-    size_t counted;  /* end of the range in which line ends are counted */
-    uint32_t lines;  /* number of line ends in that range */
+    size_t counted;  /* the line ends before this position are counted */
+    uint32_t lines;  /* number of line ends before `counted` */
     struct rules_draft *draft;
     let_node *lets;
 } rules_parser;
@@ -113,15 +113,11 @@ void rules_fault(rules_parser *p, span where, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Returns a zeroed object in the owner's arena. */
 void *rules_new(rules_parser *p, size_t size);
-/* Creates a node for the bytes from `first` up to `last`. */
 node *rules_node(rules_parser *p, node_kind kind, size_t first, size_t last);
-/* Creates empty tables. */
 void rules_begin(rules_parser *p);
-/* Returns the finished tables. */
 const hlo_rules *rules_take(rules_parser *p);
 /* Adds a definition. Reports an error if its name is already used. */
 void rules_let(rules_parser *p, span name, node *params, node *body);
-/* Begins a phase with its measure. */
 void rules_phase(rules_parser *p, span name, span measure);
 /* Compiles a rule of the open phase and adds it to the tables. */
 void rules_rule(rules_parser *p, span name, span subject, root_node *roots, guard_node *guards,

@@ -28,16 +28,16 @@ struct rules_draft {
     buffer terms, args, attrs, ints, guards, actions, sets, roots, rules;
     const char *phase, *measure;
     uint16_t measure_code;
-    /* State of the rule. */
     const char *slots[HLO_RULE_SLOTS];
     bool chain[HLO_RULE_SLOTS];
     int8_t holds[HLO_RULE_SLOTS]; /* HOLDS_VALUE, or the hlo_attr_kind of an attribute */
     slot_set partial;             /* variables that only some alternatives of the first root bind */
     bool acting; /* the rule's actions are being compiled: partial variables are rejected */
     uint32_t slot_count, expansions, depth;
-    uint32_t size; /* number of terms, counted once for each path of a pattern to them */
+    uint32_t size; /* number of terms; a term counts once for each path from a pattern to it */
     bool full;     /* MAX_TERMS was reached and reported */
-    bool apart;    /* arguments are compiled again, because one of their terms is extended */
+    bool apart;    /* an argument gets its own term, because the use of the parameter adds to the
+                    * argument or is not a pattern */
 };
 
 enum { HOLDS_VALUE = -1 };
@@ -80,7 +80,6 @@ node *rules_node(rules_parser *p, node_kind kind, size_t first, size_t last) {
     return n;
 }
 
-/* Returns the interned text of a span. */
 static const char *rules_name(rules_parser *p, span s) {
     return hlo_intern(p->owner, p->owner->source + s.first, s.last - s.first);
 }
@@ -102,21 +101,18 @@ static uint32_t rules_push_all(rules_parser *p, buffer *b, const void *items, ui
     return first;
 }
 
-/* Finds a function of the vocabulary; -1 if not found. */
 static int rules_find_function(const rules_parser *p, const char *name) {
     for (uint32_t i = 0; i < p->words->function_count; i++)
         if (!strcmp(p->words->functions[i].name, name)) return (int)i;
     return -1;
 }
 
-/* Finds a word in a list; -1 if not found. */
 static int rules_find_word(const char *const *list, uint32_t count, const char *name) {
     for (uint32_t i = 0; i < count; i++)
         if (!strcmp(list[i], name)) return (int)i;
     return -1;
 }
 
-/* Finds a definition; NULL if not found. */
 static const let_node *rules_find_let(rules_parser *p, span name) {
     const char *text = rules_name(p, name);
     for (const let_node *l = p->lets; l; l = l->next)
@@ -129,7 +125,6 @@ static hlo_rule_term *rules_term_at(rules_parser *p, uint32_t index) {
     return (hlo_rule_term *)p->draft->terms.data + index;
 }
 
-/* Adds a term. */
 static uint32_t rules_new_term(rules_parser *p, hlo_term_kind kind) {
     hlo_rule_term *t = rules_push(p, &p->draft->terms, sizeof *t);
     t->kind = (uint8_t)kind;
@@ -213,7 +208,6 @@ static int16_t rules_slot_holding(rules_parser *p, const let_frame *f, span wher
     return 0;
 }
 
-/* Finds the slot of a variable that holds a value. */
 static int16_t rules_slot(rules_parser *p, const let_frame *f, span where, bool bind) {
     return rules_slot_holding(p, f, where, bind, HOLDS_VALUE);
 }
@@ -312,15 +306,6 @@ static void lower_attr(rules_parser *p, const let_frame *f, const attr_node *a, 
     if (a->kind == HLO_RULE_WORD) attr->word = rules_name(p, a->word);
 }
 
-static bool needs_shape(hlo_op op) {
-    static const char *const rules[] = {
-#define HLO_OP(id, name, min, max, infer, flags, required, allowed, eval) #infer,
-#include "ir/table/op.def"
-#undef HLO_OP
-    };
-    return !strcmp(rules[op], "GIVEN") || !strcmp(rules[op], "CONVERT");
-}
-
 /* Returns what a letter of hlo_rule_function.params requires of an argument, or NULL if `t`
  * satisfies it. Checks only what is known before binding; hlo_rule_fits() checks the rest. */
 static const char *wanted(rules_parser *p, const hlo_rule_term *t, char letter) {
@@ -334,7 +319,6 @@ static const char *wanted(rules_parser *p, const hlo_rule_term *t, char letter) 
     }
 }
 
-/* Checks the arguments of a function. */
 static void rules_check_call(rules_parser *p, span where, const hlo_rule_function *fn,
                              uint32_t first, uint32_t count) {
     size_t length = strlen(fn->params);
@@ -433,9 +417,16 @@ static uint32_t lower_apply(rules_parser *p, const let_frame *f, const node *n, 
         p->draft->depth--;
         return index;
     }
+    static const char *const inferences[] = {
+#define HLO_OP(id, name, min, max, infer, flags, required, allowed, eval) #infer,
+#include "ir/table/op.def"
+#undef HLO_OP
+    };
     const char *name = rules_name(p, n->name);
     hlo_op op = hlo_op_find(name, strlen(name));
     if (op != HLO_OP_INVALID) {
+        const bool needs_shape =
+            !strcmp(inferences[op], "GIVEN") || !strcmp(inferences[op], "CONVERT");
         uint32_t count, first = rules_push_args(p, f, n->args, m, &count);
         bool rest = false;
         for (const node *a = n->args; a; a = a->next) rest |= a->kind == NODE_REST;
@@ -443,7 +434,7 @@ static uint32_t lower_apply(rules_parser *p, const let_frame *f, const node *n, 
         if ((count < hlo_ops[op].min_operands && !rest) ||
             (hlo_ops[op].max_operands != HLO_ANY && count > hlo_ops[op].max_operands))
             rules_fault(p, n->where, "%s does not accept %u operands", hlo_ops[op].name, count);
-        if (m != PATTERN && (count ? needs_shape(op) && !n->shape.last : !n->like))
+        if (m != PATTERN && (count ? needs_shape && !n->shape.last : !n->like))
             rules_fault(p, n->where, "the shape of %s cannot be inferred: specify `like` or a type",
                         hlo_ops[op].name);
         uint32_t attrs = p->draft->attrs.count, attr_count = 0;
@@ -489,39 +480,39 @@ static uint32_t lower_var(rules_parser *p, const let_frame *f, const node *n, te
     return index;
 }
 
-/* Returns why a leaf is not allowed in this place, or NULL if it is allowed. */
-static const char *leaf_fault(const node *n, term_mode m) {
-    const bool pattern = m == PATTERN, argument = m == ARGUMENT;
-    switch (n->kind) {
-    case NODE_ANY: return pattern ? NULL : "'_' is allowed only in a pattern";
-    case NODE_NONE: return pattern ? "'none' is not allowed in a pattern" : NULL;
-    case NODE_REST: return "'...' is allowed only among the operands of an opcode";
-    case NODE_NUMBER: return argument ? NULL : "a number is allowed only as an argument";
-    case NODE_WORD: return argument ? NULL : "a word is allowed only as an argument";
-    default: return NULL;
-    }
-}
-
-static uint32_t lower_leaf(rules_parser *p, const node *n, hlo_term_kind kind, term_mode m) {
-    const char *fault = leaf_fault(n, m);
-    if (fault) rules_fault(p, n->where, "%s", fault);
-    uint32_t index = rules_new_term(p, kind);
-    rules_term_at(p, index)->number = n->number;
-    if (kind == HLO_TERM_WORD) rules_term_at(p, index)->word = rules_name(p, n->name);
-    return index;
-}
+/* The leaves: their terms, the modes in which they are allowed, and the error in other modes. */
+static const struct {
+    uint8_t term;
+    bool allowed[ARGUMENT + 1];
+    const char *fault;
+} leaves[] = {
+    [NODE_ANY] = {HLO_TERM_ANY, {[PATTERN] = true}, "'_' is allowed only in a pattern"},
+    [NODE_NONE] = {HLO_TERM_NONE,
+                   {[TEMPLATE] = true, [ARGUMENT] = true},
+                   "'none' is not allowed in a pattern"},
+    [NODE_REST] = {HLO_TERM_NONE, {0}, "'...' is allowed only among the operands of an opcode"},
+    [NODE_NUMBER] = {HLO_TERM_NUMBER,
+                     {[ARGUMENT] = true},
+                     "a number is allowed only as an argument"},
+    [NODE_WORD] = {HLO_TERM_WORD, {[ARGUMENT] = true}, "a word is allowed only as an argument"},
+    [NODE_CONSTANT] = {HLO_TERM_CONSTANT, {true, true, true}, NULL}};
 
 /* Compiles a node. `f` is NULL outside of lets. */
 static uint32_t rules_lower(rules_parser *p, const let_frame *f, const node *n, term_mode m) {
     uint32_t index = 0;
     bool pattern = m == PATTERN;
     switch (n->kind) {
-    case NODE_ANY: index = lower_leaf(p, n, HLO_TERM_ANY, m); break;
-    case NODE_NONE: index = lower_leaf(p, n, HLO_TERM_NONE, m); break;
-    case NODE_REST: index = lower_leaf(p, n, HLO_TERM_NONE, m); break;
-    case NODE_NUMBER: index = lower_leaf(p, n, HLO_TERM_NUMBER, m); break;
-    case NODE_WORD: index = lower_leaf(p, n, HLO_TERM_WORD, m); break;
-    case NODE_CONSTANT: index = lower_leaf(p, n, HLO_TERM_CONSTANT, m); break;
+    case NODE_ANY:
+    case NODE_NONE:
+    case NODE_REST:
+    case NODE_NUMBER:
+    case NODE_WORD:
+    case NODE_CONSTANT:
+        if (!leaves[n->kind].allowed[m]) rules_fault(p, n->where, "%s", leaves[n->kind].fault);
+        index = rules_new_term(p, (hlo_term_kind)leaves[n->kind].term);
+        rules_term_at(p, index)->number = n->number;
+        if (n->kind == NODE_WORD) rules_term_at(p, index)->word = rules_name(p, n->name);
+        break;
     case NODE_VAR: index = lower_var(p, f, n, m); break;
     case NODE_RESULT: index = lower_result(p, f, n, m); break;
     case NODE_APPLY: index = lower_apply(p, f, n, m); break;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rewrite rules as data: the flat tables that a `.rules` file compiles to.
  *
- * rulec writes these structs as const C; hlo_rules_parse() builds them at run time. A rule set is a
- * few arrays that refer to each other by index, the same in both cases. `let` definitions are
+ * rulec writes these structs as const C; hlo_rules_parse() builds them at run time. In both cases,
+ * a rule set consists of a few arrays that refer to each other by index. `let` definitions are
  * expanded: each use is a copy of the body with its own variables. If an argument is a pattern, all
  * uses of its parameter share one term. docs/rules.md describes the notation. */
 #ifndef HLO_GRAMMAR_RULES_RULES_H
@@ -51,8 +51,8 @@ typedef struct hlo_rule_term {
     int16_t slot;       /* patterns: the slot to bind, or -1. VAR, RESULT: the variable */
     uint16_t code;
     uint16_t shape_code;
-    uint32_t arg_count, first_arg;   /* in hlo_rules.args, which are term indices */
-    uint32_t attr_count, first_attr; /* in hlo_rules.attrs */
+    uint32_t arg_count, first_arg;   /* range in hlo_rules.args, whose entries are term indices */
+    uint32_t attr_count, first_attr; /* range in hlo_rules.attrs */
     double number;
     const char *word;
 } hlo_rule_term;
@@ -71,7 +71,7 @@ typedef struct hlo_rule_attr {
     uint8_t kind; /* hlo_rule_attr_kind */
     int16_t slot;
     int64_t number;
-    uint32_t int_count, first_int; /* in hlo_rules.ints */
+    uint32_t int_count, first_int; /* range in hlo_rules.ints */
     const char *word;
 } hlo_rule_attr;
 
@@ -101,12 +101,12 @@ typedef struct hlo_rule_action {
     int16_t operand;
     uint16_t reason;
     uint32_t term;
-    uint32_t set_count, first_set; /* in hlo_rules.sets */
+    uint32_t set_count, first_set; /* range in hlo_rules.sets */
 } hlo_rule_action;
 
 /* One field of struct hlo_matmul: `field = term`, or `field += WORD`. */
 typedef struct hlo_rule_set {
-    uint16_t field; /* in field.def */
+    uint16_t field; /* row of field.def */
     bool add;
     uint32_t term;
 } hlo_rule_set;
@@ -188,7 +188,7 @@ typedef struct hlo_rule_vocabulary {
 
 /* Reads and checks the rules in `owner`'s source (the caller sets file, source and source_size).
  * The tables are in owner's arena. Returns HLO_INVALID_INPUT after errors, of which `sink` receives
- * at most `max_errors` (0: HLO_MOST_ERRORS) and a note about the others. */
+ * at most `max_errors` (0: HLO_MOST_ERRORS) and a note about the other errors. */
 hlo_status hlo_rules_parse(hlo_module *owner, const hlo_rule_vocabulary *words, unsigned max_errors,
                            const hlo_diag_sink *sink, const hlo_rules **out_rules);
 

@@ -22,7 +22,7 @@ typedef struct hlo_span {
 /* A growing array of items of one size, allocated in hlo_text.scratch. */
 typedef struct hlo_stack {
     char *items;
-    size_t used, capacity; /* in bytes */
+    size_t used, capacity; /* sizes in bytes */
 } hlo_stack;
 
 /* The kinds of attribute owners. */
@@ -125,8 +125,9 @@ typedef struct hlo_text {
     unsigned inner;     /* depth in an inline computation that is skipped, or 0 */
     bool quiet;         /* suppress errors up to the next computation: they would be consequences of
                          * a reported error */
-    bool lacks_open;    /* the parser receives a missing `{` first */
-    size_t lacks_close; /* the number of missing `}` that the parser then receives */
+    bool lacks_open;    /* a `{` is missing: the parser receives it next */
+    size_t lacks_close; /* number of missing `}` that the parser receives next, after a missing
+                         * `{` */
     uint32_t closed;    /* offset of the computation before which a `}` is missing, or UINT32_MAX */
     hlo_span overlong;  /* a token that continues after its line by mistake, or empty */
     hlo_span string;    /* the last string or braces that continue after their line, or empty */
@@ -198,19 +199,16 @@ void hlo_text_pop_frame(hlo_text *text);
 /* Pushes a shape onto text->shapes. */
 void hlo_text_shape_push(hlo_text *text, const hlo_shape *shape);
 
-/* Returns the number of attributes of the innermost frame. */
+/* This function and the next three require the innermost frame. */
 static inline uint32_t hlo_frame_attr_count(const hlo_text *text, const hlo_frame *frame) {
     return (uint32_t)((text->attrs.used - frame->attrs) / sizeof(hlo_attr));
 }
-/* Returns the attributes of the innermost frame. */
 static inline hlo_attr *hlo_frame_attrs(const hlo_text *text, const hlo_frame *frame) {
     return (hlo_attr *)(text->attrs.items + frame->attrs);
 }
-/* Returns the number of operands of the innermost frame. */
 static inline uint32_t hlo_frame_operand_count(const hlo_text *text, const hlo_frame *frame) {
     return (uint32_t)((text->operands.used - frame->operands) / sizeof(hlo_instr *));
 }
-/* Returns the operands of the innermost frame. */
 static inline hlo_instr **hlo_frame_operands(const hlo_text *text, const hlo_frame *frame) {
     return (hlo_instr **)(text->operands.items + frame->operands);
 }
@@ -269,7 +267,6 @@ uint32_t hlo_text_string(hlo_text *text, uint32_t offset, const char **out);
 /* Reads raw text, with balanced brackets, at source + offset and returns its length in the text.
  * *out is NULL after an error. */
 uint32_t hlo_text_raw(hlo_text *text, uint32_t offset, const char **out);
-/* Reads the integer at `at`. */
 bool hlo_text_int(hlo_text *text, hlo_span at, int64_t *out);
 /* Reads an integer at *at and moves *at past it. */
 bool hlo_text_read_int(hlo_text *text, const char **at, int64_t *out);

@@ -132,7 +132,7 @@ typedef bool read_item(shape_reader *r);
 typedef struct property {
     const char *name;
     read_item *item; /* NULL for a number that has a field in the layout */
-    bool lists;      /* may have several lists */
+    bool lists;      /* the property may have several lists */
     bool empty;      /* a list may be empty */
     bool commas;     /* a list may have several items */
 } property;
@@ -226,8 +226,8 @@ static bool read_split(shape_reader *r) {
     return next(r) == ')' || *r->at == '}' || read_kept_int(r, INT64_MIN);
 }
 
-/* Reads `(item,item)`. If the layout ends before the list or within it, reports that and continues
- * as if the list were complete. */
+/* Reads `(item,item)`. If the layout ends before the list or within it, reports an error and
+ * continues as if the list were complete. */
 static bool read_list(shape_reader *r, const property *p) {
     next(r);
     const char *open = r->at;
@@ -409,7 +409,7 @@ uint32_t hlo_text_shape(hlo_text *text, hlo_span head, const hlo_shape **out) {
     hlo_known_shape *place = shape_place(text, from);
     if (place && place->shape && (size_t)(text->source + text->size - from) > place->at.length &&
         memcmp(from, text->source + place->at.offset, place->at.length) == 0) {
-        /* If no layout follows, the text is that of a known shape. */
+        /* Without a layout after it, the text denotes the known shape. */
         const char *after = from + place->at.length;
         const char next = *after == ' ' ? after[1] : '\0';
         if (after[-1] == '}' || *after == ',' || *after == ')' || (next >= 'a' && next <= 'z') ||

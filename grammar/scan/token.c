@@ -57,7 +57,7 @@ static const char *string_end(const char *from, const char *end, bool *out_escap
         const char *escape = quote ? memchr(at, '\\', (size_t)(quote - at)) : NULL;
         if (!escape) return quote;
         *out_escapes = true;
-        at = escape + 2; /* at most the end, because the quote comes after the backslash */
+        at = escape + 2; /* at most `end`: a quote follows the backslash */
     }
 }
 

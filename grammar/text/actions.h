@@ -10,7 +10,6 @@
 
 /* Opens the header. `name` is NULL if the text has none. */
 void hlo_text_header(hlo_text *text, const char *name);
-/* Closes the header. */
 void hlo_text_header_done(hlo_text *text);
 /* Adds a row to FileNames. */
 void hlo_text_file(hlo_text *text, hlo_span at, int64_t number, const char *name);
@@ -49,22 +48,23 @@ void hlo_text_instr_begin(hlo_text *text, hlo_span at, const hlo_shape *shape, c
 /* Checks the instruction, builds it and closes its frame. Returns &text->broken after an error. */
 hlo_instr *hlo_text_instr_end(hlo_text *text);
 /* Calls hlo_text_instr_end() unless an attribute follows. The parser must not have a lookahead
- * token: an error in the next token must find the instruction ended. */
+ * token: the instruction must have ended before an error in the next token is reported. */
 void hlo_text_instr_part(hlo_text *text);
 /* Adds the operand `name`. `shape` is NULL if the text has no shape. */
 void hlo_text_operand(hlo_text *text, hlo_span at, const hlo_shape *shape, const char *name);
+/* Adds the operands at the position of the scanner that are only names, up to the `)` or to the
+ * last name before anything else. This is faster than a token for each name. The parser must not
+ * have a lookahead token. */
+void hlo_text_names(hlo_text *text);
 /* Adds the operand `instr`, whose shape in the text must be that of its definition. */
 void hlo_text_operand_shaped(hlo_text *text, hlo_span at, const hlo_shape *shape, hlo_instr *instr);
-/* Adds an operand. */
 void hlo_text_operand_instr(hlo_text *text, hlo_instr *instr);
 /* Adds an operand of which the text has only the shape. If the text is a single instruction,
  * creates a parameter for the operand. In any other text, reports an error and returns false. */
 bool hlo_text_nameless(hlo_text *text, hlo_span at, const hlo_shape *shape);
 /* Returns the get-tuple-element for `name#2`, which is named `name_2` and shared by all uses. */
 hlo_instr *hlo_text_element(hlo_text *text, hlo_span at, hlo_instr *tuple, int64_t index);
-/* Sets the number of a parameter. */
 void hlo_text_parameter(hlo_text *text, hlo_span at, int64_t number);
-/* Sets the value of a constant. */
 void hlo_text_constant(hlo_text *text, const hlo_literal *literal);
 
 /* -------------------------------------------------------------------- attributes (attributes.c) */
@@ -95,8 +95,8 @@ const hlo_attr *hlo_text_take_attrs(hlo_text *text, const hlo_frame *frame);
 /* Drops the attributes that equal their defaults for `op`. `op` is HLO_OP_INVALID unless the owner
  * is an instruction. */
 void hlo_text_drop_defaults(hlo_text *text, const hlo_frame *frame, hlo_op op);
-/* Sets the dimensions of a map to all dimensions of the result, as XLA does whatever the text says.
- */
+/* Sets the dimensions of a map to all dimensions of the result, as XLA does, regardless of the
+ * text. */
 void hlo_text_map_all(hlo_text *text, const hlo_frame *frame);
 /* Finds an attribute of the innermost frame; NULL if it is not given. */
 hlo_attr *hlo_text_given(const hlo_text *text, const hlo_frame *frame, hlo_attr_id id);

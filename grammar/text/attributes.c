@@ -203,7 +203,7 @@ void hlo_text_attr(hlo_text *text, hlo_span at, hlo_attr attr) {
                        hlo_attrs_info[attr.id].name);
         frame->broken = true;
         text->quiet |= attr.id == HLO_ATTR_EXECUTION_THREAD; /* the `}` of a body is missing before
-                                                              * it */
+                                                              * this attribute */
     } else if (hlo_text_given(text, frame, attr.id)) {
         hlo_text_error(text, at, "attribute '%s' is given twice", hlo_attrs_info[attr.id].name);
         frame->broken = true;
@@ -269,7 +269,7 @@ bool hlo_text_raw_attr(hlo_text *text, hlo_span at, hlo_attr_id id, hlo_span val
     hlo_text_new_attr(text, at, attr);
     bool wrong = id != HLO_ATTR_INVALID && lacks_value(attr);
     if (wrong && hlo_text_begins_line(text, value_at.offset))
-        text->overlong = at; /* the value is missing */
+        text->overlong = at; /* the next line was read as the value */
     else if (wrong && memchr(value, '\n', value_at.length))
         text->overlong = value_at;
     return !wrong;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Actions for the header of the module and the tables after it, and for computations: bodies,
- * parameters, results. Also recovers from errors in them. */
+ * parameters, results. Also recovers from errors in headers, tables and computations. */
 #include <string.h>
 
 #include "grammar/text/actions.h"
@@ -65,8 +65,8 @@ void hlo_text_row_end(hlo_text *text, hlo_span at, int64_t number) {
     hlo_text_pop_frame(text);
 }
 
-/* Drops open lists. Of text->comps, it keeps the first `comps` bytes, because a list of
- * computations may be open around an inline body. */
+/* Drops open lists. Keeps the first `comps` bytes of text->comps, because a list of computations
+ * may be open around an inline body. */
 static void drop_lists(hlo_text *text, size_t comps) {
     text->shapes.used = text->instrs.used = text->literals.used = 0;
     text->comps.used = comps;
@@ -147,7 +147,7 @@ void hlo_text_single_instr_begin(hlo_text *text, hlo_span at) {
     hlo_text_body(text)->bare = true;
     (void)hlo_unique_name(module, HLO_NAME_COMPUTATION, module->name);
     text->depth = 1;
-    text->def = module->name; /* a name in the text replaces it */
+    text->def = module->name; /* replaced by the name in the text, if the text has one */
     text->def_at = at;
     text->def_root = true;
 }

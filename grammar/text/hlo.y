@@ -6,7 +6,7 @@
  * error in a body, parsing resumes at the next definition.
  *
  * Some actions require that the parser has no lookahead token: those that select what the scanner
- * reads next (hlo_text_want_literal(), and the shape before `constant(`), and
+ * reads next (hlo_text_want_literal(), and the shape before `constant(`), hlo_text_names() and
  * hlo_text_instr_part(). These actions occur where the parser has a single choice, and so needs no
  * lookahead. */
 %code requires {
@@ -68,7 +68,7 @@ static void stray_comma(hlo_text *text, hlo_span at);
 %token HLO_MODULE "'HloModule'" FILE_NAMES "'FileNames'" FUNCTION_NAMES "'FunctionNames'"
 %token FILE_LOCATIONS "'FileLocations'" STACK_FRAMES "'StackFrames'"
 %token ENTRY "'ENTRY'" ROOT "'ROOT'" ARROW "'->'" BUFFER "'b('"
-%token <str> NAME "a name" OPCODE DEFINITION "a definition '%name ='" WORD "a word" STRING "a string"
+%token <str> NAME "a name" OPCODE CALL DEFINITION "a definition '%name ='" WORD "a word" STRING "a string"
 %token <str> RAW "a value"
 %token <i> INT "an integer" BOOL "'true' or 'false'"
 %token <f> FLOAT "a number"
@@ -112,7 +112,7 @@ bare:
 | bare_constant LITERAL ')' { hlo_text_constant(text, $2); }
 | bare attr
 ;
-bare_call: /* it begins with its shape, because a name would begin a computation */
+bare_call: /* begins with its shape, because a name would begin a computation */
   shape OPCODE              { hlo_text_instr_begin(text, @2, $1, $2); }
 | shape NAME '('            { hlo_text_instr_begin(text, @2, $1, $2); }
 ;
@@ -196,7 +196,9 @@ operation:
 | constant LITERAL ')'      { hlo_text_constant(text, $2); }
 ;
 call:
-  shape OPCODE              { hlo_text_instr_begin(text, @2, $1, $2); }
+  CALL                      { hlo_text_instr_begin(text, @1, text->last_shape, $1);
+                              hlo_text_names(text); }
+| shape OPCODE              { hlo_text_instr_begin(text, @2, $1, $2); hlo_text_names(text); }
 | shape NAME '('            { hlo_text_instr_begin(text, @2, $1, $2); }
 | OPCODE                    { hlo_text_instr_begin(text, @1, NULL, $1); }
 | NAME '('                  { hlo_text_instr_begin(text, @1, NULL, $1); }
@@ -322,7 +324,7 @@ static const char *expected_tokens(hlo_text *text, const yysymbol_kind_t *wanted
     for (int i = 0; i < count && named <= MOST_NAMED; i++) {
         yysymbol_kind_t symbol = wanted[i];
         if (is_attr(symbol)) symbol = YYSYMBOL_INT_ATTR;
-        if (symbol == YYSYMBOL_BUFFER) symbol = YYSYMBOL_SHAPE;
+        if (symbol == YYSYMBOL_BUFFER || symbol == YYSYMBOL_CALL) symbol = YYSYMBOL_SHAPE;
         if (symbol == YYSYMBOL_OPCODE) symbol = YYSYMBOL_NAME;
         if (symbol >= YYSYMBOL_FILE_NAMES && symbol <= YYSYMBOL_STACK_FRAMES)
             symbol = YYSYMBOL_HLO_MODULE;

@@ -208,7 +208,7 @@ static void require_branches(hlo_text *text, hlo_frame *frame) {
         reject(text, frame, "each computation needs one operand");
 }
 
-enum { MANY, ONE, FIRST }; /* number of dimensions of an opcode; FIRST: it uses only the first */
+enum { MANY, ONE, FIRST }; /* number of dimensions; FIRST: only the first of them is used */
 static const uint8_t dimensions[HLO_OP_COUNT] = {
 #define HLO_PERMISSIVE_COUNT(id, least, step)
 #define HLO_ONE_DIMENSION(id, first) [HLO_OP_##id] = (first) ? FIRST : ONE,
@@ -283,7 +283,7 @@ static void check_requirements(hlo_text *text, hlo_frame *frame, hlo_op op) {
     }
 }
 
-/* ------------------------------------------------------------------------------ what it accepts */
+/* -------------------------------------------------------------------- what XLA's parser accepts */
 
 /* True if XLA's parser accepts `count` operands, although HLO forbids them. */
 static bool permits_count(hlo_op op, uint32_t count) {
@@ -519,6 +519,27 @@ void hlo_text_operand(hlo_text *text, hlo_span at, const hlo_shape *shape, const
         instr = &text->broken;
     }
     hlo_text_operand_shaped(text, at, shape, instr);
+}
+
+/* Returns the end of the `%name` at `at` if a `)` or `, ` follows it, otherwise NULL. */
+static const char *operand_end(const char *at) {
+    if (at[0] != '%' || !hlo_text_begins_name(at[1])) return NULL;
+    do at++;
+    while (hlo_text_in_name(*at));
+    return *at == ')' || (at[0] == ',' && at[1] == ' ') ? at : NULL;
+}
+
+void hlo_text_names(hlo_text *text) {
+    const char *at = *text->scan_at, *end = operand_end(at), *next, *next_end;
+    for (; end; at = next, end = next_end) {
+        const bool last = *end == ')';
+        next = last ? end : end + 2;
+        next_end = last ? NULL : operand_end(next);
+        if (!last && !next_end) return;
+        const hlo_span where = {(uint32_t)(at - text->source), (uint32_t)(end - at)};
+        hlo_text_operand(text, where, NULL, hlo_intern(text->module, at + 1, where.length - 1));
+        hlo_text_scan_from(text, next);
+    }
 }
 
 bool hlo_text_nameless(hlo_text *text, hlo_span at, const hlo_shape *shape) {

@@ -29,8 +29,8 @@ static size_t within_budget(const hlo_text *text, size_t wanted) {
     return found < left ? found : left;
 }
 
-/* Returns the number of known names to compare with an unknown name. It bounds the time of all
- * searches. */
+/* Returns the number of known names to compare with an unknown name. The limit bounds the time of
+ * all searches. */
 static size_t most_offers(hlo_text *text) {
     enum { MOST = 1000, BYTES = 64 };
     size_t count = within_budget(text, MOST * BYTES) / BYTES;

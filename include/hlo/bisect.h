@@ -33,9 +33,8 @@ typedef struct hlo_bisection hlo_bisection;
  * rewritten, and for each rewritten matmul, the module with only this matmul rewritten and the
  * module with all other matmuls rewritten. `module` must be the original module, and is not
  * changed. `pass` contains the options of the rewrite, and `plan` those of executing the rewritten
- * modules. Both may be NULL, which selects the defaults.
- *
- * On success, the caller owns *out_bisection and must free it with hlo_bisection_free().
+ * modules. Both may be NULL, which selects the defaults. The caller must free *out_bisection with
+ * hlo_bisection_free().
  *
  * Returns the same statuses as hlo_module_optimize(), hlo_plan_new() and hlo_plan_run(). Their
  * errors are reported to `sink`. */

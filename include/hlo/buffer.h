@@ -46,9 +46,7 @@ size_t hlo_plan_donated_input(const hlo_plan *plan, size_t output);
 typedef struct hlo_buffer hlo_buffer;
 
 /* Creates a buffer for the input `input` of a plan, and copies `array` to it. If `array` is NULL,
- * all elements are zero.
- *
- * On success, the caller owns *out_buffer and must free it with hlo_buffer_free().
+ * all elements are zero. The caller must free *out_buffer with hlo_buffer_free().
  *
  * Returns HLO_INVALID_USAGE if the plan is not `resident`. Returns HLO_INVALID_INPUT, with an error
  * in `sink`, if the input does not exist, if the type or the dimensions of `array` do not match it,
@@ -70,8 +68,7 @@ const hlo_array *hlo_buffer_array(const hlo_buffer *buffer);
  * which has `size` bytes.
  *
  * Returns HLO_INVALID_USAGE, with an error in `sink`, if `size` is not the size of the array, or if
- * the buffer was donated. Returns HLO_INVALID_INPUT, with an error in `sink`, if a run failed, and
- * HLO_OUT_OF_MEMORY if memory cannot be allocated. */
+ * the buffer was donated. Returns HLO_INVALID_INPUT, with an error in `sink`, if a run failed. */
 hlo_status hlo_buffer_read(const hlo_buffer *buffer, void *out_data, size_t size,
                            const hlo_diag_sink *sink);
 
@@ -109,7 +106,7 @@ typedef struct hlo_event hlo_event;
  * Also returns HLO_INVALID_INPUT if the device fails, or failed in an earlier run.
  *
  * Returns HLO_STOPPED if hlo_plan_options.progress returned false; the inputs are already donated
- * then. Returns HLO_OUT_OF_MEMORY if memory cannot be allocated. */
+ * then. */
 hlo_status hlo_plan_run_async(hlo_plan *plan, hlo_buffer *const *inputs, size_t input_count,
                               void *stream, const hlo_diag_sink *sink, hlo_buffer **out_outputs,
                               hlo_event **out_event);
@@ -148,8 +145,7 @@ struct DLManagedTensor;
  * when the deleter is called.
  *
  * Returns HLO_INVALID_USAGE, with an error in `sink`, if the buffer was donated or DLPack does not
- * support its element type. Returns HLO_INVALID_INPUT, with an error in `sink`, if a run failed,
- * and HLO_OUT_OF_MEMORY if memory cannot be allocated. */
+ * support its element type. Returns HLO_INVALID_INPUT, with an error in `sink`, if a run failed. */
 hlo_status hlo_buffer_to_dlpack(const hlo_buffer *buffer, void *stream, const hlo_diag_sink *sink,
                                 struct DLManagedTensorVersioned **out_tensor);
 
@@ -168,7 +164,7 @@ hlo_status hlo_buffer_to_dlpack_unversioned(const hlo_buffer *buffer, void *stre
  * Returns HLO_INVALID_USAGE if the plan is not `resident`. Returns HLO_INVALID_INPUT, with an error
  * in `sink`, if the tensor has a different major version of DLPack, device, type, dimensions or
  * strides than the input, or if its address is NULL or not aligned to 256 bytes (cuda) or 64 bytes
- * (cpu). Returns HLO_OUT_OF_MEMORY if memory cannot be allocated. */
+ * (cpu). */
 hlo_status hlo_buffer_from_dlpack(hlo_plan *plan, size_t input,
                                   struct DLManagedTensorVersioned *tensor,
                                   const hlo_diag_sink *sink, hlo_buffer **out_buffer);

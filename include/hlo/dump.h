@@ -24,12 +24,11 @@ typedef struct hlo_dump hlo_dump;
  *     MODULE.TARGET_after_optimizations.txt
  *
  * MODULE is module_NNNN.NAME. The extension may also be `.hlo.pb`, `.txt.gz` or `.hlo`; if a stage
- * has several files, text is preferred. All other files are ignored.
- *
- * On success, the caller owns *out_dump and must free it with hlo_dump_free().
+ * has several files, text is preferred. All other files are ignored. The caller must free *out_dump
+ * with hlo_dump_free().
  *
  * Returns HLO_INVALID_INPUT, with an error in `sink`, if the folder cannot be read or does not
- * contain stages, and HLO_OUT_OF_MEMORY if memory cannot be allocated. */
+ * contain stages. */
 hlo_status hlo_dump_open(const char *folder, const hlo_diag_sink *sink, hlo_dump **out_dump);
 
 /* Frees a dump. `dump` may be NULL. */
@@ -86,9 +85,7 @@ typedef struct hlo_history hlo_history;
 
 /* Parses all stages of a module and runs the passes of `options` over each of them. `options` may
  * be NULL, which selects the defaults. `dump` and `options` are borrowed for the duration of the
- * call.
- *
- * On success, the caller owns *out_history and must free it with hlo_history_free().
+ * call. The caller must free *out_history with hlo_history_free().
  *
  * Returns HLO_INVALID_INPUT, with errors in options->sink, if a stage cannot be read or parsed, if
  * a rule is invalid, or if a word of options->wide matches no matmul of any stage. Returns
@@ -119,9 +116,8 @@ const hlo_report *hlo_history_report(const hlo_history *history);
  * that the last stage does not contain. The module with the most FLOPs is printed first. The text
  * has one line with the number of modules without matmuls, and ends with totals.
  *
- * Returns HLO_INVALID_USAGE if `format` is neither HLO_REMARKS_TEXT nor HLO_REMARKS_JSON,
- * HLO_INVALID_INPUT if `out` cannot be written to, and HLO_OUT_OF_MEMORY if memory cannot be
- * allocated. */
+ * Returns HLO_INVALID_USAGE if `format` is neither HLO_REMARKS_TEXT nor HLO_REMARKS_JSON, and
+ * HLO_INVALID_INPUT if `out` cannot be written to. */
 hlo_status hlo_histories_print(const hlo_dump *dump, const hlo_history *const *histories,
                                hlo_remarks which, hlo_remarks_format format, FILE *out);
 

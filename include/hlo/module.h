@@ -35,10 +35,8 @@ void hlo_module_free(hlo_module *module);
  * the module. */
 const char *hlo_module_name(const hlo_module *module);
 
-/* Creates a deep copy of `module` that shares nothing with it. On success, the caller owns
- * *out_clone and must free it with hlo_module_free().
- *
- * Returns HLO_OUT_OF_MEMORY if memory cannot be allocated. */
+/* Creates a deep copy of `module` that shares nothing with it. The caller must free *out_clone with
+ * hlo_module_free(). */
 hlo_status hlo_module_clone(const hlo_module *module, hlo_module **out_clone);
 
 /* Options of hlo_module_verify(). */
@@ -61,8 +59,7 @@ static inline void hlo_verify_options_init(hlo_verify_options *options) {
  * that is involved. After `max_errors` errors, one note contains the number of errors that are not
  * reported. `options` may be NULL, which selects the defaults.
  *
- * Returns HLO_INVALID_INPUT if the module is not valid, HLO_INVALID_USAGE if options->struct_size
- * is invalid, and HLO_OUT_OF_MEMORY if memory cannot be allocated. */
+ * Returns HLO_INVALID_INPUT if the module is not valid. */
 hlo_status hlo_module_verify(const hlo_module *module, const hlo_verify_options *options,
                              const hlo_diag_sink *sink);
 
@@ -75,8 +72,7 @@ hlo_status hlo_module_verify(const hlo_module *module, const hlo_verify_options 
  * instruction that differs in each computation, with its position in both files and, for a
  * constant, its value. If the modules are equal, nothing is written.
  *
- * Returns HLO_OK if the modules are equal, HLO_MISMATCH if they differ, and HLO_OUT_OF_MEMORY if
- * memory cannot be allocated. */
+ * Returns HLO_OK if the modules are equal, and HLO_MISMATCH if they differ. */
 hlo_status hlo_module_diff(const hlo_module *a, const hlo_module *b, FILE *out);
 
 /* Compares only the matmuls of two modules, and writes the differences and the number of unchanged
@@ -94,9 +90,7 @@ hlo_status hlo_module_diff_matmuls(const hlo_module *a, const hlo_module *b, FIL
  * operation counts as one FLOP for each element; transcendental operations are counted separately.
  * A called computation counts once for each call. A conditional counts as its most expensive
  * branch. A loop body counts as often as `"known_trip_count"` in the backend config states, or as
- * often as the trip count that is derived from the loop.
- *
- * Returns HLO_OUT_OF_MEMORY if memory cannot be allocated. */
+ * often as the trip count that is derived from the loop. */
 hlo_status hlo_module_print_stats(const hlo_module *module, FILE *out);
 
 #pragma GCC visibility pop

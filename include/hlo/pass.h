@@ -286,16 +286,15 @@ typedef struct hlo_report hlo_report;
  * NULL, which selects the defaults. If no rule applies and no dot is converted, the module is not
  * changed, and dead code is not removed.
  *
- * On success, the caller owns *out_report and must free it with hlo_report_free(). `out_report` may
- * be NULL if the report is not needed. On failure, the module may only be freed.
+ * The caller must free *out_report with hlo_report_free(). `out_report` may be NULL if the report
+ * is not needed. On failure, the module may only be freed.
  *
  * Returns HLO_INVALID_INPUT if the module is not valid, if the operands, results and backend config
  * of a cuBLASLt matmul call contradict each other (hlo_module_verify() does not check custom
  * calls), if a rule is invalid, or if a word of options->wide matches no matmul. Returns
  * HLO_INVALID_USAGE if the options are invalid, as in hlo_pass_options_check(). Returns
  * HLO_INTERNAL if the output of a pass is not valid, which is a bug of the library; after a user
- * pass, returns HLO_INVALID_INPUT instead. Returns HLO_OUT_OF_MEMORY if memory cannot be allocated.
- */
+ * pass, returns HLO_INVALID_INPUT instead. */
 hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *options,
                                hlo_report **out_report);
 
@@ -365,8 +364,8 @@ typedef enum hlo_remarks_format {
  * all verdicts. If `colored` is true, HLO_REMARKS_TEXT contains ANSI colors for terminals; other
  * formats have no colors.
  *
- * Returns HLO_INVALID_USAGE if the format is invalid, HLO_INVALID_INPUT if `out` cannot be written
- * to, and HLO_OUT_OF_MEMORY if memory cannot be allocated. */
+ * Returns HLO_INVALID_USAGE if the format is invalid, and HLO_INVALID_INPUT if `out` cannot be
+ * written to. */
 hlo_status hlo_reports_print(const hlo_report *const *reports, size_t count, hlo_remarks which,
                              hlo_remarks_format format, bool colored, FILE *out);
 
@@ -401,8 +400,7 @@ static inline void hlo_page_options_init(hlo_page_options *options) {
  * rewriting. A script sorts and filters the matmuls; without scripts, the page has the same
  * contents. `options` may be NULL, which selects the defaults.
  *
- * Returns HLO_INVALID_USAGE if options->struct_size is invalid, HLO_INVALID_INPUT if `out` cannot
- * be written to, and HLO_OUT_OF_MEMORY if memory cannot be allocated. */
+ * Returns HLO_INVALID_INPUT if `out` cannot be written to. */
 hlo_status hlo_reports_page(const hlo_report *const *reports, size_t count,
                             const hlo_page_options *options, FILE *out);
 
@@ -431,8 +429,7 @@ hlo_status hlo_reports_gate(const hlo_report *const *reports, size_t count, cons
  *
  * Returns HLO_MISMATCH if a matmul is no longer FP8. One line in `why`, an array as for
  * hlo_reports_gate(), names the matmul. Returns HLO_INVALID_INPUT, with an error in `sink`, if the
- * file cannot be read or is not such a document, and HLO_OUT_OF_MEMORY if memory cannot be
- * allocated. */
+ * file cannot be read or is not such a document. */
 hlo_status hlo_reports_baseline(const hlo_report *const *reports, size_t count, const char *path,
                                 bool allow_empty, const hlo_diag_sink *sink, char *why,
                                 size_t why_size);

@@ -54,15 +54,13 @@ static inline void hlo_pjrt_options_init(hlo_pjrt_options *options) {
 
 /* Compiles `module` with a plugin. Typed custom calls `hlofp8.matmul` in it are executed by the
  * handlers of ffi.h. The module is verified first, unless it was verified before. It must outlive
- * *out_pjrt, and must not be changed.
- *
- * On success, the caller owns *out_pjrt and must free it with hlo_pjrt_free().
+ * *out_pjrt, and must not be changed. The caller must free *out_pjrt with hlo_pjrt_free().
  *
  * Returns HLO_INVALID_USAGE if options->struct_size is invalid, if options->plugin is NULL, if the
  * number of devices is 0 or exceeds HLO_PJRT_MOST_DEVICES, or if a setting contains no `=`. Returns
  * HLO_INVALID_INPUT, with an error in `sink`, if the module is not valid, if the plugin cannot be
  * loaded, rejects the module or has too few devices, or if an input or output has a type that
- * cannot be passed to the plugin. Returns HLO_OUT_OF_MEMORY if memory cannot be allocated. */
+ * cannot be passed to the plugin. */
 hlo_status hlo_pjrt_new(const hlo_module *module, const hlo_pjrt_options *options,
                         const hlo_diag_sink *sink, hlo_pjrt **out_pjrt);
 
@@ -75,13 +73,12 @@ void hlo_pjrt_free(hlo_pjrt *pjrt);
  * If the plugin partitioned the module, inputs and outputs are complete arrays. Each device gets a
  * part of an input according to the sharding of the parameter, and the parts of an output are
  * combined in the same way. If the module was already partitioned, each device gets all inputs, and
- * the outputs of all devices are returned in the order of the devices.
- *
- * On success, the caller owns *out_outputs and must free it with hlo_arrays_free().
+ * the outputs of all devices are returned in the order of the devices. The caller must free
+ * *out_outputs with hlo_arrays_free().
  *
  * Returns HLO_INVALID_INPUT, with an error in `sink`, if the inputs do not match the parameters of
  * the module, or if the plugin fails. Returns HLO_INVALID_USAGE if the module was compiled for
- * hlo_pjrt_options.target, and HLO_OUT_OF_MEMORY if memory cannot be allocated. */
+ * hlo_pjrt_options.target. */
 hlo_status hlo_pjrt_run(hlo_pjrt *pjrt, const hlo_arrays *inputs, const hlo_diag_sink *sink,
                         hlo_arrays **out_outputs);
 
@@ -89,11 +86,11 @@ hlo_status hlo_pjrt_run(hlo_pjrt *pjrt, const hlo_arrays *inputs, const hlo_diag
  * if there was no execution. */
 double hlo_pjrt_seconds(const hlo_pjrt *pjrt);
 
-/* Returns the module after the optimization passes of the plugin. On success, the caller owns
- * *out_module and must free it with hlo_module_free().
+/* Returns the module after the optimization passes of the plugin. The caller must free *out_module
+ * with hlo_module_free().
  *
  * Returns HLO_INVALID_INPUT, with an error in `sink`, if the plugin does not provide the module, or
- * if the provided module cannot be parsed, and HLO_OUT_OF_MEMORY if memory cannot be allocated. */
+ * if the provided module cannot be parsed. */
 hlo_status hlo_pjrt_optimized(const hlo_pjrt *pjrt, const hlo_diag_sink *sink,
                               hlo_module **out_module);
 

@@ -25,13 +25,11 @@ bool hlo_proto_recognize(const void *bytes, size_t size);
 /* Parses one module from a serialized HloModuleProto or HloProto of `size` bytes, which are copied.
  * The buffer assignment of an HloProto is ignored. `name` is the file name in diagnostics.
  * Diagnostics have no line; they name the instruction or computation that they refer to. The module
- * is not verified. Use hlo_module_verify() for that.
- *
- * On success, the caller owns *out_module and must free it with hlo_module_free(). Otherwise,
- * *out_module is NULL.
+ * is not verified. Use hlo_module_verify() for that. The caller must free *out_module with
+ * hlo_module_free().
  *
  * Returns HLO_INVALID_INPUT if the bytes are not such a message, if they are truncated, or if an id
- * refers to an object that does not exist, and HLO_OUT_OF_MEMORY if memory cannot be allocated. */
+ * refers to an object that does not exist. */
 hlo_status hlo_module_parse_proto(const void *bytes, size_t size, const char *name,
                                   const hlo_diag_sink *sink, hlo_module **out_module);
 
@@ -46,7 +44,7 @@ typedef enum hlo_proto_format {
  *
  * Returns HLO_INVALID_INPUT, with an error in `sink`, if the text of an attribute cannot be parsed.
  * Returns HLO_INVALID_INPUT without an error if `out` cannot be written to, for example because the
- * disk is full. Returns HLO_OUT_OF_MEMORY if memory cannot be allocated. */
+ * disk is full. */
 hlo_status hlo_module_print_proto(const hlo_module *module, hlo_proto_format format,
                                   const hlo_diag_sink *sink, FILE *out);
 

@@ -54,10 +54,7 @@ typedef struct hlo_array {
 /* A list of arrays. It owns the arrays and all their contents. */
 typedef struct hlo_arrays hlo_arrays;
 
-/* Creates an empty list. On success, the caller owns *out_arrays and must free it with
- * hlo_arrays_free().
- *
- * Returns HLO_OUT_OF_MEMORY if memory cannot be allocated. */
+/* Creates an empty list. The caller must free *out_arrays with hlo_arrays_free(). */
 hlo_status hlo_arrays_new(hlo_arrays **out_arrays);
 
 /* Frees a list and its arrays. `arrays` may be NULL. */
@@ -72,8 +69,7 @@ const hlo_array *hlo_arrays_at(const hlo_arrays *arrays, size_t index);
 /* Appends an array of element type `type` with `rank` dimensions of sizes `dims`. `data` are the
  * elements in the format of hlo_array; they are copied. If `data` is NULL, all elements are zero.
  *
- * Returns HLO_INVALID_USAGE if the element type does not exist or a size is negative, and
- * HLO_OUT_OF_MEMORY if memory cannot be allocated. */
+ * Returns HLO_INVALID_USAGE if the element type does not exist or a size is negative. */
 hlo_status hlo_arrays_append(hlo_arrays *arrays, const char *type, uint32_t rank,
                              const int64_t *dims, const void *data);
 
@@ -86,13 +82,11 @@ typedef enum hlo_role { HLO_INPUTS, HLO_OUTPUTS } hlo_role;
  * be named 0, 1, 2, ... or arr_0, arr_1, ...; inputs may also have the names of the parameters
  * (hlo_plan_values()). The element types are those of the module. For types that NumPy lacks, such
  * as bf16 and fp8, the file contains raw bytes of the same size (`<V2`, `|V1`), which NumPy writes
- * for types of ml_dtypes. Arrays in Fortran order are converted to row-major order.
- *
- * On success, the caller owns *out_arrays and must free it with hlo_arrays_free().
+ * for types of ml_dtypes. Arrays in Fortran order are converted to row-major order. The caller must
+ * free *out_arrays with hlo_arrays_free().
  *
  * Returns HLO_INVALID_INPUT, with an error in `sink`, if the file cannot be read or is not an .npz
- * file, if an array is missing or unknown, or if its type or dimensions do not match the module.
- * Returns HLO_OUT_OF_MEMORY if memory cannot be allocated. */
+ * file, if an array is missing or unknown, or if its type or dimensions do not match the module. */
 hlo_status hlo_arrays_read(const char *path, const hlo_module *module, hlo_role role,
                            const hlo_diag_sink *sink, hlo_arrays **out_arrays);
 
@@ -106,20 +100,17 @@ hlo_status hlo_arrays_read_each(const char *path, const hlo_module *module, hlo_
 /* Writes arrays to `out` as an .npz file for numpy.load(). Each array has its own name, or its
  * index as the name if it has none. Equal arrays result in identical files.
  *
- * Returns HLO_INVALID_INPUT if `out` cannot be written to, and HLO_OUT_OF_MEMORY if memory cannot
- * be allocated. */
+ * Returns HLO_INVALID_INPUT if `out` cannot be written to. */
 hlo_status hlo_arrays_write(const hlo_arrays *arrays, FILE *out);
 
 /* Generates random inputs for `module`. The random numbers are bitwise identical to those of
  * numpy.random.default_rng(seed), which are PCG64 and ziggurat normals. Floating-point elements are
  * standard normal, rounded to f32 and then to the element type. All elements of a parameter are
  * positive if its op_name contains `_scale`, `amax`, `.nu` or `['scale`. Integers are between 0 and
- * 7, and elements of type pred are 0 or 1.
- *
- * On success, the caller owns *out_arrays and must free it with hlo_arrays_free().
+ * 7, and elements of type pred are 0 or 1. The caller must free *out_arrays with hlo_arrays_free().
  *
  * Returns HLO_INVALID_INPUT, with an error in `sink`, if an input is complex or has an unbounded
- * dimension, and HLO_OUT_OF_MEMORY if memory cannot be allocated. */
+ * dimension. */
 hlo_status hlo_arrays_draw(const hlo_module *module, uint64_t seed, const hlo_diag_sink *sink,
                            hlo_arrays **out_arrays);
 
@@ -281,16 +272,14 @@ static inline void hlo_plan_options_init(hlo_plan_options *options) {
 /* Opens the device of a backend, and writes its properties and the versions of the libraries that
  * it uses to `out`, one per line.
  *
- * Returns HLO_INVALID_USAGE if the backend does not exist, HLO_INVALID_INPUT, with an error in
- * `sink`, if it is not available on this machine, and HLO_OUT_OF_MEMORY if memory cannot be
- * allocated. */
+ * Returns HLO_INVALID_USAGE if the backend does not exist, and HLO_INVALID_INPUT, with an error in
+ * `sink`, if it is not available on this machine. */
 hlo_status hlo_backend_print(const char *backend, const hlo_diag_sink *sink, FILE *out);
 
 /* Creates a plan for the entry computation of `module`. All allocations and lookups that runs need
  * happen here. The module is verified first, unless it was verified before. It must outlive the
- * plan, and must not be changed. `options` may be NULL, which selects the defaults.
- *
- * On success, the caller owns *out_plan and must free it with hlo_plan_free().
+ * plan, and must not be changed. `options` may be NULL, which selects the defaults. The caller must
+ * free *out_plan with hlo_plan_free().
  *
  * Returns HLO_INVALID_USAGE if options->struct_size is invalid, if the backend does not exist or
  * does not support `bounds`, if `devices` is 0 or exceeds HLO_MOST_DEVICES, if `devices` exceeds 1
@@ -302,9 +291,7 @@ hlo_status hlo_backend_print(const char *backend, const hlo_diag_sink *sink, FIL
  * `cuda` does not exist, or if a name in `values` matches no instruction that can run. It returns
  * the same status, with one error for each instruction, if the backend does not support an
  * instruction. It also does so if the input or output of a donation does not exist or is already
- * part of another donation, or if the input does not match the output.
- *
- * Returns HLO_OUT_OF_MEMORY if memory cannot be allocated. */
+ * part of another donation, or if the input does not match the output. */
 hlo_status hlo_plan_new(const hlo_module *module, const hlo_plan_options *options,
                         const hlo_diag_sink *sink, hlo_plan **out_plan);
 
@@ -319,14 +306,11 @@ hlo_status hlo_plan_check(const hlo_plan *plan, const hlo_arrays *inputs,
                           const hlo_diag_sink *sink);
 
 /* Runs the plan on `inputs`, which are not changed, and waits until the run is complete. A plan can
- * only execute one run at a time.
- *
- * On success, the caller owns *out_outputs and must free it with hlo_arrays_free().
+ * only execute one run at a time. The caller must free *out_outputs with hlo_arrays_free().
  *
  * Returns HLO_INVALID_INPUT, with an error in `sink`, if the inputs do not match (hlo_plan_check())
  * or the device fails. Returns HLO_INVALID_USAGE if the plan was created with `target` or
- * `resident`, HLO_STOPPED if hlo_plan_options.progress returned false, and HLO_OUT_OF_MEMORY if
- * memory cannot be allocated. */
+ * `resident`, and HLO_STOPPED if hlo_plan_options.progress returned false. */
 hlo_status hlo_plan_run(hlo_plan *plan, const hlo_arrays *inputs, const hlo_diag_sink *sink,
                         hlo_arrays **out_outputs);
 
@@ -340,8 +324,7 @@ enum { HLO_MOST_RUNS = 1 << 30 };
  *
  * Returns HLO_INVALID_USAGE if there was no run, if the plan was created with `overwrites_inputs`,
  * or if `count` exceeds HLO_MOST_RUNS. Returns HLO_INVALID_INPUT, with an error in `sink`, if the
- * device fails, HLO_STOPPED if hlo_plan_options.progress returned false, and HLO_OUT_OF_MEMORY if
- * memory cannot be allocated. */
+ * device fails, and HLO_STOPPED if hlo_plan_options.progress returned false. */
 hlo_status hlo_plan_time(hlo_plan *plan, size_t count, const hlo_diag_sink *sink,
                          double *out_seconds);
 
@@ -373,9 +356,7 @@ unsigned hlo_plan_nonfinite(const hlo_plan *plan);
 /* Writes two tables with the time and the bytes of all runs of a plan with hlo_plan_options.profile
  * to `out`, by instruction and by op_name, longest time first. On a GPU, the times are measured on
  * the device while steps are executed sequentially, except for steps on the CPU, which the CPU
- * measures.
- *
- * Returns HLO_OUT_OF_MEMORY if memory cannot be allocated. */
+ * measures. */
 hlo_status hlo_plan_print_profile(const hlo_plan *plan, FILE *out);
 
 /* Writes the steps of all runs of a plan with hlo_plan_options.profile, at most the first million,
@@ -486,7 +467,7 @@ hlo_status hlo_arrays_sample(hlo_arrays *judge, const hlo_comparison *comparison
  *
  * Returns HLO_MISMATCH if an output differs, or if the executions have different numbers of
  * outputs, types or dimensions. Returns HLO_INVALID_USAGE if comparison->struct_size is invalid or
- * `found` or `expected` is NULL, and HLO_OUT_OF_MEMORY if memory cannot be allocated. */
+ * `found` or `expected` is NULL. */
 hlo_status hlo_arrays_compare_by(const hlo_comparison *comparison, FILE *out);
 
 /* Compares `other` with `judge` like hlo_arrays_compare_by(). `judge` is the only judge. */

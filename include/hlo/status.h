@@ -3,7 +3,8 @@
  *
  * Status: a function that can fail returns an hlo_status. A status has no details; the function
  * reports them as diagnostics (diag.h) to the sink that is passed to it. The first five values are
- * also the exit statuses of the programs.
+ * also the exit statuses of the programs. All of these functions return HLO_OUT_OF_MEMORY if memory
+ * cannot be allocated.
  *
  * Options: an options struct begins with `struct_size`, its own size in bytes, which its _init
  * function sets. Patch releases of the library only append fields. A program that was compiled

@@ -16,13 +16,10 @@ extern "C" {
 /* Parses one module from `size` bytes at `text`, which need not be NUL-terminated. The module keeps
  * a copy of the text. `name` is the file name in diagnostics. Syntax errors are reported to `sink`;
  * where possible, the parser continues after an error, so a call can report several errors. The
- * module is not verified. Use hlo_module_verify() for that.
+ * module is not verified. Use hlo_module_verify() for that. The caller must free *out_module with
+ * hlo_module_free().
  *
- * On success, the caller owns *out_module and must free it with hlo_module_free(). Otherwise,
- * *out_module is NULL.
- *
- * Returns HLO_INVALID_INPUT if the text is not an HLO module, and HLO_OUT_OF_MEMORY if memory
- * cannot be allocated. */
+ * Returns HLO_INVALID_INPUT if the text is not an HLO module. */
 hlo_status hlo_module_parse(const char *text, size_t size, const char *name,
                             const hlo_diag_sink *sink, hlo_module **out_module);
 
@@ -57,8 +54,7 @@ static inline void hlo_parse_options_init(hlo_parse_options *options) {
  * caller owns the array and the modules, and must free them with hlo_modules_free(). Otherwise,
  * *out_modules is NULL and *out_count is 0.
  *
- * Returns HLO_INVALID_USAGE if options->struct_size is invalid. Otherwise, returns the same
- * statuses as hlo_module_parse_file(). */
+ * Returns the same statuses as hlo_module_parse_file(). */
 hlo_status hlo_modules_parse_file(const char *path, const hlo_parse_options *options,
                                   const hlo_diag_sink *sink, hlo_module ***out_modules,
                                   size_t *out_count);
@@ -115,8 +111,7 @@ static inline void hlo_print_options_init(hlo_print_options *options, hlo_print_
  * Returns HLO_INVALID_INPUT if `out` cannot be written to, for example because the disk is full. A
  * canonical print repeats the body of a computation at each call. If it would nest more than 1000
  * bodies or contain more than 2^22 instructions, the function reports an error to options->sink and
- * returns HLO_INVALID_INPUT. Returns HLO_INVALID_USAGE if options->struct_size is invalid, and
- * HLO_OUT_OF_MEMORY if memory cannot be allocated. */
+ * returns HLO_INVALID_INPUT. */
 hlo_status hlo_module_print(const hlo_module *module, const hlo_print_options *options, FILE *out);
 
 /* Prints `module` to a string, like hlo_module_print(). On success, *out_text is a NUL-terminated

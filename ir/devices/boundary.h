@@ -6,16 +6,14 @@
 
 #include "ir/devices/device_groups.h"
 
-/* True if `instr` is a custom call of `target`. */
-bool hlo_boundary_calls(const hlo_instr *instr, const char *target);
 /* True if the entry computation has the name that XLA's partitioner assigns. */
 bool hlo_boundary_spmd(const hlo_computation *entry);
 
 /* True if `instr` passes its operands, in parts, into a region. */
 bool hlo_manual_enters(const hlo_instr *instr);
 
-/* Groups the devices that receive the same part of operand `index` of `enters`, which enters a
- * region, whatever the operand's value is. Returns NULL if unknown. */
+/* Groups the devices that receive the same part of operand `index` of `enters`, for any value of
+ * the operand. `enters` is as in hlo_manual_enters(). Returns NULL if unknown. */
 const hlo_device_groups *hlo_manual_parts(hlo_arena *arena, const hlo_instr *enters,
                                           uint32_t index);
 
@@ -31,8 +29,9 @@ const hlo_device_groups *hlo_manual_joined(hlo_arena *arena, const hlo_instr *le
 bool hlo_manual_tiling(hlo_arena *arena, const hlo_instr *boundary, uint32_t index,
                        hlo_tiling *out);
 
-/* True if XLA's partitioner has not run: values have sharding annotations, but there are no
- * collectives outside manual regions. `*out_marked` is an annotated value. */
+/* True if XLA's partitioner has not run: values have tiled shardings, the entry does not have the
+ * name that the partitioner assigns, and there are no collectives unless there are manual regions.
+ * `*out_marked` is a value with a tiled sharding. */
 bool hlo_devices_unpartitioned(const hlo_module *module, const hlo_instr **out_marked);
 
 #endif

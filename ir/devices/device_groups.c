@@ -44,21 +44,23 @@ static int64_t dim_step(const array *d, uint32_t dim) {
     return step;
 }
 
-/* Groups the devices along a whole dimension. */
 static void group_along(array *d, uint32_t dim) {
     d->grouped[d->grouped_count++] = (stretch){dim_step(d, dim), d->dims[dim]};
 }
 
+static int64_t first_place(const array *d, int64_t place) {
+    int64_t first = place;
+    for (uint32_t i = 0; i < d->grouped_count; i++) {
+        const stretch *s = &d->grouped[i];
+        first -= place / s->step % s->size * s->step;
+    }
+    return first;
+}
+
 static const hlo_device_groups *divide(hlo_arena *arena, const array *d) {
     uint32_t *of = hlo_arena_zero(arena, (size_t)d->count * sizeof *of);
-    for (int64_t place = 0; place < d->count; place++) {
-        int64_t first = place;
-        for (uint32_t i = 0; i < d->grouped_count; i++) {
-            const stretch *s = &d->grouped[i];
-            first -= place / s->step % s->size * s->step;
-        }
-        of[d->at[place]] = d->at[first];
-    }
+    for (int64_t place = 0; place < d->count; place++)
+        of[d->at[place]] = d->at[first_place(d, place)];
     hlo_device_groups *groups = hlo_arena_zero(arena, sizeof *groups);
     *groups = (hlo_device_groups){(uint32_t)d->count, of};
     return groups;
@@ -114,13 +116,17 @@ static bool group_part(array *d, const hlo_axis *a) {
     return true;
 }
 
+static bool place_groups(hlo_arena *arena, const hlo_mesh *mesh, const hlo_axes *axes, array *d) {
+    if (!place(arena, &mesh->devices, d)) return false;
+    for (uint32_t i = 0; i < axes->count; i++)
+        if (!group_part(d, &axes->v[i])) return false;
+    return true;
+}
+
 static const hlo_device_groups *groups_along(hlo_arena *arena, const hlo_mesh *mesh,
                                              const hlo_axes *axes) {
     array d;
-    if (!place(arena, &mesh->devices, &d)) return NULL;
-    for (uint32_t i = 0; i < axes->count; i++)
-        if (!group_part(&d, &axes->v[i])) return NULL;
-    return divide(arena, &d);
+    return place_groups(arena, mesh, axes, &d) ? divide(arena, &d) : NULL;
 }
 
 /* Creates a separate group for each of `count` devices, or of more devices if a listed id is
@@ -140,7 +146,7 @@ static hlo_device_groups *all_listed(hlo_arena *arena, const hlo_groups *from, i
     return groups;
 }
 
-/* Returns hlo_device_groups_whole for one group of all devices, if their number is known. */
+/* Returns hlo_device_groups_whole if `made` is one group of all `devices`, otherwise `made`. */
 static const hlo_device_groups *perhaps_whole(const hlo_device_groups *made, int64_t devices) {
     if (!made || !devices || made->count != devices) return made;
     for (uint32_t i = 0; i < made->count; i++)
@@ -165,17 +171,12 @@ const hlo_ints *hlo_device_group_of(hlo_arena *arena, const hlo_groups *groups, 
     if (!groups->sizes) {
         /* Find the group of the device in `[2,4]<=[8]` or `mesh['a'=2,'b'=4] {'b'}`. */
         array d;
-        if (!place(arena, &groups->mesh.devices, &d)) return NULL;
-        for (uint32_t i = 0; i < groups->axes->count; i++)
-            if (!group_part(&d, &groups->axes->v[i])) return NULL;
+        if (!place_groups(arena, &groups->mesh, groups->axes, &d)) return NULL;
         for (int64_t place = 0; place < d.count; place++) {
             if (d.at[place] != device) continue;
-            int64_t first = place, count = 1;
-            for (uint32_t a = 0; a < d.grouped_count; a++) {
-                const stretch *s = &d.grouped[a];
-                first -= place / s->step % s->size * s->step;
-                count *= s->size;
-            }
+            const int64_t first = first_place(&d, place);
+            int64_t count = 1;
+            for (uint32_t a = 0; a < d.grouped_count; a++) count *= d.grouped[a].size;
             /* List the devices along axes, starting at position `first`; the first axis varies
              * slowest. */
             int64_t *members = hlo_arena_array(arena, (size_t)count, sizeof *members);
@@ -396,18 +397,6 @@ static const hlo_sharding *read_shardy(hlo_arena *arena, hlo_module *module, con
     return read && read->u.sharding->mesh.names ? read->u.sharding : NULL;
 }
 
-/* Groups devices, HLO_GET, by sharding `number` in Shardy's `#sdy.sharding_per_value<[...]>`.
- * `meshes`: the module's attribute, `{mesh = #sdy.mesh<["x"=2]>}`. Returns NULL like
- * hlo_device_groups_of_lists(). */
-static const hlo_device_groups *groups_of_shardy(hlo_arena *arena, hlo_module *module,
-                                                 const char *meshes, const char *shardings,
-                                                 uint32_t number) {
-    const hlo_sharding *s = read_shardy(arena, module, meshes, shardings, number, NULL);
-    if (s && !s->mesh.devices.dims->count) return &hlo_device_groups_whole;
-    return s ? sharding_of_mesh(arena, s, HLO_GET) : NULL; /* even a replicated sharding names a
-                                                            * mesh */
-}
-
 /* Reads manual axes as the sharding of one dimension. The mesh is the first one that `shardings`
  * names. */
 static const hlo_sharding *read_axes(hlo_arena *arena, hlo_module *module, const char *meshes,
@@ -417,28 +406,6 @@ static const hlo_sharding *read_axes(hlo_arena *arena, hlo_module *module, const
     const char *dims = hlo_arena_format(arena, "[{%.*s}]", (int)strcspn(at, "}"), at);
     const hlo_sharding *s = read_shardy(arena, module, meshes, shardings, 0, dims);
     return s && s->count == 1 ? s : NULL;
-}
-
-/* Groups devices along the axes `#sdy<manual_axes{"x"}>` of the first mesh that `shardings` names.
- * Returns NULL like hlo_device_groups_of_lists(). */
-static const hlo_device_groups *groups_of_axes(hlo_arena *arena, hlo_module *module,
-                                               const char *meshes, const char *shardings,
-                                               const char *axes) {
-    const hlo_sharding *s = read_axes(arena, module, meshes, shardings, axes);
-    return s ? groups_along(arena, &s->mesh, s->dims[0]) : NULL;
-}
-
-/* Finds the tiles of an array of `rank` dimensions along only the axes `#sdy<manual_axes{"x"}>`.
- * Sharding `number`, in Shardy's notation, shards the array. Returns false like
- * hlo_tiling_of_sharding(). */
-static bool tiling_of_shardy(hlo_arena *arena, hlo_module *module, const char *meshes,
-                             const char *shardings, uint32_t number, const char *axes,
-                             uint32_t rank, hlo_tiling *out) {
-    const hlo_sharding *s = read_shardy(arena, module, meshes, shardings, number, NULL);
-    const hlo_sharding *manual = read_axes(arena, module, meshes, shardings, axes);
-    *out = (hlo_tiling){0};
-    if (s && !s->mesh.devices.dims->count) return true;
-    return s && manual && tiles_of_mesh(arena, s, manual->dims[0], rank, out);
 }
 
 bool hlo_device_groups_refine(const hlo_device_groups *a, const hlo_device_groups *b) {
@@ -454,19 +421,14 @@ bool hlo_device_groups_refine(const hlo_device_groups *a, const hlo_device_group
 
 /* ------------------------------------------------------------------------------- manual regions */
 
-bool hlo_boundary_calls(const hlo_instr *instr, const char *name) {
-    const char *target = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
-    return instr->op == HLO_OP_CUSTOM_CALL && target && !strcmp(target, name);
-}
-
 bool hlo_manual_enters(const hlo_instr *instr) {
-    return hlo_boundary_calls(instr, "xla.sdy.GlobalToLocalShape") ||
-           hlo_boundary_calls(instr, "SPMDFullToShardShape");
+    return hlo_is_custom_call(instr, "xla.sdy.GlobalToLocalShape") ||
+           hlo_is_custom_call(instr, "SPMDFullToShardShape");
 }
 
 bool hlo_manual_leaves(const hlo_instr *instr) {
-    return hlo_boundary_calls(instr, "xla.sdy.LocalToGlobalShape") ||
-           hlo_boundary_calls(instr, "SPMDShardToFullShape");
+    return hlo_is_custom_call(instr, "xla.sdy.LocalToGlobalShape") ||
+           hlo_is_custom_call(instr, "SPMDShardToFullShape");
 }
 
 bool hlo_boundary_spmd(const hlo_computation *entry) {
@@ -477,7 +439,6 @@ bool hlo_boundary_spmd(const hlo_computation *entry) {
 
 /* ---------------------------------------------------------------------------------------- parts */
 
-/* Returns the value of a frontend attribute; NULL if absent. */
 static const char *frontend_value(hlo_arena *arena, const hlo_instr *instr, const char *name) {
     const char *entries = hlo_instr_str(instr, HLO_ATTR_FRONTEND_ATTRIBUTES);
     return entries ? hlo_value_entry(arena, entries, name) : NULL;
@@ -497,9 +458,13 @@ const hlo_device_groups *hlo_manual_parts(hlo_arena *arena, const hlo_instr *ent
     if (shardings) {
         hlo_module *module = enters->parent->module;
         const char *meshes = meshes_of(arena, module);
-        return meshes ? groups_of_shardy(arena, module, meshes, shardings, index) : NULL;
+        const hlo_sharding *s =
+            meshes ? read_shardy(arena, module, meshes, shardings, index, NULL) : NULL;
+        if (s && !s->mesh.devices.dims->count) return &hlo_device_groups_whole;
+        return s ? sharding_of_mesh(arena, s, HLO_GET) : NULL; /* even a replicated sharding names a
+                                                                * mesh */
     }
-    if (sharding && hlo_boundary_calls(enters, "SPMDFullToShardShape"))
+    if (sharding && hlo_is_custom_call(enters, "SPMDFullToShardShape"))
         return hlo_device_groups_of_sharding(arena, sharding, HLO_GET);
     /* If the shape is unchanged although a part would be smaller, each device has the whole
      * operand. A dimension of one element proves nothing, because a single device may have that
@@ -518,7 +483,8 @@ const hlo_device_groups *hlo_manual_joined(hlo_arena *arena, const hlo_instr *le
     hlo_module *module = leaves->parent->module;
     const char *meshes = meshes_of(arena, module);
     if (!axes || !shardings || !meshes) return NULL;
-    return groups_of_axes(arena, module, meshes, shardings, axes);
+    const hlo_sharding *s = read_axes(arena, module, meshes, shardings, axes);
+    return s ? groups_along(arena, &s->mesh, s->dims[0]) : NULL;
 }
 
 bool hlo_manual_tiling(hlo_arena *arena, const hlo_instr *boundary, uint32_t index,
@@ -530,11 +496,15 @@ bool hlo_manual_tiling(hlo_arena *arena, const hlo_instr *boundary, uint32_t ind
     const char *axes = frontend_value(arena, boundary, "xla.sdy.manual_axes");
     hlo_module *module = boundary->parent->module;
     const char *meshes = meshes_of(arena, module);
-    if (shardings && axes && meshes)
-        return tiling_of_shardy(arena, module, meshes, shardings, index, axes, from->shape->rank,
-                                out);
-    const bool older = hlo_boundary_calls(boundary, "SPMDFullToShardShape") ||
-                       hlo_boundary_calls(boundary, "SPMDShardToFullShape");
+    if (shardings && axes && meshes) {
+        const hlo_sharding *s = read_shardy(arena, module, meshes, shardings, index, NULL);
+        const hlo_sharding *manual = read_axes(arena, module, meshes, shardings, axes);
+        *out = (hlo_tiling){0};
+        if (s && !s->mesh.devices.dims->count) return true;
+        return s && manual && tiles_of_mesh(arena, s, manual->dims[0], from->shape->rank, out);
+    }
+    const bool older = hlo_is_custom_call(boundary, "SPMDFullToShardShape") ||
+                       hlo_is_custom_call(boundary, "SPMDShardToFullShape");
     const hlo_sharding *sharding = hlo_instr_sharding(enters ? from : boundary);
     return older && sharding && hlo_tiling_of_sharding(arena, sharding, from->shape->rank, out);
 }

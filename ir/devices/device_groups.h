@@ -13,7 +13,6 @@ typedef struct hlo_device_groups {
     const uint32_t *of; /* indexed by device: the representative of the device's group */
 } hlo_device_groups;
 
-/* All devices as one group. */
 extern const hlo_device_groups hlo_device_groups_whole;
 
 /* Creates the groups of replica_groups. NULL and `{}` are one group of all devices. `devices`: the

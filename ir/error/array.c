@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Computes the sigmas of movement, sums, extremes, logical sums and fft, and those of any operation
- * by running its kernel on moved operands. Contains helpers for whole arrays. The method is in
- * docs/numerics.md. */
+/* Computes the sigmas of data movement, sums, extremes, logical sums and fft, and those of any
+ * operation by running its kernel on operands that are moved by their sigmas. Contains helpers for
+ * whole arrays. The method is in docs/numerics.md. */
 #include <math.h>
 #include <string.h>
 
@@ -16,7 +16,6 @@
 static const float zero_f32 = 0;
 static const hlo_dims no_strides = {{0}};
 
-/* Returns `sigma` or, if it has no data, zeros of the dimensions of `value`. */
 static hlo_view sigma_or_zeros(const hlo_view *value, const hlo_view *sigma) {
     if (sigma->data) return *sigma;
     return (hlo_view){HLO_TYPE_F32, value->rank, value->dims, no_strides.v, (void *)&zero_f32};
@@ -43,10 +42,8 @@ static void extend_row(void *arg, int64_t count, char *const *data, const int64_
 static void add_extent(hlo_extent *e, const hlo_view *value, const hlo_view *sigma) {
     hlo_view s = sigma_or_zeros(value, sigma);
     const hlo_view *views[] = {value, &s};
-    hlo_strided_loop loop;
     e->type = value->type;
-    hlo_strided_loop_init(&loop, value->rank, value->dims, 2, views);
-    hlo_strided_loop_run(&loop, extend_row, e);
+    hlo_views_run(NULL, 2, views, extend_row, e);
 }
 
 static const hlo_extent empty_extent = {.lowest = (double)INFINITY, .highest = -(double)INFINITY};
@@ -69,15 +66,12 @@ static void find_positive_row(void *arg, int64_t count, char *const *data, const
 }
 
 bool hlo_error_is_exact(const hlo_view *sigma) {
-    hlo_strided_loop loop;
     bool positive = false;
     if (!sigma->data) return true;
-    hlo_strided_loop_init(&loop, sigma->rank, sigma->dims, 1, &sigma);
-    hlo_strided_loop_run(&loop, find_positive_row, &positive);
+    hlo_views_run(NULL, 1, &sigma, find_positive_row, &positive);
     return !positive;
 }
 
-/* True if every operand is exact. */
 static bool all_exact(const hlo_error_call *b) {
     for (uint32_t o = 0; o < b->call.operand_count; o++)
         if (!hlo_error_is_exact(&b->operand_sigmas[o])) return false;
@@ -118,9 +112,7 @@ hlo_error_overflows hlo_error_find_overflows(const hlo_view *value, const hlo_vi
     hlo_error_overflows found = {.type = value->type};
     if (!sigma->data || !hlo_type_is_float(value->type)) return found;
     const hlo_view *views[] = {value, sigma};
-    hlo_strided_loop loop;
-    hlo_strided_loop_init(&loop, value->rank, value->dims, 2, views);
-    hlo_strided_loop_run(&loop, overflow_row, &found);
+    hlo_views_run(NULL, 2, views, overflow_row, &found);
     return found;
 }
 
@@ -299,8 +291,8 @@ double hlo_error_narrow_sums(hlo_error_sums sums, double terms, double sum_of_sq
     if (sums == HLO_ERROR_SUMS_F32 || !isfinite(sum) || !isfinite(sum_of_squares)) return 0;
     const double intervals = sums == HLO_ERROR_SUMS_FAST ? 1 : ceil(terms / INTERVAL);
     const double steps = ceil(terms / intervals / STEP);
-    /* For a single accumulator: the largest magnitude of its terms and its value, and the unit at
-     * which it is truncated. */
+    /* `largest` is an estimate, for one accumulator, of the largest magnitude of its terms and its
+     * value. `unit` is the unit to which the accumulator is truncated. */
     const double largest =
         fmax(fabs(sum) / intervals, sqrt(sum_of_squares / fmin(intervals, terms)));
     const double unit = 0x1p-13 * largest;
@@ -450,7 +442,8 @@ static double spread_of(const hlo_extent *e) {
     return e->highest > e->lowest ? (e->highest - e->lowest) / LAMBDA + e->sigma : e->sigma;
 }
 
-/* Returns the number of operands of `op` with elements; the operands after them are indices. */
+/* Returns the number of operands that have elements of the result; operands after these are
+ * indices. */
 static uint32_t elements(const hlo_instr *instr) {
     if (hlo_op_is(instr->op, HLO_TAKES_PART)) return 1;
     return instr->op == HLO_OP_DYNAMIC_UPDATE_SLICE ? 2 : instr->operand_count;
@@ -461,7 +454,8 @@ hlo_status hlo_error_move(const hlo_error_call *b) {
     uint32_t count = elements(b->call.instr);
     for (uint32_t o = 0; o < count; o++)
         operands[o] = sigma_or_zeros(&b->call.operands[o], &b->operand_sigmas[o]);
-    /* A scale that applies to the operand also applies to the padding. */
+    /* If other executions apply the operand's scale elsewhere, the scale also applies to the
+     * padding. */
     bool pads = b->call.instr->op == HLO_OP_PAD;
     if (pads && hlo_error_find_overflows(&b->call.operands[0], &b->operand_sigmas[0]).anything)
         operands[1].data = (void *)&anything_f32;
@@ -495,7 +489,7 @@ hlo_status hlo_error_sort(const hlo_error_call *b) {
     return HLO_OK;
 }
 
-/* Bounds the first elements of a sorted array; their indices are unbounded. */
+/* Bounds the first elements of a sorted array. Each index may be that of any element. */
 hlo_status hlo_error_topk(const hlo_error_call *b) {
     if (all_exact(b)) return hlo_error_fill_all(b, 0);
     const hlo_view *in = b->call.operands;
@@ -646,7 +640,8 @@ hlo_status hlo_error_fft(const hlo_error_call *b) {
         in_size *= in->dims[in->rank - 1 - i];
         out_size *= out->dims[out->rank - 1 - i];
     }
-    /* A real result omits half of the numbers. */
+    /* The operand of an IRFFT omits half of the numbers, because they are conjugates of the
+     * others. */
     const double halves = strcmp(kind, "IRFFT") == 0 ? sqrt(2) : 1;
     const double scale = kind[0] == 'I' ? halves / size : 1;
     const double u = hlo_error_roundoff(out->type);

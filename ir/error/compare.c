@@ -49,8 +49,8 @@ double hlo_error_distance(hlo_type type, const void *a, const void *b) {
     return element_at(type, a, b).distance;
 }
 
-/* True if `sigma` is the sigma of a probable tie that moves the element by `change`. Its sigma
- * before rounding was below a HLO_ERROR_FINEth of a step. */
+/* True if `sigma` is the sigma of a probable tie that moves the element by `change`. The element's
+ * sigma before rounding was below 1/HLO_ERROR_FINE of a step. */
 static bool is_tie(double change, double sigma) {
     return fabs(sigma * HLO_ERROR_FLIP_TIE / change - 1) < 0.5e-5;
 }
@@ -71,8 +71,8 @@ static double judge(hlo_error_comparison *c, element e, bool step, int64_t index
     bool finite = isfinite(e.a) && isfinite(e.b);
     double ratio = excess(e);
     if (finite && e.bound > 0 && ratio > c->largest) c->largest = ratio;
-    /* The difference from an infinity is unbounded. But if one execution has a NaN and the other an
-     * infinity, the sigma must allow that. */
+    /* An infinite bound allows any difference except between a NaN and an infinity. Sigma NaN
+     * allows that, too. */
     bool turned = (isinf(e.a) && isnan(e.b)) || (isnan(e.a) && isinf(e.b));
     if (isnan(e.bound) || (isinf(e.bound) && !turned) || (finite && ratio <= 1 + 1e-6)) {
         c->within += !step;
@@ -99,14 +99,9 @@ static void compare(const hlo_view *a, const hlo_view *b, const hlo_view *sigma,
     double worst = 0;
     for (int64_t i = 0; i < count; i++) {
         double s = 0;
-        int64_t at_a = 0, at_b = 0, at_sigma = 0;
-        for (uint32_t d = 0; d < a->rank; d++) {
-            at_a += index[d] * a->strides[d];
-            at_b += index[d] * b->strides[d];
-            if (sigma && sigma->data) at_sigma += index[d] * sigma->strides[d];
-        }
-        element e = element_at(a->type, hlo_view_at(a, at_a), hlo_view_at(b, at_b));
-        if (sigma && sigma->data) s = (double)((const float *)sigma->data)[at_sigma];
+        element e = element_at(a->type, hlo_view_element(a, index), hlo_view_element(b, index));
+        if (sigma && sigma->data)
+            s = (double)*(const float *)(const void *)hlo_view_element(sigma, index);
         bool numbers = isfinite(e.a) && isfinite(e.b), step = false;
         if (hlo_error_overflowed(e.a, s)) {
             e.same |= hlo_type_is_fp8(a->type) && fabs(e.b) == hlo_float_max(a->type) &&
@@ -123,8 +118,8 @@ static void compare(const hlo_view *a, const hlo_view *b, const hlo_view *sigma,
             step = hlo_error_neighbor(a->type, e.a, e.b) == e.b;
         } else {
             /* Rounding both numbers to a 16-bit type adds a difference of up to one last place. A
-             * sigma of a few last places includes it. A larger sigma hardly grows when the error
-             * of the rounding is added in quadrature, so the difference is added here. */
+             * sigma of a few last places includes this difference. A larger sigma hardly grows when
+             * the error of the rounding is added in quadrature, so the difference is added here. */
             const bool half = a->type == HLO_TYPE_BF16 || a->type == HLO_TYPE_F16;
             double places =
                 half ? (hlo_error_last_place(a->type, e.a) + hlo_error_last_place(a->type, e.b)) / 2

@@ -254,8 +254,8 @@ static bool find_nonfinite(const hlo_error_call *b, unsigned number, hlo_view *o
     return any;
 }
 
-/* Returns the part of an operand's sigmas. If the operand is exact, the result has no data either.
- */
+/* Returns the sigmas of the current part of an operand. If the operand is exact, the result has no
+ * data either. */
 static hlo_view part_sigma(const hlo_ragged_parts *p, unsigned number, const hlo_view *sigma) {
     return sigma->data ? hlo_ragged_operand(p, number, sigma) : *sigma;
 }
@@ -316,8 +316,8 @@ hlo_status hlo_error_ragged_dot(const hlo_error_call *b) {
                    lhs_sigma = narrowed_sigma(b, 0, &lhs), rhs_sigma = narrowed_sigma(b, 1, &rhs);
     hlo_view marks;
     const bool dropped = b->options->roundings_may_be_dropped;
-    /* If an operand's scale is infinite or NaN, so is the scale that is applied after the sum. It
-     * turns the zeros beyond the groups into NaN. */
+    /* If an operand's scale is infinite or NaN, so is the scale that is applied after the sum. That
+     * scale turns the zeros beyond the groups into NaN. */
     const bool endless = dropped && (find_nonfinite(b, 0, &marks) || find_nonfinite(b, 1, &marks));
     hlo_status status = hlo_error_fill_all(b, endless ? HLO_ERROR_ANYTHING : 0);
     for (; status == HLO_OK && p.at < p.parts; p.at++) {

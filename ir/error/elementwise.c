@@ -18,9 +18,18 @@ static const double infinite = (double)INFINITY;
 static const double times_moved[] = {-1, 1, -3, 3, -LAMBDA, LAMBDA};
 enum { TIMES = sizeof times_moved / sizeof *times_moved };
 
+typedef struct row_loop row_loop;
+typedef struct analysis analysis;
+
+/* Computes the sigmas of a chunk of results, which are at `result`, `step` bytes apart. May set
+ * a->anything. */
+typedef void chunk_rule(const row_loop *r, analysis *a, int64_t count, const char *result,
+                        int64_t step, double *sigma);
+
 /* The loop over an elementwise operation. Its views: the result, the result's sigma, then each
  * operand and the operand's sigma. */
-typedef struct row_loop {
+struct row_loop {
+    chunk_rule *rule;
     const hlo_instr *instr;
     const hlo_elementwise *op;
     const hlo_error_options *options;
@@ -32,19 +41,18 @@ typedef struct row_loop {
     bool scales[3];    /* operands that are scales which other executions may apply elsewhere */
     bool clamped;      /* the result is clamped to the finite range of its type */
     hlo_lane produced; /* lane of the results that the analysis computes */
-} row_loop;
+};
 
-/* A chunk of the loop. */
-typedef struct analysis {
+struct analysis {
     hlo_chunk x[3];
     double sigma[3][HLO_CHUNK];
     double value[HLO_CHUNK], variance[HLO_CHUNK];
     double finite[HLO_CHUNK]; /* for a result that is infinite here: its smallest magnitude if an
                                * operand had not overflowed; otherwise infinity */
     bool anything[HLO_CHUNK];
-    bool overflows; /* `finite` is not infinity everywhere */
+    bool overflows; /* an element of `finite` is not infinity */
     bool endless;   /* a value is infinite or NaN */
-} analysis;
+};
 
 /* ---------------------------------------------------------------------------- scaling elsewhere */
 
@@ -52,8 +60,8 @@ static bool only_moves(const hlo_instr *value) {
     return value->op == HLO_OP_CONVERT || hlo_instr_moves(value);
 }
 
-/* True if the value has one element, is a broadcast, or is computed elementwise from such values.
- * Searches to `depth`, over at most `*steps` instructions. */
+/* True if the value has one element, is a broadcast, or is computed elementwise or by movement from
+ * such values. Searches to `depth`, over at most `*steps` instructions. */
 static bool is_scale_at(const hlo_instr *value, int depth, int *steps) {
     if (--*steps < 0) return false;
     if (hlo_shape_count(value->shape) == 1 || value->op == HLO_OP_BROADCAST) return true;
@@ -105,42 +113,11 @@ static bool may_scale(const hlo_instr *instr, uint32_t o) {
 
 /* ------------------------------------------------------------------------------------- the loop */
 
-/* True if the result is unbounded inside the interval of the operand, as in a division by a range
- * that contains zero. */
+/* True if the result may jump or be unbounded where the operand is near 0, as in a division. */
 static bool has_pole(const row_loop *r, uint32_t operand) {
     hlo_op op = r->instr->op;
     return op == HLO_OP_RSQRT || op == HLO_OP_LOG || (op == HLO_OP_DIVIDE && operand == 1) ||
            (op == HLO_OP_REMAINDER && operand == 1) || (op == HLO_OP_POWER && operand == 0);
-}
-
-/* Fills in `r` and runs `body` over the result, the operands and all sigmas. */
-static void run_rows(const hlo_error_call *b, row_loop *r, hlo_strided_loop_body *body) {
-    static const float zero = 0;
-    static const hlo_view exact = {.type = HLO_TYPE_F32, .data = (void *)&zero};
-    const hlo_view *views[HLO_LOOP_VIEWS] = {&b->call.results[0], &b->result_sigmas[0]};
-    r->instr = b->call.instr;
-    r->options = b->options;
-    r->arity = b->call.operand_count;
-    r->twice = r->arity == 2 && hlo_instr_operand(r->instr, 0) == hlo_instr_operand(r->instr, 1);
-    r->squares = r->twice && !has_pole(r, 0) && !has_pole(r, 1);
-    r->result = views[0]->type;
-    r->spread = hlo_range_of(r->instr);
-    for (uint32_t o = 0; o < r->arity; o++) {
-        r->types[o] = b->call.operands[o].type;
-        r->ranges[o] = hlo_range_of(hlo_instr_operand(b->call.instr, o));
-        views[2 + 2 * o] = &b->call.operands[o];
-        views[3 + 2 * o] = b->operand_sigmas[o].data ? &b->operand_sigmas[o] : &exact;
-    }
-    bool real = hlo_type_is_float(r->result) && b->options->roundings_may_be_dropped;
-    for (uint32_t o = 0; o < 2; o++) r->scales[o] = real && may_scale(r->instr, o);
-    if (r->clamped) {
-        double limit = hlo_float_max(r->result);
-        r->ranges[0].low = fmax(r->ranges[0].low, -limit);
-        r->ranges[0].high = fmin(r->ranges[0].high, limit);
-    }
-    hlo_strided_loop loop;
-    hlo_strided_loop_init(&loop, views[0]->rank, views[0]->dims, 2 + 2 * r->arity, views);
-    hlo_strided_loop_run_parallel(b->call.env, &loop, 0, body, r);
 }
 
 /* ------------------------------------------------------------------------------ complex numbers */
@@ -194,14 +171,6 @@ static void complex_row(void *arg, int64_t count, char *const *data, const int64
         const double s = variance == 0 ? own : sqrt(variance + own * own);
         *(float *)(void *)(data[1] + i * steps[1]) = isnan(s) ? INFINITY : (float)s;
     }
-}
-
-/* True if the call has complex numbers. */
-static bool is_complex_call(const hlo_call *call) {
-    if (hlo_error_is_complex(&call->results[0])) return true;
-    for (uint32_t o = 0; o < call->operand_count; o++)
-        if (hlo_error_is_complex(&call->operands[o])) return true;
-    return false;
 }
 
 /* ----------------------------------------------------------------------------------- operations */
@@ -399,14 +368,54 @@ static void add_zeros(const row_loop *r, analysis *a, uint32_t o, int64_t count)
     }
 }
 
-/* Stores a chunk of sigmas; HLO_ERROR_ANYTHING where `anything` (may be NULL) is true. */
-static void store_chunk(const double *sigma, const bool *anything, int64_t count, char *out,
-                        int64_t step) {
-    float s[HLO_CHUNK];
-    for (int64_t i = 0; i < count; i++) s[i] = isnan(sigma[i]) ? (float)INFINITY : (float)sigma[i];
-    for (int64_t i = 0; anything && i < count; i++)
-        s[i] = anything[i] ? (float)HLO_ERROR_ANYTHING : s[i];
-    hlo_copy_row(sizeof *s, (const char *)s, sizeof *s, count, out, step);
+/* The loop body for real numbers, integers and predicates. */
+static void chunk_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
+    const row_loop *r = arg;
+    const bool marks = hlo_type_is_float(r->result) || r->instr->op == HLO_OP_SELECT;
+    analysis a;
+    for (int64_t done = 0; done < count; done += HLO_CHUNK) {
+        const int64_t n = hlo_chunk_size(count - done);
+        double sigma[HLO_CHUNK];
+        float s[HLO_CHUNK];
+        load_chunk(r, &a, n, done, data, steps);
+        r->rule(r, &a, n, data[0] + done * steps[0], steps[0], sigma);
+        for (int64_t i = 0; i < n; i++) s[i] = isnan(sigma[i]) ? (float)INFINITY : (float)sigma[i];
+        for (int64_t i = 0; marks && i < n; i++)
+            s[i] = a.anything[i] ? (float)HLO_ERROR_ANYTHING : s[i];
+        hlo_copy_row(sizeof *s, (const char *)s, sizeof *s, n, data[1] + done * steps[1], steps[1]);
+    }
+}
+
+/* Fills in `r` and computes the sigmas of the call, by `rule` unless it has complex numbers. */
+static hlo_status run_rows(const hlo_error_call *b, row_loop *r, chunk_rule *rule) {
+    static const float zero = 0;
+    static const hlo_view exact = {.type = HLO_TYPE_F32, .data = (void *)&zero};
+    const hlo_view *views[HLO_LOOP_VIEWS] = {&b->call.results[0], &b->result_sigmas[0]};
+    bool is_complex = hlo_error_is_complex(views[0]);
+    r->rule = rule;
+    r->instr = b->call.instr;
+    r->options = b->options;
+    r->arity = b->call.operand_count;
+    r->twice = r->arity == 2 && hlo_instr_operand(r->instr, 0) == hlo_instr_operand(r->instr, 1);
+    r->squares = r->twice && !has_pole(r, 0) && !has_pole(r, 1);
+    r->result = views[0]->type;
+    r->spread = hlo_range_of(r->instr);
+    for (uint32_t o = 0; o < r->arity; o++) {
+        r->types[o] = b->call.operands[o].type;
+        r->ranges[o] = hlo_range_of(hlo_instr_operand(b->call.instr, o));
+        views[2 + 2 * o] = &b->call.operands[o];
+        views[3 + 2 * o] = b->operand_sigmas[o].data ? &b->operand_sigmas[o] : &exact;
+        is_complex |= hlo_error_is_complex(&b->call.operands[o]);
+    }
+    bool real = hlo_type_is_float(r->result) && b->options->roundings_may_be_dropped;
+    for (uint32_t o = 0; o < 2; o++) r->scales[o] = real && may_scale(r->instr, o);
+    if (r->clamped) {
+        double limit = hlo_float_max(r->result);
+        r->ranges[0].low = fmax(r->ranges[0].low, -limit);
+        r->ranges[0].high = fmin(r->ranges[0].high, limit);
+    }
+    hlo_views_run(b->call.env, 2 + 2 * r->arity, views, is_complex ? complex_row : chunk_row, r);
+    return HLO_OK;
 }
 
 /* Computes sigmas from variances and the operation's own error, `own` * value. With `holds`, a
@@ -461,142 +470,110 @@ static bool may_make_nan(const row_loop *r, const analysis *a, int64_t i) {
     return false;
 }
 
-static void bound_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
-    const row_loop *r = arg;
-    bool discrete =
+/* Bounds any other operation, and rounds as the operation does. */
+static void bound_chunk(const row_loop *r, analysis *a, int64_t n, const char *result, int64_t step,
+                        double *sigma) {
+    const bool discrete =
         hlo_lane_of(r->result) == HLO_LANE_S64 || hlo_lane_of(r->result) == HLO_LANE_U64;
-    analysis a;
-    for (int64_t done = 0; done < count; done += HLO_CHUNK) {
-        int64_t n = hlo_chunk_size(count - done);
-        load_chunk(r, &a, n, done, data, steps);
-        const hlo_chunk *in[3] = {&a.x[0], &a.x[1], &a.x[2]};
-        run_loop(r, in, n, a.value);
-        a.endless = any_endless(a.value, n);
-        /* A zero that is scaled by an infinite, NaN or too small factor becomes another number if
-         * another execution applies the scale elsewhere. A factor that overflowed may also be
-         * infinite there. */
-        const bool divides = r->instr->op == HLO_OP_DIVIDE;
-        for (uint32_t o = 0; o < 2; o++)
-            for (int64_t i = 0; r->scales[o] && i < n; i++) {
-                double scale = a.x[o].f64[i];
-                a.anything[i] |= divides ? !(fabs(scale) >= HLO_ERROR_FLUSHED) : !isfinite(scale);
-            }
-        uint32_t uncertain = 0;
-        for (int64_t i = 0; i < n; i++) a.variance[i] = 0;
-        for (uint32_t o = 0; o < r->arity; o++) {
-            if (r->options->roundings_may_be_dropped) add_zeros(r, &a, o, n);
-            if (!any_above_zero(a.sigma[o], n)) continue;
-            uncertain++;
-            if (!r->squares) add_changes(r, &a, o, n);
+    const hlo_chunk *in[3] = {&a->x[0], &a->x[1], &a->x[2]};
+    run_loop(r, in, n, a->value);
+    a->endless = any_endless(a->value, n);
+    /* A zero that is scaled by an infinite, NaN or too small factor becomes another number if
+     * another execution applies the scale elsewhere. A factor that overflowed may also be infinite
+     * there. */
+    const bool divides = r->instr->op == HLO_OP_DIVIDE;
+    for (uint32_t o = 0; o < 2; o++)
+        for (int64_t i = 0; r->scales[o] && i < n; i++) {
+            double scale = a->x[o].f64[i];
+            a->anything[i] |= divides ? !(fabs(scale) >= HLO_ERROR_FLUSHED) : !isfinite(scale);
         }
-        if (uncertain && (r->squares || (discrete && uncertain > 1)))
-            add_changes(r, &a, r->arity, n);
-        if (uncertain > 1 && r->instr->op == HLO_OP_MULTIPLY && !discrete && !r->squares)
-            add_product(r, &a, n);
-        if (uncertain && !discrete) {
-            /* Mark results that may be NaN in the other execution: infinities, and 0 times a factor
-             * that may be infinite. Other numbers have an infinite sigma, which allows a NaN. */
-            for (int64_t i = 0; i < n && r->instr->op == HLO_OP_MULTIPLY; i++)
-                a.anything[i] |= a.value[i] == 0 && may_make_nan(r, &a, i);
-            for (int64_t i = 0; i < n && a.endless; i++) {
-                if (!isinf(a.value[i])) continue;
-                for (uint32_t o = 0; o < r->arity; o++)
-                    a.anything[i] |= lane_of(r->types[o]) == HLO_LANE_F64 &&
-                                     isfinite(a.x[o].f64[i]) && isinf(a.sigma[o][i]);
-                a.anything[i] |= may_make_nan(r, &a, i);
-            }
+    uint32_t uncertain = 0;
+    for (int64_t i = 0; i < n; i++) a->variance[i] = 0;
+    for (uint32_t o = 0; o < r->arity; o++) {
+        if (r->options->roundings_may_be_dropped) add_zeros(r, a, o, n);
+        if (!any_above_zero(a->sigma[o], n)) continue;
+        uncertain++;
+        if (!r->squares) add_changes(r, a, o, n);
+    }
+    if (uncertain && (r->squares || (discrete && uncertain > 1))) add_changes(r, a, r->arity, n);
+    if (uncertain > 1 && r->instr->op == HLO_OP_MULTIPLY && !discrete && !r->squares)
+        add_product(r, a, n);
+    if (uncertain && !discrete) {
+        /* Mark results that may be NaN in the other execution: infinities, and 0 times a factor
+         * that may be infinite. Other numbers have an infinite sigma, which allows a NaN. */
+        for (int64_t i = 0; i < n && r->instr->op == HLO_OP_MULTIPLY; i++)
+            a->anything[i] |= a->value[i] == 0 && may_make_nan(r, a, i);
+        for (int64_t i = 0; i < n && a->endless; i++) {
+            if (!isinf(a->value[i])) continue;
+            for (uint32_t o = 0; o < r->arity; o++)
+                a->anything[i] |= lane_of(r->types[o]) == HLO_LANE_F64 &&
+                                  isfinite(a->x[o].f64[i]) && isinf(a->sigma[o][i]);
+            a->anything[i] |= may_make_nan(r, a, i);
         }
-        char *at[] = {data[0] + done * steps[0], data[1] + done * steps[1]};
-        /* Round as the operation does and write the sigmas. */
-        const double ulps = (double)r->op->ulps;
-        double result[HLO_CHUNK], sigma[HLO_CHUNK];
-        hlo_lane lane = hlo_lane_of(r->result);
-        bool real = lane == HLO_LANE_F32 || lane == HLO_LANE_F64;
-        /* Do not subtract equal ends: a range may consist of one infinity. */
-        const bool one = r->spread.high == r->spread.low;
-        double spread = one ? 0 : (r->spread.high - r->spread.low) / 2;
-        double own = real ? ulps * hlo_error_roundoff(r->result) : 0;
-        add_own(&a, own, ulps <= 1 && r->result != HLO_TYPE_F64, spread, n, sigma);
-        if (real) {
-            hlo_lane_load_f64(r->result, at[0], steps[0], n, result);
-            hlo_error_round_chunk(r->result, a.value, result, ulps > 0, NULL, r->options, n, sigma);
-            /* An infinity remains certain only if it also occurs without the overflow of an
-             * operand. */
-            for (int64_t i = 0; i < n && a.overflows; i++) {
-                if (isinf(a.finite[i]) && a.finite[i] > 0) continue;
-                bool again = a.finite[i] > 0 && isinf(hlo_error_round(r->result, a.finite[i]));
-                if (again) sigma[i] = hlo_error_overflow(a.finite[i]);
-                a.anything[i] |= !again;
-            }
-        }
-        store_chunk(sigma, real ? a.anything : NULL, n, at[1], steps[1]);
+    }
+    const double ulps = (double)r->op->ulps;
+    const bool real = hlo_type_is_float(r->result);
+    /* Do not subtract equal ends: a range may consist of one infinity. */
+    const bool one = r->spread.high == r->spread.low;
+    double spread = one ? 0 : (r->spread.high - r->spread.low) / 2;
+    double own = real ? ulps * hlo_error_roundoff(r->result) : 0, rounded[HLO_CHUNK];
+    add_own(a, own, ulps <= 1 && r->result != HLO_TYPE_F64, spread, n, sigma);
+    if (!real) return;
+    hlo_lane_load_f64(r->result, result, step, n, rounded);
+    hlo_error_round_chunk(r->result, a->value, rounded, ulps > 0, NULL, r->options, n, sigma);
+    /* An infinity remains certain only if it also occurs without the overflow of an operand. */
+    for (int64_t i = 0; i < n && a->overflows; i++) {
+        if (isinf(a->finite[i]) && a->finite[i] > 0) continue;
+        bool again = a->finite[i] > 0 && isinf(hlo_error_round(r->result, a->finite[i]));
+        if (again) sigma[i] = hlo_error_overflow(a->finite[i]);
+        a->anything[i] |= !again;
     }
 }
 
 /* Bounds select, which may return either choice if the predicate may differ. If the other choice is
  * unbounded, a zero is treated as scaled along with it. */
-static void select_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
-    const row_loop *r = arg;
-    analysis a;
-    for (int64_t done = 0; done < count; done += HLO_CHUNK) {
-        int64_t n = hlo_chunk_size(count - done);
-        load_chunk(r, &a, n, done, data, steps);
-        double x[HLO_CHUNK], y[HLO_CHUNK];
-        hlo_lane_cast(lane_of(r->types[1]), HLO_LANE_F64, &a.x[1], n, x);
-        hlo_lane_cast(lane_of(r->types[2]), HLO_LANE_F64, &a.x[2], n, y);
-        for (int64_t i = 0; i < n; i++) {
-            double sigma = a.sigma[a.x[0].u64[i] ? 1 : 2][i];
-            bool pad_value = (a.x[0].u64[i] ? x[i] : y[i]) == 0;
-            bool anything = a.anything[i] && (pad_value || isinf(sigma) || a.sigma[0][i] > 0);
-            if (a.sigma[0][i] > 0) {
-                sigma = fmax(a.sigma[1][i], a.sigma[2][i]);
-                if (!hlo_error_same(x[i], y[i])) sigma += fabs(x[i] - y[i]) / HLO_ERROR_FLIP;
-            }
-            a.variance[i] = sigma;
-            a.anything[i] = anything;
+static void select_chunk(const row_loop *r, analysis *a, int64_t n, const char *result,
+                         int64_t step, double *out_sigma) {
+    (void)result, (void)step;
+    double x[HLO_CHUNK], y[HLO_CHUNK];
+    hlo_lane_cast(lane_of(r->types[1]), HLO_LANE_F64, &a->x[1], n, x);
+    hlo_lane_cast(lane_of(r->types[2]), HLO_LANE_F64, &a->x[2], n, y);
+    for (int64_t i = 0; i < n; i++) {
+        double sigma = a->sigma[a->x[0].u64[i] ? 1 : 2][i];
+        bool pad_value = (a->x[0].u64[i] ? x[i] : y[i]) == 0;
+        a->anything[i] &= pad_value || isinf(sigma) || a->sigma[0][i] > 0;
+        if (a->sigma[0][i] > 0) {
+            sigma = fmax(a->sigma[1][i], a->sigma[2][i]);
+            if (!hlo_error_same(x[i], y[i])) sigma += fabs(x[i] - y[i]) / HLO_ERROR_FLIP;
         }
-        store_chunk(a.variance, a.anything, n, data[1] + done * steps[1], steps[1]);
+        out_sigma[i] = sigma;
     }
 }
 
 hlo_status hlo_error_elementwise(const hlo_error_call *b) {
-    row_loop r = {.op = hlo_kernel_elementwise(b->call.instr)};
-    if (is_complex_call(&b->call)) {
-        run_rows(b, &r, complex_row);
-    } else if (b->call.instr->op == HLO_OP_SELECT) {
-        run_rows(b, &r, select_row);
-    } else {
-        r.produced = r.op->out == HLO_OUT_PRED
-                         ? HLO_LANE_U64
-                         : lane_of(b->call.operands[b->call.operand_count - 1].type);
-        run_rows(b, &r, bound_row);
-    }
-    return HLO_OK;
+    const hlo_elementwise *op = hlo_kernel_elementwise(b->call.instr);
+    const hlo_lane lane = lane_of(b->call.operands[b->call.operand_count - 1].type);
+    row_loop r = {.op = op, .produced = op->out == HLO_OUT_PRED ? HLO_LANE_U64 : lane};
+    return run_rows(b, &r, b->call.instr->op == HLO_OP_SELECT ? select_chunk : bound_chunk);
 }
 
 /* Bounds a comparison, which may differ if the operands' difference is within their bound. */
-static void compare_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
-    const row_loop *r = arg;
-    analysis a;
-    for (int64_t done = 0; done < count; done += HLO_CHUNK) {
-        int64_t n = hlo_chunk_size(count - done);
-        load_chunk(r, &a, n, done, data, steps);
-        double x[HLO_CHUNK], y[HLO_CHUNK];
-        hlo_lane_cast(lane_of(r->types[0]), HLO_LANE_F64, &a.x[0], n, x);
-        hlo_lane_cast(lane_of(r->types[1]), HLO_LANE_F64, &a.x[1], n, y);
-        for (int64_t i = 0; i < n; i++) {
-            double sigma = hypot(a.sigma[0][i], a.sigma[1][i]);
-            bool near = sigma > 0 && !(fabs(x[i] - y[i]) > LAMBDA * sigma);
-            a.variance[i] = near ? 1 / LAMBDA : 0;
-        }
-        store_chunk(a.variance, NULL, n, data[1] + done * steps[1], steps[1]);
+static void compare_chunk(const row_loop *r, analysis *a, int64_t n, const char *result,
+                          int64_t step, double *out_sigma) {
+    (void)result, (void)step;
+    double x[HLO_CHUNK], y[HLO_CHUNK];
+    hlo_lane_cast(lane_of(r->types[0]), HLO_LANE_F64, &a->x[0], n, x);
+    hlo_lane_cast(lane_of(r->types[1]), HLO_LANE_F64, &a->x[1], n, y);
+    for (int64_t i = 0; i < n; i++) {
+        double sigma = hypot(a->sigma[0][i], a->sigma[1][i]);
+        bool near = sigma > 0 && !(fabs(x[i] - y[i]) > LAMBDA * sigma);
+        out_sigma[i] = near ? 1 / LAMBDA : 0;
     }
 }
 
 hlo_status hlo_error_compare_op(const hlo_error_call *b) {
     row_loop r = {0};
-    run_rows(b, &r, is_complex_call(&b->call) ? complex_row : compare_row);
-    return HLO_OK;
+    return run_rows(b, &r, compare_chunk);
 }
 
 /* ---------------------------------------------------------------------------------- conversions */
@@ -607,61 +584,51 @@ static double converted(hlo_type type, double number) {
     return hlo_number_load(type, &cell);
 }
 
-static void convert_sigma_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
-    const row_loop *r = arg;
-    analysis a;
-    double sigma[HLO_CHUNK];
+static void convert_chunk(const row_loop *r, analysis *a, int64_t n, const char *result,
+                          int64_t step, double *sigma) {
     const hlo_type from = r->types[0];
-    const int bits = hlo_type_is_float(from) ? hlo_float_precision(from) : hlo_types[from].bits;
-    const bool rounds = hlo_type_is_float(r->result) && bits > hlo_float_precision(r->result);
-    for (int64_t done = 0; done < count; done += HLO_CHUNK) {
-        int64_t n = hlo_chunk_size(count - done);
-        load_chunk(r, &a, n, done, data, steps);
-        hlo_lane_cast(lane_of(r->types[0]), HLO_LANE_F64, &a.x[0], n, a.value);
-        char *at[] = {data[0] + done * steps[0], data[1] + done * steps[1]};
-        if (hlo_type_is_float(r->result)) {
-            bool f32 = rounds && (r->result == HLO_TYPE_F32 || r->result == HLO_TYPE_F64);
-            for (int64_t i = 0; i < n; i++)
-                sigma[i] =
-                    f32 && a.sigma[0][i] > 0
-                        ? hypot(a.sigma[0][i], hlo_error_roundoff(r->result) * fabs(a.value[i]))
-                        : a.sigma[0][i];
-            double result[HLO_CHUNK];
-            hlo_lane_load_f64(r->result, at[0], steps[0], n, result);
-            hlo_error_round_chunk(r->result, a.value, result, rounds, &r->ranges[0], r->options, n,
-                                  sigma);
-            /* An element remains overflowed if its value also exceeds the range of the result's
-             * type. */
-            for (int64_t i = 0; i < n; i++) {
-                if (!hlo_error_overflowed(a.value[i], a.sigma[0][i])) continue;
-                /* Without the overflow, an fp8 element is saturated to its largest number. */
-                const double size = hlo_type_is_fp8(from) ? hlo_float_max(from) : a.sigma[0][i];
-                const double number = copysign(size, isnan(a.value[i]) ? 1 : a.value[i]);
-                bool same = hlo_error_same(hlo_error_round(r->result, number), result[i]);
-                sigma[i] = hlo_type_is_fp8(r->result) ? 0 : a.sigma[0][i];
-                a.anything[i] |= !same;
-            }
-        } else {
-            /* The sigma of an integer or a predicate follows from the converted ends of the
-             * interval and from the numbers inside it. */
-            for (int64_t i = 0; i < n; i++) {
-                const double x = a.value[i], s = a.sigma[0][i];
-                sigma[i] = 0;
-                if (!(s > 0)) continue;
-                if (r->result == HLO_TYPE_PRED) {
-                    sigma[i] = x - LAMBDA * s > 0 || x + LAMBDA * s < 0 ? 0 : 1 / LAMBDA;
-                } else if (isinf(s)) {
-                    sigma[i] = infinite;
-                } else {
-                    const double value = converted(r->result, x);
-                    for (int t = 0; t < TIMES; t++) {
-                        const double moved = converted(r->result, x + times_moved[t] * s);
-                        sigma[i] = fmax(sigma[i], fabs((moved - value) / times_moved[t]));
-                    }
+    hlo_lane_cast(lane_of(from), HLO_LANE_F64, &a->x[0], n, a->value);
+    if (!hlo_type_is_float(r->result)) {
+        /* The sigma of an integer or a predicate follows from the converted ends of the interval
+         * and from the numbers inside it. */
+        for (int64_t i = 0; i < n; i++) {
+            const double x = a->value[i], s = a->sigma[0][i];
+            sigma[i] = 0;
+            if (!(s > 0)) continue;
+            if (r->result == HLO_TYPE_PRED) {
+                sigma[i] = x - LAMBDA * s > 0 || x + LAMBDA * s < 0 ? 0 : 1 / LAMBDA;
+            } else if (isinf(s)) {
+                sigma[i] = infinite;
+            } else {
+                const double value = converted(r->result, x);
+                for (int t = 0; t < TIMES; t++) {
+                    const double moved = converted(r->result, x + times_moved[t] * s);
+                    sigma[i] = fmax(sigma[i], fabs((moved - value) / times_moved[t]));
                 }
             }
         }
-        store_chunk(sigma, hlo_type_is_float(r->result) ? a.anything : NULL, n, at[1], steps[1]);
+        return;
+    }
+    const int bits = hlo_type_is_float(from) ? hlo_float_precision(from) : hlo_types[from].bits;
+    const bool rounds = bits > hlo_float_precision(r->result);
+    const bool f32 = rounds && (r->result == HLO_TYPE_F32 || r->result == HLO_TYPE_F64);
+    double rounded[HLO_CHUNK];
+    for (int64_t i = 0; i < n; i++)
+        sigma[i] = f32 && a->sigma[0][i] > 0
+                       ? hypot(a->sigma[0][i], hlo_error_roundoff(r->result) * fabs(a->value[i]))
+                       : a->sigma[0][i];
+    hlo_lane_load_f64(r->result, result, step, n, rounded);
+    hlo_error_round_chunk(r->result, a->value, rounded, rounds, &r->ranges[0], r->options, n,
+                          sigma);
+    /* An element remains overflowed if its value also exceeds the range of the result's type. */
+    for (int64_t i = 0; i < n; i++) {
+        if (!hlo_error_overflowed(a->value[i], a->sigma[0][i])) continue;
+        /* Without the overflow, an fp8 element is saturated to its largest number. */
+        const double size = hlo_type_is_fp8(from) ? hlo_float_max(from) : a->sigma[0][i];
+        const double number = copysign(size, isnan(a->value[i]) ? 1 : a->value[i]);
+        bool same = hlo_error_same(hlo_error_round(r->result, number), rounded[i]);
+        sigma[i] = hlo_type_is_fp8(r->result) ? 0 : a->sigma[0][i];
+        a->anything[i] |= !same;
     }
 }
 
@@ -675,6 +642,5 @@ hlo_status hlo_error_convert(const hlo_error_call *b) {
         const hlo_extent e = hlo_view_extent(&b->call.operands[0]);
         r.clamped = e.lowest >= -hlo_float_max(to) && e.highest <= hlo_float_max(to);
     }
-    run_rows(b, &r, is_complex_call(&b->call) ? complex_row : convert_sigma_row);
-    return HLO_OK;
+    return run_rows(b, &r, convert_chunk);
 }

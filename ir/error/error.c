@@ -5,8 +5,11 @@
 #include "ir/error/rules.h"
 #include "ir/eval/apply.h"
 
-static hlo_error_rule *const rules[] = {
-#define FORM(id, name) hlo_error_##name,
+static const struct {
+    hlo_error_rule *run;
+    bool overflows;
+} rules[] = {
+#define FORM(id, name, overflows) {hlo_error_##name, overflows},
     HLO_ERROR_FORMS(FORM)
 #undef FORM
 };
@@ -24,20 +27,9 @@ hlo_status hlo_error_sigmas(const hlo_eval_env *env, const hlo_instr *instr,
     if (!refusal) {
         hlo_arena_mark mark = hlo_arena_here(scratch);
         const int form = hlo_kernel_of(instr->op)->error;
-        bool handled = false; /* the rule handles overflowed operands itself */
-        switch (form) {
-        case HLO_ERROR_ELEMENTWISE:
-        case HLO_ERROR_COMPARE_OP:
-        case HLO_ERROR_CONVERT:
-        case HLO_ERROR_MOVE:
-        case HLO_ERROR_INDEXED:
-        case HLO_ERROR_EXACT:
-        case HLO_ERROR_DOT:
-        case HLO_ERROR_RAGGED_DOT: handled = true; break;
-        default: break;
-        }
-        status = !handled && hlo_error_any_overflow(&b) ? hlo_error_fill_all(&b, HLO_ERROR_ANYTHING)
-                                                        : rules[form](&b);
+        status = !rules[form].overflows && hlo_error_any_overflow(&b)
+                     ? hlo_error_fill_all(&b, HLO_ERROR_ANYTHING)
+                     : rules[form].run(&b);
         hlo_arena_release(scratch, mark);
         if (status != HLO_OK) refusal = "the error bound of this operation is not known";
     }

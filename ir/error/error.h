@@ -10,7 +10,7 @@
  * deviation, of the difference between the two executions at that element. A difference of up to
  * HLO_ERROR_LAMBDA * sigma is accepted. Sigma 0: the element must be equal. Infinity: in the other
  * execution, the element may be any number or infinite, and may be NaN if it is a number in this
- * execution. NaN: nothing is known. This sigma is for an infinity that may be NaN in the other
+ * execution. NaN: nothing is known. Sigma is NaN for an infinity that may be NaN in the other
  * execution, a NaN that may be an infinity, and results computed from either. If an element merely
  * happens to be finite in this execution, its sigma is infinite and it is compared by its noise
  * (HLO_ERROR_NOISE).
@@ -31,14 +31,14 @@
 #include "ir/eval/eval.h"
 
 /* Number of sigmas that are accepted. By Higham and Mary's theorem, about one element in 10^13
- * would exceed them if the analysis were sharp. The analysis is not sharp: errors are not Gaussian
- * and operands are not independent. The factor leaves room for both. */
+ * would exceed this number if the analysis were sharp. The analysis is not sharp: errors are not
+ * Gaussian and operands are not independent. The factor leaves room for both. */
 #define HLO_ERROR_LAMBDA 8.0
 
 /* A change of one step by rounding, or a change of a select's choice, counts as this number of
- * sigmas. Whether it occurs depends on the distance of the value from a rounding boundary. Averaged
- * over distances, and while sigma is at most half a step, its variance is at most (step/4)^2 for
- * all elements with a boundary within lambda*sigma. */
+ * sigmas. Whether the change occurs depends on the distance of the value from a rounding boundary.
+ * Averaged over distances, and while sigma is at most half a step, the variance of the change is at
+ * most (step/4)^2 for all elements with a boundary within lambda*sigma. */
 #define HLO_ERROR_FLIP 4.0
 
 /* The number of sigmas for a change at a probable tie. Distances from a boundary are not uniform,
@@ -132,7 +132,7 @@ typedef struct hlo_error_comparison {
     int64_t equal;      /* equal, or both NaN */
     int64_t within;     /* different, but within lambda*sigma */
     int64_t steps;      /* fp8: neighbors, with a rounding boundary within the bound */
-    int64_t violations; /* elements that differ by more */
+    int64_t violations; /* elements with a larger difference */
     int64_t nonfinite;  /* number of violations that are infinite or NaN on one side only */
     double largest;     /* largest |a - b| / (lambda*sigma), over elements with sigma > 0 that are
                          * finite on both sides */

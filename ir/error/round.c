@@ -112,8 +112,8 @@ void hlo_error_round_chunk(hlo_type type, const double *value, const double *res
         }
     }
     const bool steps = !wide && !dropped;
-    /* Rounding leaves all sigmas unchanged if no sigma moves its element, or if roundings of the
-     * type are not steps and all numbers are finite. */
+    /* Rounding leaves all sigmas unchanged if every sigma is 0 or infinite. It also does if
+     * roundings of the type are not steps, and no element can exceed the finite range. */
     const double limit = steps ? -1 : hlo_float_max(type);
     const bool out_of_range = !steps && range && !(range->low <= limit && range->high >= -limit);
     if (out_of_range || count_beyond(value, result, limit, count, sigma)) {

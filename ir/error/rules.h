@@ -16,7 +16,7 @@ typedef struct hlo_error_call {
 
 /* The rule of one hlo_error_form. It sets the sigmas of all results. */
 typedef hlo_status hlo_error_rule(const hlo_error_call *bound);
-#define FORM(id, name) hlo_error_rule hlo_error_##name;
+#define FORM(id, name, overflows) hlo_error_rule hlo_error_##name;
 HLO_ERROR_FORMS(FORM)
 #undef FORM
 
@@ -34,7 +34,6 @@ void hlo_error_round_chunk(hlo_type type, const double *value, const double *res
 static inline bool hlo_error_same(double a, double b) {
     return (a == b) | ((a != a) & (b != b));
 }
-/* Rounds `value` to a float type. */
 double hlo_error_round(hlo_type type, double value);
 /* Returns the sigma of an element that overflowed when `value` was rounded. */
 double hlo_error_overflow(double value);
@@ -80,7 +79,6 @@ static inline bool hlo_error_is_complex(const hlo_view *view) {
 void hlo_error_fill(const hlo_error_call *b, const hlo_view *sigma, double value);
 hlo_status hlo_error_fill_all(const hlo_error_call *b, double value);
 
-/* Creates a dense f64 copy of `value`. */
 hlo_view hlo_error_as_f64(const hlo_error_call *b, const hlo_view *value);
 /* Creates a dense f64 copy of `sigma`; an array of zeros if `sigma` has no data. */
 hlo_view hlo_error_sigma_as_f64(const hlo_error_call *b, const hlo_view *value,
@@ -104,8 +102,8 @@ double hlo_error_coherence(double sum_of_squares, double sum);
 /* Rounds a result to its type and writes its sigmas. `variance` and `unrounded` are dense.
  * `unrounded` is the result before rounding, or NULL if only the rounded result is known. An
  * infinity with an infinite variance has sigma HLO_ERROR_ANYTHING, because its operands may produce
- * a NaN. So does a NaN with an infinite variance if the operation rounds (`rounds`), because it is
- * a sum. */
+ * a NaN. If the operation rounds (`rounds`), a NaN with an infinite variance has this sigma, too,
+ * because it is the result of a sum. */
 void hlo_error_finish(const hlo_error_call *b, uint32_t result, const double *variance,
                       const double *unrounded, bool rounds);
 

@@ -9,12 +9,12 @@
 const hlo_kernel *hlo_kernel_of(hlo_op op);
 /* Returns why hlo_eval() does not support `instr`; NULL if it does. */
 const char *hlo_call_refusal(const hlo_instr *instr);
-/* Returns the type whose bits reduce-precision counts for elements of `type`. As in XLA, it is f16
- * for every type of at most 8 bits whose values f16 can represent. */
+/* Returns the type whose bits reduce-precision counts for elements of `type`. As in XLA, this type
+ * is f16 for every type of at most 8 bits whose values f16 can represent. */
 hlo_type hlo_reduced_type(hlo_type type);
 /* Returns the elementwise operation of `instr`; NULL if its kernel is not elementwise. */
 const hlo_elementwise *hlo_kernel_elementwise(const hlo_instr *instr);
-/* Returns the loop of `op` on elements of `type`; NULL if it is not defined for them. */
+/* Returns the loop of `op` on elements of `type`; NULL if `op` is not defined for `type`. */
 hlo_loop *hlo_elementwise_loop(const hlo_elementwise *op, hlo_type type);
 hlo_status hlo_elementwise_run(hlo_call *call);
 
@@ -42,8 +42,6 @@ extern const hlo_attr_id hlo_region_attrs[HLO_REGION_ATTRS];
 const hlo_instr *hlo_region_blocker(const hlo_instr *instr);
 /* True if an instruction of an applied computation returns its operand 0 unchanged. */
 bool hlo_region_passes_on(const hlo_instr *instr);
-/* Returns the computation that a call or fusion calls; NULL for other opcodes. */
-const hlo_computation *hlo_region_called(const hlo_instr *instr);
 /* Returns the opcode if the region is one binary elementwise operation on its two parameters, which
  * may be in either order if the opcode commutes. Returns HLO_OP_PARAMETER if the root is parameter
  * 1, which is an assignment; otherwise HLO_OP_INVALID. */

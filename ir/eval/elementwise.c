@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The elementwise operations: for each, a loop for every lane on which it is defined, and the
+/* The elementwise operations: for each operation, a loop for every lane that it supports, and the
  * maximum difference between two good implementations.
  *
  * The ulps of the transcendental functions are the measured errors on dense inputs, rounded up, of
@@ -224,16 +224,9 @@ LOOP2(atan2_f32, float, float, atan2f(x, y))
 LOOP2(atan2_f64, double, double, atan2(x, y))
 KERNEL(atan2, {2, HLO_OUT_SAME, 4, 0, {FLOATS(atan2)}})
 
-/* Returns a complex number: CMPLX() is missing in some compilers that are used with the C
- * library. */
-static complex128 complex_of(double real, double imaginary) {
-    const double parts[] = {real, imaginary};
-    complex128 z;
-    memcpy(&z, parts, sizeof z);
-    return z;
-}
-LOOP2(complex_f32, float, complex128, complex_of((double)x, (double)y))
-LOOP2(complex_f64, double, complex128, complex_of(x, y))
+/* CMPLX() is missing in some compilers that are used with the C library. */
+LOOP2(complex_f32, float, complex128, __builtin_complex((double)x, (double)y))
+LOOP2(complex_f64, double, complex128, __builtin_complex(x, y))
 KERNEL(complex, {2, HLO_OUT_COMPLEX, 0, 0, {FLOATS(complex)}})
 
 #define BITWISE(name, op)                                                                          \
@@ -393,7 +386,6 @@ const hlo_elementwise *hlo_kernel_elementwise(const hlo_instr *instr) {
     return which < 0 ? NULL : &kernel->ops[which];
 }
 
-/* Returns the type as which `op` loads elements of `type`. */
 static hlo_type loaded_type(const hlo_elementwise *op, hlo_type type) {
     if (!hlo_type_is_float(type) || hlo_types[type].bits > op->codes) return type;
     switch (hlo_types[type].bytes) {
@@ -476,8 +468,6 @@ hlo_status hlo_elementwise_run(hlo_call *call) {
     }
     const char *why = hlo_lane_op_init(&d, call->instr, types, call->results[0].type);
     if (why) return hlo_call_refuse(call, why);
-    hlo_strided_loop loop;
-    hlo_strided_loop_init(&loop, views[0]->rank, views[0]->dims, 1 + d.arity, views);
-    hlo_strided_loop_run_parallel(call->env, &loop, 0, run_row, &d);
+    hlo_views_run(call->env, 1 + d.arity, views, run_row, &d);
     return HLO_OK;
 }

@@ -21,12 +21,12 @@ bool hlo_eval_supports(const hlo_instr *instr, const char **why);
 /* Computes the result of `instr` from its operands. `operands` are the leaves of all operands in
  * order, `results` the leaves of the result. Arrays are dense in any layout, or strided. A result
  * may have the same view as an operand of an elementwise opcode, or as the updated operand of
- * dynamic-update-slice and scatter. Otherwise, it must not overlap an operand. The caller evaluates
- * opcodes that call computations on whole arrays (call, fusion, while, conditional) and opcodes
- * that only build or access tuples. Opcodes that call scalar computations (reduce, scatter, sort,
- * map, reduce-window) are supported. `scratch` is used for working memory, which is released before
- * the call returns; see arena.h for running out of memory. Returns HLO_OK, or HLO_INVALID_INPUT
- * with `why` set to a static sentence if the instruction is not supported. */
+ * dynamic-update-slice and scatter. Any other result must not overlap an operand. The caller
+ * evaluates opcodes that call computations on whole arrays (call, fusion, while, conditional) and
+ * opcodes that only build or access tuples. Opcodes that call scalar computations (reduce, scatter,
+ * sort, map, reduce-window) are supported. `scratch` is used for working memory, which is released
+ * before the call returns; see arena.h for running out of memory. Returns HLO_OK, or
+ * HLO_INVALID_INPUT with `why` set to a static sentence if the instruction is not supported. */
 hlo_status hlo_eval(const hlo_eval_env *env, const hlo_instr *instr, const hlo_view *operands,
                     const hlo_view *results, hlo_arena *scratch, const char **why);
 

@@ -101,7 +101,8 @@ static double nearest(hlo_type type, double number, double instead) {
     return isnan(result) ? instead : result;
 }
 
-/* Rounds the elements of `r` to `type`. `slack` is not 0 if they are results of an operation. */
+/* Rounds the elements of `r` to `type`. `slack` is not 0 if the elements are results of an
+ * operation. */
 static hlo_range rounded(hlo_type type, hlo_range r, double slack) {
     const double most = fmax(fabs(r.low), fabs(r.high));
     if (!hlo_type_is_float(type) || r.low > r.high) return r;
@@ -145,7 +146,7 @@ static const hlo_instr *exact_source_of(const hlo_instr *instr) {
 
 /* The largest elements along dimensions of an array, or an upper bound. */
 typedef struct largest {
-    const hlo_instr *of;  /* the array */
+    const hlo_instr *of;  /* the array whose elements are compared */
     const hlo_ints *dims; /* the dimensions along which the elements are compared */
     bool exact;           /* true for the largest elements, false for an upper bound */
     int steps;            /* remaining number of search steps */
@@ -423,7 +424,6 @@ static hlo_range range_inside(search *s, const frame *inside, const hlo_instr *v
     return range;
 }
 
-/* Finds the range of a small part of a constant. */
 static bool find_part(const hlo_instr *value, hlo_range *out) {
     const int64_t count = hlo_shape_count(value->shape);
     *out = hlo_range_empty;
@@ -446,7 +446,7 @@ static hlo_range search_range(void *arg, const hlo_instr *value) {
     if (s->known[at].instr == value && s->known[at].call == call) return s->known[at].range;
     s->visits++;
     const frame *here = s->inside;
-    const hlo_computation *called = hlo_region_called(value);
+    const hlo_computation *called = hlo_instr_called(value);
     hlo_range range;
     if (value->op == HLO_OP_CONSTANT)
         range = hlo_range_of_constant(value, &s->elements);

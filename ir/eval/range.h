@@ -19,12 +19,11 @@ typedef struct hlo_range {
                        * does not know the operation */
 } hlo_range;
 
-/* The empty range. */
 extern const hlo_range hlo_range_empty;
-/* Returns the range of all values of a type. */
 hlo_range hlo_range_of_type(hlo_type type);
 /* Returns the range of a constant. Reads at most `*budget` elements, and subtracts their number
- * from `*budget`. If the constant has more elements, returns the range of the type. */
+ * from `*budget`. If the constant has more elements and not all are
+ * equal, returns the range of the type. */
 hlo_range hlo_range_of_constant(const hlo_instr *constant, int64_t *budget);
 /* Returns the smallest range that contains both ranges. */
 hlo_range hlo_range_hull(hlo_range x, hlo_range y);
@@ -34,7 +33,7 @@ hlo_range hlo_range_hull(hlo_range x, hlo_range y);
 typedef hlo_range hlo_range_reader(void *arg, const hlo_instr *operand);
 hlo_range hlo_range_of_result(const hlo_instr *instr, hlo_range_reader *read, void *arg);
 /* Computes the range of a result from the ranges of its operands, of which there are at most three.
- * It holds only for executions that round each result of the operation correctly. */
+ * The range holds only for executions that round each result of the operation correctly. */
 hlo_range hlo_range_of_rounded(const hlo_instr *instr, const hlo_range *operands);
 
 /* Returns the range of a value. Follows operands, calls and barriers over a bounded number of

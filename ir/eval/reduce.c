@@ -9,8 +9,8 @@ enum { MAX_ARRAYS = HLO_LOOP_VIEWS / 2 };
 
 /* --------------------------------------------------------------- reduce by one binary operation */
 
-/* Returns the type of an accumulator. It is f64 for sums of floats, so that the order and number of
- * terms hardly affect them. */
+/* Returns the type of an accumulator. Sums of floats are accumulated in f64, so that the order and
+ * number of terms hardly affect them. */
 static hlo_type accumulator(hlo_type type) {
     switch (hlo_lane_of(type)) {
     case HLO_LANE_F32:
@@ -167,22 +167,13 @@ static void fold_extreme(const folding *f, const char *in, int64_t step, int64_t
     }
 }
 
-/* Computes acc[r] = acc[r] op in[r][i] for each i, in ascending order. The rows are independent. */
+/* Computes acc[k] = acc[k] op in[k][i] for i < n, in ascending order. The rows are independent. */
 #define FOLD_ROWS(expr)                                                                            \
-    for (int64_t i = 0; i < count; i++)                                                            \
-        for (int r = 0; r < ROWS; r++) {                                                           \
-            const double a = acc[r], b = in[r][i];                                                 \
-            acc[r] = (expr);                                                                       \
-        }                                                                                          \
-    return
-
-static void fold_rows_f64(hlo_op op, int64_t count, const double *const *in, double *acc) {
-    if (op == HLO_OP_ADD) {
-        FOLD_ROWS(a + b);
-    } else {
-        FOLD_ROWS(a * b);
-    }
-}
+    for (int64_t i = 0; i < n; i++)                                                                \
+        for (int k = 0; k < ROWS; k++) {                                                           \
+            const double a = acc[k], b = in[k][i];                                                 \
+            acc[k] = (expr);                                                                       \
+        }
 
 /* Rows of a reduce that folds each row into one f64 accumulator. */
 typedef struct row_folding {
@@ -205,7 +196,11 @@ static void fold_rows(void *arg, int64_t count, char *const *data, const int64_t
             for (int i = 0; i < ROWS; i++)
                 in[i] = load_row(&r->f, at[0] + i * steps[0] + done * r->step, r->step, n, &buffer,
                                  &wide[i]);
-            fold_rows_f64(r->f.op, n, in, acc);
+            if (r->f.op == HLO_OP_ADD) {
+                FOLD_ROWS(a + b);
+            } else {
+                FOLD_ROWS(a * b);
+            }
         }
         for (int i = 0; i < ROWS; i++) memcpy(at[1] + i * steps[1], &acc[i], sizeof acc[i]);
         for (int v = 0; v < 2; v++) at[v] += ROWS * steps[v];
@@ -223,14 +218,14 @@ static void fold(const hlo_eval_env *env, hlo_op op, const hlo_view *in, const h
     folding f = {in->type, hlo_lane_of(in->type), op};
     const hlo_view *views[] = {in, acc};
     hlo_strided_loop loop;
-    hlo_strided_loop_init(&loop, in->rank, in->dims, 2, views);
+    hlo_strided_loop_init(&loop, 2, views);
     if (loop.rank > 0 && loop.steps[1][loop.rank - 1] == 0 &&
         (f.lane == HLO_LANE_F32 || f.lane == HLO_LANE_F64)) {
         row_folding rows = {f, loop.dims[loop.rank - 1], loop.steps[0][loop.rank - 1]};
         loop.rank--;
-        hlo_strided_loop_run_parallel(env, &loop, 1, fold_rows, &rows);
+        hlo_strided_loop_run(env, &loop, 1, fold_rows, &rows);
     } else {
-        hlo_strided_loop_run_parallel(env, &loop, 1, fold_row, &f);
+        hlo_strided_loop_run(env, &loop, 1, fold_row, &f);
     }
 }
 
@@ -348,7 +343,7 @@ typedef struct selecting {
     const hlo_view *in;
     hlo_window windows[HLO_EVAL_MAX_RANK];
     hlo_window_positions positions[HLO_EVAL_MAX_RANK];
-    hlo_dims sizes; /* number of positions along each dimension */
+    hlo_dims sizes; /* number of entries of `positions` along each dimension */
     const hlo_region *select;
 } selecting;
 

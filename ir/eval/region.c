@@ -39,12 +39,6 @@ bool hlo_region_passes_on(const hlo_instr *instr) {
     return hlo_instr_moves_by(instr, HLO_KEEPS_ORDER | HLO_REPEATS);
 }
 
-const hlo_computation *hlo_region_called(const hlo_instr *instr) {
-    if (instr->op == HLO_OP_CALL) return hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);
-    if (instr->op == HLO_OP_FUSION) return hlo_instr_comp(instr, HLO_ATTR_CALLS);
-    return NULL;
-}
-
 const hlo_attr_id hlo_region_attrs[HLO_REGION_ATTRS] = {HLO_ATTR_TO_APPLY, HLO_ATTR_SELECT,
                                                         HLO_ATTR_SCATTER};
 
@@ -65,7 +59,7 @@ static const char *refusal(const hlo_instr *instr) {
         return instr->u.literal->data
                    ? NULL
                    : "the value of a constant in the applied computation is elided";
-    const hlo_computation *inner = hlo_region_called(instr);
+    const hlo_computation *inner = hlo_instr_called(instr);
     if (inner)
         return inner->root->op == HLO_OP_TUPLE
                    ? "a nested call in the applied computation returns a tuple"
@@ -86,8 +80,8 @@ static const char *survey(const hlo_computation *c, uint32_t depth, uint32_t *co
     for (const hlo_instr *i = c->first; i; i = hlo_instr_next(i)) {
         const char *why = refusal(i);
         if (why) *out_blocker = i;
-        if (!why && hlo_region_called(i))
-            why = survey(hlo_region_called(i), depth + 1, count, out_blocker);
+        if (!why && hlo_instr_called(i))
+            why = survey(hlo_instr_called(i), depth + 1, count, out_blocker);
         if (why) return why;
         if (++*count > MAX_STEPS) return "the applied computation has too many instructions";
     }
@@ -135,8 +129,8 @@ static uint32_t append(builder *b, const hlo_computation *c, const uint32_t *arg
             memcpy(r->roots, in, i->operand_count * sizeof in[0]);
         } else if (hlo_region_passes_on(i)) {
             *own = in[0];
-        } else if (hlo_region_called(i)) {
-            *own = append(b, hlo_region_called(i), in);
+        } else if (hlo_instr_called(i)) {
+            *own = append(b, hlo_instr_called(i), in);
         } else {
             *own = new_slot(b, i->shape->type, NULL);
             step *s = &r->steps[r->step_count++];
@@ -225,9 +219,7 @@ void hlo_region_apply(const hlo_region *region, uint32_t arrays, const hlo_view 
         views[arrays + i] = &x[i];
     }
     applying a = {region, 0, 2 * arrays};
-    hlo_strided_loop loop;
-    hlo_strided_loop_init(&loop, acc->rank, acc->dims, 2 * arrays, views);
-    hlo_strided_loop_run(&loop, apply_row, &a);
+    hlo_views_run(NULL, a.views, views, apply_row, &a);
 }
 
 static bool is_parameter(const hlo_instr *instr, int64_t number) {
@@ -252,10 +244,8 @@ static hlo_status run_map(hlo_call *call) {
     if (!region) return HLO_INVALID_INPUT;
     const hlo_view *views[HLO_LOOP_VIEWS] = {&call->results[0]};
     for (uint32_t i = 0; i < call->operand_count; i++) views[i + 1] = &call->operands[i];
-    hlo_strided_loop loop = {0};
     applying a = {region, 1, 1 + call->operand_count};
-    hlo_strided_loop_init(&loop, views[0]->rank, views[0]->dims, a.views, views);
-    hlo_strided_loop_run(&loop, apply_row, &a);
+    hlo_views_run(NULL, a.views, views, apply_row, &a);
     return HLO_OK;
 }
 const hlo_kernel hlo_eval_map = {.run = run_map, .error = HLO_ERROR_MOVED};

@@ -145,9 +145,8 @@ const hlo_kernel hlo_eval_topk = {.run = run_topk, .error = HLO_ERROR_TOPK};
 /* Returns why a custom call is not XLA's TopK; NULL if it is. TopK returns the largest elements,
  * regardless of the computation that it calls. */
 static const char *topk_refusal(const hlo_instr *call) {
-    const char *target = hlo_instr_str(call, HLO_ATTR_CUSTOM_CALL_TARGET);
     const hlo_shape *to = call->shape;
-    if (!target || (strcmp(target, "TopK") != 0 && strcmp(target, "__gpu$TopK") != 0))
+    if (!hlo_is_custom_call(call, "TopK") && !hlo_is_custom_call(call, "__gpu$TopK"))
         return "unknown custom call target";
     if (call->operand_count != 1 || to->type != HLO_TYPE_TUPLE || to->rank != 2)
         return "operands or results do not match those of XLA's TopK";

@@ -12,7 +12,7 @@
 /* A dynamic reshape. The dimensions of operand and result are divided into minimal groups with
  * equal products of their bounds. If only the outermost dimension of each group is dynamic, the
  * real elements keep their positions. Otherwise, each real element is gathered by its index among
- * them. */
+ * the real elements. */
 typedef struct reshape {
     hlo_instr *operand;
     const hlo_shape *from, *to; /* shapes of the operand and, as declared, of the result */
@@ -140,7 +140,7 @@ static hlo_instr *dynamic_reshape(expansion *x, hlo_instr **sizes) {
 
 /* ------------------------------------------------------------- concatenations, reversals, sorts */
 
-/* These operations would move padding before real elements. */
+/* Concatenations, reversals and sorts would move padding before real elements. */
 
 /* Uses the smaller of two sizes, as XLA does. */
 static void join(expansion *x, hlo_instr **size, hlo_instr *other) {
@@ -294,8 +294,8 @@ static void mask(expansion *x, uint32_t operand, int64_t dim, hlo_instr *fill) {
     hlo_instr_set_operand(x->build->at, operand, masked);
 }
 
-/* Sets the size of each dimension to that of any operand that has one. Operands are scalars or have
- * the same shape. */
+/* Sets the size of each dimension to the smallest size that an operand has for it. Operands are
+ * scalars or have the same shape. */
 static hlo_instr *elementwise(expansion *x, hlo_instr **sizes) {
     const uint32_t rank = dynamic_dims(x->build->at->shape);
     for (uint32_t i = 0; i < x->build->at->operand_count; i++)
@@ -304,14 +304,13 @@ static hlo_instr *elementwise(expansion *x, hlo_instr **sizes) {
     return x->build->at;
 }
 
-/* Propagates the sizes of an operand, including tuples. */
+/* Propagates the sizes of an operand, which may be a tuple. */
 static hlo_instr *forwarded(expansion *x, hlo_instr **sizes) {
     hlo_instr **known = dynamic_value_of(x, operand_of(x, 0))->sizes;
     for (uint32_t i = 0; known && i < dynamic_dims(x->build->at->shape); i++) sizes[i] = known[i];
     return x->build->at;
 }
 
-/* Builds max(size, 0). */
 static hlo_instr *at_least_0(expansion *x, hlo_instr *size) {
     return hlo_build_binary(x->build, HLO_OP_MAXIMUM, size, expand_number(x, 0));
 }
@@ -401,9 +400,9 @@ static hlo_instr *dot(expansion *x, hlo_instr **sizes) {
     return x->build->at;
 }
 
-/* Computes the sizes of the value of x->build->at, in the order of its shape, and rewrites it or
- * its operands if padding would affect the result. Returns the instruction that now has the value:
- * x->build->at, or its replacement. Returns NULL after an error. */
+/* Computes the sizes of the value of x->build->at, in the order of its shape, and rewrites that
+ * instruction or its operands if padding would affect the result. Returns the instruction that now
+ * has the value: x->build->at, or its replacement. Returns NULL after an error. */
 static hlo_instr *dynamic_rule(expansion *x, hlo_instr **sizes) {
     hlo_instr *instr = x->build->at;
     if (hlo_op_is(instr->op, HLO_ELEMENTWISE)) return elementwise(x, sizes);
@@ -479,7 +478,6 @@ static void list_dims(const hlo_shape *shape, bool **dynamic) {
         for (uint32_t i = 0; i < shape->rank; i++) *(*dynamic)++ = dynamic_declares(shape, i);
 }
 
-/* The dimensions of a shape's arrays. */
 typedef struct dims {
     uint32_t count, dynamic_count;
     bool *dynamic;
@@ -509,7 +507,6 @@ static bool agree(expansion *x, const hlo_shape *a, const hlo_shape *b) {
 
 /* ---------------------------------------------------------------------------- values with sizes */
 
-/* Returns the shape of a value with its sizes. */
 static const hlo_shape *packed_shape(const expansion *x, const hlo_shape *shape, uint32_t sizes) {
     const hlo_shape **parts = hlo_arena_array(x->module->arena, sizes + 1, sizeof *parts);
     parts[0] = dynamic_bound(x->module, shape);
@@ -552,7 +549,8 @@ static void unpack(expansion *x, hlo_instr *instr) {
     *dynamic_value_of(x, value) = known;
 }
 
-/* Sets the padding of an entry result to zeros. `sizes` advances over its dimensions. */
+/* Sets the padding of an entry result to zeros. `sizes` advances over the dimensions of the
+ * result. */
 static hlo_instr *settle(expansion *x, hlo_instr *value, hlo_instr ***sizes) {
     if (value->shape->type == HLO_TYPE_TUPLE) {
         hlo_instr **parts =
@@ -573,17 +571,16 @@ static hlo_instr *settle(expansion *x, hlo_instr *value, hlo_instr ***sizes) {
 static const hlo_computation *taker_of(const hlo_instr *instr, uint32_t index,
                                        uint32_t *parameter) {
     const hlo_attr *branches = hlo_instr_attr(instr, HLO_ATTR_BRANCH_COMPUTATIONS);
-    *parameter = 0;
+    const hlo_computation *called = hlo_instr_called(instr);
+    *parameter = called ? index : 0;
     switch (instr->op) {
-    case HLO_OP_CALL: *parameter = index; return hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);
-    case HLO_OP_FUSION: *parameter = index; return hlo_instr_comp(instr, HLO_ATTR_CALLS);
     case HLO_OP_WHILE: return hlo_instr_comp(instr, HLO_ATTR_BODY);
     case HLO_OP_CONDITIONAL:
         if (!index) return NULL;
         if (branches) return branches->u.comps->v[index - 1];
         return hlo_instr_comp(instr,
                               index == 1 ? HLO_ATTR_TRUE_COMPUTATION : HLO_ATTR_FALSE_COMPUTATION);
-    default: return NULL;
+    default: return called;
     }
 }
 

@@ -7,7 +7,6 @@
 #include "ir/expand/expand.h"
 #include "ir/module/build.h"
 
-/* The dynamic sizes of an instruction's value. */
 typedef struct dynamic_value {
     const hlo_shape *declared; /* the declared shape; NULL for a new, static instruction */
     hlo_instr **sizes; /* an s32[] per dimension of the value's arrays, flattened through tuples;
@@ -18,10 +17,10 @@ typedef struct dynamic_value {
 typedef struct expansion {
     hlo_module *module;
     const hlo_diag_sink *sink;
-    dynamic_value *values; /* by instruction id */
+    dynamic_value *values; /* indexed by instruction id */
     uint32_t capacity;
     const hlo_shape **results; /* indexed by computation id: the declared shape of the root */
-    hlo_builder build[1];      /* build->at is the expanded instruction */
+    hlo_builder build[1];      /* build->at is the instruction that is being expanded */
     bool failed;
 } expansion;
 
@@ -30,7 +29,6 @@ void *expand_refuse(expansion *x, const char *format, ...) __attribute__((format
 dynamic_value *dynamic_value_of(expansion *x, const hlo_instr *instr);
 /* Returns the size of a dimension of an array; NULL if it is static. */
 hlo_instr *dynamic_size(expansion *x, const hlo_instr *array, int64_t dim);
-/* Counts the dimensions of a shape's arrays. */
 uint32_t dynamic_dims(const hlo_shape *shape);
 /* Returns `shape` with a static dimension of the bound in place of each dynamic dimension. */
 const hlo_shape *dynamic_bound(hlo_module *module, const hlo_shape *shape);

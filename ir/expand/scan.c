@@ -14,7 +14,7 @@ typedef struct scan {
     const hlo_shape *const *parts; /* shapes of the parts of the loop's state */
 } scan;
 
-/* Creates a computation whose parameter is the loop's state, before the scan's computation. Moves
+/* Creates, before the scan's computation, a computation whose parameter is the loop's state. Moves
  * x->build->at into the new computation. */
 static hlo_instr *open_computation(expansion *x, const scan *s, const char *name) {
     hlo_computation *caller = x->build->at->parent, *comp = hlo_computation_new(x->module, name);

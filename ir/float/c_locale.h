@@ -6,19 +6,14 @@
 
 #include <locale.h>
 
-/* The C library has a static object for the C locale, so nothing needs to be freed. */
-static inline locale_t hlo_c_locale_enter(void) {
-    return uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0));
-}
-
 static inline void hlo_c_locale_leave(const locale_t *before) {
     uselocale(*before);
 }
 
 /* Begins a public function that reads or prints numbers: until it returns, its thread uses the C
- * locale. */
+ * locale. The C library has a static object for the C locale, so nothing needs to be freed. */
 #define HLO_IN_C_LOCALE                                                                            \
     const locale_t hlo_locale_before __attribute__((cleanup(hlo_c_locale_leave), unused)) =        \
-        hlo_c_locale_enter()
+        uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0))
 
 #endif

@@ -28,8 +28,8 @@ static inline unsigned to_bits(float value) {
  * For a normal result, half a last place is added to the f32's bits (one less for an even result,
  * so that ties go to even). The remaining bits are then shifted out; a carry correctly propagates
  * into the exponent. For a subnormal result, adding a power of two whose last place is that of the
- * format makes the f32 addition round. Both are computed, so that a loop has no branches. All
- * arguments except `value` are constants at each call, which compilers inline. */
+ * format makes the f32 addition round. Both results are computed, so that a loop has no branches.
+ * All arguments except `value` are constants at each call, which compilers inline. */
 static inline unsigned encode(float value, int E, int M, int bias, special kind) {
     if (kind == E8M0) {
         /* Ties round up. Below the smallest normal f32, every value above the smallest code also

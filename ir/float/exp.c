@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Computes exp of rows of f32 in vectors. It rounds each step of the algorithm of glibc's expf, so
- * that the results have the same bits. */
+/* Computes exp of rows of f32 in vectors. Each step is a step of glibc's expf and is rounded alike,
+ * so that the results have the same bits. */
 #include <math.h>
 #include <string.h>
 

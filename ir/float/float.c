@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-typedef enum special { IEEE, FN, FNUZ, FINITE, E8M0 } special;
+#include "ir/float/encode.h"
 
 typedef struct format {
     int exponent, mantissa, bias;
@@ -23,7 +23,6 @@ static uint64_t sign_bit(const format *f) {
     return f->special == E8M0 ? 0 : UINT64_C(1) << (f->exponent + f->mantissa);
 }
 
-/* Returns the code of the largest finite value. */
 static uint64_t largest_code(const format *f) {
     uint64_t all = (UINT64_C(1) << (f->exponent + f->mantissa)) - 1;
     switch (f->special) {

@@ -88,8 +88,8 @@ const hlo_shape *hlo_infer_PERMUTE(const hlo_inference *q) {
     return hlo_infer_attr(q, HLO_ATTR_SLICE_SIZE_LISTS) ? hlo_infer_given(q) : each_operand(q);
 }
 
-/* Infers (operands, results, elements that the backend adds). With slice_sizes, the result is one
- * of the operands. */
+/* Infers the tuple (operands, results, elements that the backend adds). With slice_sizes, the
+ * result is one of the operands. */
 const hlo_shape *hlo_infer_PERMUTE_START(const hlo_inference *q) {
     const hlo_shape *given = hlo_infer_given(q);
     if (!given || !check_pairs(q)) return NULL;

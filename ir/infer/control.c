@@ -133,7 +133,6 @@ static bool is_token(const hlo_inference *q, uint32_t i) {
            hlo_infer_fail_at(q, q->operands[i]->offset, "operand %u is not a token", i);
 }
 
-/* Returns the given shape if it is a tuple of at least `least` elements. */
 static const hlo_shape *given_tuple(const hlo_inference *q, uint32_t least) {
     const hlo_shape *given = hlo_infer_given(q);
     if (!given || (given->type == HLO_TYPE_TUPLE && given->rank >= least)) return given;
@@ -290,9 +289,9 @@ static bool are_bound(const hlo_inference *q, uint32_t first, uint32_t bound) {
     return true;
 }
 
-/* Infers ((operands), result of the called computation, further elements that the backend adds).
- * Later updates may bind further parameters; the result may be `()` until all parameters are bound.
- */
+/* Infers the tuple ((operands), result of the called computation, further elements that the backend
+ * adds). Later updates may bind further parameters; the result may be `()` until all parameters are
+ * bound. */
 const hlo_shape *hlo_infer_ASYNC_START(const hlo_inference *q) {
     const hlo_shape *given = given_tuple(q, 2);
     if (!given) return NULL;

@@ -15,8 +15,8 @@ const hlo_shape *hlo_infer(hlo_module *module, hlo_op op, uint32_t operand_count
 /* True if an instruction satisfies the rule of its opcode for operands, attributes, called
  * computations and shape. Layouts are not compared. If not, `why` is the reason, and *out_blamed is
  * the offset in the source of the invalid operand, or of the invalid parameter of a called
- * computation. It is HLO_NOWHERE if the instruction itself is invalid. Allocates from `scratch`,
- * and interns shapes in the module. */
+ * computation. *out_blamed is HLO_NOWHERE if the instruction itself is invalid. Allocates from
+ * `scratch`, and interns shapes in the module. */
 #define HLO_NOWHERE UINT32_MAX
 bool hlo_infer_check(const hlo_instr *instr, hlo_arena *scratch, char *why, size_t why_size,
                      uint32_t *out_blamed);

@@ -32,9 +32,7 @@ const hlo_shape *hlo_infer_BROADCAST(const hlo_inference *q) {
     const hlo_shape *to = given_array(q, true), *from = hlo_infer_operand(q, 0);
     if (!to) return NULL;
     const hlo_ints *dims = hlo_infer_ints(q, HLO_ATTR_DIMENSIONS);
-    if (dims->count != from->rank)
-        return hlo_infer_fail(q, "'dimensions' has %u elements, but the operand has rank %u",
-                              dims->count, from->rank);
+    if (!hlo_infer_has_each(q, HLO_ATTR_DIMENSIONS, 1, from->rank)) return NULL;
     if (!hlo_infer_dims(q, dims, to->rank, "dimension")) return NULL;
     for (uint32_t i = 0; i < dims->count; i++)
         if (!hlo_infer_dim_fits(from->dims[i], to->dims[dims->v[i]]))
@@ -73,7 +71,6 @@ const hlo_shape *hlo_infer_BITCAST(const hlo_inference *q) {
     return as_large(q, given_array(q, false), hlo_shape_bytes, "bytes");
 }
 
-/* Returns the number of bits of an element's value. */
 static int value_bits(hlo_type type) {
     return type == HLO_TYPE_PRED ? 8 : hlo_types[type].bits;
 }
@@ -104,9 +101,7 @@ const hlo_shape *hlo_infer_TRANSPOSE(const hlo_inference *q) {
     if (!hlo_infer_arrays(q, 0, 1)) return NULL;
     const hlo_shape *from = hlo_infer_operand(q, 0);
     const hlo_ints *dims = hlo_infer_ints(q, HLO_ATTR_DIMENSIONS);
-    if (dims->count != from->rank)
-        return hlo_infer_fail(q, "'dimensions' has %u elements, but the operand has rank %u",
-                              dims->count, from->rank);
+    if (!hlo_infer_has_each(q, HLO_ATTR_DIMENSIONS, 1, from->rank)) return NULL;
     if (!hlo_infer_dims(q, dims, from->rank, "dimension")) return NULL;
     uint32_t rank = from->rank;
     int64_t *moved = hlo_infer_scratch(q, rank, sizeof *moved);
@@ -142,9 +137,7 @@ const hlo_shape *hlo_infer_SLICE(const hlo_inference *q) {
     if (!hlo_infer_arrays(q, 0, 1)) return NULL;
     const hlo_shape *from = hlo_infer_operand(q, 0);
     const hlo_ints *slice = hlo_infer_ints(q, HLO_ATTR_SLICE);
-    if (slice->count != 3 * from->rank)
-        return hlo_infer_fail(q, "'slice' has %u dimensions, but the operand has rank %u",
-                              slice->count / 3, from->rank);
+    if (!hlo_infer_has_each(q, HLO_ATTR_SLICE, 3, from->rank)) return NULL;
     int64_t *dims = hlo_infer_scratch(q, from->rank, sizeof *dims);
     for (uint32_t i = 0; i < from->rank; i++) {
         int64_t start = slice->v[3 * i], limit = slice->v[3 * i + 1], stride = slice->v[3 * i + 2];
@@ -183,10 +176,7 @@ const hlo_shape *hlo_infer_DYNAMIC_SLICE(const hlo_inference *q) {
     if (!hlo_infer_arrays(q, 0, 1)) return NULL;
     const hlo_shape *from = hlo_infer_operand(q, 0);
     const hlo_ints *sizes = hlo_infer_ints(q, HLO_ATTR_DYNAMIC_SLICE_SIZES);
-    if (sizes->count != from->rank)
-        return hlo_infer_fail(q,
-                              "'dynamic_slice_sizes' has %u elements, but the operand has rank %u",
-                              sizes->count, from->rank);
+    if (!hlo_infer_has_each(q, HLO_ATTR_DYNAMIC_SLICE_SIZES, 1, from->rank)) return NULL;
     for (uint32_t i = 0; i < from->rank; i++)
         if (sizes->v[i] < 0 || (from->dims[i] >= 0 && sizes->v[i] > from->dims[i]))
             return hlo_infer_fail(q, "slice size %lld is invalid for dimension %u of size %lld",
@@ -209,18 +199,6 @@ const hlo_shape *hlo_infer_DYNAMIC_UPDATE_SLICE(const hlo_inference *q) {
     return start_indices(q, 2, into) ? into : NULL;
 }
 
-/* Computes n + low + high + (n - 1) * interior. Returns -1 if the result is negative or too large.
- */
-static int64_t padded(int64_t n, const int64_t *padding) {
-    const int64_t most = HLO_INFER_EXTENT_MAX;
-    int64_t gaps = n > 0 ? n - 1 : 0, inside, size;
-    if (__builtin_mul_overflow(gaps, padding[2], &inside) ||
-        __builtin_add_overflow(n, inside, &size) || size > most)
-        return -1;
-    size += padding[0] + padding[1];
-    return size < 0 || size > most ? -1 : size;
-}
-
 const hlo_shape *hlo_infer_PAD(const hlo_inference *q) {
     if (!hlo_infer_arrays(q, 0, 2)) return NULL;
     const hlo_shape *from = hlo_infer_operand(q, 0), *value = hlo_infer_operand(q, 1);
@@ -228,9 +206,7 @@ const hlo_shape *hlo_infer_PAD(const hlo_inference *q) {
     if (value->type != from->type)
         return hlo_infer_fail(q, "operand and padding value have different element types");
     const hlo_ints *padding = hlo_infer_ints(q, HLO_ATTR_PADDING);
-    if (padding->count != 3 * from->rank)
-        return hlo_infer_fail(q, "'padding' has %u dimensions, but the operand has rank %u",
-                              padding->count / 3, from->rank);
+    if (!hlo_infer_has_each(q, HLO_ATTR_PADDING, 3, from->rank)) return NULL;
     int64_t *dims = hlo_infer_scratch(q, from->rank, sizeof *dims);
     for (uint32_t i = 0; i < from->rank; i++) {
         if (padding->v[3 * i + 2] < 0)
@@ -238,9 +214,15 @@ const hlo_shape *hlo_infer_PAD(const hlo_inference *q) {
         const int64_t *p = &padding->v[3 * i], most = HLO_INFER_EXTENT_MAX;
         if (p[0] < -most || p[0] > most || p[1] < -most || p[1] > most || p[2] > most)
             return hlo_infer_fail(q, "the padding of dimension %u is outside [-2^61, 2^61]", i);
-        dims[i] = from->dims[i] < 0 ? -1 : padded(from->dims[i], p);
-        if (dims[i] < 0 && from->dims[i] >= 0)
+        const int64_t n = from->dims[i];
+        int64_t inside, size;
+        dims[i] = -1;
+        if (n < 0) continue;
+        if (__builtin_mul_overflow(n > 0 ? n - 1 : 0, p[2], &inside) ||
+            __builtin_add_overflow(n, inside, &size) || size > most || size + p[0] + p[1] < 0 ||
+            size + p[0] + p[1] > most)
             return hlo_infer_fail(q, "the padded size of dimension %u is negative or too large", i);
+        dims[i] = size + p[0] + p[1];
     }
     return hlo_shape_array(q->module, from->type, from->rank, dims);
 }
@@ -338,9 +320,9 @@ static bool check_windows(const hlo_inference *q, const windows *w) {
     return true;
 }
 
-/* Computes the dimensions of the windowed array. At window_dims, they are the sizes of a window;
- * elsewhere, those of the indices without vector_dim. `sizes`: the sizes of a window along each
- * dimension of the operand. */
+/* Computes the dimensions of the windowed array. The sizes at window_dims are those of a window;
+ * the other sizes are those of the indices without vector_dim. `sizes`: the sizes of a window along
+ * each dimension of the operand. */
 static int64_t *windowed_dims(const hlo_inference *q, const windows *w, const int64_t *sizes,
                               uint32_t *out_rank) {
     uint32_t vectors = w->vector_dim < w->indices->rank;
@@ -375,9 +357,7 @@ const hlo_shape *hlo_infer_GATHER(const hlo_inference *q) {
                  .vector_dim = hlo_infer_int(q, HLO_ATTR_INDEX_VECTOR_DIM, 0)};
     if (!check_windows(q, &w)) return NULL;
     const hlo_ints *sizes = hlo_infer_ints(q, HLO_ATTR_SLICE_SIZES);
-    if (sizes->count != w.operand->rank)
-        return hlo_infer_fail(q, "'slice_sizes' has %u elements, but the operand has rank %u",
-                              sizes->count, w.operand->rank);
+    if (!hlo_infer_has_each(q, HLO_ATTR_SLICE_SIZES, 1, w.operand->rank)) return NULL;
     for (uint32_t i = 0; i < sizes->count; i++) {
         bool gone = hlo_ints_contain(w.dropped, i) || hlo_ints_contain(w.batch, i);
         if (sizes->v[i] < 0 || (w.operand->dims[i] >= 0 && sizes->v[i] > w.operand->dims[i]) ||

@@ -176,8 +176,8 @@ const hlo_shape *hlo_infer_DOT(const hlo_inference *q) {
 
 static const sparse_dim dense[2];
 
-/* Checks the group sizes along the ragged dimension. They are one vector, or a vector for each
- * index of the left operand's dimensions that precede the ragged one. */
+/* Checks the group sizes along the ragged dimension. The group sizes are one vector, or a vector
+ * for each index of the left operand's dimensions that precede the ragged one. */
 static const hlo_shape *check_groups(const hlo_inference *q, const dot_dims *d, int64_t ragged) {
     const hlo_shape *a = hlo_infer_operand(q, 0), *sizes = hlo_infer_operand(q, 2);
     bool is_batch = hlo_ints_contain(d->a_batch, ragged);

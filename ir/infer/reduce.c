@@ -138,16 +138,12 @@ typedef struct window_dim {
     int64_t size, stride, low, high, base_dilation, window_dilation;
 } window_dim;
 
-static void put_word(hlo_printer *o, const void *word) {
-    hlo_put_attr(o, word);
-}
-
 /* Reads the window along each of `rank` dimensions. Returns NULL, with `why` set, if the window has
  * a different rank. */
 static const window_dim *window_dims(const hlo_inference *q, uint32_t rank) {
     static const struct {
         hlo_attr_id id;
-        uint32_t second; /* second number of a pair */
+        uint32_t second; /* 1: the second number of each pair */
         size_t member;
         int64_t missing, least;
     } parts[] = {
@@ -169,7 +165,7 @@ static const window_dim *window_dims(const hlo_inference *q, uint32_t rank) {
         const uint32_t each = parts[p].id == HLO_ATTR_PAD ? 2 : 1;
         if (word && word->u.ints->count != each * rank) {
             hlo_infer_fail(q, "window %s does not have %u dimensions",
-                           hlo_print_interned(q->module, put_word, word), rank);
+                           hlo_print_interned(q->module, hlo_put_attr, word), rank);
             return NULL;
         }
         for (uint32_t i = 0; i < rank; i++) {

@@ -61,18 +61,18 @@ const hlo_shape *const *hlo_infer_operands(const hlo_inference *q);
 
 /* Each check below sets `why` if it returns false or NULL. */
 
-/* Checks that operands [from, to) are arrays. */
 bool hlo_infer_arrays(const hlo_inference *q, uint32_t from, uint32_t to);
 /* Checks that every number of the list is in [0, rank) and occurs once. `what` names such a number
  * in messages: "dimension". */
 bool hlo_infer_dims(const hlo_inference *q, const hlo_ints *dims, uint32_t rank, const char *what);
+/* Checks that the list of attribute `id` has `each` numbers for every dimension of the operand. */
+bool hlo_infer_has_each(const hlo_inference *q, hlo_attr_id id, uint32_t each, uint32_t rank);
 /* Checks that the attribute `dimensions` names one dimension of the shape. */
 bool hlo_infer_one_dim(const hlo_inference *q, const hlo_shape *shape);
 /* True if the sizes are equal, or one of them is unbounded. */
 static inline bool hlo_infer_dim_fits(int64_t a, int64_t b) {
     return a == b || a < 0 || b < 0;
 }
-/* True if the ranks are equal and all dimensions fit. */
 bool hlo_infer_dims_fit(const hlo_shape *a, const hlo_shape *b);
 /* True if types and dimensions agree, through tuples; an unbounded dimension agrees with any size.
  */

@@ -90,6 +90,13 @@ bool hlo_infer_dims(const hlo_inference *q, const hlo_ints *dims, uint32_t rank,
     return true;
 }
 
+bool hlo_infer_has_each(const hlo_inference *q, hlo_attr_id id, uint32_t each, uint32_t rank) {
+    const uint32_t count = hlo_infer_ints(q, id)->count;
+    return count == each * rank ||
+           hlo_infer_fail(q, "'%s' has %u %s, but the operand has rank %u", hlo_attrs_info[id].name,
+                          count / each, each == 1 ? "elements" : "dimensions", rank);
+}
+
 bool hlo_infer_one_dim(const hlo_inference *q, const hlo_shape *shape) {
     const hlo_ints *dims = hlo_infer_ints(q, HLO_ATTR_DIMENSIONS);
     if (dims->count != 1) return hlo_infer_fail(q, "'dimensions' must name one dimension");

@@ -76,8 +76,8 @@ static hlo_status run_bits(hlo_call *call) {
     const int64_t count = hlo_view_count(result);
     uint32_t words[4];
     if (is_threefry(call->instr)) {
-        int64_t pair = 1, inner = 1; /* size of the paired dimension; product of the sizes of those
-                                      * after it */
+        int64_t pair = 1, inner = 1; /* size of the paired dimension; product of the sizes of the
+                                      * dimensions after it */
         if (result->rank && !wide) {
             /* Two neighbors share a counter. Elements are neighbors along the first dimension of
              * even size or, without such a dimension, along the first of the largest dimensions. */

@@ -76,9 +76,7 @@ void hlo_view_convert(const hlo_eval_env *env, const hlo_view *in, const hlo_vie
     }
     const hlo_view *views[] = {out, in};
     types t = {in->type, out->type};
-    hlo_strided_loop loop;
-    hlo_strided_loop_init(&loop, out->rank, out->dims, 2, views);
-    hlo_strided_loop_run_parallel(env, &loop, 0, convert_row, &t);
+    hlo_views_run(env, 2, views, convert_row, &t);
 }
 
 static hlo_status run_convert(hlo_call *call) {
@@ -122,11 +120,8 @@ static const char *refuse_stochastic(const hlo_instr *instr) {
 }
 
 static hlo_status run_stochastic_convert(hlo_call *call) {
-    const hlo_view *out = &call->results[0];
-    const hlo_view *views[] = {out, &call->operands[0], &call->operands[1]};
-    hlo_strided_loop loop;
-    hlo_strided_loop_init(&loop, out->rank, out->dims, 3, views);
-    hlo_strided_loop_run_parallel(call->env, &loop, 0, stochastic_row, (void *)call->instr);
+    const hlo_view *views[] = {&call->results[0], &call->operands[0], &call->operands[1]};
+    hlo_views_run(call->env, 3, views, stochastic_row, (void *)call->instr);
     return HLO_OK;
 }
 const hlo_kernel hlo_eval_stochastic_convert = {

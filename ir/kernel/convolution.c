@@ -6,8 +6,8 @@
 
 #include "ir/kernel/kernel.h"
 
-/* Returns number `dim` of a window attribute such as 2x3 or 1_0x2_1. Of a pair, returns the first
- * number. */
+/* Returns number `dim` of a window attribute such as 2x3 or 1_0x2_1. If the number is a pair,
+ * returns the first of the two. */
 static int64_t number_at(const hlo_attr *window, hlo_attr_id id, uint32_t dim, int64_t missing) {
     const hlo_attr *word = hlo_window_word(window, id);
     if (id == HLO_ATTR_PAD) dim *= 2;
@@ -121,7 +121,6 @@ const char *hlo_convolution_read(const hlo_call *call, hlo_convolution *out) {
     return NULL;
 }
 
-/* A view whose dimensions are set one by one. */
 typedef struct maker {
     hlo_view view;
     int64_t *dims, *strides;

@@ -66,7 +66,6 @@ static bool as_matrices(operand *o) {
     return plain;
 }
 
-/* Copies the operand to a dense array of `type`. */
 static void pack(const hlo_eval_env *env, operand *o, hlo_type type, hlo_arena *scratch) {
     hlo_view dense = hlo_view_scratch(scratch, type, &o->view);
     hlo_view_convert(env, &o->view, &dense);
@@ -260,9 +259,9 @@ static hlo_view view_of(hlo_arena *scratch, const hlo_view *view, const cut *c) 
     return part;
 }
 
-/* Selects the index of the part in each prefix dimension of the group sizes that is the same for
- * all its pieces. `list` maps these dimensions to those of the array. If it is NULL, they are the
- * dimensions starting at `first`. */
+/* Restricts `c` to the index of the part along the prefix dimensions of the group sizes, except
+ * those that differ between the part's pieces. `list` maps prefix dimensions to dimensions of the
+ * array. If `list` is NULL, they are the dimensions starting at `first`. */
 static void take_index(const hlo_ragged_parts *p, const int64_t *list, uint32_t listed,
                        int64_t first, cut *c) {
     const hlo_ragged *r = &p->dims;
@@ -275,7 +274,6 @@ static void take_index(const hlo_ragged_parts *p, const int64_t *list, uint32_t 
     }
 }
 
-/* Selects piece `piece` of an operand. */
 static void take_piece(const hlo_ragged_parts *p, unsigned side, int64_t piece, cut *c) {
     const hlo_ragged *r = &p->dims;
     int64_t start, size;

@@ -48,37 +48,39 @@ typedef void hlo_loop(const hlo_lanes *lanes);
 
 typedef enum hlo_out { HLO_OUT_SAME, HLO_OUT_PRED, HLO_OUT_REAL, HLO_OUT_COMPLEX } hlo_out;
 
-/* An elementwise operation: a loop for every lane on which it is defined. The lane of the last
+/* An elementwise operation: a loop for every lane that the operation supports. The lane of the last
  * operand selects the loop; only operand 0 of select has a different lane. Operations that read or
  * move bits work on codes, which are floats loaded as unsigned integers. */
 typedef struct hlo_elementwise {
     uint8_t arity;
-    uint8_t out;   /* hlo_out: lane of the result: that of the operands, U64, F64, C128 */
+    uint8_t out;   /* an hlo_out: the lane of the result is that of the operands, U64, F64 or
+                    * C128 */
     float ulps;    /* the error of a good implementation, in units of roundoff of the computed type;
                     * 0 if the result is exact or not rounded */
     uint8_t codes; /* floats of at most this width in bits are loaded and stored as their codes */
     hlo_loop *loop[HLO_LANE_COUNT];
 } hlo_elementwise;
 
-/* The forms of error propagation from operands to results (ir/error/). */
+/* FORM(id, name, overflows): the forms of error propagation from operands to results (ir/error/).
+ * `overflows`: the rule handles operands that overflowed. */
 #define HLO_ERROR_FORMS(FORM)                                                                      \
-    FORM(EXACT, exact)                                                                             \
-    FORM(ELEMENTWISE, elementwise)                                                                 \
-    FORM(COMPARE_OP, compare_op)                                                                   \
-    FORM(CONVERT, convert)                                                                         \
-    FORM(MOVE, move)                                                                               \
-    FORM(DOT, dot)                                                                                 \
-    FORM(CONVOLUTION, convolution)                                                                 \
-    FORM(RAGGED_DOT, ragged_dot)                                                                   \
-    FORM(REDUCE, reduce)                                                                           \
-    FORM(SCATTER, scatter)                                                                         \
-    FORM(FFT, fft)                                                                                 \
-    FORM(INDEXED, indexed)                                                                         \
-    FORM(SORT, sort)                                                                               \
-    FORM(TOPK, topk)                                                                               \
-    FORM(MOVED, moved)
+    FORM(EXACT, exact, true)                                                                       \
+    FORM(ELEMENTWISE, elementwise, true)                                                           \
+    FORM(COMPARE_OP, compare_op, true)                                                             \
+    FORM(CONVERT, convert, true)                                                                   \
+    FORM(MOVE, move, true)                                                                         \
+    FORM(DOT, dot, true)                                                                           \
+    FORM(CONVOLUTION, convolution, false)                                                          \
+    FORM(RAGGED_DOT, ragged_dot, true)                                                             \
+    FORM(REDUCE, reduce, false)                                                                    \
+    FORM(SCATTER, scatter, false)                                                                  \
+    FORM(FFT, fft, false)                                                                          \
+    FORM(INDEXED, indexed, true)                                                                   \
+    FORM(SORT, sort, false)                                                                        \
+    FORM(TOPK, topk, false)                                                                        \
+    FORM(MOVED, moved, false)
 typedef enum hlo_error_form {
-#define FORM(id, name) HLO_ERROR_##id,
+#define FORM(id, name, overflows) HLO_ERROR_##id,
     HLO_ERROR_FORMS(FORM)
 #undef FORM
 } hlo_error_form;
@@ -107,7 +109,6 @@ hlo_status hlo_call_refuse(hlo_call *call, const char *why);
 
 enum { HLO_CHUNK = 256 }; /* maximum number of elements in a chunk */
 
-/* Returns the size of the next chunk, if `left` elements remain. */
 static inline int64_t hlo_chunk_size(int64_t left) {
     return left < HLO_CHUNK ? left : HLO_CHUNK;
 }
@@ -134,16 +135,13 @@ void hlo_lane_store(hlo_type type, const void *lanes, int64_t count, void *out, 
 /* Casts between lanes as C does, except that NaN and out-of-range numbers are cast to integers as
  * HLO's convert does. */
 void hlo_lane_cast(hlo_lane from, hlo_lane to, const void *in, int64_t count, void *out);
-/* Clips integer lanes to the range of `type`. */
 void hlo_lane_saturate(hlo_type type, void *lanes, int64_t count);
 /* Returns the lanes of a row: the row itself if its elements are contiguous lanes, otherwise
  * `buffer`, after filling it. */
 const void *hlo_lane_view(hlo_type type, const void *in, int64_t step, int64_t count,
                           hlo_chunk *buffer);
-/* Loads elements of any real type as doubles. */
 void hlo_lane_load_f64(hlo_type type, const void *in, int64_t step, int64_t count, double *out);
 
-/* An elementwise instruction and its loop. */
 typedef struct hlo_lane_op {
     const hlo_instr *instr;
     hlo_loop *loop;
@@ -174,25 +172,25 @@ enum { HLO_LOOP_VIEWS = 16 };
 typedef struct hlo_strided_loop {
     uint32_t rank, views;
     int64_t dims[HLO_EVAL_MAX_RANK];
-    int64_t steps[HLO_LOOP_VIEWS][HLO_EVAL_MAX_RANK]; /* bytes */
+    int64_t steps[HLO_LOOP_VIEWS][HLO_EVAL_MAX_RANK]; /* in bytes */
     char *data[HLO_LOOP_VIEWS];
-    int64_t count; /* elements */
+    int64_t count; /* total number of elements of a view */
 } hlo_strided_loop;
 
 /* A row: `count` elements of each view, starting at data[v], steps[v] bytes apart. */
 typedef void hlo_strided_loop_body(void *arg, int64_t count, char *const *data,
                                    const int64_t *steps);
 
-/* Plans the loop. Each of `views` has rank `rank` and dimensions `dims`, or has rank 0, so that its
- * element is repeated. */
-void hlo_strided_loop_init(hlo_strided_loop *loop, uint32_t rank, const int64_t *dims,
-                           uint32_t views, const hlo_view *const *view);
-/* Runs the loop on the calling thread. */
-void hlo_strided_loop_run(const hlo_strided_loop *loop, hlo_strided_loop_body *body, void *arg);
+/* Plans the loop. Each view has the dimensions of view 0, or has rank 0, so that its element is
+ * repeated. */
+void hlo_strided_loop_init(hlo_strided_loop *loop, uint32_t views, const hlo_view *const *view);
 /* Runs the loop on several threads, each with a range of one dimension along which view `written`
  * has a nonzero stride. */
-void hlo_strided_loop_run_parallel(const hlo_eval_env *env, const hlo_strided_loop *loop,
-                                   uint32_t written, hlo_strided_loop_body *body, void *arg);
+void hlo_strided_loop_run(const hlo_eval_env *env, const hlo_strided_loop *loop, uint32_t written,
+                          hlo_strided_loop_body *body, void *arg);
+/* Plans and runs a loop that writes view 0. If `env` is NULL, runs it on the calling thread. */
+void hlo_views_run(const hlo_eval_env *env, uint32_t views, const hlo_view *const *view,
+                   hlo_strided_loop_body *body, void *arg);
 
 /* Copies `count` elements of `size` bytes, `in_step` and `out_step` bytes apart. */
 void hlo_copy_row(size_t size, const char *in, int64_t in_step, int64_t count, char *out,
@@ -206,12 +204,10 @@ typedef struct hlo_dims {
 
 int64_t hlo_view_count(const hlo_view *view);
 size_t hlo_view_bytes(const hlo_view *view);
-/* Returns the address of the element at `index`. */
 char *hlo_view_element(const hlo_view *view, const int64_t *index);
 /* Moves to the next index below `dims`, in row-major order. After the last one, returns false and
  * resets to the first. */
 bool hlo_dims_next(uint32_t rank, const int64_t *dims, int64_t *index);
-/* Computes the row-major strides of `view->dims`. */
 void hlo_view_dense(const hlo_view *view, hlo_dims *out_strides);
 /* True if the array has row-major strides. The stride of a dimension of one element may be any. */
 bool hlo_view_is_dense(const hlo_view *view);
@@ -270,8 +266,8 @@ void hlo_philox(const uint64_t counter[2], uint64_t key, uint32_t out[4]);
 
 /* -------------------------------------------------------------------------------------- windows */
 
-/* One dimension of a window, from `window={size=.. stride=.. ...}`. Of a pair, it has the first
- * number. */
+/* One dimension of a window, from `window={size=.. stride=.. ...}`. If a number is a pair, the
+ * struct has the first of the two. */
 typedef struct hlo_window {
     int64_t size, stride, low, base, dilate;
     bool reversed;
@@ -344,7 +340,7 @@ const char *hlo_ragged_begin(hlo_ragged_parts *parts, const hlo_call *call);
 /* Returns the number of terms, rows or batches of the part. */
 int64_t hlo_ragged_size(const hlo_ragged_parts *parts);
 /* Return the part of an operand (`side` 0 or 1), or of a result, for the dot of the current part.
- * They allocate from scratch. */
+ * Both functions allocate from scratch. */
 hlo_view hlo_ragged_operand(const hlo_ragged_parts *parts, unsigned side, const hlo_view *whole);
 hlo_view hlo_ragged_result(const hlo_ragged_parts *parts, const hlo_view *whole);
 /* Converts an operand to the result's type if the result's type is narrower, as the definition of

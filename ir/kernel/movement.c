@@ -10,7 +10,6 @@ static hlo_status run_reshape(hlo_call *call) {
 }
 const hlo_kernel hlo_eval_reshape = {.run = run_reshape, .error = HLO_ERROR_MOVE};
 
-/* Returns `view` with its dimensions in the physical order of `shape`. */
 static hlo_view physical(const hlo_view *view, const hlo_shape *shape, hlo_dims *dims,
                          hlo_dims *strides) {
     hlo_dims order;
@@ -34,7 +33,7 @@ static hlo_status run_bitcast(hlo_call *call) {
 }
 const hlo_kernel hlo_eval_bitcast = {.run = run_bitcast, .error = HLO_ERROR_MOVE};
 
-/* Returns the value, an element of an operand, that the map adds to its start. */
+/* Returns the number that is added to x->start: an element of operand x->at, clamped, or 0. */
 static int64_t added_start(const hlo_call *call, const hlo_index *x) {
     if (!x->at) return 0;
     const hlo_view *from = &call->operands[x->at];

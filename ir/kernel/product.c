@@ -20,9 +20,9 @@
 enum {
     DEPTH = 256, /* number of terms per block */
     PITCH =
-        256 + 16,   /* elements from one row of a to the next: rows begin in different cache sets */
-    ROWS = 2048,    /* maximum rows of a per block */
-    COLUMNS = 2048, /* maximum columns of b per block */
+        256 + 16, /* elements from one row of `a` to the next: rows begin in different cache sets */
+    ROWS = 2048,  /* maximum rows of `a` per block */
+    COLUMNS = 2048, /* maximum columns of `b` per block */
     TURNED = 8,     /* number of rows and columns that are transposed at once */
     TILES = 8       /* number of tiles per task, along each side */
 };
@@ -35,7 +35,8 @@ typedef struct kernel {
     /* Computes a tile of c, whose rows are `c_row` elements apart. `add`: adds the tile to the
      * existing values. */
     void (*multiply)(int64_t depth, const void *a, const void *b, void *c, int64_t c_row, bool add);
-    /* Transposes TURNED rows and columns; the distances between rows are in elements. */
+    /* Transposes a matrix of TURNED rows and columns; the distances between rows are in
+     * elements. */
     void (*turn)(const void *in, int64_t in_row, void *out, int64_t out_row);
 } kernel;
 
@@ -113,8 +114,8 @@ const char *hlo_product_processor(void) {
 
 /* -------------------------------------------------------------------------------------- packing */
 
-/* A block of the product. Each thread has a copy: on another thread's stack, the memory next to the
- * block changes, which evicts it from the cache. */
+/* A block of the product. Each thread has a copy. If the block were on another thread's stack,
+ * writes next to it would evict it from this thread's cache. */
 typedef struct block {
     const hlo_product *product;
     const kernel *k;
@@ -141,7 +142,6 @@ static bool is_native(const lines *s) {
     return hlo_types[s->of->type].bytes == s->k->size && hlo_type_is_float(s->of->type);
 }
 
-/* Loads `count` elements that are `step` elements apart. */
 static void load(const lines *s, const char *in, int64_t step, int64_t count, void *out) {
     const int64_t bytes = hlo_types[s->of->type].bytes;
     if (is_native(s))
@@ -186,7 +186,6 @@ static void load_turned(const lines *s, const char *in, int64_t step, int64_t co
         }
 }
 
-/* Packs rows of a; the last tile is padded with zeros. */
 static void pack_rows(const block *b, int64_t first, int64_t last) {
     const hlo_factor *of = &b->product->a;
     const int64_t size = (int64_t)b->k->size, row_size = PITCH * size;
@@ -320,11 +319,10 @@ static int64_t least(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-/* Memory for the packed blocks of a product. */
 typedef struct packing {
     const hlo_product *product;
     const kernel *k;
-    size_t a, b;         /* bytes */
+    size_t a, b;         /* bytes of the packed block of a, and of b */
     atomic_bool starved; /* a thread ran out of memory */
 } packing;
 

@@ -15,8 +15,9 @@ static bool outer(const hlo_strided_loop *w, uint32_t a, uint32_t b) {
     return false;
 }
 
-void hlo_strided_loop_init(hlo_strided_loop *w, uint32_t rank, const int64_t *dims, uint32_t views,
-                           const hlo_view *const *view) {
+void hlo_strided_loop_init(hlo_strided_loop *w, uint32_t views, const hlo_view *const *view) {
+    const uint32_t rank = view[0]->rank;
+    const int64_t *dims = view[0]->dims;
     w->views = views;
     w->rank = 0;
     w->count = 1;
@@ -60,7 +61,7 @@ void hlo_strided_loop_init(hlo_strided_loop *w, uint32_t rank, const int64_t *di
     w->rank = kept;
 }
 
-void hlo_strided_loop_run(const hlo_strided_loop *w, hlo_strided_loop_body *body, void *arg) {
+static void run_here(const hlo_strided_loop *w, hlo_strided_loop_body *body, void *arg) {
     if (w->count == 0) return;
     char *data[HLO_LOOP_VIEWS];
     int64_t steps[HLO_LOOP_VIEWS] = {0}, index[HLO_EVAL_MAX_RANK] = {0};
@@ -84,7 +85,7 @@ void hlo_strided_loop_run(const hlo_strided_loop *w, hlo_strided_loop_body *body
     }
 }
 
-enum { WORTH_SHARING = 1 << 17 }; /* elements from which a loop uses several threads */
+enum { WORTH_SHARING = 1 << 17 }; /* minimum elements of a loop that uses several threads */
 
 typedef struct share {
     const hlo_strided_loop *loop;
@@ -99,21 +100,29 @@ static void run_share(void *arg, int64_t begin, int64_t end) {
     part.dims[s->dim] = end - begin;
     part.count = part.count / s->loop->dims[s->dim] * (end - begin);
     for (uint32_t v = 0; v < part.views; v++) part.data[v] += begin * part.steps[v][s->dim];
-    hlo_strided_loop_run(&part, s->body, s->arg);
+    run_here(&part, s->body, s->arg);
 }
 
-void hlo_strided_loop_run_parallel(const hlo_eval_env *env, const hlo_strided_loop *w,
-                                   uint32_t written, hlo_strided_loop_body *body, void *arg) {
+void hlo_strided_loop_run(const hlo_eval_env *env, const hlo_strided_loop *w, uint32_t written,
+                          hlo_strided_loop_body *body, void *arg) {
     uint32_t dim = w->rank;
     if (env->parallel && w->count >= WORTH_SHARING)
         for (uint32_t d = w->rank; d-- > 0;)
             if (w->steps[written][d] != 0 && (dim == w->rank || w->dims[d] >= 16)) dim = d;
     if (dim == w->rank) {
-        hlo_strided_loop_run(w, body, arg);
+        run_here(w, body, arg);
         return;
     }
     share s = {w, dim, body, arg};
     env->parallel(env->user, w->dims[dim], run_share, &s);
+}
+
+void hlo_views_run(const hlo_eval_env *env, uint32_t views, const hlo_view *const *view,
+                   hlo_strided_loop_body *body, void *arg) {
+    static const hlo_eval_env alone = {0};
+    hlo_strided_loop loop;
+    hlo_strided_loop_init(&loop, views, view);
+    hlo_strided_loop_run(env ? env : &alone, &loop, 0, body, arg);
 }
 
 int64_t hlo_view_count(const hlo_view *view) {
@@ -250,7 +259,7 @@ typedef struct transposition {
     hlo_strided_loop outer; /* the loop over the other dimensions */
     size_t size;
     int64_t rows, columns; /* number of elements along `along` and along the innermost dimension */
-    int64_t row_steps[2], column_steps[2]; /* in bytes, of output and input */
+    int64_t row_steps[2], column_steps[2]; /* steps of the output and of the input, in bytes */
 } transposition;
 
 enum { TILE = 32 };
@@ -281,7 +290,7 @@ static void copy_blocks(void *arg, int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; block++) {
         int64_t last = (block + 1) * TILE < t->rows ? (block + 1) * TILE : t->rows;
         tile_rows rows = {t, block * TILE, last};
-        hlo_strided_loop_run(&t->outer, copy_tile_rows, &rows);
+        run_here(&t->outer, copy_tile_rows, &rows);
     }
 }
 
@@ -317,9 +326,9 @@ void hlo_view_copy(const hlo_eval_env *env, const hlo_view *in, const hlo_view *
     const hlo_view *views[] = {out, in};
     size_t size = hlo_types[out->type].bytes;
     hlo_strided_loop loop;
-    hlo_strided_loop_init(&loop, out->rank, out->dims, 2, views);
+    hlo_strided_loop_init(&loop, 2, views);
     if (loop.count > 0 && copy_transposed(env, &loop, size)) return;
-    hlo_strided_loop_run_parallel(env, &loop, 0, copy_row, &size);
+    hlo_strided_loop_run(env, &loop, 0, copy_row, &size);
 }
 
 /* Views `view` as a row-major array with the dimensions of `like`. Returns false if the elements of

@@ -25,7 +25,6 @@ struct hlo_builder {
 
 hlo_instr *hlo_build(hlo_builder *b, hlo_op op, const hlo_shape *shape, uint32_t count,
                      hlo_instr *const *operands);
-/* Builds an instruction whose attribute `id` is the list of integers `ints`. */
 hlo_instr *hlo_build_ints(hlo_builder *b, hlo_op op, const hlo_shape *shape, uint32_t count,
                           hlo_instr *const *operands, hlo_attr_id id, uint32_t int_count,
                           const int64_t *ints);
@@ -48,7 +47,6 @@ hlo_instr *hlo_build_reshape(hlo_builder *b, hlo_instr *x, uint32_t rank, const 
 hlo_instr *hlo_build_transpose(hlo_builder *b, hlo_instr *x, const int64_t *order);
 hlo_instr *hlo_build_broadcast(hlo_builder *b, hlo_instr *x, uint32_t rank, const int64_t *dims,
                                uint32_t count, const int64_t *from);
-/* Broadcasts `x` to the dimensions and the layout of `like`. */
 hlo_instr *hlo_build_broadcast_like(hlo_builder *b, hlo_instr *x, const hlo_shape *like,
                                     uint32_t count, const int64_t *from);
 /* Slices `x` to `shape`. `slices` has the start, limit and stride of each dimension. Returns `x` if
@@ -63,15 +61,12 @@ hlo_instr *hlo_build_pad(hlo_builder *b, hlo_instr *x, hlo_instr *fill, const hl
                          const int64_t *padding);
 
 hlo_instr *hlo_build_iota(hlo_builder *b, const hlo_shape *shape, int64_t dim);
-/* Builds a scalar constant of a real type. */
 hlo_instr *hlo_build_number(hlo_builder *b, hlo_type type, double number);
-/* Builds an array whose elements all equal `number`. */
 hlo_instr *hlo_build_filled(hlo_builder *b, const hlo_shape *shape, double number);
 /* Converts `x`, which has one element or repeats one known number (known.h), to the type of `shape`
  * and broadcasts it. Returns NULL if `x` or `shape` is not such an array. */
 hlo_instr *hlo_build_splat(hlo_builder *b, hlo_instr *x, const hlo_shape *shape);
 
-/* The batch and contracting dimensions of the operands of a dot. */
 typedef struct hlo_dot_lists {
     const hlo_ints *batch[2], *contracting[2];
 } hlo_dot_lists;
@@ -86,9 +81,9 @@ hlo_instr *hlo_build_by_number(hlo_builder *b, hlo_op op, hlo_instr *x, double n
 hlo_instr *hlo_build_tuple(hlo_builder *b, uint32_t count, hlo_instr *const *elements);
 hlo_instr *hlo_build_element(hlo_builder *b, hlo_instr *tuple, int64_t index);
 
-/* Reduces the dimensions `dims` of `x`, from 0 on, by the binary opcode `op`, to `shape`. `kept`
- * caches the computation across calls: the computation is reused if it fits, and
- * otherwise replaced. If `kept` is NULL, a new computation is created. */
+/* Reduces the dimensions `dims` of `x` by the binary opcode `op`, starting from 0, to `shape`.
+ * `kept` caches the computation across calls: the computation is reused if it fits, and otherwise
+ * replaced. If `kept` is NULL, a new computation is created. */
 hlo_instr *hlo_build_reduce(hlo_builder *b, hlo_op op, hlo_instr *x, const hlo_shape *shape,
                             uint32_t count, const int64_t *dims, hlo_computation **kept);
 

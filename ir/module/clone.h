@@ -5,19 +5,16 @@
 
 #include "ir/ir.h"
 
-/* The objects of a module and their copies in another one. */
 typedef struct hlo_copier {
     hlo_module *to;
     hlo_instr **instrs;      /* copies by the original's id */
     hlo_computation **comps; /* copies by the original's id */
 } hlo_copier;
 
-/* Creates an empty copier, in `scratch`. */
 hlo_copier hlo_copier_new(hlo_module *to, const hlo_module *from, hlo_arena *scratch);
 const hlo_shape *hlo_copy_shape(hlo_copier *c, const hlo_shape *shape);
 /* Copies attributes. The computations and instructions that they name must have copies. */
 const hlo_attr *hlo_copy_attrs(hlo_copier *c, const hlo_attr *attrs, uint32_t count);
-/* Copies all computations of `from` to the end of c->to. */
 void hlo_copy_computations(hlo_copier *c, const hlo_module *from);
 
 /* True if over two thirds of the instruction slots in the arena are dead or out of order. Loops

@@ -120,7 +120,6 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Finds the first instruction of `comp` whose hash is not in `other`. */
 static const hlo_instr *first_lacking(const hashes *h, const hlo_computation *comp,
                                       const hashes *other_h, const hlo_computation *other,
                                       hlo_arena *scratch) {
@@ -174,7 +173,7 @@ static int by_name(const void *a, const void *b) {
     return strcmp(((const listed *)a)->comp->name, ((const listed *)b)->comp->name);
 }
 
-/* Lists all computations except the entry, which is paired with the other entry. */
+/* Lists all computations except the entry, which is paired with the entry of the other module. */
 static listed *list_comps(const hashes *h, hlo_arena *scratch, size_t *out_count) {
     listed *list = hlo_arena_array(scratch, h->module->next_computation_id, sizeof *list);
     size_t count = 0;
@@ -231,7 +230,6 @@ static void pair_comps(const hashes *a, const hashes *b, hlo_arena *scratch, hlo
     out->pair_count = (uint32_t)count;
 }
 
-/* Hashes an attribute of the header; 0 if absent. */
 static uint64_t hash_header(const hashes *h, hlo_attr_id id) {
     const hlo_attr *attr = hlo_attrs_find(h->module->attrs, h->module->attr_count, id);
     return attr ? hash_attr(h, attr, false) : 0;

@@ -11,13 +11,6 @@ static bool read_number(const hlo_ints *list, int64_t index, int64_t *out) {
     return true;
 }
 
-/* Returns the position of a number in a list; -1 if not found. */
-static int64_t find_number(const hlo_ints *list, int64_t number) {
-    for (uint32_t i = 0; i < list->count; i++)
-        if (list->v[i] == number) return i;
-    return -1;
-}
-
 static bool same(const hlo_index_map *map, uint32_t dim, hlo_index *out) {
     (void)map, (void)dim, (void)out;
     return true;
@@ -28,12 +21,12 @@ static bool broadcast(const hlo_index_map *map, uint32_t dim, hlo_index *out) {
 }
 
 static bool transpose(const hlo_index_map *map, uint32_t dim, hlo_index *out) {
-    out->of = find_number(map->list, dim);
+    out->of = hlo_ints_find(map->list, dim);
     return out->of >= 0;
 }
 
 static bool reverse(const hlo_index_map *map, uint32_t dim, hlo_index *out) {
-    if (find_number(map->list, dim) < 0) return true;
+    if (hlo_ints_find(map->list, dim) < 0) return true;
     out->start = map->from->shape->dims[dim] - 1;
     out->stride = -1;
     return true;
@@ -50,7 +43,7 @@ static bool pad(const hlo_index_map *map, uint32_t dim, hlo_index *out) {
 }
 
 static bool concatenate(const hlo_index_map *map, uint32_t dim, hlo_index *out) {
-    if (find_number(map->list, dim) == 0) out->start = map->joined;
+    if (hlo_ints_find(map->list, dim) == 0) out->start = map->joined;
     return true;
 }
 
@@ -72,10 +65,10 @@ static bool dynamic_slice(const hlo_index_map *map, uint32_t dim, hlo_index *out
     return out->at < instr->operand_count;
 }
 
-/* Returns number `index` of the dimensions below `rank` that are in neither list. */
+/* Returns the `index`-th of the dimensions below `rank` that are in neither list. */
 static int64_t find_other(uint32_t rank, const hlo_ints *a, const hlo_ints *b, int64_t index) {
     for (uint32_t d = 0; d < rank; d++)
-        if (find_number(a, d) < 0 && find_number(b, d) < 0 && !index--) return d;
+        if (hlo_ints_find(a, d) < 0 && hlo_ints_find(b, d) < 0 && !index--) return d;
     return -1;
 }
 
@@ -88,11 +81,11 @@ static bool gather(const hlo_index_map *map, uint32_t dim, hlo_index *out) {
     const int64_t vector = hlo_instr_int(instr, HLO_ATTR_INDEX_VECTOR_DIM, 0);
     int64_t size, with;
     out->of = -1;
-    if (read_number(paired, find_number(batching, dim), &with))
+    if (read_number(paired, hlo_ints_find(batching, dim), &with))
         out->of = find_other(instr->shape->rank, window, window, with - (with > vector));
     for (uint32_t i = 0; i < window->count; i++)
         if (find_other(map->from->shape->rank, gone, batching, i) == dim) out->of = window->v[i];
-    out->element = find_number(hlo_instr_ints(instr, HLO_ATTR_START_INDEX_MAP), dim);
+    out->element = hlo_ints_find(hlo_instr_ints(instr, HLO_ATTR_START_INDEX_MAP), dim);
     out->at = out->varies = out->element >= 0;
     if (!read_number(map->list, dim, &size)) return false;
     out->last = map->from->shape->dims[dim] - size;
@@ -140,6 +133,17 @@ enum {
 #undef HLO_OP
 };
 _Static_assert(MOVING == RULED, "an opcode that moves elements has no rule");
+
+#define HLO_OP(id, name, min, max, infer, flags, required, allowed, eval) +!!((flags)&HLO_PADS)
+enum {
+    PADDERS =
+#include "ir/table/op.def"
+};
+#undef HLO_OP
+_Static_assert(PADDERS == 1, "these files expect that only `pad` has HLO_PADS: known.c, "
+                             "ir/eval/range.c, passes/analysis/scale_range.c, and granularity.c, "
+                             "move_chain.c, operand_layout.c and scaled_operand.c in "
+                             "passes/builders/");
 
 static bool set_operand(hlo_index_map *map, uint32_t operand) {
     if (operand >= map->instr->operand_count) return false;

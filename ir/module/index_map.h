@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Index maps, which say which element of an operand each element of a result equals. The table in
- * index_map.c is the only list of the opcodes that have such maps. If an opcode has a movement flag
- * in op.def but no row in the table, the library does not compile. */
+/* Index maps. A map determines, for each element of a result, the equal element of an operand. The
+ * table in index_map.c is the only list of the opcodes that have such maps. If an opcode has a
+ * movement flag in op.def but no row in the table, the library does not compile. */
 #ifndef HLO_IR_MODULE_INDEX_MAP_H
 #define HLO_IR_MODULE_INDEX_MAP_H
 
@@ -21,7 +21,6 @@ typedef struct hlo_index_map hlo_index_map;
 typedef struct hlo_index hlo_index;
 typedef bool hlo_index_rule(const hlo_index_map *map, uint32_t dim, hlo_index *out);
 
-/* The map of one operand of an instruction. */
 struct hlo_index_map {
     const hlo_instr *instr, *from; /* `from`: the operand */
     uint32_t operand;              /* number of the operand */

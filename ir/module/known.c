@@ -43,9 +43,13 @@ static bool same_cell(cell a, cell b) {
 }
 
 bool hlo_instr_is_mark(const hlo_instr *instr) {
-    const char *target = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
-    return instr->op == HLO_OP_CUSTOM_CALL && target && !strcmp(target, "Sharding") &&
-           instr->operand_count == 1;
+    return hlo_is_custom_call(instr, "Sharding") && instr->operand_count == 1;
+}
+
+const hlo_computation *hlo_instr_called(const hlo_instr *instr) {
+    if (instr->op == HLO_OP_CALL) return hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);
+    if (instr->op == HLO_OP_FUSION) return hlo_instr_comp(instr, HLO_ATTR_CALLS);
+    return NULL;
 }
 
 bool hlo_hands_on(const hlo_instr *value) {
@@ -169,8 +173,8 @@ __attribute__((noinline)) static bool across_bitcast(const hlo_shape *from, cons
 
 /* ------------------------------------------------------------------------------------- elements */
 
-/* Finds the element of the operand that element `at` of the result comes from. Sets `*out_inside`
- * to false if the element comes from no element of this operand. Returns false if this is unknown.
+/* Finds the element of the operand that element `at` of the result equals. Sets `*out_inside` to
+ * false if element `at` does not come from this operand. Returns false if the source is unknown.
  * Not inlined: moved_element() recurses, and its frame must be small. */
 __attribute__((noinline)) static bool find_source(const hlo_index_map *map, int64_t at, search *s,
                                                   int64_t *out_at, bool *out_inside) {
@@ -199,7 +203,6 @@ __attribute__((noinline)) static bool find_source(const hlo_index_map *map, int6
     return true;
 }
 
-/* Finds an element of a value that moves elements. */
 static bool moved_element(const hlo_instr *value, int64_t at, search *s, cell *out) {
     const hlo_shape *shape = value->shape;
     hlo_index_map map;
@@ -262,9 +265,9 @@ static bool element(const hlo_instr *value, int64_t at, search *s, cell *out) {
     }
 }
 
-/* Finds the element that all elements equal, from the opcode of the instruction, without visiting
- * equal elements one by one. Returns false if there is no element, or the elements are not known to
- * be equal. */
+/* Finds the value that all elements have, from the opcode of the instruction, without visiting
+ * equal elements one by one. Returns false if the array is empty, or if the elements are not known
+ * to be equal. */
 static bool one_all_over(const hlo_instr *value, search *s, cell *out) {
     int64_t count = hlo_shape_is_array(value->shape) ? hlo_shape_count(value->shape) : 0;
     if (count < 1 || stops(value, s)) return false;
@@ -287,11 +290,11 @@ static bool one_all_over(const hlo_instr *value, search *s, cell *out) {
     }
 }
 
-/* ------------------------------------------------------------------------------------ questions */
+/* -------------------------------------------------------------------------------- known numbers */
 
 /* True if neither the value nor any of its direct and indirect operands is pinned. This includes
  * operands that the search did not read: an instruction that uses the number instead of the value
- * no longer runs after them. */
+ * no longer runs after these operands. */
 static bool is_unordered(const hlo_instr *value, unsigned *steps) {
     if (value->pin || (*steps)++ >= STEP_LIMIT) return false;
     for (uint32_t i = 0; i < value->operand_count; i++)
@@ -341,7 +344,7 @@ bool hlo_known_element(const hlo_instr *value, int64_t index, double *out_number
 /* A scalar integer: a constant, or the sum of an element of the loop's state and a constant. */
 typedef struct affine {
     enum { UNKNOWN, CONSTANT, ELEMENT } kind;
-    int64_t element; /* index in the state */
+    int64_t element; /* ELEMENT: index of the element in the state */
     int64_t plus;
 } affine;
 
@@ -356,7 +359,6 @@ typedef struct scope {
 /* Maximum length of a chain of copies and calls, and maximum number of instructions to visit. The
  * second limit is for chains of additions whose operands are the same instruction. */
 enum { DEPTH = 64, STEPS = 1 << 10 };
-/* Largest trip count that is computed. */
 enum { LARGEST_TRIP_COUNT = 1 << 20 };
 
 static affine affine_of(const hlo_instr *i, const scope *s, int depth);
@@ -380,11 +382,6 @@ static affine affine_of_operand(const hlo_instr *i, int64_t index, const scope *
     return affine_of(hlo_instr_operand(i, (uint32_t)index), s, depth);
 }
 
-static affine affine_of_call(const hlo_instr *i, hlo_attr_id attr, const scope *s, int depth) {
-    const scope inner = {s, i, s->steps};
-    return affine_of(hlo_instr_comp(i, attr)->root, &inner, depth);
-}
-
 static affine affine_of(const hlo_instr *i, const scope *s, int depth) {
     double number;
     if (!depth-- || !*s->steps || !hlo_shape_is_array(i->shape) || hlo_shape_count(i->shape) != 1 ||
@@ -404,8 +401,9 @@ static affine affine_of(const hlo_instr *i, const scope *s, int depth) {
         if (tuple->op == HLO_OP_PARAMETER && !s->caller) return (affine){ELEMENT, index, 0};
         return unknown();
     }
-    case HLO_OP_CALL: return affine_of_call(i, HLO_ATTR_TO_APPLY, s, depth);
-    case HLO_OP_FUSION: return affine_of_call(i, HLO_ATTR_CALLS, s, depth);
+    case HLO_OP_CALL:
+    case HLO_OP_FUSION:
+        return affine_of(hlo_instr_called(i)->root, &(scope){s, i, s->steps}, depth);
     case HLO_OP_ADD:
     case HLO_OP_SUBTRACT:
         return shifted(affine_of(hlo_instr_operand(i, 0), s, depth),
@@ -468,12 +466,10 @@ uint64_t hlo_while_trip_count(const hlo_instr *loop) {
     unsigned steps = STEPS;
     scopes[0] = (scope){.steps = &steps};
     for (; depth + 1 < DEPTH && compare->op != HLO_OP_COMPARE; depth++) {
-        if (compare->op != HLO_OP_CALL && compare->op != HLO_OP_FUSION)
-            return HLO_TRIP_COUNT_UNKNOWN;
+        const hlo_computation *called = hlo_instr_called(compare);
+        if (!called) return HLO_TRIP_COUNT_UNKNOWN;
         scopes[depth + 1] = (scope){&scopes[depth], compare, &steps};
-        compare =
-            hlo_instr_comp(compare, compare->op == HLO_OP_CALL ? HLO_ATTR_TO_APPLY : HLO_ATTR_CALLS)
-                ->root;
+        compare = called->root;
     }
     if (depth + 1 == DEPTH) return HLO_TRIP_COUNT_UNKNOWN;
     const scope *s = &scopes[depth];
@@ -481,9 +477,8 @@ uint64_t hlo_while_trip_count(const hlo_instr *loop) {
     hlo_type type = hlo_instr_operand(compare, 0)->shape->type;
     int64_t a, a_step, b, b_step;
     if (!direction ||
-        !resolve(loop, affine_of(hlo_instr_operand(compare, 0), s, DEPTH), &steps, &a, &a_step))
-        return HLO_TRIP_COUNT_UNKNOWN;
-    if (!resolve(loop, affine_of(hlo_instr_operand(compare, 1), s, DEPTH), &steps, &b, &b_step))
+        !resolve(loop, affine_of(hlo_instr_operand(compare, 0), s, DEPTH), &steps, &a, &a_step) ||
+        !resolve(loop, affine_of(hlo_instr_operand(compare, 1), s, DEPTH), &steps, &b, &b_step))
         return HLO_TRIP_COUNT_UNKNOWN;
     for (uint64_t count = 0; count < LARGEST_TRIP_COUNT && fits(type, a) && fits(type, b);
          count++) {

@@ -7,16 +7,18 @@
 
 /* True for a custom call that only annotates its operand with a sharding. */
 bool hlo_instr_is_mark(const hlo_instr *instr);
+/* Returns the computation that a call or fusion calls; NULL for other opcodes. */
+const hlo_computation *hlo_instr_called(const hlo_instr *instr);
 /* True for a barrier, a sharding annotation, and similar instructions whose result is operand 0. */
 bool hlo_hands_on(const hlo_instr *value);
 /* Follows `value` through barriers, sharding annotations, tuples and get-tuple-elements to the
  * instruction whose result it equals bit for bit. Returns NULL if `value` itself is computed. Sets
- * *out_holder (`out_holder` may be NULL) to the last barrier or annotation on the path; NULL if
- * there are only tuples. */
+ * *out_holder (`out_holder` may be NULL) to the barrier or annotation on the path that is nearest
+ * to `value`; NULL if there are only tuples. */
 hlo_instr *hlo_handed_on(const hlo_instr *value, const hlo_instr **out_holder);
 /* True if each element of the result is, bit for bit and with the same type, an element of operand
- * 0 or the padding value of a pad. This is so for sharding annotations and for opcodes that move
- * elements, except bitcasts to another type. */
+ * 0 or the padding value of a pad. True for opcodes that move elements, except bitcasts to another
+ * type, and for sharding annotations of arrays, except those at manual regions. */
 bool hlo_instr_moves(const hlo_instr *instr);
 /* True if the instruction moves elements in one of the ways in `kinds`, a subset of
  * HLO_MOVEMENT. */

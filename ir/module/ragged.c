@@ -2,13 +2,6 @@
 /* Reads the dimensions of a ragged-dot from its attributes. */
 #include "ir/module/ragged.h"
 
-/* Returns the position of `value` in the list; -1 if not found. */
-static int64_t place_in(const hlo_ints *list, int64_t value) {
-    for (uint32_t i = 0; i < list->count; i++)
-        if (list->v[i] == value) return i;
-    return -1;
-}
-
 static void add_listed(hlo_ragged *r, const hlo_ints *list, int64_t count) {
     for (int64_t i = 0; i < count; i++) r->prefix[r->prefix_count++] = list->v[i];
 }
@@ -26,8 +19,8 @@ bool hlo_ragged_read(const hlo_instr *instr, hlo_ragged *out_ragged) {
     if (ragged->count != 1 || lhs->rank > HLO_RAGGED_MAX_RANK || rhs->rank > HLO_RAGGED_MAX_RANK ||
         instr->shape->rank > HLO_RAGGED_MAX_RANK || !sizes->rank)
         return false;
-    const int64_t dim = ragged->v[0], in_batch = place_in(batch, dim),
-                  in_sum = place_in(summed, dim);
+    const int64_t dim = ragged->v[0], in_batch = hlo_ints_find(batch, dim),
+                  in_sum = hlo_ints_find(summed, dim);
     *r = (hlo_ragged){.dim = dim,
                       .extent = lhs->dims[dim],
                       .groups = sizes->dims[sizes->rank - 1],
@@ -45,7 +38,8 @@ bool hlo_ragged_read(const hlo_instr *instr, hlo_ragged *out_ragged) {
         r->mode = HLO_RAGGED_FREE;
         r->partner = group->v[0];
         for (int64_t i = 0; i < dim; i++)
-            if (place_in(batch, i) < 0 && place_in(summed, i) < 0) r->prefix[r->prefix_count++] = i;
+            if (hlo_ints_find(batch, i) < 0 && hlo_ints_find(summed, i) < 0)
+                r->prefix[r->prefix_count++] = i;
         r->place = r->prefix_count;
     }
     if (sizes->rank == 1) r->prefix_count = r->batch_count = 0;

@@ -24,7 +24,7 @@ typedef struct hlo_ragged {
     int64_t extent, groups; /* sizes of `dim`, and of the last dimension of the group sizes */
     uint32_t prefix_count;  /* number of dimensions of the group sizes before the last one */
     int64_t prefix[HLO_RAGGED_MAX_RANK]; /* the dimensions of the left operand that correspond to
-                                          * these, batch dimensions first */
+                                          * the prefix of the group sizes, batch dimensions first */
     uint32_t batch_count;                /* number of batch dimensions in the prefix */
 } hlo_ragged;
 

@@ -6,7 +6,6 @@
 
 #include "ir/ir.h"
 
-/* Creates an empty journal in `arena`. */
 hlo_journal *hlo_journal_new(hlo_arena *arena);
 /* Empties the journal and logs every instruction and computation created in `module` until
  * hlo_journal_close(). */

@@ -12,7 +12,6 @@
 
 enum { MESSAGE_SIZE = 1024, MARKS = sizeof((hlo_lines){0}.marks) / sizeof(hlo_line) };
 
-/* Finds the line of `offset`. */
 static hlo_line find_line(const hlo_module *module, size_t offset) {
     const char *source = module->source, *end = source + module->source_size;
     const hlo_lines *lines = module->lines;

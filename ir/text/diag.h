@@ -37,7 +37,7 @@ hlo_status hlo_error_budget_end(const hlo_error_budget *budget, const hlo_module
                                 const hlo_diag_sink *sink);
 
 /* Decodes the UTF-8 character at `text`, of which `size` bytes are readable, and returns its length
- * in bytes; 0, without a code, if it is invalid. */
+ * in bytes. If the character is invalid, returns 0 and does not set *out_code. */
 size_t hlo_utf8_decode(const char *text, size_t size, uint32_t *out_code);
 
 #endif

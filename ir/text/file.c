@@ -22,7 +22,7 @@ static hlo_status refuse_errno(const char *path, const hlo_diag_sink *sink, int 
     return why == ENOMEM ? HLO_OUT_OF_MEMORY : hlo_file_refuse(path, sink, strerror(why));
 }
 
-/* True for /dev/stdin and /dev/fd/N, which the caller has opened. */
+/* True for /dev/stdin, /dev/fd/N and /proc/self/fd/N, which the caller has opened. */
 static bool is_handed_over(const char *path) {
     static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)

@@ -35,7 +35,7 @@ hlo_status hlo_file_read(const char *path, const hlo_diag_sink *sink, hlo_conten
  * same statuses as hlo_file_read(). */
 hlo_status hlo_file_check(const char *path, const hlo_diag_sink *sink);
 
-/* Emits the error "cannot read the file: why". Returns HLO_INVALID_INPUT. */
+/* Emits the error "cannot read file: why". Returns HLO_INVALID_INPUT. */
 hlo_status hlo_file_refuse(const char *path, const hlo_diag_sink *sink, const char *why);
 
 #endif

@@ -45,8 +45,8 @@ static inline hlo_status hlo_options_take(const char *type, void *out, size_t si
     return HLO_OK;
 }
 
-/* Returns the sink of options whose second member is a sink; NULL if it is not set or the struct is
- * too small. */
+/* Returns the sink of options whose second member is a sink; NULL if the sink is not set or the
+ * struct is too small. */
 static inline const hlo_diag_sink *hlo_options_sink(const void *options) {
     hlo_options_head known = {.sink = NULL};
     if (options) memcpy(&known.struct_size, options, sizeof known.struct_size);

@@ -15,8 +15,8 @@ static inline bool hlo_is_plain(unsigned char c) {
 /* A word with `byte` in each of its bytes. */
 #define HLO_EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
 
-/* Returns a word that is nonzero if any byte of `word` is 0. Only the highest bits of its bytes may
- * be set. */
+/* In the result, the highest bit of some byte is set if and only if a byte of `word` is 0. The
+ * lower bits of the result's bytes have no meaning. */
 static inline uint64_t hlo_zeros(uint64_t word) {
     return (word - HLO_EACH(1)) & ~word;
 }

@@ -199,7 +199,7 @@ static void count_call(void *callers, hlo_computation *called) {
  * computations or memory runs out; every computation is then printed. */
 static bool *find_hidden(const hlo_module *module) {
     if (!module->op_counts[HLO_OP_ASYNC_START]) return NULL;
-    uint32_t *callers = calloc(module->next_computation_id, sizeof *callers); /* by id */
+    uint32_t *callers = calloc(module->next_computation_id, sizeof *callers); /* calls, by id */
     bool *hidden = calloc(module->next_computation_id, sizeof *hidden);
     if (callers && hidden) {
         for (const hlo_computation *comp = module->first; comp; comp = comp->next)
@@ -303,7 +303,7 @@ typedef struct extent {
 enum { MOST_DEPTH = 1000, MOST_INSTRS = 1 << 22 };
 
 typedef struct extents {
-    extent *of; /* by computation id */
+    extent *of; /* indexed by computation id */
     extent now;
 } extents;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints attributes, including values that are parsed into structs, in XLA's form. */
 #include "ir/device_list.h"
+#include "ir/float/float.h"
 #include "ir/text/printer.h"
 
 static void put_list(hlo_printer *o, const char *open, const hlo_ints *ints, const char *close) {
@@ -226,12 +227,6 @@ static void put_ints(hlo_printer *o, const hlo_attr *attr) {
     if (kind == HLO_KIND_INTS || slices) hlo_put_char(o, '}');
 }
 
-static void put_double(hlo_printer *o, double value) {
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    hlo_put_float(o, HLO_TYPE_F64, bits);
-}
-
 /* Writes a sharding. Omits the metadata of domains, as XLA does. */
 static void put_sharding(hlo_printer *o, const hlo_attr *attr) {
     static const hlo_print_options none = {.percent = false};
@@ -245,7 +240,15 @@ static void put_sharding(hlo_printer *o, const hlo_attr *attr) {
     o->options = options;
 }
 
-void hlo_put_attr(hlo_printer *o, const hlo_attr *attr) {
+static void put_called(hlo_printer *o, const hlo_computation *comp) {
+    if (o->put_called)
+        o->put_called(o, comp);
+    else
+        hlo_put_name(o, comp->name);
+}
+
+void hlo_put_attr(hlo_printer *o, const void *of) {
+    const hlo_attr *attr = of;
     /* XLA prints `calls` for the inline body of a reduce-scatter or scan. */
     const bool calls = o->options->canonical && attr->id == HLO_ATTR_TO_APPLY &&
                        (o->op == HLO_OP_REDUCE_SCATTER || o->op == HLO_OP_SCAN);
@@ -254,7 +257,9 @@ void hlo_put_attr(hlo_printer *o, const hlo_attr *attr) {
     switch (hlo_attrs_info[attr->id].kind) {
     case HLO_KIND_INT: hlo_put_int(o, attr->u.i); break;
     case HLO_KIND_BOOL: hlo_put_string(o, attr->u.i ? "true" : "false"); break;
-    case HLO_KIND_FLOAT: put_double(o, attr->u.f); break;
+    case HLO_KIND_FLOAT:
+        hlo_put_float(o, HLO_TYPE_F64, hlo_float_encode(HLO_TYPE_F64, attr->u.f));
+        break;
     case HLO_KIND_FORM:
     case HLO_KIND_WORD:
     case HLO_KIND_RAW: hlo_put_interned(o, attr->u.str); break;
@@ -268,13 +273,13 @@ void hlo_put_attr(hlo_printer *o, const hlo_attr *attr) {
     case HLO_KIND_PADDING: put_ints(o, attr); break;
     case HLO_KIND_COMPUTATION:
         if (o->options->canonical) hlo_put_char(o, '\n');
-        o->put_called(o, attr->u.comp);
+        put_called(o, attr->u.comp);
         break;
     case HLO_KIND_COMPUTATIONS:
         hlo_put_string(o, o->options->canonical ? "{\n" : "{");
         for (uint32_t i = 0; i < attr->u.comps->count; i++) {
             if (i) hlo_put_string(o, o->options->canonical ? ",\n" : ", ");
-            o->put_called(o, attr->u.comps->v[i]);
+            put_called(o, attr->u.comps->v[i]);
         }
         if (o->options->canonical) hlo_put_line(o, 0); /* not indented, as in XLA */
         hlo_put_char(o, '}');
@@ -319,7 +324,8 @@ void hlo_put_attr(hlo_printer *o, const hlo_attr *attr) {
     if (attr->id == HLO_ATTR_ORIGIN_RECOVERY_TABLE) hlo_put_char(o, '\n');
 }
 
-/* False for metadata that has only fields such as line numbers: XLA does not print it. */
+/* False for metadata that has only fields such as line numbers: XLA does not print such
+ * metadata. */
 static bool is_worth_showing(const hlo_attrs *metadata) {
     for (uint32_t i = 0; i < metadata->count; i++) switch (metadata->v[i].id) {
         case HLO_ATTR_OP_TYPE:

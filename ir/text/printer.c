@@ -136,6 +136,13 @@ void hlo_put_line(hlo_printer *o, uint32_t depth) {
     for (uint32_t i = 0; i < depth; i++) HLO_PUT(o, "  ");
 }
 
+static void put_property(hlo_printer *o, const char *name, int64_t value) {
+    if (!value) return;
+    hlo_put_string(o, name);
+    hlo_put_int(o, value);
+    hlo_put_char(o, ')');
+}
+
 static void put_layout(hlo_printer *o, const hlo_shape *shape) {
     const hlo_layout *l = shape->layout;
     bool more = l && (l->rest || l->element_bits || l->memory_space);
@@ -155,16 +162,8 @@ static void put_layout(hlo_printer *o, const hlo_shape *shape) {
         }
         hlo_put_char(o, ':');
         hlo_put(o, rest, head);
-        if (l->element_bits) {
-            HLO_PUT(o, "E(");
-            hlo_put_int(o, l->element_bits);
-            hlo_put_char(o, ')');
-        }
-        if (l->memory_space) {
-            HLO_PUT(o, "S(");
-            hlo_put_int(o, l->memory_space);
-            hlo_put_char(o, ')');
-        }
+        put_property(o, "E(", l->element_bits);
+        put_property(o, "S(", l->memory_space);
         hlo_put_string(o, rest + head);
     }
     hlo_put_char(o, '}');

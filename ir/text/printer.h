@@ -37,11 +37,10 @@ struct hlo_printer {
     /* By the id of an async-start, -update or -done: the instruction whose asynchronous form is
      * printed in its place, or NULL. The array may be NULL. */
     const hlo_instr **wrapped;
-    /* Prints a computation that an attribute names: its name or its body. */
+    /* Prints a computation that an attribute names: its name or its body. NULL: its name. */
     void (*put_called)(hlo_printer *o, const hlo_computation *comp);
 };
 
-/* The options of HLO_PRINT_LONG. */
 extern const hlo_print_options hlo_print_long_form;
 
 /* Makes room in the buffer for `size` more bytes. Returns false if memory runs out. */
@@ -91,7 +90,6 @@ void hlo_put_line(hlo_printer *o, uint32_t depth);
 void hlo_put_instr_name(hlo_printer *o, const hlo_instr *instr);
 void hlo_put_name(hlo_printer *o, const char *interned);
 
-/* Writes a shape, with its layout if `layout`. */
 void hlo_put_shape(hlo_printer *o, const hlo_shape *shape, bool layout);
 /* Writes a float of that type with the digits that XLA prints. */
 void hlo_put_float(hlo_printer *o, hlo_type type, uint64_t bits);
@@ -110,7 +108,7 @@ void hlo_put_sharding(hlo_printer *o, const void *sharding);
 void hlo_put_alias(hlo_printer *o, const void *alias);
 void hlo_put_aliases(hlo_printer *o, const void *aliases);
 
-void hlo_put_attr(hlo_printer *o, const hlo_attr *attr);
+void hlo_put_attr(hlo_printer *o, const void *attr);
 /* Writes the attributes whose ids are in (after, before), in the order of attr.def. Writes `first`
  * before the first attribute, and `others` before each of the others. */
 void hlo_put_attrs_between(hlo_printer *o, const hlo_attr *attrs, uint32_t count, int after,

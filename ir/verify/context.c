@@ -136,8 +136,8 @@ static const char *shape_fault(hlo_arena *scratch, const hlo_shape *shape) {
 }
 
 void hlo_verify_shape(verifier *v, uint32_t offset, const hlo_shape *shape, const char *what) {
-    /* Skip a layout that has a deferred error, which already has the layout's location in the text.
-     */
+    /* Skip all shapes if the parser has deferred errors: these include errors in layouts, with
+     * their location in the text. */
     const hlo_shape **sound = &v->sound[shape->hash % HLO_VERIFY_SOUND];
     if (v->module->deferred || *sound == shape) return;
     const char *fault = shape_fault(v->scratch, shape);

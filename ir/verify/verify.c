@@ -16,7 +16,6 @@
 #include "ir/text/options.h"
 #include "ir/verify/context.h"
 
-/* The attribute that is being checked, and its instruction. */
 typedef struct checked {
     verifier *v;
     const hlo_instr *instr;
@@ -53,7 +52,6 @@ static bool check_device(const checked *c, const char *text, int64_t device) {
     return false;
 }
 
-/* Checks that the list has `wanted` devices, each once. */
 static void check_list(const checked *c, const char *text, const hlo_ints *list, int64_t wanted) {
     int64_t *devices = hlo_arena_copy(c->v->scratch, list->v, list->count * sizeof *devices);
     for (uint32_t i = 0; i < list->count; i++)
@@ -78,7 +76,6 @@ static void check_rank(const checked *c, const char *text, const hlo_shape *shap
              rank == 1 ? "" : "s", hlo_verify_text(c->v, shape), shape->rank);
 }
 
-/* Checks the devices of a mesh, or of tiles. */
 static bool check_array(const checked *c, const hlo_sharding *s) {
     const hlo_device_array *d = &s->mesh.devices;
     const char *text = s->parsed.text, *name = c->instr->name;
@@ -151,7 +148,7 @@ static int64_t members(const checked *c, const char **out_what) {
     return channel && by_partition ? count : replicas;
 }
 
-/* --------------------------------------------------------------------------------------- others */
+/* ----------------------------------------------------------------------------- other attributes */
 
 /* Checks that an element of the result has the shape of an operand or of a part of it. Returns
  * false if the operand does not exist. */
@@ -312,7 +309,6 @@ static void check_names(verifier *v, named *names, size_t count, const char *wha
 
 /* ---------------------------------------------------------------------------------------- calls */
 
-/* A call of a computation by an instruction. */
 typedef struct call_edge {
     const hlo_instr *call;
     const hlo_computation *called;
@@ -454,7 +450,7 @@ static int by_channel(const void *a, const void *b) {
     return p != q ? (p > q) - (p < q) : (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-/* True for a send or receive between the host and a device. */
+/* True for a send or receive with a channel, between the host and a device. */
 static bool is_host_transfer(const hlo_instr *instr) {
     return (instr->op == HLO_OP_SEND || instr->op == HLO_OP_RECV) &&
            hlo_instr_int(instr, HLO_ATTR_IS_HOST_TRANSFER, 0) &&
@@ -567,7 +563,8 @@ static void check_aliases(verifier *v) {
  * instructions, which binds each instruction to its name. */
 static void check_module(verifier *v) {
     const hlo_module *m = v->module;
-    /* All names are different if each is bound to the computation or instruction that has it. */
+    /* All names are different if each name is bound to the computation or instruction with this
+     * name. */
     bool comps_differ = true, instrs_differ = true;
     for (const hlo_computation *comp = m->first; comp; comp = comp->next)
         comps_differ = comps_differ && hlo_intern_cache((hlo_module *)m, comp->name)->comp == comp;
@@ -649,7 +646,7 @@ static void note_operand(verifier *v, const hlo_instr *instr, uint32_t number) {
 }
 
 /* Checks that a start has one user, a done or an update, and that the operand of a done or an
- * update is a matching start. If a start is checked in isolation, it may not have a user yet. */
+ * update is a matching start. If a start is checked in isolation, it need not have a user yet. */
 static void check_async(verifier *v, const hlo_instr *instr) {
     const uint32_t users = hlo_instr_user_count(instr);
     if (hlo_op_async_pair(instr->op, HLO_OP_INVALID) && (v->passed || users)) {
@@ -678,7 +675,7 @@ static void check_async(verifier *v, const hlo_instr *instr) {
     }
 }
 
-/* Checks an instruction in isolation. `sound`: its operands are defined before it. */
+/* Checks an instruction in isolation. `sound`: its operands are defined before the instruction. */
 static void check_itself(verifier *v, const hlo_instr *instr, bool sound) {
     hlo_verify_shape(v, instr->offset, instr->shape, "shape");
     bool given[HLO_ATTR_COUNT] = {false};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Computes costs. Finds each kernel once, and records it for the matmuls that use its result or
- * whose results it reads. */
+/* Computes costs. Finds each kernel once. Records a kernel for the matmuls that use the kernel's
+ * result, and for the matmuls whose results the kernel reads. */
 #include "matmul/cost/cost.h"
 
 #include <math.h>
@@ -25,8 +25,8 @@ typedef struct consumer {
 typedef struct entry {
     hlo_cost self; /* cost of the matmul without other kernels */
     double flops, peak;
-    double joined;        /* bytes saved if the matmul absorbs its only consumer; 0 if it does not
-                           * absorb it */
+    double joined;        /* bytes saved if the matmul absorbs its only consumer; 0 if it does
+                           * not */
     double operand_bytes; /* bytes of the kernels that compute the operands */
     consumer *consumers;
 } entry;
@@ -104,15 +104,20 @@ static void note_source(recorder *w, const hlo_instr *source, double bytes) {
     if (source->op == HLO_OP_REDUCE) add_once(w->reductions, &w->reduction_count, source);
 }
 
+/* Returns the value in memory of which `instr` takes a part, or NULL. */
+static const hlo_instr *whole_of(const recorder *w, const hlo_instr *instr) {
+    if (!hlo_op_is(instr->op, HLO_TAKES_PART)) return NULL;
+    const hlo_instr *whole = memory_of(w->costs, hlo_instr_operand(instr, 0), false);
+    return is_fused(whole) ? NULL : whole;
+}
+
 static void push(recorder *w, const hlo_instr *instr) {
     instr = memory_of(w->costs, instr, false);
     if (w->seen[instr->id] == w->traversal) return;
     w->seen[instr->id] = w->traversal;
-    const hlo_instr *whole = hlo_op_is(instr->op, HLO_TAKES_PART)
-                                 ? memory_of(w->costs, hlo_instr_operand(instr, 0), false)
-                                 : NULL;
+    const hlo_instr *whole = whole_of(w, instr);
     bool full = w->visited == KERNEL_MOST;
-    if (whole && !is_fused(whole))
+    if (whole)
         note_source(w, whole, hlo_bytes_of(instr->shape));
     else if (!is_fused(instr) || full)
         note_source(w, instr, hlo_bytes_of(instr->shape));
@@ -120,42 +125,34 @@ static void push(recorder *w, const hlo_instr *instr) {
         w->stack[w->depth++] = instr, w->visited++;
 }
 
-/* Returns the matmul's entry. Creates it in the first call. */
 static entry *entry_of(recorder *w, const hlo_instr *matmul) {
     uint32_t *number = &w->costs->entry_of[matmul->id];
     if (!*number) *number = w->entry_count++;
     return &w->costs->entries[*number];
 }
 
-/* Records the kernel that computes `instr`. */
 static void cost_of_kernel(recorder *w, const hlo_instr *instr) {
     hlo_costs *costs = w->costs;
-    const hlo_instr *whole = hlo_op_is(instr->op, HLO_TAKES_PART)
-                                 ? memory_of(w->costs, hlo_instr_operand(instr, 0), false)
-                                 : NULL;
+    const hlo_instr *whole = whole_of(w, instr);
     /* Find the sources of the kernel. */
     w->traversal++;
     w->depth = w->visited = w->owner_count = w->reduction_count = 0;
     w->bytes = 0;
-    const uint32_t count = instr->op == HLO_OP_REDUCE  ? instr->operand_count / 2
-                           : whole && !is_fused(whole) ? 0
-                                                       : instr->operand_count;
+    const uint32_t count = instr->op == HLO_OP_REDUCE ? instr->operand_count / 2
+                           : whole                    ? 0
+                                                      : instr->operand_count;
     for (uint32_t i = 0; i < count; i++) push(w, hlo_instr_operand(instr, i));
     while (w->depth) {
         const hlo_instr *at = w->stack[--w->depth];
         for (uint32_t i = 0; i < at->operand_count; i++) push(w, hlo_instr_operand(at, i));
     }
-    if (whole && !is_fused(whole)) note_source(w, whole, hlo_bytes_of(instr->shape));
+    if (whole) note_source(w, whole, hlo_bytes_of(instr->shape));
     costs->kernel[instr->id] = w->bytes + hlo_bytes_of(instr->shape);
-    if (w->read_count[instr->id]) {
-        /* The amaxes of an operand are the reductions in its kernel. */
-        for (uint32_t i = 0; i < w->reduction_count; i++) {
-            hlo_arena_grow(w->scratch, &w->amaxes, w->amax_count, &w->amax_capacity,
-                           sizeof *w->amaxes);
-            w->amaxes[w->amax_count] = (amax){w->amax_of[instr->id], w->reductions[i]->id};
-            w->amax_of[instr->id] = w->amax_count++;
-            w->amax_reads[w->reductions[i]->id]++;
-        }
+    for (uint32_t i = 0; w->read_count[instr->id] && i < w->reduction_count; i++) {
+        hlo_arena_grow(w->scratch, &w->amaxes, w->amax_count, &w->amax_capacity, sizeof *w->amaxes);
+        w->amaxes[w->amax_count] = (amax){w->amax_of[instr->id], w->reductions[i]->id};
+        w->amax_of[instr->id] = w->amax_count++;
+        w->amax_reads[w->reductions[i]->id]++;
     }
     if (w->read_count[instr->id] || w->amax_reads[instr->id]) return;
     for (uint32_t i = 0; i < w->owner_count; i++) {
@@ -166,8 +163,8 @@ static void cost_of_kernel(recorder *w, const hlo_instr *instr) {
     }
 }
 
-/* True if a user of the value is neither a kernel nor a matmul, so that the value must be in
- * memory. */
+/* True if the value must be in memory: it is the root, or a user is neither a part of a kernel nor
+ * a matmul. */
 static bool is_needed_in_memory(const recorder *w, const hlo_instr *instr) {
     if (instr->parent->root == instr) return true;
     for (const hlo_use *use = instr->uses; use; use = use->next) {
@@ -266,8 +263,8 @@ static void cost_of_matmul(recorder *w, const hlo_instr *instr) {
         made->joined = joins ? 2 * hlo_bytes_of(instr->shape) : 0;
     }
     for (int i = 0; i < 2; i++) {
-        /* The kernels that compute an operand are its own kernel and its share of the kernels of
-         * its amaxes. */
+        /* The bytes of an operand are those of its own kernel, plus its share of the kernels of its
+         * amaxes. */
         const double *kernel = costs->kernel;
         double bytes = kernel[read[i]->id];
         for (uint32_t at = w->amax_of[read[i]->id]; at; at = w->amaxes[at].next)

@@ -35,13 +35,13 @@ hlo_costs *hlo_costs_record(const hlo_module *module, const bool *needed, const 
 
 /* Returns the cost of the matmul with that id. The cost covers the matmul and the kernels that
  * compute its operands, divided evenly among the matmuls that read these operands. It also covers
- * kernels that read the results of the matmul, if they differ from `other` or are absent in
- * `other`. `other` has the costs of the module before or after some passes. Returns zero if the
- * matmul does not exist or is not executed. */
+ * each kernel that reads results of the matmul, unless `other` has an equal kernel. `other` has the
+ * costs of the module before or after some passes. Returns zero if the matmul does not exist or is
+ * not executed. */
 hlo_cost hlo_costs_of(const hlo_costs *costs, const hlo_costs *other, uint32_t id);
 
 /* Returns the seconds that a wide matmul and the kernels that compute its operands would take in
- * FP8, if these kernels or separate ones quantized the operands. Returns 0 if unknown. */
+ * FP8, if these kernels, or additional kernels, quantized the operands. Returns 0 if unknown. */
 double hlo_costs_in_fp8(const hlo_costs *costs, const hlo_instr *matmul);
 
 /* The first function returns the seconds that a dot takes on its operands or, with `fp8`, on fp8

@@ -17,8 +17,6 @@
 /* Returns the trip count of a while loop: `known_trip_count` from its backend config, where XLA
  * sets it, otherwise the trip count found by analyzing the loop; 1 if unknown. */
 static double trip_count_of(const hlo_instr *loop) {
-    /* Read `"known_trip_count":{"n":"5"}` from the loop's backend config; the count is 0 if
-     * absent. */
     json_t *json = hlo_json_config(loop);
     const json_t *n = json_object_get(json_object_get(json, "known_trip_count"), "n");
     const char *text = json_string_value(n);
@@ -61,15 +59,14 @@ static double applications(const hlo_instr *instr) {
     }
 }
 
-/* The kinds of FLOPs of one execution. */
 enum { DOTS, CALLS, CONVOLUTIONS, ELEMENTWISE, REDUCTIONS, TRANSCENDENTALS, KINDS };
 static const char *const kind_names[KINDS] = {
     [DOTS] = "FLOPs of dots",                 /* dots of every kind */
     [CALLS] = "FLOPs of library calls",       /* library calls that multiply matrices */
     [CONVOLUTIONS] = "FLOPs of convolutions", /* padding and dilation holes count as elements */
     [ELEMENTWISE] = "FLOPs of elementwise ops",
-    [REDUCTIONS] = "FLOPs of reductions", /* and of the computations that scatters and all-reduces
-                                           * apply */
+    [REDUCTIONS] = "FLOPs of reductions", /* including the computations that scatters and
+                                           * all-reduces apply */
     [TRANSCENDENTALS] = "transcendentals"};
 typedef struct flops {
     double v[KINDS];
@@ -79,7 +76,6 @@ static void add(flops *to, const flops *from, double times) {
     for (int kind = 0; kind < KINDS; kind++) to->v[kind] += times * from->v[kind];
 }
 
-/* The computations that one instruction calls. */
 typedef struct calls {
     const flops *totals; /* FLOPs of each computation, by computation id */
     flops all, most;     /* FLOPs of one execution of each callee: sum and maximum */
@@ -99,12 +95,10 @@ static void count_flops(const hlo_module *module, flops *totals) {
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
         for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
             double *out = totals[comp->id].v;
-            if (hlo_op_is(instr->op, HLO_TRANSCENDENTAL))
+            if (hlo_op_is(instr->op, HLO_TRANSCENDENTAL) || instr->op == HLO_OP_RNG)
                 out[TRANSCENDENTALS] += elements(instr->shape);
             else if (hlo_op_is(instr->op, HLO_ELEMENTWISE) || instr->op == HLO_OP_BITCAST_CONVERT)
                 out[ELEMENTWISE] += elements(instr->shape);
-            else if (instr->op == HLO_OP_RNG)
-                out[TRANSCENDENTALS] += elements(instr->shape);
             else if (instr->op == HLO_OP_ALL_REDUCE || instr->op == HLO_OP_ALL_REDUCE_START)
                 for (uint32_t i = 0; i < instr->operand_count; i++)
                     out[REDUCTIONS] += operand_elements(instr, i);
@@ -132,8 +126,8 @@ static void count_flops(const hlo_module *module, flops *totals) {
         }
 }
 
-/* Upper bound on execution counts. Nested loops with annotated trip counts may exceed it, but sums
- * of FLOPs must be finite. */
+/* Upper bound on execution counts. Nested loops with annotated trip counts may exceed this bound,
+ * but sums of FLOPs must be finite. */
 static const double most_runs = 1e100;
 
 typedef struct run_calls {
@@ -166,7 +160,7 @@ typedef struct counts {
     uint64_t computations, instructions;
     uint64_t ops[HLO_OP_COUNT], types[HLO_TYPE_COUNT];
     double parameter_bytes, constant_bytes,
-        result_bytes; /* bytes of the entry's results, of constants, and of all results */
+        result_bytes; /* bytes of the entry's parameters, of constants, and of all results */
 } counts;
 
 hlo_status hlo_module_print_stats(const hlo_module *module, FILE *out) {

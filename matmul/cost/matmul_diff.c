@@ -67,15 +67,15 @@ static void list_matmuls(side *s) {
         }
 }
 
-static int by_key(const void *a, const void *b) {
-    const matmul *x = a, *y = b;
-    if (x->key != y->key) return x->key < y->key ? -1 : 1;
-    return (x->place > y->place) - (x->place < y->place);
-}
-
 static int by_place(const void *a, const void *b) {
     const matmul *x = a, *y = b;
     return (x->place > y->place) - (x->place < y->place);
+}
+
+static int by_key(const void *a, const void *b) {
+    const matmul *x = a, *y = b;
+    if (x->key != y->key) return x->key < y->key ? -1 : 1;
+    return by_place(a, b);
 }
 
 /* Pairs matmuls that have no partner yet by key, in the order of the text. */
@@ -218,12 +218,6 @@ static void put_pairs(FILE *out, const hlo_diff *diff, const side *a, const side
     }
 }
 
-static bool has_attr(const hlo_module *module, hlo_attr_id id) {
-    for (uint32_t i = 0; i < module->attr_count; i++)
-        if (module->attrs[i].id == id) return true;
-    return false;
-}
-
 /* Compares two modules, or only their matmuls. */
 static hlo_status compare(const hlo_module *a, const hlo_module *b, bool all, FILE *out) {
     jmp_buf recover;
@@ -270,7 +264,8 @@ static hlo_status compare(const hlo_module *a, const hlo_module *b, bool all, FI
         if (diff.header) fputs("changed header attributes\n", out);
         for (int id = 0; diff.header && id < HLO_ATTR_COUNT; id++) {
             if (!diff.header_differs[id]) continue;
-            bool before = has_attr(a, (hlo_attr_id)id), after = has_attr(b, (hlo_attr_id)id);
+            const bool before = hlo_attrs_find(a->attrs, a->attr_count, (hlo_attr_id)id);
+            const bool after = hlo_attrs_find(b->attrs, b->attr_count, (hlo_attr_id)id);
             const char *name = hlo_attrs_info[id].name;
             hlo_print_plain(out, "  %-45s %s\n",
                             *name ? name : "fields that exist only in binary modules",

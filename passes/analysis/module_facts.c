@@ -23,7 +23,7 @@ bool *hlo_facts_control_deps(const hlo_module *module, hlo_arena *arena) {
 }
 
 typedef struct called_effects {
-    const bool *side, *random; /* by computation id: the computation has such effects */
+    const bool *side, *random; /* by computation id: the computation has effects of this kind */
     bool any_side, any_random;
 } called_effects;
 
@@ -47,8 +47,9 @@ hlo_effects hlo_facts_side_effects(const hlo_module *module, hlo_arena *arena) {
                            .random = hlo_arena_zero(arena, module->next_id)};
     bool *side = hlo_arena_zero(arena, module->next_computation_id);
     bool *random = hlo_arena_zero(arena, module->next_computation_id);
-    /* All devices of a module that is for several partitions, or will be partitioned, omit a
-     * collective together. Otherwise a channel may connect to other programs. */
+    /* In a module for several partitions, or one that will be partitioned, removing a collective
+     * removes it on all devices, so the collective has no side effect. In other modules, a channel
+     * may connect to other programs. */
     bool together = hlo_devices_partitions(module) > 1 || !has_op(module, HLO_COLLECTIVE);
     for (const hlo_computation *comp = module->first; comp && !together; comp = comp->next)
         for (const hlo_instr *i = comp->first; i && !together; i = hlo_instr_next(i))

@@ -110,8 +110,7 @@ static const hlo_instr *pinned_below(const hlo_instr *value, unsigned *steps) {
 
 const hlo_instr *hlo_pin_of_dot(const hlo_instr *dot) {
     unsigned steps = STEP_LIMIT;
-    /* If the dot itself crosses memory spaces, an operand is in the other space; find that
-     * operand. */
+    /* If the dot itself crosses memory spaces, find the operand that is in the other space. */
     const hlo_instr *found = dot->pin && dot->pin != HLO_PIN_SPACE ? dot : NULL;
     for (uint32_t i = 0; i < dot->operand_count && !found; i++)
         found = pinned_below(hlo_instr_operand(dot, i), &steps);
@@ -122,8 +121,9 @@ bool hlo_pin_lets_inline(const hlo_instr *call) {
     const hlo_computation *called = hlo_instr_comp(call, HLO_ATTR_TO_APPLY);
     const char *frontend = hlo_instr_str(call, HLO_ATTR_FRONTEND_ATTRIBUTES);
     hlo_value_pair pair;
+    /* Inlining would lose other frontend attributes. */
     while (frontend && hlo_value_next_entry(&frontend, &pair))
-        if (!is_entry(&pair, "inlineable", "true")) return false; /* inlining would lose it */
+        if (!is_entry(&pair, "inlineable", "true")) return false;
     /* Shardy creates computations with these names for manual regions. */
     return (!call->pin || call->pin == HLO_PIN_EFFECT) && called &&
            !strstr(called->name, "shmap_body") &&

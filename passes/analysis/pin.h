@@ -19,7 +19,6 @@
 /* Pins instructions in the whole module, at the start of a run of passes. */
 void hlo_pin_module(hlo_module *module, hlo_arena *scratch);
 
-/* Returns the reason why an instruction is pinned. */
 hlo_reason hlo_pin_reason(const hlo_instr *pinned);
 
 /* Finds the pinned instruction that prevents a dot from becoming FP8: the dot itself, or an
@@ -31,12 +30,10 @@ const hlo_instr *hlo_pin_of_dot(const hlo_instr *dot);
  * callee, and its attributes allow inlining. */
 bool hlo_pin_lets_inline(const hlo_instr *call);
 
-/* True if the module has a schedule, which fixes order and memory. Passes do not change such a
- * module. */
+/* True if the module has a schedule, which fixes order and memory: passes do not change it. */
 bool hlo_pin_is_scheduled(const hlo_module *module);
 
-/* True if a loop, a conditional or a tuple is pinned for another reason than an effect in its
- * callees. */
+/* True if a loop, a conditional or a tuple is pinned, not only for an effect in its callees. */
 bool hlo_pin_holds(const hlo_instr *instr);
 
 /* True if `instr` has an attribute with an entry for each element of a tuple. */

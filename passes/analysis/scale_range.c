@@ -14,7 +14,8 @@
 enum { STEP_LIMIT = 256 };
 
 /* A range contains the magnitudes of the elements that are not 0, infinite or NaN. The bits of a
- * range: some elements may be 0; may be infinite or NaN; may be scaled fp8 values. */
+ * range: ZERO: an element may be 0. ENDLESS: an element may be infinite or NaN. FP8: an element may
+ * be a scaled fp8 value. */
 enum { ZERO = 1, ENDLESS = 2, FP8 = 4 };
 
 static const hlo_range unknown = {.low = 1, .high = 1, .whole = true},
@@ -37,8 +38,7 @@ static hlo_range of_number(double number) {
 }
 
 /* Returns the range of an operand of a pad, select or concatenate. A constant NaN, for example as
- * padding, is ignored: its elements are NaN in the graph and in the FP8 call, whatever the scale.
- */
+ * padding, is ignored: its elements are NaN in the graph and in the FP8 call, for any scale. */
 static hlo_range walk_part(void *arg, const hlo_instr *part) {
     double number;
     const bool nan = hlo_known_number_pinned(part, &number) && isnan(number);
@@ -63,7 +63,7 @@ static hlo_range walk_up(const hlo_instr *value, search *s) {
         if (o[0].sources & o[1].sources & FP8) o[o[0].high > o[1].high].high = 1;
         return hlo_range_of_rounded(value, o);
     }
-    case HLO_OP_PAD: /* padding of a power-of-two scale is the scale of zeros */
+    case HLO_OP_PAD: /* the padding of power-of-two scales applies only to zeros */
         if (value->shape->type == HLO_TYPE_F8E8M0FNU) return walk(s, hlo_instr_operand(value, 0));
         return hlo_range_of_result(value, walk_part, s);
     case HLO_OP_SELECT:
@@ -92,7 +92,7 @@ static hlo_range walk_up(const hlo_instr *value, search *s) {
     hlo_arena_release(s->scratch, mark);
     if ((numbers || one) && !(fp8 && r.sources & ENDLESS)) return r;
     if (hlo_instr_moves(value)) return walk(s, hlo_instr_operand(value, 0));
-    if (!fp8 || s->scale) return unknown; /* the fp8 values of an operand have no known bound */
+    if (!fp8 || s->scale) return unknown; /* only an operand's fp8 values have a known bound */
     return (hlo_range){.low = 1, .high = hlo_float_max(type), .sources = FP8};
 }
 
@@ -115,9 +115,9 @@ static void count_scale(hlo_range *all, hlo_arena *scratch, const hlo_instr *sca
     all->low *= fmin(1, m.low);
 }
 
-/* Adds a dot's operand to `all`. Adds the ratio of its largest element to the largest of its fp8
- * values, if this ratio exceeds 1. Adds the product of its factors, including the factors that
- * multiply the rows of the call's result. */
+/* Multiplies all->high by the ratio of the operand's largest element to the largest number of its
+ * fp8 type, if this ratio exceeds 1. Lowers all->low to the product of the operand's factors,
+ * including the factors that multiply the rows of the call's result. */
 static void count_operand(hlo_range *all, hlo_arena *scratch, const hlo_instr *operand,
                           const hlo_instr *fp8) {
     search s = {.scratch = scratch};

@@ -13,7 +13,7 @@
 /* `source` is a dot or the call that `before` describes. True if `source` can become `m` without
  * any overflow, for any fp8 values, in the graph's types or in f32. The graph scales operands and
  * then sums; a call multiplies its factors with each other, sums, and then scales. If one of these
- * overflowed, only one of the two results would be infinite or NaN. */
+ * steps overflowed, only one of the two results would be infinite or NaN. */
 bool hlo_scales_fit(hlo_arena *scratch, const hlo_instr *source, const hlo_matmul *before,
                     const hlo_matmul *m);
 

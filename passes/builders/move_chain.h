@@ -10,8 +10,9 @@
 
 /* True if all elements of the value equal one known number. */
 bool hlo_is_pad_value(hlo_instr *value);
-/* True if the pad value of dequantized values can be converted to the fp8 type. It can be 0 or NaN,
- * which no scale changes. If `scaled` is false, it can be any value of the fp8 type. */
+/* True if the pad value of dequantized values can be converted to the fp8 type. The pad value
+ * must be 0 or NaN, which no scale changes. If `scaled` is false, it may be any value of the fp8
+ * type. */
 bool hlo_pad_value_moves(hlo_instr *pad_value, bool scaled, hlo_type type);
 
 /* True if the link can move the fp8 value instead of the dequantized one: it moves only operand 0,

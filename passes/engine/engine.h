@@ -31,8 +31,7 @@ typedef enum hlo_binding_kind {
 
 typedef struct hlo_binding {
     hlo_binding_kind kind;
-    bool leaf; /* the slot is bound by a variable without a pattern, so operands of `instr` were not
-                * matched */
+    bool leaf; /* bound by a variable without a pattern: operands of `instr` were not matched */
     hlo_instr *instr, *inner;
     const hlo_attr *attr;
     uint32_t term;
@@ -64,7 +63,7 @@ typedef struct hlo_rule_env {
     /* First reason for not applying the rule, or HLO_REASON_COUNT. */
     hlo_reason reason;
     const hlo_instr *blocker;
-    bool unbuildable;  /* set after building a term failed */
+    bool unbuildable;  /* set if a term could not be built */
     const char *fault; /* error in the instructions that a rule from a file created, or NULL; in
                         * scratch */
     hlo_instr *replacement;      /* the instruction that replaces the root, for the measure */
@@ -78,8 +77,7 @@ static inline const hlo_rule_term *hlo_rule_term_at(const hlo_rule_env *env, uin
     return &env->rules->terms[index];
 }
 
-/* A test. It creates no instructions. If it fails, it may set `*out_blocker` to the responsible
- * instruction. */
+/* A test. It creates no instructions. If it fails, it may set `*out_blocker` to the cause. */
 typedef bool hlo_rule_test(const hlo_rule_env *env, const hlo_binding *args, uint32_t count,
                            const hlo_instr **out_blocker);
 /* Builds a value and stores it in `*out`; NULL means that the value is absent. Returns false on
@@ -95,12 +93,10 @@ typedef struct hlo_rule_functions {
     hlo_rule_measure *measure;
 } hlo_rule_functions;
 
-/* The built-in rules with their vocabulary and functions, which the engine receives as data in
- * context->library. */
+/* The built-in rules with their vocabulary and functions, for context->library. */
 typedef struct hlo_rule_library {
     const hlo_rule_vocabulary *words;
-    const hlo_rule_functions *functions; /* the functions of builder.def, indexed by the codes in
-                                          * rules */
+    const hlo_rule_functions *functions; /* functions of builder.def, by code */
     const hlo_rules *const *files;       /* the files of passes/rules/, sorted by name */
     const uint32_t *file_count;
 } hlo_rule_library;
@@ -146,7 +142,8 @@ void hlo_engine_remove_dead(hlo_engine *engine, hlo_instr *instr);
 /* The effects of one user-defined rule, stored in context->uses. */
 typedef struct hlo_rule_use {
     uint64_t fired;   /* number of applications that were not undone */
-    bool undone;      /* the whole sequence was undone, with applications of the rule or of `by` */
+    bool undone;      /* the sequence of passes was undone, including applications of the rule or of
+                       * `by` */
     hlo_instr *match; /* an instruction that the rule matched at the start of the phase, or NULL */
     const char *by;   /* the rule whose application ended the match at `match`, or NULL */
     const char *at;   /* name of `match` */

@@ -122,7 +122,7 @@ static void report_endless(hlo_engine *e) {
     report_fault(e, e->last, e->given, 0, what);
 }
 
-/* Returns a hash of the module in builds with checks, otherwise 0. */
+/* Returns a hash of the module if it is small and the build has checks, otherwise 0. */
 static uint64_t fingerprint(const hlo_engine *e) {
 #ifdef HLO_CHECKS
     enum { MOST_INSTRS = 2048 };
@@ -170,7 +170,7 @@ static bool try_rule(hlo_engine *e, hlo_rule_env *env, const hlo_rule_candidate 
             if (*what) report_fault(e, env->rule, given, env->build->like->offset, what);
         }
         if (fired) {
-            /* Record the application, and which matches it removed. */
+            /* Record the application, and the matches that it removed. */
             const hlo_rules *rules = e->context->rules;
             if (rules && given) e->context->uses[c->rule - rules->rules].fired++;
             for (uint32_t i = 0; rules && i < rules->rule_count; i++) {

@@ -31,12 +31,8 @@ static const char *name_of(const linting *l, const hlo_instr *instr) {
     return hlo_report_input_name(l->context->report, instr);
 }
 
-static bool is_fp8(const hlo_instr *instr) {
-    return hlo_type_is_fp8(instr->shape->type) && instr->shape->type != HLO_TYPE_F8E8M0FNU;
-}
-
 static bool is_wide(const hlo_instr *instr) {
-    return hlo_type_is_float(instr->shape->type) && !is_fp8(instr);
+    return hlo_type_is_float(instr->shape->type) && !hlo_type_is_fp8_value(instr->shape->type);
 }
 
 /* Follows movement and converts between wide types from a value to its source. */
@@ -57,7 +53,7 @@ static const hlo_instr *splat_of(const hlo_instr *value) {
     return hlo_shape_count(source->shape) == 1 ? source : NULL;
 }
 
-/* ---------------------------------------------------------------------------------- their parts */
+/* ----------------------------------------------------------------------- parts of quantizations */
 
 typedef struct clamp {
     const hlo_instr *value;
@@ -115,17 +111,17 @@ static bool read_scaling(const hlo_instr *instr, scaling *out) {
 }
 
 static bool is_quantize(const hlo_instr *instr) {
-    return instr->op == HLO_OP_CONVERT && is_fp8(instr) && is_wide(hlo_instr_operand(instr, 0)) &&
-           hlo_shape_count(instr->shape) != 1;
+    return instr->op == HLO_OP_CONVERT && hlo_type_is_fp8_value(instr->shape->type) &&
+           is_wide(hlo_instr_operand(instr, 0)) && hlo_shape_count(instr->shape) != 1;
 }
 
 static bool is_dequantize(const hlo_instr *instr) {
-    return instr->op == HLO_OP_CONVERT && is_wide(instr) && is_fp8(hlo_instr_operand(instr, 0)) &&
+    return instr->op == HLO_OP_CONVERT && is_wide(instr) &&
+           hlo_type_is_fp8_value(hlo_instr_operand(instr, 0)->shape->type) &&
            hlo_shape_count(instr->shape) != 1;
 }
 
-/* The parts of a quantization: the clamp and the scale, which may be absent, and the value before
- * both. */
+/* The parts of a quantization: the clamp and the scale, if any, and the value before both. */
 typedef struct quantize {
     const hlo_instr *rounded;
     bool clamped, scaled;
@@ -141,7 +137,7 @@ static quantize read_quantize(const hlo_instr *instr) {
     return q;
 }
 
-/* ----------------------------------------------------------------------------- scales of others */
+/* ----------------------------------------------------------------------- scales of other values */
 
 enum { SEARCH_MOST = 512, SCALAR_STEPS = 16 };
 
@@ -180,8 +176,8 @@ static const hlo_instr *amax_of_scale(const hlo_instr *scale) {
     return NULL;
 }
 
-/* Marks `value` and the arrays from which it is computed. Returns the first of these that search
- * number `other` marked earlier, `value` if there are too many arrays, or NULL. */
+/* Marks `value` and the arrays from which it is computed. Returns the first of these values that
+ * search number `other` marked earlier, `value` if there are too many arrays, or NULL. */
 static const hlo_instr *mark_sources(linting *l, const hlo_instr *value, uint32_t other) {
     const hlo_instr *list[SEARCH_MOST] = {value};
     const uint32_t search = ++l->searches;
@@ -200,15 +196,6 @@ static const hlo_instr *mark_sources(linting *l, const hlo_instr *value, uint32_
     }
     l->reached[value->id] = search;
     return NULL;
-}
-
-/* True if the two values are in the entry and have no common source array. In other computations,
- * two parameters may be the same array. */
-static bool are_apart(linting *l, const hlo_instr *x, const hlo_instr *y) {
-    if (x == y || x->parent != x->parent->module->entry || x->parent != y->parent) return false;
-    if (mark_sources(l, x, 0)) return false;
-    const uint32_t of_x = l->searches;
-    return l->reached[y->id] != of_x && !mark_sources(l, y, of_x);
 }
 
 /* ---------------------------------------------------------------------------------- lost scales */
@@ -249,8 +236,8 @@ static bool only_quantizes(const linting *l, const hlo_instr *scale, int depth) 
     return true;
 }
 
-/* True if the value is scaled by more than an amax, or has uses other than movement and conversion.
- * An amax scale that multiplies the result of a dot belongs to the other operand. */
+/* True if the value has uses other than movement and conversion. Ignores an amax scale that
+ * multiplies the result of a dot, because that scale belongs to the other operand. */
 static bool is_rescaled(const linting *l, const hlo_instr *value, bool operand, int depth) {
     for (const hlo_use *use = value->uses; use; use = use->next) {
         const hlo_instr *user = use->user;
@@ -278,10 +265,14 @@ static void check_scale(linting *l, const hlo_instr *quantized, const scaling *s
     double number;
     const hlo_instr *amax = amax_of_scale(s->factor);
     const hlo_instr *source = amax ? source_of(hlo_instr_operand(amax, 0)) : NULL;
-    /* A maximum of a vector of amaxes is computed from the amax history of delayed scaling. */
+    /* Skip the maximum of a vector of amaxes, which is the amax history of delayed scaling. */
     if (amax && (source->op == HLO_OP_ABS || source->shape->rank != 1)) {
-        const hlo_instr *of = magnitude_of(hlo_instr_operand(amax, 0));
-        if (are_apart(l, source_of(s->value), of))
+        const hlo_instr *of = magnitude_of(hlo_instr_operand(amax, 0)), *x = source_of(s->value);
+        /* Two values in the entry without a common source array are different. In other
+         * computations, two parameters may be the same array. */
+        if (x != of && x->parent == x->parent->module->entry && x->parent == of->parent &&
+            !mark_sources(l, x, 0) && l->reached[of->id] != l->searches &&
+            !mark_sources(l, of, l->searches))
             hlo_remark_lint(l->context, HLO_REASON_LINT_OTHER_AMAX, quantized,
                             "%s is the amax of %s", name_of(l, amax), name_of(l, of));
     }
@@ -331,8 +322,7 @@ static bool is_narrow(hlo_type type) {
     return hlo_type_is_fp8_operand(type) || type == HLO_TYPE_F4E2M1FN;
 }
 
-/* If `value` scales narrow values, returns the operand number of the factor or divisor; otherwise
- * -1. */
+/* If `value` scales narrow values, returns the operand number of the factor; otherwise -1. */
 static int factor_of(const hlo_instr *value) {
     if (value->op != HLO_OP_MULTIPLY && value->op != HLO_OP_DIVIDE) return -1;
     const int64_t count = hlo_shape_count(value->shape);
@@ -369,8 +359,9 @@ static bool shares(const scaled_side *s, uint32_t dim, int64_t length) {
                           hlo_instr_operand(product, (uint32_t)factor_of(product)), &granularity);
 }
 
-/* Returns the block length of tensor cores for such values and scales: the length of the program's
- * blocks must be a multiple of it. Returns 0 if tensor cores do not support them. */
+/* Returns the block length that tensor cores support for the side's values and scales: the length
+ * of the program's blocks must be a multiple of it. Returns 0 if tensor cores do not support the
+ * types. */
 static int64_t hardware_block(const scaled_side *s) {
     for (int i = 0; i < HLO_SCALE_MODE_COUNT; i++) {
         const hlo_scale_info *mode = &hlo_scale_modes[i];
@@ -456,8 +447,7 @@ static void check_block(hlo_pass_context *context, const hlo_instr *dot, const s
 
 /* ---------------------------------------------------------------------------------------- lints */
 
-/* True for the gradient of a conversion from fp8: JAX's transpose converts the gradient to fp8 and
- * back. */
+/* True for the gradient of a conversion from fp8, which JAX converts to fp8 and back. */
 static bool is_cotangent(const linting *l, const hlo_instr *converted) {
     const char *name = hlo_instr_op_name(converted);
     bool any = false;
@@ -472,8 +462,7 @@ static bool is_cotangent(const linting *l, const hlo_instr *converted) {
     return any;
 }
 
-/* True for a parameter, a tuple element or a constant: no other instruction has the same value in
- * another form. */
+/* True for a parameter, element or constant: no other instruction has the same value. */
 static bool is_root(const hlo_instr *scale) {
     return scale->op == HLO_OP_PARAMETER || scale->op == HLO_OP_GET_TUPLE_ELEMENT ||
            scale->op == HLO_OP_CONSTANT;
@@ -530,7 +519,8 @@ static const hlo_instr *amax_behind(const hlo_instr *value) {
     return NULL;
 }
 
-/* True if each use of the quotient is a select between the quotient and another value. */
+/* True if each use of the quotient, after conversion, movement and constant factors, is a select or
+ * an is-finite. */
 static bool is_selected(const linting *l, const hlo_instr *value, int depth) {
     if (value->parent->root == value) return false;
     for (const hlo_use *use = value->uses; use; use = use->next) {

@@ -33,9 +33,9 @@ const hlo_instr *hlo_devices_sender(const hlo_instr *instr) {
 
 /* Returns the groups of devices that a collective, or the start of one, connects; NULL if unknown.
  * Some collectives have an attribute by which their groups contain partitions or devices. All other
- * collectives name replicas; they span all partitions if they have a channel, otherwise one
- * partition. If the header does not have the number of devices, the named devices count as all
- * devices; the number of partitions is then unknown for collectives with channels. */
+ * collectives name replicas. Their groups span all partitions if the collective has a channel,
+ * otherwise one partition. If the header does not have the number of devices, the named devices
+ * count as all devices; the number of partitions is then unknown for collectives with channels. */
 static const hlo_device_groups *groups_among(hlo_arena *arena, const hlo_instr *collective) {
     collective = hlo_devices_sender(collective);
     const hlo_module *module = collective->parent->module;
@@ -91,8 +91,7 @@ enum { DEPTH_ROUND_LIMIT = 16 };
 
 typedef struct hlo_manual {
     uint32_t count;   /* size of `depths` */
-    uint8_t *depths;  /* by instruction id; BY_DEVICE if the value depends on the number of the
-                       * device */
+    uint8_t *depths;  /* by instruction id; BY_DEVICE if devices differ */
     uint8_t *entered; /* by computation id: depths of the operands of its callers */
     bool *reached;    /* by computation id: true if the computation is reached */
     bool changes, any;
@@ -103,7 +102,7 @@ typedef struct hlo_manual {
  * shows whether the result is still in a region. */
 static uint8_t less_deep(const hlo_instr *leaves, uint8_t depths) {
     const hlo_sharding *sharding = hlo_instr_sharding(leaves);
-    bool older = hlo_boundary_calls(leaves, "SPMDShardToFullShape");
+    bool older = hlo_is_custom_call(leaves, "SPMDShardToFullShape");
     if (older && sharding && !hlo_sharding_has(sharding, HLO_SHARDING_MANUAL)) return OUTSIDE;
     if (!(depths & DEPTHS)) return BY_DEVICE; /* the region has no operand */
     uint8_t left = (uint8_t)((depths & DEPTHS) >> 1 | (depths & DEEPEST));
@@ -275,8 +274,8 @@ static bool agree_all(const hlo_replication *a, const hlo_instr *value, unsigned
     return value->operand_count > 0;
 }
 
-/* True if the computation that the instruction applies depends only on its operands, not on the
- * device. */
+/* True if the computation that the instruction applies gives the same result for the same operands
+ * on every device. */
 static bool is_plain(const hlo_instr *instr) {
     const hlo_computation *apply = hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);
     for (const hlo_instr *i = apply ? apply->first : NULL; i; i = hlo_instr_next(i)) {
@@ -299,8 +298,7 @@ static bool agree(const hlo_replication *a, const hlo_instr *value, int64_t inde
     case HLO_OP_PARAMETER: {
         const hlo_computation *comp = value->parent;
         if (comp == comp->module->entry) {
-            /* The parameter has the same value on devices to which its sharding gives the same
-             * part. */
+            /* Devices to which the sharding gives the same part have the same value. */
             const hlo_sharding *whole_of = hlo_instr_sharding(value);
             const hlo_sharding *part =
                 !whole_of || index < 0 || whole_of->kind != HLO_SHARDING_TUPLE ? whole_of

@@ -24,7 +24,6 @@ bool hlo_devices_replicated(hlo_pass_context *context, const hlo_instr *value,
  * NULL if the module has no region. */
 const bool *hlo_devices_outside(const hlo_module *module, hlo_arena *arena);
 
-/* Returns an unused channel id. */
 int64_t hlo_devices_free_channel(const hlo_module *module);
 
 #endif

@@ -72,7 +72,7 @@ hlo_status hlo_pass_cse(hlo_pass_context *context) {
     hlo_arena *scratch = context->scratch;
     const hlo_effects effects = hlo_facts_side_effects(context->module, scratch);
     /* By id: true if an operand of the instruction has no other use. No other instruction has equal
-     * operands until this operand is merged, so the instruction is not in the table before. */
+     * operands until this operand is merged, so the instruction is not in the table before then. */
     bool *alone = hlo_arena_zero(scratch, context->module->next_id);
     for (hlo_computation *comp = context->module->first; comp; comp = comp->next) {
         const hlo_arena_mark mark = hlo_arena_here(scratch);

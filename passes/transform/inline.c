@@ -27,11 +27,10 @@ enum { BUDGET = 1 << 20 };
 typedef struct inliner {
     hlo_pass_context *context;
     bool *fixed; /* by id of a computation: true if it has a fusion or an asynchronous start and so
-                  * must not be copied (these must be the only callers of their computations); may
-                  * be NULL */
+                  * must not be copied (fusions and starts must be the only callers of their
+                  * computations); may be NULL */
     uint64_t *sizes;    /* by id of a computation: number of its instructions after inlining */
-    bool *stays;        /* by id of a computation: true if something other than an inlined call
-                         * references it */
+    bool *stays;        /* by computation id: not only inlined calls refer to it */
     hlo_instr **copies; /* by id of the callee's instruction: its copy */
     uint32_t capacity;  /* size of `copies` */
     hlo_instr **operands;
@@ -46,7 +45,7 @@ static hlo_computation *callee_of(const inliner *in, const hlo_instr *instr) {
     if (instr->op != HLO_OP_CALL || !hlo_pin_lets_inline(instr)) return NULL;
     hlo_computation *callee = hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);
     if (callee->attr_count || hlo_facts_has(in->fixed, callee->id)) return NULL;
-    if (callee->parameter_count != instr->operand_count) return NULL; /* an unverified module */
+    if (callee->parameter_count != instr->operand_count) return NULL; /* only if unverified */
     for (uint32_t i = 0; i < callee->parameter_count; i++)
         if (callee->parameters[i]->pin == HLO_PIN_CONTROL) return NULL;
     return callee;
@@ -95,7 +94,7 @@ static hlo_instr *copy_instr(inliner *in, hlo_instr *call, const hlo_instr *from
         if (inner) attr.u.attrs = nest_metadata(module, outer->u.attrs, inner->u.attrs);
         hlo_instr_set_attr(copy, attr);
     }
-    if (control) { /* all predecessors are in the callee */
+    if (control) { /* all predecessors are in the callee, so they have copies */
         const hlo_instrs *old = control->u.instrs;
         hlo_instrs *list =
             hlo_arena_copy(module->arena, old, sizeof *old + old->count * sizeof *old->v);
@@ -107,24 +106,6 @@ static hlo_instr *copy_instr(inliner *in, hlo_instr *call, const hlo_instr *from
     return copy;
 }
 
-/* Reserves budget for the copies of the call, including the calls in its callee. Returns false if
- * the budget is too small. */
-static bool reserve(inliner *in, const hlo_instr *call, const hlo_computation *callee) {
-    const uint64_t size = in->sizes[callee->id];
-    if (size <= in->budget) {
-        in->budget -= size;
-        return true;
-    }
-    if (!in->warned)
-        hlo_diag_emit(in->context->module, in->context->sink, HLO_WARNING, call->offset,
-                      hlo_intern_length(call->name),
-                      "this call and possibly later ones are not inlined: inlining copies at most "
-                      "%d instructions",
-                      (int)BUDGET);
-    in->warned = true;
-    return false;
-}
-
 static void inline_calls(inliner *in, hlo_computation *comp) {
     const hlo_instr *end = NULL; /* the budget for all calls before `end` is reserved */
     bool reserved = false;
@@ -132,9 +113,23 @@ static void inline_calls(inliner *in, hlo_computation *comp) {
         if (instr == end) reserved = false;
         next = hlo_instr_next(instr);
         hlo_computation *callee = callee_of(in, instr);
-        if (!callee || (!reserved && !reserve(in, instr, callee))) continue;
-        if (!reserved) end = next;
-        reserved = true;
+        if (!callee) continue;
+        if (!reserved) { /* reserve budget for the copies, including calls in the callee */
+            const uint64_t size = in->sizes[callee->id];
+            if (size > in->budget) {
+                if (!in->warned)
+                    hlo_diag_emit(in->context->module, in->context->sink, HLO_WARNING,
+                                  instr->offset, hlo_intern_length(instr->name),
+                                  "this call and possibly later ones are not inlined: inlining "
+                                  "copies at most %d instructions",
+                                  (int)BUDGET);
+                in->warned = true;
+                continue;
+            }
+            in->budget -= size;
+            end = next;
+            reserved = true;
+        }
         hlo_instr *before = instr->prev;
         hlo_module *module = callee->module;
         const uint32_t first_made = module->next_id;

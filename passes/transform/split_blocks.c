@@ -23,8 +23,7 @@
 
 enum { BLOCK_LEAST = HLO_MATMUL_ALIGNMENT };
 
-/* An operand of a dot. It has rows, a contracting dimension, and possibly a batch dimension, in any
- * order. */
+/* An operand of a dot: rows, a contracting and possibly a batch dimension, in any order. */
 typedef struct side {
     hlo_instr *operand;
     int64_t along, rows, batch; /* dimension numbers; batch is -1 without a batch dimension */
@@ -99,15 +98,13 @@ static void split(hlo_pass_context *context, hlo_instr *dot, const side *lhs, co
     context->changes++;
 }
 
-/* Counts the elements that must be transposed, because a call requires the contracting dimension
- * last. */
+/* Counts the elements to transpose: a call requires the contracting dimension last. */
 static double transposed(const side *s) {
     return s->along > s->rows ? 0 : (double)hlo_shape_count(s->operand->shape);
 }
 
-/* The decision about a dot. */
 typedef struct decision {
-    enum { LEAVE, TOO_COSTLY, AS_ROWS, SPLIT } what; /* AS_ROWS: the rules of `rows` match it */
+    enum { LEAVE, TOO_COSTLY, AS_ROWS, SPLIT } what; /* AS_ROWS: the rules of `rows` apply */
     side lhs, rhs;
     int64_t blocks;
 } decision;

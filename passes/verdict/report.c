@@ -386,8 +386,7 @@ const char *hlo_report_input_name(const hlo_report *report, const hlo_instr *ins
 
 /* ------------------------------------------------------------------------------ the wide option */
 
-/* The words of hlo_pass_options.wide are instruction names, op_names, source lines, shapes, and
- * globs. */
+/* Words of hlo_pass_options.wide are instruction names, op_names, lines, shapes, and globs. */
 enum { WORD_SIZE = 1024, SHOWN = 3 };
 
 /* Compares the texts before matching a glob, because an op_name may contain brackets. */
@@ -421,8 +420,7 @@ static bool matches_shape(const char *word, const hlo_verdict *v) {
     return matches(word, text);
 }
 
-/* True if the word selects the verdict. The word may also be FOLDER/FILE:LINE or the part after a
- * slash in this text. */
+/* True if the word selects the verdict, also as FOLDER/FILE:LINE or the part after a slash. */
 static bool selects(const char *word, const hlo_verdict *v) {
     if (matches(word, name_of(v)) || matches(word, v->op_name) || matches_shape(word, v))
         return true;

@@ -30,8 +30,7 @@ static hlo_status execute(const hlo_bisection *s, const hlo_module *module,
     return status;
 }
 
-/* Rewrites a copy of the module. Matmuls named in `wide` are not converted to FP8. `out_report` may
- * be NULL. */
+/* Rewrites a copy of the module; matmuls in `wide` stay wide. `out_report` may be NULL. */
 static hlo_status rewrite(const hlo_bisection *s, const char *wide, hlo_module **out,
                           hlo_report **out_report) {
     hlo_pass_options pass = *s->pass;

@@ -76,8 +76,7 @@ static sums add_up(const pair *p) {
     sums s = {0};
     /* The sigmas of fp8 elements include their rounding steps. */
     double u = hlo_type_is_fp8(p->type) ? 0 : ldexp(1, -hlo_float_precision(p->type));
-    /* Compute the unit of elements of unknown sigma: the root mean square of the finite
-     * elements. */
+    /* Compute the unit of elements of unknown sigma: the RMS of the finite elements. */
     double sum = 0, count = 0;
     for (int64_t i = 0; i < p->count; i++) {
         if (!(p->sigma[i] >= UNKNOWN)) continue;
@@ -109,12 +108,13 @@ static double mean_root(double squares, double count) {
     return count > 0 ? sqrt(squares / count) : 0;
 }
 
-/* Sets d->rms, and d->noise in units of judge->noise, to the difference of both arrays, and
- * d->noise_limit to the limit of the noise. Returns without a change if types or dimensions differ.
- * `drops`: the judge omits roundings that the other module may have omitted. Samples of such a
- * judge also omit them and perturb each result by HLO_ERROR_AMPLITUDE, which is therefore the
- * limit. Otherwise, the larger limit for a module and its rewritten form applies. Elements of known
- * and of unknown sigma are compared separately; the noise is the larger of both. */
+/* Sets d->rms and d->noise to the root mean square of the difference of the arrays (d->noise in
+ * units of judge->noise), and d->noise_limit to its limit. Returns without a change if types or
+ * dimensions differ. `drops`: the judge omits roundings that the other module may have omitted.
+ * The samples of such a judge omit them, too, and perturb each result by HLO_ERROR_AMPLITUDE, so
+ * this is the limit. Otherwise, the limit is the larger one for a module and its rewritten form.
+ * Elements of known and of unknown sigma are compared separately; d->noise is the larger of
+ * both. */
 static void compare_noise(const hlo_array *judge, const hlo_array *other, bool drops,
                           hlo_difference *d) {
     if (!same_kind(judge, other)) return;
@@ -167,7 +167,7 @@ typedef struct finding {
     double noise, noise_limit, largest;
     double max_error, max_relative, signal, error; /* the last two: sums of squares */
     int64_t worst;
-    double distance, excess; /* at element `worst` */
+    double distance, excess; /* the distance and the excess at element `worst` */
 } finding;
 
 static const char *element_of(const hlo_array *array, hlo_type type, int64_t i) {
@@ -213,8 +213,7 @@ static bool differs(const finding *f) {
     return f->violations || f->noise > f->noise_limit;
 }
 
-/* Compares an output. If `judge` is NULL, both sides must be equal. `drops`: the judge omits
- * roundings. */
+/* Compares an output; without `judge`, both sides must be equal. `drops`: it omits roundings. */
 static hlo_status compare_output(const hlo_comparison *c, const hlo_arrays *judge, bool drops,
                                  size_t index, finding *out) {
     const hlo_array *sides[] = {&c->found->items[index], &c->expected->items[index]};
@@ -227,7 +226,7 @@ static hlo_status compare_output(const hlo_comparison *c, const hlo_arrays *judg
     hlo_array equal = *sides[1];
     equal.bound = NULL;
     const hlo_array *by = judge ? &judge->items[index] : &equal;
-    /* Compare both sides with the judge by its bounds. Keep the larger noise of both sides,
+    /* Compare both sides with the judge by the judge's bounds. Keep the larger noise of both sides,
      * relative to its limit. */
     const int64_t one = 1;
     hlo_view a = flat(type, &out->count, &one, by->data);
@@ -257,8 +256,7 @@ typedef struct verdict {
     double differ, violations, noise;
 } verdict;
 
-/* Returns the judge that omits roundings, which is used for outputs that other judges reject, or
- * NULL. */
+/* Returns the judge that omits roundings, for outputs that other judges reject, or NULL. */
 static const hlo_arrays *dropping_judge(const hlo_comparison *c) {
     return c->last_drops && c->judge_count > 1 ? c->judges[c->judge_count - 1] : NULL;
 }
@@ -346,9 +344,9 @@ static bool rounds_by_f16(const hlo_array *values, const hlo_array *const *sides
 
 /* Prints a line that begins with `name` and shows how `module` computes element `element` of output
  * `output`: the instruction, and its operands' values at that element. Prints nothing if the
- * operands cannot be computed. If `sides` has the output and the array that it differs from, prints
- * another line if rounding to f16 first explains all differences; `sides` may be NULL. Returns
- * HLO_OUT_OF_MEMORY if memory runs out. */
+ * operands cannot be computed. If `sides`, the two arrays that differ, is not NULL, and rounding to
+ * f16 first explains all differences, prints a line that says so. Returns HLO_OUT_OF_MEMORY if
+ * memory runs out. */
 static hlo_status print_element_origin(const hlo_module *module, const char *name,
                                        const hlo_arrays *inputs, size_t output, int64_t element,
                                        const hlo_array *const *sides, FILE *out) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Implements collectives between simulated devices (runtime/world.h): finds the participants, meets
- * them, and exchanges arrays between the members of a group. */
+/* Implements collectives between simulated devices (runtime/world.h): finds the participants, waits
+ * for them, and exchanges arrays between the members of a group. */
 #include <string.h>
 
 #include "ir/devices/boundary.h"
@@ -40,7 +40,7 @@ static const hlo_view *received(const party *p, uint32_t member, uint32_t leaf) 
     return p->sigmas ? &job->result_sigmas[leaf] : &job->results[leaf];
 }
 
-/* Copies elements. If `from` has no data, as only sigmas may, writes zeros. */
+/* Copies elements. If `from` has no data, which is only possible for sigmas, writes zeros. */
 static void copy(const party *p, const hlo_view *from, const hlo_view *to) {
     static const double none = 0;
     const hlo_view zero = {to->type, 0, NULL, NULL, (void *)(uintptr_t)&none};
@@ -53,8 +53,7 @@ typedef struct part {
     hlo_view view;
 } part;
 
-/* Returns a view of part `index` of an array that is divided into `count` parts along a
- * dimension. */
+/* Returns a view of part `index` of an array that is divided along a dimension. */
 static const hlo_view *part_of(const hlo_view *whole, int64_t dim, uint32_t index, uint32_t count,
                                part *out) {
     memset(&out->start, 0, sizeof out->start);
@@ -93,8 +92,8 @@ static int64_t integer_at(const hlo_view *view, int64_t index) {
 
 /* --------------------------------------------------------------------------------------- moving */
 
-/* Sends one member's operand to all members: the first member's, or that of the member that the
- * last operand specifies. */
+/* Sends the operand of one member to all members: of the first member or, with a dynamic root, of
+ * the member that the last operand specifies. */
 static hlo_status broadcast(const party *p, uint32_t leaf, const char **why) {
     int64_t root = 0;
     const uint32_t last = p->instr->operand_count - 1;
@@ -170,8 +169,7 @@ static hlo_status fold(const party *p, const terms *t, const hlo_view *to, const
                             why);
 }
 
-/* Reduces a leaf. Each member receives the whole result, or its part along `dim` if that is not
- * negative. */
+/* Reduces a leaf. Each member gets the whole result, or its part along `dim` unless negative. */
 static hlo_status reduce(const party *p, uint32_t leaf, int64_t dim, const char **why) {
     const uint32_t rounds = dim < 0 ? 1 : p->count;
     terms t = {hlo_arena_array(p->scratch, p->count, sizeof *t.values),
@@ -355,8 +353,7 @@ static int64_t own_number(const hlo_seat *seat, group_mode mode, int64_t *out_ow
     }
 }
 
-/* Returns the devices that a group's numbers identify, from the point of view of the device at
- * `seat`, in order. */
+/* Returns the devices of a group's numbers, as the device at `seat` sees them, in order. */
 static hlo_ints *devices_of(const hlo_seat *seat, group_mode mode, const hlo_ints *numbers,
                             hlo_arena *arena) {
     const uint32_t each = mode == BOTH ? seat->partitions : 1;
@@ -382,8 +379,8 @@ static hlo_ints *first_numbers(int64_t count, hlo_arena *arena) {
     return all;
 }
 
-/* Lists the participants of the device's group. Returns NULL if no group contains the device, or if
- * the groups are for other devices; in the latter case, sets `why`. */
+/* Lists the participants of the device's group. Returns NULL and sets `why` if no group contains
+ * the device, or if the groups name more devices than there are. */
 static const hlo_ints *find_members(const hlo_seat *seat, const hlo_instr *instr, hlo_arena *arena,
                                     const char **why) {
     const group_mode mode = mode_of(instr);
@@ -403,12 +400,11 @@ static const hlo_ints *find_members(const hlo_seat *seat, const hlo_instr *instr
     return devices_of(seat, mode, numbers, arena);
 }
 
-/* Lists the devices whose parts an instruction joins at the end of a manual region. Returns NULL if
- * they are unknown. */
+/* Lists the devices whose parts leave a manual region together, or returns NULL if unknown. */
 static const hlo_ints *find_joined(const hlo_seat *seat, const hlo_instr *leaves,
                                    hlo_arena *arena) {
     hlo_ints *all = first_numbers((int64_t)seat->replicas * seat->partitions, arena);
-    if (hlo_boundary_calls(leaves, "SPMDShardToFullShape")) return all;
+    if (hlo_is_custom_call(leaves, "SPMDShardToFullShape")) return all;
     const hlo_device_groups *groups = hlo_manual_joined(arena, leaves);
     if (!groups || (groups->count && groups->count != all->count)) return NULL;
     const uint32_t own = hlo_seat_number(seat);
@@ -419,8 +415,7 @@ static const hlo_ints *find_joined(const hlo_seat *seat, const hlo_instr *leaves
     return all;
 }
 
-/* Returns the source device of each device in a collective-permute. Returns NULL and sets `why` on
- * error. */
+/* Returns the source of each device in a collective-permute, or NULL with `why` on error. */
 static const hlo_ints *find_sources(const hlo_seat *seat, const hlo_instr *instr, hlo_arena *arena,
                                     const char **why) {
     const group_mode mode = mode_of(instr);
@@ -454,8 +449,8 @@ static const hlo_shape *leaf_of(const hlo_shape *shape, uint32_t leaf) {
     return shape->type == HLO_TYPE_TUPLE ? shape->elements[leaf] : shape;
 }
 
-/* Returns the shape of a result leaf. In the shape of an asynchronous start, results follow the
- * operands. */
+/* Returns the shape of a result leaf. In the shape of an all-gather-start or
+ * collective-permute-start, results follow the operands. */
 static const hlo_shape *result_shape(const hlo_instr *instr, uint32_t leaf) {
     const bool starts =
         instr->op == HLO_OP_ALL_GATHER_START || instr->op == HLO_OP_COLLECTIVE_PERMUTE_START;

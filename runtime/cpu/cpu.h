@@ -18,7 +18,7 @@ typedef struct cpu_device {
     hlo_eval_env env;
     bool wants_every_value; /* each instruction's value is requested, so instructions are not
                              * grouped */
-    double *marks;          /* times of marks, in seconds on a clock */
+    double *marks;          /* times of marks, in seconds */
     size_t mark_capacity;
     bool unmarked; /* memory for a mark ran out */
     hlo_seat seat;
@@ -55,15 +55,14 @@ typedef struct cpu_loop {
     _Alignas(64) atomic_uint generation; /* odd while the loop is open */
     _Alignas(64) atomic_int inside;      /* number of threads that help */
     atomic_int asleep;                   /* number of threads that wait for the loop to open */
-    atomic_bool finishing;               /* the thread that opened the loop sleeps until others
-                                          * leave */
+    atomic_bool finishing;               /* the thread that opened the loop sleeps until the other
+                                          * threads leave */
     pthread_mutex_t lock;
     pthread_cond_t opened, left;
 } cpu_loop;
 void cpu_loop_init(cpu_loop *loop);
 void cpu_loop_end(cpu_loop *loop);
-/* Opens the loop, and divides its indices into `threads` shares, or fewer if there are fewer
- * indices. */
+/* Opens the loop, and divides its indices into at most `threads` shares. */
 void cpu_loop_open(cpu_loop *loop, int64_t count, int64_t threads,
                    void (*body)(void *arg, int64_t begin, int64_t end), void *arg);
 /* Runs chunks until none is left, if the loop is still open with that `generation`. `seat` is the
@@ -88,20 +87,18 @@ cpu_parallel cpu_pool_run;
 /* matmul.c: returns the options with which the job's sigmas are computed. */
 hlo_error_options cpu_error_options(const hlo_job *job);
 
-/* random.c: true for rng and rng-get-and-update-state, whose values XLA draws from a hidden
- * state. */
+/* random.c: true for the opcodes whose values XLA draws from a hidden state. */
 bool cpu_is_random(hlo_op op);
-/* Returns why the device does not support such an instruction, or NULL. */
+/* Returns why the device does not support an instruction with random results, or NULL. */
 const char *cpu_random_refusal(const hlo_instr *instr);
-/* Creates the state of such an instruction's job. */
+/* Creates the state of the job of an instruction with random results. */
 void cpu_random_prepare(hlo_job *job, hlo_arena *arena);
 void cpu_random_execute(const cpu_device *cpu, const hlo_job *job);
 
 /* collective.c: true for the instructions of the next three functions: collectives and their
  * asynchronous starts, partition-id, replica-id, and calls at the boundary of a manual region. */
 bool cpu_is_collective(const hlo_instr *instr);
-/* Returns why the device does not support a collective, or NULL. The string is static or in the
- * arena. */
+/* Returns why the device does not support a collective (static or in the arena), or NULL. */
 const char *cpu_collective_refusal(const cpu_device *cpu, const hlo_instr *instr, hlo_arena *arena);
 /* Creates the job's state: the participants of the device's group. */
 void cpu_collective_prepare(const cpu_device *cpu, hlo_job *job, hlo_arena *arena);
@@ -113,7 +110,6 @@ uint32_t cpu_tile_group(const hlo_instr *const *live, uint32_t count, hlo_arena 
                         hlo_group **out_groups);
 /* Creates the program of a group of several instructions, which is the job's state. */
 void cpu_tile_prepare(hlo_job *job, hlo_arena *arena);
-/* Runs the program of a job. */
 void cpu_tile_execute(const cpu_device *cpu, const hlo_job *job);
 
 /* An activation of an epilogue. All members are NULL for HLO_ACTIVATION_NONE. */

@@ -58,8 +58,7 @@ uint32_t cpu_tile_group(const hlo_instr *const *live, uint32_t count, hlo_arena 
 
 /* ------------------------------------------------------------------------------------- programs */
 
-/* The location of a tile's elements: the memory of an operand or a result, or a buffer of the
- * tile. */
+/* The location of a tile's elements: an operand, a result, or a buffer of the tile. */
 typedef enum tile_place { TILE_BUFFER, TILE_OPERAND, TILE_RESULT } tile_place;
 typedef struct tile_ref {
     tile_place place;
@@ -96,7 +95,7 @@ typedef struct tile_program {
     tile_op *ops;
     uint32_t op_count, once;
     uint32_t buffer_count;
-    int64_t count;  /* elements */
+    int64_t count;  /* number of elements */
     int64_t length; /* elements per tile */
 } tile_program;
 
@@ -111,7 +110,8 @@ typedef struct value {
     hlo_type type;
     const tile_source *source; /* source from which elements must still be gathered, or NULL */
     bool has_elements, has_lanes[2];
-    tile_ref elements, lanes[2]; /* lanes as `type`, and as codes of `type` */
+    tile_ref elements, lanes[2]; /* lanes[0] has the elements as `type`, lanes[1] the codes of the
+                                  * elements */
 } value;
 
 typedef struct making {
@@ -120,7 +120,7 @@ typedef struct making {
     hlo_arena *arena;
     tile_op *once;
     uint32_t once_count;
-    value **members; /* by position in the group */
+    value **members; /* indexed by position in the group */
     value **sources; /* created so far */
     uint32_t source_count;
 } making;
@@ -290,8 +290,7 @@ static value *compute(making *m, const hlo_instr *instr) {
     bool direct = hlo_type_is_lane(op.loop.result);
     op.out = direct ? elements_ref(m, instr) : new_buffer(m);
     add_op(m, op, false);
-    /* A pred has lanes of 0 or 1, so it needs no conversion; other values are rounded or wrapped
-     * when they are stored. */
+    /* A pred has lanes of 0 or 1: no conversion. Other values are rounded when stored. */
     if (hlo_kernel_elementwise(instr)->out == HLO_OUT_PRED) {
         v->has_lanes[0] = true;
         v->lanes[0] = op.out;

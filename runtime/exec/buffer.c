@@ -116,8 +116,7 @@ void plan_device_retire(plan_device *device) {
 
 /* --------------------------------------------------------------------------------------- events */
 
-/* Creates an event that owns the handle. If memory runs out, waits for the handle, frees it and
- * returns NULL. */
+/* Creates an event that owns the handle. On failure, waits for it, frees it and returns NULL. */
 static hlo_event *new_event(plan_device *device, void *handle) {
     hlo_event *event = calloc(1, sizeof *event);
     if (!event) {
@@ -263,7 +262,7 @@ static void drop_memory(plan_memory *memory) {
 }
 
 /* Makes work queued on a device from now on wait for the last uses of the range, except for the
- * event `known` (may be NULL), for which it already waits. */
+ * event `known` (may be NULL), for which the device already waits. */
 static void queue_memory(const plan_device *device, plan_memory *memory, const hlo_event *known) {
     hlo_event *lent = share_lent(memory);
     if (memory->last != known) queue_event(device, memory->last);
@@ -401,21 +400,25 @@ const hlo_array *hlo_buffer_array(const hlo_buffer *buffer) {
     return &buffer->array;
 }
 
-/* Makes later work on `stream` wait for the buffer's contents. If `stream` is NULL, waits on the
- * host. */
+static hlo_status use_stream(const plan_device *device, void *stream, const hlo_diag_sink *sink) {
+    const hlo_backend *backend = device->backend;
+    const char *why = "failed";
+    const hlo_status status = backend->use_stream(device->device, stream, &why);
+    if (status == HLO_INVALID_USAGE) return misuse(sink, "the %s backend %s", backend->name, why);
+    if (status == HLO_OK) return HLO_OK;
+    return hlo_diag_refuse(sink, NULL, 0, 0, "the %s backend %s", backend->name, why);
+}
+
+/* Makes later work on `stream` or, if that is NULL, the host wait for the buffer's contents. */
 static hlo_status hand_over(const hlo_buffer *buffer, void *stream, const hlo_diag_sink *sink) {
     if (!buffer->memory) return misuse(sink, "the buffer was donated to a run");
     const plan_device *device = buffer->memory->device;
     const hlo_backend *backend = device->backend;
     if (!stream || !backend->use_stream) return wait_for_memory(buffer->memory, sink);
-    const char *why = "failed";
-    hlo_status status = backend->use_stream(device->device, stream, &why);
-    if (status == HLO_OK) queue_memory(device, buffer->memory, NULL);
-    if (status == HLO_OK) status = backend->use_stream(device->device, NULL, &why);
-    if (status == HLO_INVALID_USAGE) return misuse(sink, "the %s backend %s", backend->name, why);
-    if (status != HLO_OK)
-        return hlo_diag_refuse(sink, NULL, 0, 0, "the %s backend %s", backend->name, why);
-    return HLO_OK;
+    hlo_status status = use_stream(device, stream, sink);
+    if (status != HLO_OK) return status;
+    queue_memory(device, buffer->memory, NULL);
+    return use_stream(device, NULL, sink);
 }
 
 hlo_status hlo_buffer_read(const hlo_buffer *buffer, void *out, size_t size,
@@ -476,7 +479,8 @@ static void delete_lent(lent *l) {
     plan_device *device = l->memory->device;
     const hlo_backend *backend = device->backend;
     if (l->stream && backend->event_behind) {
-        /* Only work that is already queued on the caller's stream may use the range. */
+        /* The caller no longer uses the range, except in work that is already queued on its
+         * stream. */
         pthread_mutex_lock(&device->lock);
         hlo_event *before = l->memory->lent;
         void *handle =
@@ -671,8 +675,7 @@ typedef struct recording {
 struct plan_resident {
     hlo_event *last; /* the end of the last run */
     recording recordings[RECORDINGS];
-    size_t oldest; /* number of the recording to replace next; recordings with a buffer are
-                    * skipped */
+    size_t oldest; /* number of the recording to replace next */
 };
 
 void plan_resident_free(plan_resident *resident) {
@@ -717,8 +720,8 @@ hlo_status plan_resident_bind(hlo_plan *plan, const hlo_diag_sink *sink) {
 
 /* ------------------------------------------------------------------------------------ recording */
 
-/* Sets plan->buffer to the recording for the addresses of this run. If this is the second run with
- * these addresses, records it. If it is the first, saves the addresses. */
+/* Sets plan->buffer to the recording for the addresses of this run. If this is the first run with
+ * these addresses, only saves the addresses. If it is the second, records the run. */
 static hlo_status find_or_record(hlo_plan *plan, const hlo_diag_sink *sink) {
     plan_resident *r = plan->resident;
     const size_t inputs = plan->inputs.count * sizeof(plan_place);
@@ -834,11 +837,8 @@ static hlo_status queue_run(hlo_plan *plan, hlo_buffer *const *inputs, void *str
         plan->results[o].data = outputs[o]->memory->data;
     hlo_status status = record_run(plan, sink);
     if (status != HLO_OK) return status;
-    if (backend->use_stream) status = backend->use_stream(plan->device, stream, &why);
-    if (status == HLO_INVALID_USAGE) return misuse(sink, "the %s backend %s", backend->name, why);
-    if (status != HLO_OK)
-        return hlo_diag_refuse(sink, NULL, 0, 0, "the %s backend %s", backend->name, why);
-    why = "failed";
+    if (backend->use_stream) status = use_stream(plan->shared, stream, sink);
+    if (status != HLO_OK) return status;
     const hlo_event *last = plan->resident->last;
     queue_event(plan->shared, last);
     for (size_t i = 0; i < plan->inputs.count; i++)

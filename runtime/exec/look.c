@@ -116,8 +116,8 @@ static const char *stage(hlo_plan *plan, const plan_comp *comp, const plan_step 
     return look->staging[0];
 }
 
-/* Writes the operands' names and, for operands that have an element at the same index, its
- * value. */
+/* Writes the names of the first operands. For a scalar, and for an operand of an elementwise
+ * instruction, also writes the element from which the result's element is computed. */
 static hlo_status put_operands(hlo_plan *plan, const plan_comp *comp, const plan_step *step,
                                const hlo_shape *result, int64_t element, FILE *out) {
     enum { MOST = 4 };
@@ -173,8 +173,7 @@ static hlo_status report(hlo_plan *plan, const plan_comp *comp, const plan_step 
 }
 
 hlo_status plan_look_at(hlo_plan *plan, const plan_comp *comp, const plan_step *step) {
-    /* Report a NaN in the value if no operand has a NaN, and an infinity if all operands are
-     * finite. */
+    /* Report a NaN if no operand has one, and an infinity if all operands are finite. */
     const bool *reported = plan->look->reported;
     for (uint32_t leaf = 0; step->checks && leaf < step->own; leaf++) {
         if (step->operands[leaf] == PLAN_NONE) continue;

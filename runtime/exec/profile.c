@@ -13,7 +13,7 @@
 typedef struct event {
     plan_step *step; /* NULL for the whole run */
     bool on_host;
-    double start, seconds; /* by the clock of plan_trace_clock() */
+    double start, seconds; /* by the clock of plan_trace_clock(), in seconds */
 } event;
 
 /* A span that has ended and whose time was not read yet. */
@@ -61,8 +61,8 @@ double plan_trace_clock(void) {
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* True if the time counts as the step's own work. For a loop, a conditional or a call, only the
- * host's decisions count. */
+/* True if the time is the step's own: the time of a job or a copy, or of a decision of the host.
+ * Other times of loops, conditionals and calls are those of the steps in them. */
 static bool is_own(const plan_step *step, bool on_host) {
     return step && (step->kind == STEP_JOB || step->kind == STEP_COPY || on_host);
 }
@@ -111,8 +111,7 @@ hlo_status plan_trace_read(const hlo_plan *plan, const char **why) {
     return status;
 }
 
-/* Records the mark `base`, waits until the device is idle, and reads the mark's time from the
- * host's clock. */
+/* Records the mark `base`, waits for the device, and reads the mark's time from the host. */
 static hlo_status begin_marks(const hlo_plan *plan, const char **why) {
     plan_trace *trace = plan->trace;
     plan->backend->mark(plan->device, trace->base);

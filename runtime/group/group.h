@@ -14,10 +14,10 @@ enum {
     GROUP_COPIES = 4,      /* maximum number of times that an instruction is written in one job */
     GROUP_SMALL = 1 << 10, /* maximum elements of instructions that join a group that they share
                             * nothing with */
-    GROUP_TIMES = 8,       /* a slow instruction is not inlined if an element would be computed more
-                            * often than this */
-    GROUP_SLOW = 1 << 20   /* and all its elements together would be computed more often than
-                            * this */
+    GROUP_TIMES = 8,       /* a slow instruction may be inlined if each element is then computed at
+                            * most this often */
+    GROUP_SLOW = 1 << 20   /* it may also be inlined if all elements together are then computed at
+                            * most this often */
 };
 
 typedef enum group_class {

@@ -11,7 +11,6 @@ struct hlo_arrays {
     size_t count, capacity;
 };
 
-/* Removes all arrays. */
 void hlo_arrays_clear(hlo_arrays *arrays);
 /* Adds an array of zeros and returns it, or NULL if memory runs out or the size overflows. */
 hlo_array *hlo_arrays_add(hlo_arrays *arrays, hlo_type type, uint32_t rank, const int64_t *dims,
@@ -25,8 +24,7 @@ void hlo_array_extend(hlo_array *array);
 /* Prints an element: an integer with all digits, a complex number as (REAL, IMAGINARY). */
 void hlo_print_number(hlo_type type, const void *element, FILE *out);
 
-/* The array shapes in a list of shapes. A tuple contributes its leaves, in order; tokens are
- * omitted. */
+/* The array shapes in a list of shapes: the leaves of tuples in order, without tokens. */
 typedef struct hlo_leaves {
     const hlo_shape **shapes; /* count entries */
     uint32_t *owners;         /* for each leaf, the index of its shape */

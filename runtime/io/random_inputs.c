@@ -26,8 +26,8 @@ typedef struct generator {
     /* The ziggurat of the normal distribution (J. Doornik, "An improved ziggurat method", 2005,
      * after G. Marsaglia and W. Tsang): layer 0 is the base with the tail, layer 255 is the widest
      * layer above it, and layer 1 is the top. */
-    uint64_t accept[LAYERS]; /* a 52-bit draw below this number is inside the layer */
-    double width[LAYERS];    /* width of the layer, divided by 2^52 */
+    uint64_t accept[LAYERS]; /* a 52-bit draw below this number is accepted without a test */
+    double width[LAYERS];    /* factor that converts a 52-bit draw to a point x in the layer */
     double height[LAYERS];   /* density at the layer's right edge */
 } generator;
 
@@ -222,8 +222,7 @@ static void follow(search *s, visit from, const hlo_instr *user, uint32_t operan
     if (from.element < 0 && ((moves && operand == 0) || scales)) add(s, user, -1);
 }
 
-/* Returns the number of terms of the sums in which the parameter is a factor, or 0 if no dot uses
- * it. */
+/* Returns the number of terms of the sums with the parameter as factor, or 0 without a dot. */
 static double terms_of(const hlo_instr *parameter) {
     search s = {.count = 0};
     if (!hlo_shape_is_array(parameter->shape)) return 0;
@@ -249,9 +248,9 @@ static bool has(const char *name, const char *word) {
     return strcasestr(name, word) != NULL;
 }
 
-/* Returns the expected largest absolute value of the data of a scale or an amax: of data of size 1,
- * or of weights of sums of 64 terms. The same maximum serves for gradients, which may be smaller,
- * because f8e5m2 represents much smaller values. */
+/* Returns the expected amax of the data that the parameter scales or measures. The data is of size
+ * 1, or weights for sums of 64 terms. Gradients may be smaller, but need no smaller amax, because
+ * f8e5m2 represents much smaller values. */
 static double amax_of(const char *name) {
     return has(name, "kernel") || has(name, "weight") || has(name, "rhs") ? 0.5 : 4;
 }
@@ -313,8 +312,7 @@ static hlo_status draw_all(const hlo_module *module, const hlo_leaves *leaves, u
         bool integer = shape->type == HLO_TYPE_PRED ||
                        (hlo_type_is_integer(shape->type) && hlo_types[shape->type].bits >= 8);
         for (size_t done = 0; done < array->size; done += width, at += width) {
-            if (integer) { /* like numpy's Generator.integers(0, bound) for a bound that is a power
-                            * of two */
+            if (integer) { /* like Generator.integers(0, bound) */
                 const uint64_t bound = shape->type == HLO_TYPE_PRED ? 2 : 8;
                 hlo_number_store(shape->type, at, (double)(next32(&random) * bound >> 32));
             } else {
@@ -341,7 +339,8 @@ static hlo_status draw_each(const hlo_module *module, const hlo_leaves *leaves, 
         return HLO_OUT_OF_MEMORY;
     }
     uint32_t *sources = hlo_arena_array(arena, devices * leaves->count + 1, sizeof *sources);
-    /* Find the device whose array each device shares, for each leaf: [device * leaves + leaf]. */
+    /* Set sources[device * leaves + leaf] to the device whose array the device uses for the
+     * leaf. */
     const hlo_instr *marked;
     const bool whole = hlo_devices_unpartitioned(module, &marked);
     for (size_t i = 0, first = 0; i < leaves->count; i++) {

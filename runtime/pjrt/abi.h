@@ -241,10 +241,10 @@ typedef struct pjrt_execute_args {
     PJRT_HEAD;
     pjrt_loaded *loaded;
     pjrt_execute_options *options;
-    pjrt_buffer *const *const *arguments; /* by device, then by argument */
+    pjrt_buffer *const *const *arguments; /* indexed by device, then by argument */
     size_t device_count, argument_count;
-    pjrt_buffer **const *outputs; /* by device, then by output */
-    pjrt_event **done;            /* by device */
+    pjrt_buffer **const *outputs; /* indexed by device, then by output */
+    pjrt_event **done;            /* indexed by device */
     pjrt_device *device;          /* NULL for the executable's devices */
     PJRT_LATER;
 } pjrt_execute_args;

@@ -15,9 +15,9 @@ typedef struct build {
     hlo_plan *plan;
     plan_comp *comp;
     const hlo_diag_sink *sink;
-    build_value *values;     /* by position in the computation */
-    const uint32_t **starts; /* by position: number of leaves before each element of a tuple; NULL
-                              * until it is computed */
+    build_value *values;     /* indexed by position in the computation */
+    const uint32_t **starts; /* by position of a tuple: for each element, the number of leaves
+                              * before it; NULL until needed */
     uint32_t *arguments;     /* by parameter: number of the parameter's first argument */
     uint32_t *place;         /* by id - first_id: position of the instruction in the computation */
     uint32_t first_id;
@@ -37,8 +37,7 @@ void build_refuse(build *b, const hlo_instr *instr, const char *format, ...)
 /* True if all dimensions are static, and their number and sizes do not exceed the limits. */
 bool build_is_static(const hlo_shape *shape);
 
-/* schedule.c: returns the units to run, in an order in which each unit comes after the units that
- * it reads. */
+/* schedule.c: returns the units to run, each after the units that it reads. */
 build_unit *build_order(build *b, uint32_t *out_count);
 
 #endif

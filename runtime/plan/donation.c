@@ -76,8 +76,7 @@ static void set_death(candidates *c, uint32_t place, uint32_t step) {
         c->dies[at] = c->dies[2 * at] < c->dies[2 * at + 1] ? c->dies[2 * at] : c->dies[2 * at + 1];
 }
 
-/* Returns the position of a candidate in the list, or the position at which it would be
- * inserted. */
+/* Returns the position of a candidate in the list, or where it would be inserted. */
 static uint32_t place_of(const candidates *c, candidate wanted) {
     uint32_t low = 0, high = c->count;
     while (low < high) {
@@ -118,7 +117,7 @@ void plan_reuse_inputs(hlo_plan *plan, const plan_comp *entry) {
                     .width = 1};
     for (uint32_t i = 0; i < plan->inputs.count; i++) {
         const uint32_t slot = entry->arguments[i];
-        if (slot == PLAN_NONE || entry->slots[slot].results) continue; /* also an output */
+        if (slot == PLAN_NONE || entry->slots[slot].results) continue; /* unused, or an output */
         c.list[c.count++] = (candidate){entry->slots[slot].size, i};
     }
     qsort(c.list, c.count, sizeof *c.list, compare_candidates);

@@ -7,8 +7,7 @@
  * the module could grow exponentially. */
 enum { MOST_COPIES = 1 << 18 };
 
-/* True if a value of one shape can replace a value of the other shape, after a copy to the other
- * layout. */
+/* True if a value of one shape can replace one of the other, after a copy of the layout. */
 static bool is_convertible(const hlo_shape *from, const hlo_shape *to) {
     return from == to || (hlo_shape_is_array(from) && hlo_shape_is_array(to));
 }
@@ -41,7 +40,7 @@ static hlo_instr *in_layout(hlo_instr *call, hlo_instr *value, const hlo_shape *
 
 void plan_inline_calls(hlo_module *module, hlo_arena *scratch) {
     hlo_arena_mark mark = hlo_arena_here(scratch);
-    hlo_instr **copies = NULL; /* by the id of the callee's instruction */
+    hlo_instr **copies = NULL; /* indexed by the id of the callee's instruction */
     uint32_t capacity = 0, budget = MOST_COPIES;
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
         for (hlo_instr *call = comp->first, *next; call; call = next) {

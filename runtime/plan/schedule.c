@@ -1,14 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds the units of a computation that run, and their order. */
+#include <string.h>
 
+#include "ir/text/diag.h"
 #include "runtime/plan/build.h"
+
+void build_refuse(build *b, const hlo_instr *instr, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    hlo_diag_vemit(b->plan->module, b->sink, HLO_ERROR, instr->offset, strlen(instr->name), format,
+                   args);
+    va_end(args);
+    b->failed = true;
+}
+
+bool build_is_static(const hlo_shape *shape) {
+    if (shape->type == HLO_TYPE_TUPLE) {
+        for (uint32_t i = 0; i < shape->rank; i++)
+            if (!build_is_static(shape->elements[i])) return false;
+        return true;
+    }
+    return !shape->dynamic && shape->rank <= HLO_EVAL_MAX_RANK &&
+           (!hlo_types[shape->type].bytes || hlo_shape_is_addressable(shape));
+}
 
 /* Units are numbered: a single instruction has the number of its position in the computation; a
  * group has the number of instructions plus the group's index. */
 typedef struct order {
     const build *b;
     uint32_t instr_count, unit_count;
-    const hlo_instr **instrs; /* by position */
+    const hlo_instr **instrs; /* indexed by position */
     hlo_group *groups;
     uint32_t *maker;   /* by position of an instruction: the unit that computes its value */
     bool *wanted;      /* by unit: true if the unit runs */
@@ -63,8 +84,7 @@ static void want(order *o, uint32_t unit, uint32_t *waiting) {
     o->waiting[(*waiting)++] = unit;
 }
 
-/* Schedules the units that a unit depends on, and then the unit. Returns false if a unit depends on
- * itself. */
+/* Schedules a unit after those that it depends on. Returns false if it depends on itself. */
 static bool make(order *o, uint32_t unit) {
     uint32_t depth = 0;
     if (o->state[unit] == MADE) return true;
@@ -98,14 +118,16 @@ typedef struct hastening {
     order *o;
     uint32_t *first_user,
         *users;       /* by unit: index in `users` of its first user, plus one entry for the end */
-    uint32_t *unread; /* by unit: number of reads of its values that are not scheduled */
-    uint32_t *waits;  /* by unit: number of its inputs that are not scheduled */
+    uint32_t *unread; /* by unit: number of reads of the unit's values by units that are not
+                       * scheduled */
+    uint32_t *waits;  /* by unit: number of the unit's inputs that are not scheduled */
     bool *done;
     uint32_t *stack, depth, *out, count;
 } hastening;
 
 /* Returns the bytes of the memory that a unit's results occupy, or 0 if they have no memory of
- * their own. With `surely`, also returns 0 if they may not have memory of their own. */
+ * their own. With `surely`, also returns 0 if it is uncertain that they have memory of their
+ * own. */
 static int64_t bytes_of(const order *o, uint32_t unit, bool surely) {
     const build_unit u = unit_at(o, unit);
     int64_t bytes = 0;
@@ -234,8 +256,7 @@ build_unit *build_order(build *b, uint32_t *out_count) {
     o.maker = hlo_arena_array(arena, o.instr_count, sizeof *o.maker);
     for (uint32_t i = 0; i < o.instr_count; i++) o.maker[i] = i;
     for (uint32_t g = 0; g < groups; g++) {
-        /* Set the group's inputs: the operands of members that are not members themselves, each
-         * once. */
+        /* Set the group's inputs: the operands of members that are not members, each once. */
         hlo_group *group = &o.groups[g];
         const uint32_t mark = g + 1;
         uint32_t most = 0;
@@ -260,8 +281,7 @@ build_unit *build_order(build *b, uint32_t *out_count) {
     o.waiting = hlo_arena_array(arena, o.unit_count, sizeof *o.waiting);
     o.next = hlo_arena_array(arena, o.unit_count, sizeof *o.next);
     o.made = hlo_arena_array(arena, o.unit_count, sizeof *o.made);
-    /* Mark the units to run. An instruction that is only a member of groups does not run
-     * separately. */
+    /* Mark the units to run. An instruction that is only a member of groups is not one. */
     uint32_t waiting = 0;
     want(&o, o.maker[place_of(&o, comp->root)], &waiting);
     for (uint32_t i = 0; i < o.instr_count; i++)

@@ -67,7 +67,7 @@ ENTRY %main (a: f8e4m3fn[32,64], b: f8e4m3fn[48,64], sa: f32[], sb: f32[]) -> (f
 }
 """
 
-# A data-dependent loop, a conditional on two of the loop's results, and a nested loop.
+# A data-dependent loop, a loop that contains such a loop, and a conditional that uses a result of each.
 CONTROL = """HloModule control
 
 %small (s: (f32[8], s32[], f32[8])) -> pred[] {

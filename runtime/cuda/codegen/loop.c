@@ -56,8 +56,8 @@ static void add_pointer(emit *e, cuda_launch *launch, cuda_pointer pointer, cons
     *parameters = hlo_arena_format(e->arena, "%s%s%s", *parameters, **parameters ? ", " : "", text);
 }
 
-/* Returns the qualifier `__restrict__` if no other pointer refers to the same memory. Without it,
- * loads through the pointer may not use the read-only cache. */
+/* Returns the qualifier `__restrict__` if no other pointer refers to the same memory. Without the
+ * qualifier, loads through the pointer may not use the read-only cache. */
 static const char *restricts(const emit *e, cuda_pointer_kind kind, uint32_t leaf) {
     const hlo_overwrites *o = &e->overwrites;
     for (uint32_t i = 0; i < o->count; i++)
@@ -173,13 +173,12 @@ int64_t emit_blocks(const emit *e, int64_t count) {
 typedef struct stored {
     const char *form;      /* form of the launch */
     const hlo_instr *part; /* NULL if the kernel stores all results */
-    const int64_t *begin;  /* offset of the part in the result; NULL if the indices of an update are
-                            * the offset */
+    const int64_t *begin;  /* offset of the part in the result; NULL for an update */
 } stored;
 
 /* Finds the operands whose memory a result may reuse: each thread reads an element of the operand
- * only at the position of the result's element that it writes afterwards. Both have `count`
- * elements. */
+ * only at the position of the result's element that it writes afterwards. Operand and result have
+ * `count` elements. */
 static void find_overwrites(emit *e, int64_t count, cuda_code *code) {
     const hlo_job *job = e->job;
     for (uint32_t r = 0; r < job->result_count; r++)
@@ -246,8 +245,7 @@ static bool emit_tiles(emit *e, cuda_code *code, emit_space space, const stored 
     return true;
 }
 
-/* Adds the launch of a kernel that loops over the space, or computes tiles if operands have another
- * memory order. */
+/* Adds the launch of a kernel that loops over the space, or of one that computes tiles. */
 static void emit_all(emit *e, cuda_code *code, const emit_space *space, const stored *s) {
     emit_lines lines = {0}, inner;
     emit_restart(e, &lines);
@@ -368,8 +366,7 @@ static bool has_dims(const emit_space *space, uint32_t rank, const int64_t *dims
            (rank == 0 || memcmp(dims, space->dims, rank * sizeof *dims) == 0);
 }
 
-/* Returns the dimension of the space along which a result's elements are contiguous in memory, or
- * -1. */
+/* Returns the dimension of the space along which a result is contiguous in memory, or -1. */
 static int64_t fastest(const emit *e, const emit_space *space, uint32_t result) {
     const hlo_group *group = &e->job->group;
     const hlo_view *view = &e->job->results[result];
@@ -385,8 +382,8 @@ static int64_t fastest(const emit *e, const emit_space *space, uint32_t result) 
     return -1;
 }
 
-/* Finds the narrowest and the widest element size of the arrays that are contiguous along `row`, if
- * `turned`, or of the other arrays. */
+/* Finds the narrowest and the widest element size of arrays: if `turned`, of the arrays that are
+ * contiguous along `row`, otherwise of all others. */
 static void find_bytes(const emit *e, const emit_space *space, uint32_t row, bool turned,
                        int *out_narrowest, int *out_widest) {
     const hlo_job *job = e->job;

@@ -185,7 +185,7 @@ const char *emit_operation(emit *e, const hlo_instr *instr, const char *const *i
     }
 }
 
-/* True if a conversion between float types rounds in memory form. */
+/* True for a conversion between float types whose result is computed as a cell. */
 static bool is_rounding(hlo_type from, hlo_type to) {
     return from != to && hlo_lane_of(from) == HLO_LANE_F32 && hlo_lane_of(to) == HLO_LANE_F32 &&
            !emit_is_wide(to);
@@ -218,14 +218,12 @@ const char *emit_cast(emit *e, hlo_type from, hlo_type to, bool within, const ch
     return cell ? emit_cell(e, to, value) : value;
 }
 
-/* Returns a variable with the rounded result of an elementwise instruction, as a value or a
- * cell. */
+/* Returns a variable with the rounded result of an elementwise instruction. */
 static const char *apply_elementwise(emit *e, const hlo_instr *instr, const char *const *in,
                                      bool cell) {
     if (instr->op == HLO_OP_CONVERT) {
         hlo_type from = hlo_instr_operand(instr, 0)->shape->type, to = instr->shape->type;
-        /* If the operand cannot exceed the type's range, the hardware instruction needs no
-         * comparison. */
+        /* The hardware instruction needs no comparison if the operand is in the type's range. */
         bool within = false;
         if (from != to && (to == HLO_TYPE_F8E4M3FN || to == HLO_TYPE_F8E5M2)) {
             const hlo_range range = hlo_range_of(hlo_instr_operand(instr, 0));
@@ -247,8 +245,8 @@ const char *cuda_region_refusal(const hlo_computation *region) {
     const char *why = hlo_region_refusal(region);
     if (why) return "applies a computation that is not supported on CUDA";
     for (const hlo_instr *i = region->first; i && !why; i = hlo_instr_next(i)) {
-        if (hlo_region_called(i))
-            why = cuda_region_refusal(hlo_region_called(i));
+        if (hlo_instr_called(i))
+            why = cuda_region_refusal(hlo_instr_called(i));
         else if (i->op != HLO_OP_TUPLE && i->op != HLO_OP_PARAMETER && i->op != HLO_OP_CONSTANT &&
                  !hlo_region_passes_on(i))
             why = elementwise_refusal(i);
@@ -262,8 +260,8 @@ bool emit_region_moves(const hlo_computation *region) {
     const hlo_instr *root = region->root;
     bool any = false;
     for (const hlo_instr *i = region->first; i && !any; i = hlo_instr_next(i)) {
-        if (hlo_region_called(i)) {
-            any = emit_region_moves(hlo_region_called(i));
+        if (hlo_instr_called(i)) {
+            any = emit_region_moves(hlo_instr_called(i));
             continue;
         }
         const bool orders = takes_codes(i);
@@ -299,8 +297,8 @@ static void write_region(emit *e, const hlo_computation *region, const region_va
             memcpy(out, operands, i->operand_count * sizeof *operands);
         else if (hlo_region_passes_on(i))
             *own = operands[0];
-        else if (hlo_region_called(i))
-            write_region(e, hlo_region_called(i), operands, own);
+        else if (hlo_instr_called(i))
+            write_region(e, hlo_instr_called(i), operands, own);
         else {
             /* Also select the cells of narrow floats, so that a NaN keeps its bits. */
             const char **texts = hlo_arena_array(e->arena, i->operand_count + 1, sizeof *texts);
@@ -434,8 +432,7 @@ static const char *placed_index(emit *e, const hlo_index *x, const char *start, 
     return step > 1 ? emit_offset(e, "%s / %lld", i, step) : i;
 }
 
-/* Returns the index in the operand of a map. Appends to `*inside` the condition that the operand
- * contains the element. */
+/* Returns the index in a map's operand. Appends to `*inside` when the operand has the element. */
 DEEP static const emit_index *operand_index(emit *e, const hlo_index_map *map,
                                             const emit_index *index, const char **inside) {
     const hlo_shape *from = map->from->shape;
@@ -611,7 +608,7 @@ static const char *pull_moved(emit *e, const hlo_instr *instr, const emit_index 
     const hlo_shape *from = map->from->shape;
     switch (map->form) {
     case HLO_INDEX_PLACED: {
-        /* Pull from that of the two operands which contains the element. */
+        /* Pull from the operand that contains the element. */
         const char *inside = "true";
         const emit_index *at = operand_index(e, map, index, &inside);
         const choice c = begin_choice(e, map->instr->shape->type, cell);

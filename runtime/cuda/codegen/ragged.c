@@ -21,8 +21,9 @@ typedef struct ragged_dims {
 typedef struct ragged_side {
     const hlo_instr *operand;
     const hlo_ints *summed;
-    int64_t to[HLO_EVAL_MAX_RANK], after; /* the result's dimension by dimension of the operand, or
-                                           * -1; and the next dimension of the result */
+    int64_t to[HLO_EVAL_MAX_RANK], after; /* `to`: for each dimension of the operand, the dimension
+                                           * of the result, or -1; `after`: the next dimension of
+                                           * the result */
     ragged_dims open;                     /* dimensions that the tile divides */
     int each;                             /* number of rows or columns per thread */
     const char *base;                     /* the tile's first row or column */
@@ -162,8 +163,7 @@ static ragged_place open_tile(ragging *g, unsigned number, const ragged_part *pa
     return p;
 }
 
-/* Opens the condition that elements are in the part, and sets the operand's index to the first
- * element. */
+/* Opens the condition that elements are in the part, and sets the index of the first one. */
 static void open_inside(ragging *g, unsigned number, const ragged_place *p) {
     ragged_side *s = &g->side[number];
     emit_open(g->e, "if (%s < %s && %s >= %s && %s < %s) {", p->k, p->end, p->at, p->first, p->at,
@@ -434,8 +434,7 @@ static void write_sums(ragging *g) {
 
 /* ---------------------------------------------------------------------------------- the results */
 
-/* The row (or column) in the tile of a thread's sum r (or c), and the thread's number of rows (or
- * columns). */
+/* The row (or column) in the tile of a thread's sum r (or c), and how many a thread has. */
 typedef struct sum_place {
     const char *text;
     int count;

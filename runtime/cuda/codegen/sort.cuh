@@ -94,8 +94,7 @@ static inline void sort_tiles(R (&tile)[SIZE], N rows, N n, const Load &load, co
                   less);
     }
     put_tile(tile, x);
-/* Do not unroll completely: the compiler would keep the addresses of the loads above in local
- * memory. */
+/* Do not unroll completely, or the compiler keeps the addresses of loads in local memory. */
 #pragma unroll 4
     for (int v = 0; v < V; v++) {
         const int k = (int)threadIdx.x + v * (SIZE / V);

@@ -52,8 +52,7 @@ static void *open_path(const library_info *info, const char *path) {
     return dlopen(path, LOADING);
 }
 
-/* Writes the folder that the root of a row of library.def stands for. Returns false if there is no
- * such folder. */
+/* Writes the folder that the root of a row of library.def stands for, if there is one. */
 static bool find_root(const char *root, char *out, size_t size) {
     if (strcmp(root, "python3") == 0) {
         /* Find the parent folder of the folder of the first python3 in PATH. */
@@ -97,8 +96,9 @@ static void *open_in_folders(const library_info *info, const char *soname) {
     return handle;
 }
 
-/* Opens the first soname that can be loaded. If none can be loaded, reports the error of the first
- * soname and returns NULL. */
+/* Opens the file that the library's environment variable names or, if the variable is not set, the
+ * first soname that can be loaded. If none can be loaded, reports the error of the first one and
+ * returns NULL. */
 static void *open_library(const cuda_library *lib, const library_info *info,
                           const hlo_diag_sink *sink) {
     const char *path = getenv(info->variable);

@@ -45,8 +45,7 @@ static inline cuda_address cuda_address_of(const void *memory) {
     return (cuda_address)(uintptr_t)memory;
 }
 
-/* Has the layout of cublasLtMatmulAlgo_t. May be stored in a file, for use with the same version of
- * the library. */
+/* Has the layout of cublasLtMatmulAlgo_t. Files may have it, for the same library version. */
 typedef struct lt_algo {
     uint64_t data[8];
 } lt_algo;
@@ -75,11 +74,10 @@ typedef struct cuda_library {
  * library is loaded. `lib` must initially be all zero. If the library is not found or lacks a
  * function, emits an error to `sink`, loads nothing and returns HLO_INVALID_INPUT. */
 hlo_status cuda_library_load(cuda_library *lib, cuda_library_id id, const hlo_diag_sink *sink);
-/* Closes the libraries. */
 void cuda_library_unload(cuda_library *lib);
 
-/* Returns "NAME (text)" for a nonzero CUresult, as the driver describes it. The string is in static
- * storage of the driver or in `capacity`, which has `size` bytes. */
+/* Writes "NAME (text)" for a nonzero CUresult, as the driver describes it, to `capacity`, which has
+ * `size` bytes. Returns `capacity`. */
 const char *cuda_error_text(const cuda_library *lib, int result, char *capacity, size_t size);
 
 #endif

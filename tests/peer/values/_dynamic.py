@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Creates cases of dynamic shapes: an array gets a size, an operation runs on it, and the result has the real elements,
-padded with zeros, and their number.
+"""Creates cases of dynamic shapes. A dimension of an array gets a size, and operations run on the array. The results are
+the sizes of the dynamic dimensions, and the elements, padded with zeros.
 """
 import numpy as np
 

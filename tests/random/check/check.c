@@ -56,12 +56,16 @@ hlo_module *read_module(const char *text, const char *name) {
 }
 
 hlo_pass_options draw_options(dice *d) {
-    static const int targets[] = {80, 89, 90, 90, 90, 90, 100, 100, 120};
+    static const int targets[] = {
+#define HLO_TARGET(sm, ...) sm,
+#include "matmul/table/target.def"
+#undef HLO_TARGET
+    };
     static const int minors[] = {0, 3, 8, 8, 9, 9, 9};
     hlo_pass_options options;
     hlo_pass_options_init(&options);
     if (dice_chance(d, 50)) options.passes = "fp8-gemm-rewriter";
-    options.target = DICE_PICK(d, targets);
+    options.target = dice_chance(d, 40) ? 90 : DICE_PICK(d, targets);
     const int minor = DICE_PICK(d, minors), major = dice_chance(d, 4) ? 11 : 12;
     options.cuda = major * 1000 + minor * 10;
     options.scales_used = dice_chance(d, 50);

@@ -74,7 +74,8 @@ static void quantized(others *o) {
     add_dot(o, a, dequantized(o, "f8e4m3fn", o->n, o->k));
 }
 
-/* Creates narrow values, optionally shifted by a zero point, which may be an integer. */
+/* Converts a parameter of a narrow type, and optionally subtracts a zero point, which need not be
+ * an integer. */
 static int shifted(others *o, const char *type) {
     static const char *const points[] = {"8", "-3", "0.5", "40"};
     int value =

@@ -97,13 +97,24 @@ static void test_models(void **state) {
     add_model("../run/ragged-cuda.hlo", some);
     add_model("../run/sort-cuda.hlo", few);
     add_model("../run/sort-cuda.hlo", some);
-    const int others[] = {89, 100, 103, 120};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        compile(is_long ? all : others[i] <= 100 ? some : few, others[i]);
     cuda_program *narrow =
         cuda_program_new(); /* has FP8 conversions, for which sm_80 has no instructions */
     add_model("../run/cuda-tiles.hlo", narrow);
-    compile(narrow, 80);
+    static const struct {
+        int sm;
+        bool fp8;
+    } targets[] = {
+#define HLO_TARGET(sm, fp8, ...) {sm, fp8},
+#include "matmul/table/target.def"
+#undef HLO_TARGET
+    };
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
+        if (targets[i].sm != 90)
+            compile(!targets[i].fp8        ? narrow
+                    : is_long              ? all
+                    : targets[i].sm <= 100 ? some
+                                           : few,
+                    targets[i].sm);
     cuda_program_free(narrow);
     cuda_program_free(some);
     cuda_program_free(few);

@@ -14,10 +14,7 @@
 #include "hlo/text.h"
 #include "passes/rules/library.h"
 #include "passes/verdict/report.h"
-
-static const char every_phase[] = "algebra,fp8-devices,move-dequantize,fp8-ragged,merge-dots,fp8-"
-                                  "matmul,fp8-rows,widen-fp8-dots,fp8-"
-                                  "epilogue,fp8-rescale,fp8-geometry,algebra";
+#include "tests/every_phase.h"
 
 static void print(void *user, const hlo_diag *diag) {
     (void)user;
