@@ -93,7 +93,8 @@ def _install() -> None:
             if ".".join(version.split(".")[:2]) not in _VERSIONS:
                 raise Error(f"hlofp8.enable() supports {name} {', '.join(_VERSIONS)}, not {version}", "invalid usage")
         try:
-            part("jax:make_user_context")
+            for used in ("jax:make_user_context", "jax._src.distributed:global_state", "jaxlib.mlir:ir"):
+                part(used)
             compile_module = part("jax._src.compiler:compile_or_get_cached")
             cache_key = part("jax._src.cache_key:custom_hook")
         except Unsupported as error:
@@ -205,8 +206,8 @@ def _agree(name: str, processes: set[int], before: Any, after: Any, settings: _S
             raise Error(
                 f"hlofp8 is not enabled in all processes, or some of them do not compile {name}: {error}", "mismatch"
             ) from None
-    canonical, ignore = part("jax._src.cache_key:_canonicalize_ir"), part("jax._src.cache_key:IgnoreCallbacks").ALL
-    was, now = (hashlib.sha256(canonical(module, ignore)).hexdigest() for module in (before, after))
+    texts = (module.operation.get_asm(enable_debug_info=False) for module in (before, after))
+    was, now = (hashlib.sha256(text.encode()).hexdigest() for text in texts)
     with _lock:
         _compilations[was] += 1
         key = f"hlofp8/{was}/{_compilations[was]}"
