@@ -13,9 +13,9 @@ typedef enum option_id {
     OPTION_COUNT
 } option_id;
 
-/* Modes of a program. hlo-fp8-opt has one of MODULES, FOLDER and DIFF; hlo-fp8-run has EXECUTE or
- * PLAN, combined with further modes that its options select. Options that inspect the run require
- * LOOK. */
+/* Modes of a program. hlo-fp8-opt has one of MODULES, FOLDER and DIFF; hlo-fp8-run has EXECUTE,
+ * PLAN or BUDGET, combined with further modes that its options select. Options that inspect the run
+ * require LOOK. */
 typedef enum program_mode {
     MODULES = 1,
     FOLDER = 2,
@@ -27,8 +27,9 @@ typedef enum program_mode {
     DEVICE = 128,
     PLUGIN = 256,
     LOOK = 512,
+    BUDGET = 1024,
     OPT = MODULES | FOLDER | DIFF,
-    RUN = EXECUTE | PLAN | OPTIMIZE | COMPARING | DEVICE | PLUGIN | LOOK,
+    RUN = EXECUTE | PLAN | OPTIMIZE | COMPARING | DEVICE | PLUGIN | LOOK | BUDGET,
     BOTH = OPT | RUN
 } program_mode;
 
@@ -43,7 +44,8 @@ typedef enum option_kind {
     COUNT,
     TARGET,
     VERSION,
-    FACTOR
+    FACTOR,
+    LIMIT
 } option_kind;
 typedef struct option_row {
     int modes;
@@ -62,7 +64,7 @@ const program_row *program_of(program_id program);
 typedef struct option_value {
     bool given;       /* the option is on the command line */
     const char *text; /* the argument or, if absent, the fallback; NULL if the option has neither */
-    double factor;    /* value of a FACTOR */
+    double factor;    /* value of a FACTOR or LIMIT */
     long number;      /* value of a NUMBER, COUNT, TARGET or VERSION; word index of a CHOICE */
 } option_value;
 

@@ -130,9 +130,10 @@ typedef struct hlo_pass_options {
     /* Matmuls that are not converted, separated by commas: names of instructions of the input
      * (hlo_verdict.input_instr), op_names, source lines (`model.py:12`, which is compared with the
      * end of hlo_verdict.source_file), shapes of results (`8192x4096xbf16`), or globs (fnmatch(3))
-     * of these. A word that matches no matmul is compared with the names of FP8 calls that a run
-     * without such words produces (hlo_verdict.instr). A word that matches neither is an error.
-     * Default: NULL. */
+     * of these. `%NAME` is the name of an instruction of the input, and matches nothing else. Any
+     * other word that matches no matmul is compared with the names of FP8 calls that a run without
+     * such words produces (hlo_verdict.instr). A word that matches neither is an error. Default:
+     * NULL, which means no words, like "". */
     const char *wide;
     /* Accept words of `wide` that match no matmul. Use it for several modules, and check the words
      * for all of them with hlo_reports_check_wide(). Default: false. */
@@ -276,6 +277,19 @@ typedef struct hlo_verdict {
     /* If `quantized` is set, the predicted speedup, or 0 if it is unknown. It includes the time to
      * quantize the operands, which matmuls that use the same operand share. Otherwise 0. */
     double predicted_gain;
+    /* If `quantized` is set, the predicted number of seconds that this saves in one run of the
+     * module, or 0 if it is unknown. Matmuls that use the same operand share the time to quantize
+     * it. Otherwise 0. */
+    double predicted_saving;
+    /* True if hlo_module_budget() (bisect.h) measured the effect of quantizing only this matmul.
+     * `quantized` and the predicted fields are then also set for matmuls that it left wide. */
+    bool measured;
+    /* If `measured`, the signal-to-noise ratio of the result of the matmul in dB, infinite if the
+     * result does not change, or NaN if it is unknown. Otherwise 0. */
+    double snr_db;
+    /* If `measured`, the relative change of the most affected output of the module
+     * (hlo_array_distance()). Otherwise 0. */
+    double output_distance;
 } hlo_verdict;
 
 /* The verdicts of one run of hlo_module_optimize(). A report does not borrow anything from the
@@ -283,8 +297,8 @@ typedef struct hlo_verdict {
 typedef struct hlo_report hlo_report;
 
 /* Runs the passes options->passes over `module`. The module is changed in place. `options` may be
- * NULL, which selects the defaults. If no rule applies and no dot is converted, the module is not
- * changed, and dead code is not removed.
+ * NULL, which selects the defaults. If options->passes is a sequence that converts matmuls, such as
+ * "default", and no rule applies and no dot is converted, the module is not changed.
  *
  * The caller must free *out_report with hlo_report_free(). `out_report` may be NULL if the report
  * is not needed. On failure, the module may only be freed.

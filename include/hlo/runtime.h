@@ -462,8 +462,8 @@ hlo_status hlo_arrays_sample(hlo_arrays *judge, const hlo_comparison *comparison
 /* Compares all outputs of two executions. For each output that differs, or that has different
  * elements to which neither bounds nor noise apply, it writes to `out` the number of different
  * elements, the largest errors, the signal-to-noise ratio, and the worst element with its operands.
- * The last line begins with `compare:` and contains the number of outputs that agree. `out` may be
- * NULL; then, nothing is written.
+ * The last line begins with `compare:` and contains the number of outputs that differ or, if none
+ * differs, that agree. `out` may be NULL; then, nothing is written.
  *
  * Returns HLO_MISMATCH if an output differs, or if the executions have different numbers of
  * outputs, types or dimensions. Returns HLO_INVALID_USAGE if comparison->struct_size is invalid or

@@ -459,6 +459,7 @@ hlo_status hlo_pass_options_take(const hlo_pass_options *given, hlo_pass_options
     if (status == HLO_OK) status = check_user_passes(options);
     if (status != HLO_OK) return status;
     if (!options->passes) return refuse(options, "passes must not be NULL; \"\" runs none");
+    if (options->wide && !*options->wide) options->wide = NULL;
     const char *at = *options->passes ? options->passes : NULL;
     for (const char *word; (word = hlo_next_word(&at, &length));)
         if (!is_known(options, word, length)) return unknown_pass(options, length, word, "");

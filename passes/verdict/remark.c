@@ -97,6 +97,7 @@ void hlo_remark_copy(hlo_pass_context *context, const hlo_instr *from, const hlo
     made->blocker = original->blocker;
     made->quantized = original->quantized;
     made->gain = original->gain;
+    made->saving = original->saving;
     made->surroundings = original->surroundings;
     made->was = hlo_report_describe(report, to);
     made->was.instr = original->was.instr;
@@ -123,11 +124,13 @@ void hlo_remark_clear(hlo_pass_context *context, const hlo_instr *matmul) {
     found->blocker = NULL;
 }
 
-void hlo_remark_quantized(hlo_pass_context *context, const hlo_instr *dot, double gain) {
+void hlo_remark_quantized(hlo_pass_context *context, const hlo_instr *dot, double gain,
+                          double saving) {
     slot *found = find_slot(context->report, dot);
     if (!found) return;
     found->quantized = true;
     found->gain = gain;
+    found->saving = saving;
 }
 
 const char *hlo_remark_kept_wide(const hlo_pass_context *context, const hlo_instr *dot) {

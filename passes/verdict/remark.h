@@ -33,8 +33,10 @@ void hlo_remark_lint(hlo_pass_context *context, hlo_reason reason, const hlo_ins
                      const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 /* Records that a pass quantized the operands of `dot` because of options->quantize, with the
- * predicted speedup. If the dot does not become an FP8 call, it stays wide in another run. */
-void hlo_remark_quantized(hlo_pass_context *context, const hlo_instr *dot, double gain);
+ * predicted speedup and the predicted seconds that it saves. If the dot does not become an FP8
+ * call, it stays wide in another run. */
+void hlo_remark_quantized(hlo_pass_context *context, const hlo_instr *dot, double gain,
+                          double saving);
 
 /* Returns the name of the reason why `dot` must stay wide: FP8 saves too little time, or
  * options->wide selects the dot. Returns NULL if the dot need not stay wide. */

@@ -15,8 +15,8 @@ typedef struct slot {
     uint32_t origin;        /* index of the slot of which this slot is a copy, plus one, or 0 */
     bool copied;            /* other slots are copies of this slot */
     bool wide;              /* options->wide selects it, or an equal matmul */
-    bool quantized;         /* selected by options->quantize, with this `gain` */
-    double gain;
+    bool quantized;         /* selected by options->quantize, with this `gain` and `saving` */
+    double gain, saving;
     hlo_reason reason; /* reason why the matmul is wide, or HLO_REASON_COUNT */
     uint64_t judged;   /* value of report->judging when the reason of `instr` was set */
     const char *blocker;

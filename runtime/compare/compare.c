@@ -411,7 +411,8 @@ static void print_counts(const hlo_array *array, size_t index, const finding *f,
 static void print_quantization(const hlo_array *array, size_t index, const finding *f, FILE *out) {
     fprintf(out, "output %zu ", index);
     print_kind(array, out);
-    fprintf(out, ": differs by the quantization, max abs error %.3g, SNR ", f->max_error);
+    fprintf(out, ": differs, as expected after quantization: max abs error %.3g, SNR ",
+            f->max_error);
     if (f->error > 0)
         fprintf(out, "%.1f dB", 10 * log10(f->signal / f->error));
     else
@@ -556,7 +557,9 @@ hlo_status hlo_arrays_compare_by(const hlo_comparison *comparison, FILE *out) {
     if (status == HLO_OUT_OF_MEMORY) return status;
     if (out && differ)
         fprintf(out, "compare: %zu of %zu outputs differ%s\n", differ, count,
-                c->quantized ? " by the quantization; --compare=before checks the rewrite" : "");
+                c->quantized
+                    ? ", as expected after quantization; --compare=before checks the rewrite"
+                    : "");
     else if (out && dropped)
         fprintf(out, "compare: %zu outputs agree, %zu of them if roundings are omitted\n", count,
                 dropped);

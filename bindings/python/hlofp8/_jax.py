@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
 import jax
+import numpy as np
 
 from ._dispatch import InvalidValue as _InvalidValue
 from ._dispatch import Unsupported as _Unsupported
@@ -162,9 +163,8 @@ def _key(lowered: Any, traced: Any) -> Any:
     return getattr(lowered, "_lowering", traced.jaxpr)
 
 
-def _rewrite(
-    lowered: HasCompilerIR, name: str, options: dict[str, Any], platforms: Sequence[str], device: Any
-) -> Rewritten:
+def _settled(options: dict[str, Any], platforms: Sequence[str], device: Any) -> dict[str, Any]:
+    """Returns the options of rewrite() for a platform and a device: the given ones, and defaults."""
     options = {"emit": default_emit(platforms), "lint": True, **options}
     capability = getattr(device, "compute_capability", None)
     if isinstance(capability, str):
@@ -172,17 +172,19 @@ def _rewrite(
     elif options["emit"] == "ffi" and tuple(platforms) == ("cpu",):
         # The handler for CPUs reads operands in any layout, as sm_100 does. sm_90 would require a transpose.
         options = {"target": "sm_100", **options}
+    return options
+
+
+def _rewrite(lowered: HasCompilerIR, name: str, options: dict[str, Any]) -> Rewritten:
     return optimized(lowered_proto(lowered), f"<{name}>", **options)
 
 
-def _rewrite_to_run(
-    lowered: HasCompilerIR, name: str, options: dict[str, Any], platforms: Sequence[str], device: Any
-) -> Rewritten:
+def _rewrite_to_run(lowered: HasCompilerIR, name: str, options: dict[str, Any]) -> Rewritten:
     """Rewrites a module that will be compiled in this process. Warns if a scale makes results wrong."""
-    rewritten = _rewrite(lowered, name, options, platforms, device)
+    rewritten = _rewrite(lowered, name, options)
     for lint in rewritten.wrong_scales:
         warn(f"{name}: {place(lint) or lint.name}: {lint.reason}: {lint.message}; {lint.hint}")
-    if rewritten.fp8 and options.get("emit") == "ffi":
+    if rewritten.fp8 and options["emit"] == "ffi":
         _register_calls()
     return rewritten
 
@@ -191,7 +193,7 @@ def rewrite_module(
     module: Any, name: str, options: dict[str, Any], platforms: Sequence[str], device: Any
 ) -> tuple[Any, Rewritten]:
     """Rewrites a StableHLO module. Returns the new module, or the same if nothing is FP8, and the rewritten HLO."""
-    rewritten = _rewrite_to_run(_Module(module), name, options, platforms, device)
+    rewritten = _rewrite_to_run(_Module(module), name, _settled(options, platforms, device))
     return _replaced(module, rewritten.proto) if rewritten.fp8 else module, rewritten
 
 
@@ -292,7 +294,9 @@ class Jitted(Generic[P, R]):
 
     def _swapped(self, lowered: Any) -> tuple[Any, Rewritten]:
         """Returns the lowered function, with the rewritten module if that has FP8 matmuls, and the rewritten module."""
-        rewritten = _rewrite_to_run(lowered, self._name, self._options, _platforms(lowered), _device(lowered))
+        rewritten = _rewrite_to_run(
+            lowered, self._name, _settled(self._options, _platforms(lowered), _device(lowered))
+        )
         swapped = _swap(lowered, rewritten.proto) if rewritten.fp8 else lowered
         module = getattr(getattr(swapped, "_lowering", None), "_hlo", None)
         if module is not None:
@@ -368,7 +372,8 @@ def _explain_traced(traced: Any, platform: Any, name: str, options: dict[str, An
         raise invalid_value("platform", platform, "one of cpu, cuda")
     with _tracing():
         lowered = traced.lower(lowering_platforms=(platform,)) if platform else traced.lower()
-    return Explanation(_rewrite(lowered, name, options, _platforms(lowered), _device(lowered)), lowered)
+    settled = _settled(options, _platforms(lowered), _device(lowered))
+    return Explanation(_rewrite(lowered, name, settled), lowered, settled)
 
 
 @overload
@@ -449,6 +454,33 @@ def explain_function(what: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     return made.explain(*args, **kwargs, **options)
 
 
+def inputs_of(what: Any, lowered: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    """Returns the values of the parameters of a lowered function: the leaves of those arguments that it uses."""
+    options, kwargs = options_in(getattr(what, "_function", what), kwargs, (*JAX_OPTIONS, *_JIT_OPTIONS, "platform"))
+    own = {name: options[name] for name in _JIT_OPTIONS if name in options}
+    made = what if isinstance(what, Jitted) else Jitted(what, "error", {}, own)
+    positional, named = made._dynamic(args, kwargs)
+    leaves, tree = jax.tree.flatten((tuple(positional), named))
+    if tree != lowered.in_tree:
+        raise TypeError("the function has static arguments; pass it to hlofp8.jit instead of jax.jit")
+    try:
+        kept = lowered._lowering.compile_args["kept_var_idx"]
+        constants = list(getattr(lowered._lowering, "const_args", ()))
+    except (AttributeError, KeyError, TypeError):
+        raise Error(f"jax {jax.__version__} does not store which arguments a function uses", "invalid usage") from None
+    infos = enumerate(jax.tree.leaves(lowered.args_info))
+    return constants + [_array(leaves[i], info) for i, info in infos if i in kept]
+
+
+def _array(leaf: Any, info: Any) -> Any:
+    """Returns an argument as a numpy array of the type that the lowered function has for it."""
+    if isinstance(leaf, jax.ShapeDtypeStruct):
+        raise TypeError("the arguments must be arrays, because the function is executed")
+    if jax.numpy.issubdtype(info.dtype, jax.dtypes.prng_key):
+        return np.asarray(jax.random.key_data(leaf))
+    return np.asarray(leaf, info.dtype)
+
+
 class _Module:
     """A StableHLO module, in a form that rewrite() accepts."""
 
@@ -485,7 +517,7 @@ def _export(
         if not all(isinstance(size, int) for aval in exported.in_avals for size in aval.shape):
             raise _Unsupported("it has symbolic shapes, which HLO does not support")
         module = _exported_module(exported)
-        rewritten = _rewrite(_Module(module), name, options, exported.platforms, jax.devices()[0])
+        rewritten = _rewrite(_Module(module), name, _settled(options, exported.platforms, jax.devices()[0]))
         seen.append(rewritten)
         if not rewritten.fp8:
             return exported

@@ -53,8 +53,8 @@ typedef struct ragged_part {
 
 /* Elements that a thread copies to shared memory. */
 typedef struct ragged_place {
-    const char *term, *row; /* term and row of the first element in the tile */
-    const char *k, *at;     /* term and row of the first element in the operand */
+    const char *term, *row; /* term and row of the first of them, in the tile */
+    const char *k, *at;     /* the same, in the operand */
     const char *first, *last, *end;
     bool by_terms; /* the elements belong to one row; otherwise to one term */
 } ragged_place;

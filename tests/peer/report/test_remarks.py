@@ -38,6 +38,11 @@ def main():
         done = run(program, f"--remarks-format={kind}", f"--remarks-file={path}", *models)
         assert done.returncode == 0 and not complaints(done), done.stderr
         told[kind] = path.read_text()
+    measured = args.work / "measured.json"
+    subprocess.run([args.bin / "hlo-fp8-run", "--quantize=current", "--min-gain=0.001", "--max-error=0.05", "--remarks-format=json",
+                    f"--remarks-file={measured}", SCHEMA.parents[1] / "testdata/run/budget-edges.hlo"], check=True, capture_output=True)
+    jsonschema.validate(json.loads(measured.read_text()), json.loads(SCHEMA.read_text()))
+    assert sum("snr_db" in (dot["quantized"] or {}) for dot in json.loads(measured.read_text())["dots"]) == 4
 
     report = json.loads(told["json"])
     jsonschema.validate(report, json.loads(SCHEMA.read_text()), cls=jsonschema.Draft202012Validator)
