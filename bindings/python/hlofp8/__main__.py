@@ -91,8 +91,9 @@ def main() -> NoReturn:
     if program in ([], ["-m"]):
         parser.error("expected a program: FILE.py or -m MODULE")
     options = _options(parser, found)
-    files = {name: os.path.abspath(options[name]) for name in ("report", "rules") if name in options}
-    os.environ["HLOFP8"] = option_text({**options, **files})  # the program may change the folder
+    for name in {"report", "rules"} & set(options):
+        options[name] = os.path.abspath(options[name])  # the program may change the folder
+    os.environ["HLOFP8"] = option_text(options)
     os.execv(sys.executable, [*_interpreter(arguments), *program])
 
 

@@ -65,8 +65,8 @@ class _Inside(threading.local):
 _inside = _Inside()
 
 # The options of HLOFP8, and those of hlofp8.enable() and hlofp8.enabled(). The latter are a user context of JAX, so
-# that each set of options has its own entries in JAX's caches. The value of the context is None if HLOFP8 applies, and False
-# if nothing is rewritten. The context is created on first use, because creating it invalidates JAX's caches.
+# that each set of options has its own entries in JAX's caches. The value of the context is None if HLOFP8 applies, and
+# False if nothing is rewritten. The context is created on first use, because creating it invalidates JAX's caches.
 environment_options: Any = None
 context: Any = None
 

@@ -294,9 +294,8 @@ class Jitted(Generic[P, R]):
 
     def _swapped(self, lowered: Any) -> tuple[Any, Rewritten]:
         """Returns the lowered function, with the rewritten module if that has FP8 matmuls, and the rewritten module."""
-        rewritten = _rewrite_to_run(
-            lowered, self._name, _settled(self._options, _platforms(lowered), _device(lowered))
-        )
+        options = _settled(self._options, _platforms(lowered), _device(lowered))
+        rewritten = _rewrite_to_run(lowered, self._name, options)
         swapped = _swap(lowered, rewritten.proto) if rewritten.fp8 else lowered
         module = getattr(getattr(swapped, "_lowering", None), "_hlo", None)
         if module is not None:
