@@ -81,7 +81,7 @@ def check_options(path):
 
 
 def execute(command, folder, how, stream):
-    """Runs a command with a failing stream. Returns the status, and the text of the other stream."""
+    """Runs a command with a failing stream. Returns the status and the outputs; that of the failing stream is empty."""
     streams = {1: subprocess.PIPE, 2: subprocess.PIPE}
     opened = []
     if how == "full":

@@ -308,8 +308,8 @@ static void refuse_unknown(program_id program, const char *word) {
         options_refuse(program, "unknown option '%s'%s", word, hlo_suggest_meant(&s));
 }
 
-/* If the argument is @FILE, replaces it by the names in the file, which commas or lines separate.
- */
+/* If the argument is @FILE, replaces it by the names in the file, which are separated by commas or
+ * line breaks. Prints an error and returns false if the file cannot be read. */
 static bool read_names(program_id program, option_value *value, int *out_status) {
     if (!value->text || *value->text != '@') return true;
     static char *names;

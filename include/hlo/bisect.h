@@ -29,7 +29,7 @@ typedef struct hlo_bisected {
                             hlo_module_budget(). */
     /* The following fields are set by hlo_module_budget(). */
     bool chosen;             /* The matmul is quantized. */
-    double predicted_saving; /* hlo_verdict.predicted_saving. */
+    double predicted_saving; /* The sum of hlo_verdict.predicted_saving over its FP8 calls. */
     double snr_db;           /* hlo_verdict.snr_db. */
 } hlo_bisected;
 
@@ -64,8 +64,9 @@ typedef struct hlo_budget {
  * only one quantized matmul contains the quantization, but no FP8 call, as after
  * hlo_module_quantize(). The caller must free *out_bisection with hlo_bisection_free().
  *
- * Returns the same statuses as hlo_module_optimize(), hlo_plan_new() and hlo_plan_run(). Their
- * errors are reported to `sink`. */
+ * Returns the same statuses as hlo_module_optimize(), hlo_plan_new() and hlo_plan_run(). Errors of
+ * the rewrite are reported to pass->sink, or to `sink` if `pass` is NULL; all other errors are
+ * reported to `sink`. */
 hlo_status hlo_module_bisect(const hlo_module *module, const hlo_pass_options *pass,
                              const hlo_plan_options *plan, const hlo_arrays *inputs,
                              const hlo_diag_sink *sink, hlo_bisection **out_bisection);
@@ -76,13 +77,15 @@ hlo_status hlo_module_bisect(const hlo_module *module, const hlo_pass_options *p
  * Executes the original module, the module with all matmuls quantized, and for each quantized
  * matmul, the module with only this matmul quantized. Matmuls that the program quantizes are not
  * converted in these modules. Assumes that the squares of the changes of an output add up. If the
- * change with all matmuls exceeds that sum, increases all predictions by the same factor. Selects
- * matmuls in the order of predicted seconds saved per squared change, as long as each output stays
+ * change of an output with all matmuls exceeds the square root of that sum, increases all
+ * predictions for this output by the same factor. Tries the matmuls in the order of predicted
+ * seconds saved per squared change, and selects those with which each output is predicted to stay
  * within the limit. Seconds are those of hlo_verdict.predicted_saving, or FLOPs if these are
- * unknown. Then executes the module with the selected matmuls quantized, unless this module has
- * been executed before. For N quantized matmuls, there are at most N + 3 executions for each
- * element of `inputs`. `inputs` is an array of `input_count` sets of inputs. With several sets, the
- * largest change of each output counts.
+ * unknown. If the outputs stay within the limit with all matmuls, selects all. Then executes the
+ * module with the selected matmuls quantized, unless this module has been executed before. For N
+ * quantized matmuls, there are at most N + 3 executions for each element of `inputs`. `inputs` is
+ * an array of `input_count` sets of inputs. With several sets, the largest change of each output
+ * counts.
  *
  * `max_error` must not be negative or NaN; it may be infinite. The other parameters and statuses
  * are those of hlo_module_bisect(). In addition, returns HLO_INVALID_USAGE, with an error in

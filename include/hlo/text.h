@@ -85,8 +85,8 @@ typedef struct hlo_print_options {
 /* Predefined print options. The first three correspond to the default, ShortParsable() and
  * Canonical() options of XLA's HloPrintOptions (xla/hlo/ir/hlo_print_options.h). */
 typedef enum hlo_print_form {
-    HLO_PRINT_LONG,              /* Everything: XLA's default form, with large constants. */
-    HLO_PRINT_SHORT,             /* Without signatures, metadata and control predecessors. */
+    HLO_PRINT_LONG,              /* XLA's default form, with large constants. */
+    HLO_PRINT_SHORT,             /* Without %, signatures, metadata and control predecessors. */
     HLO_PRINT_CANONICAL,         /* Equal computations have equal texts. */
     HLO_PRINT_NO_METADATA,       /* The long form without metadata. */
     HLO_PRINT_NO_LARGE_CONSTANTS /* The long form without the values of large constants. */

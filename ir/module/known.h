@@ -35,8 +35,9 @@ bool hlo_known_number(const hlo_instr *value, double *out_number);
 bool hlo_known_number_pinned(const hlo_instr *value, double *out_number);
 
 /* Returns the trip count of a while loop if its condition and body determine it, otherwise
- * HLO_TRIP_COUNT_UNKNOWN. The loop must increment one element of its state from a constant, by a
- * constant, to a constant. */
+ * HLO_TRIP_COUNT_UNKNOWN. The condition must compare two integers, each of which is a constant, or
+ * starts at a constant and changes by a constant in each iteration. The trip count must be less
+ * than 2^20. */
 #define HLO_TRIP_COUNT_UNKNOWN UINT64_MAX
 uint64_t hlo_while_trip_count(const hlo_instr *loop);
 

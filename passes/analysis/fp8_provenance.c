@@ -183,7 +183,7 @@ const hlo_instr *hlo_fp8_provenance_blocker(const hlo_fp8_provenance *provenance
                 break;
             }
             if (from->op == HLO_OP_PARAMETER && provenance->entries[from->parent->id].caller) {
-                /* A pinned instruction may hold the value where it enters a loop or a branch. */
+                /* A pinned instruction may block the value where it enters a loop or a branch. */
                 const entry *in = &provenance->entries[from->parent->id];
                 const hlo_instr *tuple = hlo_instr_operand(in->caller, in->operand);
                 if (holds(in->caller, out_reason)) return in->caller;

@@ -33,7 +33,8 @@ bool hlo_pin_lets_inline(const hlo_instr *call);
 /* True if the module has a schedule, which fixes order and memory: passes do not change it. */
 bool hlo_pin_is_scheduled(const hlo_module *module);
 
-/* True if a loop, a conditional or a tuple is pinned, not only for an effect in its callees. */
+/* True if `instr` is pinned, except for a loop or conditional pinned only for an effect in its
+ * callees. */
 bool hlo_pin_holds(const hlo_instr *instr);
 
 /* True if `instr` has an attribute with an entry for each element of a tuple. */

@@ -180,8 +180,9 @@ static bool plan_parts(plan *p, step *s) {
     return true;
 }
 
-/* True if all factors below the step are nonnegative. If the fp8 type has an infinity, they must
- * not be 0, because 0 times -inf is NaN, but 0 times relu(-inf) is 0. Divisors must be positive. */
+/* True if all factors at and below the step are nonnegative. If the fp8 type has an infinity, they
+ * must not be 0, because 0 times -inf is NaN, but 0 times relu(-inf) is 0. Divisors must be
+ * positive. */
 static bool keeps_signs(const step *s, bool infinity) {
     const hlo_op op = s->value->op;
     const bool divides = op == HLO_OP_DIVIDE, scales = divides || op == HLO_OP_MULTIPLY;

@@ -167,7 +167,7 @@ static hlo_instr *product(lowering *l) {
 
 /* Adds the bias and C. XLA's calls can add a bf16 vector to f32, but not an f16 vector. The scales
  * of C and D may exceed the range of f16. C is added after the bias, where XLA's rewriter expects
- * it. C is added in its own type, which is the type of D, unless C has a scale. An output scale may
+ * it. Without l->fusible, C is added in its own type, unless C has a scale. An output scale may
  * exceed the range of that type. */
 static hlo_instr *plus_terms(lowering *l, hlo_instr *x) {
     const hlo_matmul *m = &l->m;

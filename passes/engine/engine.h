@@ -152,8 +152,8 @@ typedef struct hlo_rule_use {
 void hlo_given_undone(hlo_pass_context *context, const hlo_rule_use *before);
 
 /* Applies the rules of a phase to a fixpoint: first the built-in rules, then the rules in
- * context->rules. Returns HLO_INTERNAL if the phase does not terminate; a diagnostic then names the
- * rule. */
+ * context->rules. If the phase does not terminate or a rule is faulty, a diagnostic names the rule;
+ * returns HLO_INVALID_INPUT for a rule in context->rules, and HLO_INTERNAL for a built-in one. */
 hlo_status hlo_rules_run(hlo_pass_context *context, const char *phase);
 
 #endif

@@ -475,7 +475,7 @@ static const char *fault_of(const hlo_instr *instr, hlo_arena *scratch) {
 /* Commits the plan. `mark` is the last instruction before the new ones. */
 static void commit(hlo_rule_env *env, const hlo_instr *mark, const plan *p) {
     hlo_engine *engine = env->engine;
-    /* Move each value to the place where new instructions were inserted at the time. */
+    /* Move each value to the position that new instructions had when the move was planned. */
     for (uint32_t i = 0; i < env->move_count; i++) {
         const hlo_rule_move *m = &env->moves[i], *last = i ? m - 1 : NULL;
         const bool again = last && last->after == m->after && last->place == m->place;

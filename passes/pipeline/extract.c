@@ -208,7 +208,7 @@ static hlo_instr *find(hlo_module *module, const char *name, hlo_suggestion *nea
 
 /* Finds the matmul that becomes the FP8 call with the given name when the passes run on a copy of
  * the module. If no matmul is found, or if the run fails, reports an error and returns
- * HLO_INVALID_INPUT. */
+ * HLO_INVALID_INPUT; if memory runs out, returns HLO_OUT_OF_MEMORY. */
 static hlo_status find_output(hlo_module *module, const char *name, const hlo_pass_options *pass,
                               const hlo_diag_sink *sink, hlo_suggestion *near,
                               hlo_instr **out_matmul) {

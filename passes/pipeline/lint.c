@@ -462,7 +462,7 @@ static bool is_cotangent(const linting *l, const hlo_instr *converted) {
     return any;
 }
 
-/* True for a parameter, element or constant: no other instruction has the same value. */
+/* True for a parameter, tuple element or constant: no other instruction has the same value. */
 static bool is_root(const hlo_instr *scale) {
     return scale->op == HLO_OP_PARAMETER || scale->op == HLO_OP_GET_TUPLE_ELEMENT ||
            scale->op == HLO_OP_CONSTANT;

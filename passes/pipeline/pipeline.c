@@ -209,7 +209,8 @@ static hlo_status run_user(run *r, const hlo_user_pass *p) {
     return status == HLO_OK ? dump(r, p->name, false) : status;
 }
 
-/* True if a pass of the list, or of a sequence in it, is `name` or, if that is NULL, commits. */
+/* True if the list, or a sequence in it, contains the pass `name` or, if `name` is NULL, a pass
+ * that commits. */
 static bool contains(const char *list, const char *name) {
     size_t length;
     for (const char *at = *list ? list : NULL, *word; (word = hlo_next_word(&at, &length));) {

@@ -23,7 +23,8 @@ static bool holds(path *p, hlo_instr *scale) {
     return hlo_granularity_holds(scale, &p->granularity[p->length]);
 }
 
-/* Finds the coarsest granularity of the scale; does not change dimension `fixed`. */
+/* Finds the granularity of the scale along each dimension: the whole dimension, BLOCK or 1; always
+ * 1 along `fixed`. */
 static bool coarsen(path *p, const hlo_shape *shape, int64_t fixed, hlo_instr *scale) {
     enum { BLOCK = 128 };
     for (uint32_t i = 0; i < shape->rank; i++) p->granularity[0].v[i] = 1;

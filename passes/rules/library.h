@@ -52,7 +52,8 @@ hlo_status hlo_rules_read(const char *text, size_t size, const char *name, unsig
 /* Reads the fused FP8 call `call`. Returns false if `call` is not such a call or is malformed. */
 bool hlo_decode_call(const hlo_instr *call, hlo_matmul *out);
 
-/* True if two shapes with equal dimensions store elements in the same order. */
+/* True if two shapes with equal dimensions are the same or both row-major: they then store elements
+ * in the same order. */
 bool hlo_shape_same_order(const hlo_shape *a, const hlo_shape *b);
 
 /* True if the first `batch` dimensions are the outermost in memory, in order. */

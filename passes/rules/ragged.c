@@ -102,7 +102,8 @@ static hlo_instr *shifted(hlo_builder *b, hlo_instr *value, int64_t by) {
                          padding);
 }
 
-/* An array's dimensions for the dimensions of the group sizes, and its ragged dimension. */
+/* The array that a mask is for: its extents, its dimensions for the dimensions of the group sizes
+ * (`prefix`), its ragged dimension (`dim`) and its group dimension. */
 typedef struct places {
     uint32_t rank;
     const int64_t *extents;
@@ -324,7 +325,7 @@ static hlo_instr *by_group(hlo_rule_env *env, const product *p, hlo_instr *facto
                             array(env, HLO_TYPE_F32, rows + columns, extents), 1, &group, NULL);
 }
 
-/* Arranges compact factors as [batch, group (if any), free]; only group without `all`. */
+/* Arranges compact factors as [batch, group (if any), free] or, without `all`, as [group]. */
 static hlo_instr *arranged(hlo_rule_env *env, const product *p, unsigned side, hlo_instr *factors,
                            bool all) {
     const kinds *k = &p->side[side];

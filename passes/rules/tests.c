@@ -39,9 +39,9 @@ static int64_t misaligned_sizes(const hlo_matmul *m) {
            (size.k % hlo_matmul_alignment(m, true) != 0);
 }
 
-/* True if the call can overwrite its addend with the result: the addend has no other user, and its
- * memory is donated if it is a parameter: for parameter 2, the module header has `{0}: (2, {},
- * may-alias)`. */
+/* True if the call can overwrite its addend with the result: the addend has no other user and, if
+ * it is a parameter, its memory is donated (for parameter 2, the module header has `{0}: (2, {},
+ * may-alias)`). */
 static bool overwrites_addend(const hlo_matmul *m) {
     const hlo_instr *c = m->c;
     if (!c || m->in_place || c->pin || c->shape != m->d || hlo_instr_user_count(c) != 1 ||
@@ -364,8 +364,8 @@ TEST(rows_free) {
     return !hlo_matmul_check(&m, env->context->target, env->context->cuda, env->context->scales);
 }
 
-/* True if a factor or divisor commutes with the relu of `call`: it is not negative and, with
- * `positive`, not 0. A constant factor must be positive and finite: relu(-inf) * 0 is 0, but
+/* True if a factor or divisor commutes with the relu of `call`, if any: it is not negative and,
+ * with `positive`, not 0. A constant factor must be positive and finite: relu(-inf) * 0 is 0, but
  * relu(-inf * 0) is NaN; relu(-1) * inf is NaN, but relu(-1 * inf) is 0. */
 static bool commutes_with_relu(const hlo_rule_env *env, hlo_instr *factor, const hlo_binding *call,
                                bool positive) {
@@ -486,7 +486,7 @@ MEASURE(wide_ragged) {
                 hlo_type_is_fp8_operand(hlo_instr_operand(value, 1)->shape->type));
 }
 
-/* Counts the links of the chains of operands, down to the first with several branches. */
+/* Counts the links that move wide values, down to the first with several branches. */
 MEASURE(wide_links) {
     int64_t links = 0;
     for (uint32_t i = 0; i < value->operand_count; i++) {

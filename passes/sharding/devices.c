@@ -151,7 +151,7 @@ static uint8_t depths_of(hlo_manual *m, const hlo_instr *instr) {
  * collective is outside of all regions, because devices do not exchange global values. */
 static const hlo_manual *find_depths(const hlo_module *module, hlo_arena *arena) {
     hlo_manual *m = hlo_arena_zero(arena, sizeof *m);
-    /* Unless the header or a name excludes it, the module may not have been partitioned yet. */
+    /* Analyze only a module that, by its header and names, may not be partitioned yet. */
     if (!(hlo_devices_replicas(module) == 1 && !hlo_boundary_spmd(module->entry) &&
           module->attrs_seen[HLO_ATTR_CUSTOM_CALL_TARGET]))
         return m;

@@ -7,7 +7,7 @@
  * bias, for example, then follows the dot directly.
  *
  * Needs: nothing.
- * Does not change: pinned instructions; dots in that form already; dots that can never be FP8
+ * Does not change: pinned instructions; dots already in that form; dots that can never be FP8
  * calls, because an operand does not come from fp8 values; sparse dots; dynamic and unbounded
  * dimensions. Numerics: unchanged, except for the order in which products are summed. Tests:
  * testdata/passes/collapse-dots/ */

@@ -30,7 +30,7 @@ typedef struct inliner {
                   * must not be copied (fusions and starts must be the only callers of their
                   * computations); may be NULL */
     uint64_t *sizes;    /* by id of a computation: number of its instructions after inlining */
-    bool *stays;        /* by computation id: not only inlined calls refer to it */
+    bool *stays;        /* by computation id: something other than inlined calls refers to it */
     hlo_instr **copies; /* by id of the callee's instruction: its copy */
     uint32_t capacity;  /* size of `copies` */
     hlo_instr **operands;

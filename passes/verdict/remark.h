@@ -17,13 +17,14 @@
 void hlo_remark_follow(hlo_pass_context *context, const hlo_instr *from, const hlo_instr *to);
 /* Updates the slots after hlo_module_compact(). */
 void hlo_remark_relocated(hlo_pass_context *context, hlo_instr *const *relocated);
-/* Creates a slot for `to`, a copy of the matmul `from`, whose metadata must be set. */
+/* Creates a slot for `to`, a copy of the matmul `from`. The metadata of `to` must be set. */
 void hlo_remark_copy(hlo_pass_context *context, const hlo_instr *from, const hlo_instr *to);
 
 /* Starts a sweep: every matmul may get a new reason. */
 void hlo_remark_begin(hlo_pass_context *context);
 /* Sets the reason for `matmul` (a dot or a call), unless a reason was set since hlo_remark_begin().
- * The last reason counts; hlo_remark_clear() removes it. `blocker` may be NULL. */
+ * Replaces reasons of earlier sweeps; hlo_remark_clear() removes the reason. `blocker` may be
+ * NULL. */
 void hlo_remark_reason(hlo_pass_context *context, const hlo_instr *matmul, hlo_reason reason,
                        const hlo_instr *blocker);
 void hlo_remark_clear(hlo_pass_context *context, const hlo_instr *matmul);

@@ -409,7 +409,7 @@ static const char *name_of(const hlo_verdict *v) {
 }
 
 /* True if the word matches the shape of the result in the input, written as 8192x4096xbf16: the
- * notation of HLO contains commas, which separate words, and brackets, which are globs. */
+ * notation of HLO contains commas, which separate words, and brackets, which globs interpret. */
 static bool matches_shape(const char *word, const hlo_verdict *v) {
     const char *shape = v->input_shape ? v->input_shape : v->shape;
     const char *dims = shape ? strchr(shape, '[') : NULL;
@@ -422,7 +422,8 @@ static bool matches_shape(const char *word, const hlo_verdict *v) {
     return matches(word, text);
 }
 
-/* True if the word selects the verdict, also as FOLDER/FILE:LINE or the part after a slash. */
+/* True if the word selects the verdict by a name, the shape, or FOLDER/FILE:LINE or its part after
+ * a slash. */
 static bool selects(const char *word, const hlo_verdict *v) {
     if (*word == '%') return strcmp(word + 1, name_of(v)) == 0;
     if (matches(word, name_of(v)) || matches(word, v->op_name) || matches_shape(word, v))

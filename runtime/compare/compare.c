@@ -112,7 +112,7 @@ static double mean_root(double squares, double count) {
  * units of judge->noise), and d->noise_limit to its limit. Returns without a change if types or
  * dimensions differ. `drops`: the judge omits roundings that the other module may have omitted.
  * The samples of such a judge omit them, too, and perturb each result by HLO_ERROR_AMPLITUDE, so
- * this is the limit. Otherwise, the limit is the larger one for a module and its rewritten form.
+ * this is the limit. Otherwise, the limit is the one for a module and its rewritten form.
  * Elements of known and of unknown sigma are compared separately; d->noise is the larger of
  * both. */
 static void compare_noise(const hlo_array *judge, const hlo_array *other, bool drops,
@@ -213,7 +213,8 @@ static bool differs(const finding *f) {
     return f->violations || f->noise > f->noise_limit;
 }
 
-/* Compares an output; without `judge`, both sides must be equal. `drops`: it omits roundings. */
+/* Compares an output; without `judge`, both sides must be equal. `drops`: the judge omits
+ * roundings. */
 static hlo_status compare_output(const hlo_comparison *c, const hlo_arrays *judge, bool drops,
                                  size_t index, finding *out) {
     const hlo_array *sides[] = {&c->found->items[index], &c->expected->items[index]};
@@ -281,9 +282,9 @@ static hlo_instr *maker(const hlo_module *module, size_t leaf) {
 
 enum { MOST_OPERANDS = 8 };
 
-/* Computes all operands of the instruction of an output. Sets *out to NULL if that is impossible,
- * for example because an operand is not an array or cannot be executed separately. Returns
- * HLO_OUT_OF_MEMORY if memory runs out. */
+/* Computes all operands of the instruction that computes an output. Sets *out to NULL if that is
+ * impossible, for example because an operand is not an array or cannot be executed separately.
+ * Returns HLO_OUT_OF_MEMORY if memory runs out. */
 static hlo_status operands_of(const hlo_module *module, size_t output, const hlo_arrays *inputs,
                               hlo_arrays **out) {
     hlo_module *copy;
@@ -343,7 +344,7 @@ static bool rounds_by_f16(const hlo_array *values, const hlo_array *const *sides
 }
 
 /* Prints a line that begins with `name` and shows how `module` computes element `element` of output
- * `output`: the instruction, and its operands' values at that element. Prints nothing if the
+ * `output`: the instruction, and its operands' values at that element. Omits the values if the
  * operands cannot be computed. If `sides`, the two arrays that differ, is not NULL, and rounding to
  * f16 first explains all differences, prints a line that says so. Returns HLO_OUT_OF_MEMORY if
  * memory runs out. */

@@ -169,7 +169,8 @@ static hlo_status fold(const party *p, const terms *t, const hlo_view *to, const
                             why);
 }
 
-/* Reduces a leaf. Each member gets the whole result, or its part along `dim` unless negative. */
+/* Reduces a leaf. Each member gets the whole result or, if `dim` is not negative, its part along
+ * `dim`. */
 static hlo_status reduce(const party *p, uint32_t leaf, int64_t dim, const char **why) {
     const uint32_t rounds = dim < 0 ? 1 : p->count;
     terms t = {hlo_arena_array(p->scratch, p->count, sizeof *t.values),
@@ -342,7 +343,7 @@ static group_mode mode_of(const hlo_instr *instr) {
     return hlo_instr_int(instr, HLO_ATTR_USE_GLOBAL_DEVICE_IDS, 0) ? DEVICES : BOTH;
 }
 
-/* Returns the limit of the numbers in groups, and writes the number of the device. */
+/* Returns the number that every number in groups must be less than, and writes the device's own. */
 static int64_t own_number(const hlo_seat *seat, group_mode mode, int64_t *out_own) {
     switch (mode) {
     case PARTITIONS: *out_own = seat->partition; return seat->partitions;

@@ -241,8 +241,8 @@ static const float *arrange(const cpu_device *cpu, const hlo_view *view, const h
     return wide.data;
 }
 
-/* True if a rewrite may replace the value by an fp8 value and a scale. Then the value is computed
- * from a value of at most 8 bits, only by conversions, scalings and operations that rewrites move
+/* True if a rewrite may replace the value by an fp8 value and a scale: if the value is computed
+ * from a value of at most 8 bits only by conversions, scalings and operations that rewrites move
  * across a scale. (fp8 represents all values of the narrower types.) A value that enters a
  * computation or leaves a loop or branch also qualifies, because rewrites pass fp8 values there.
  * Returns true after *steps values. */

@@ -13,7 +13,7 @@
 #include "ir/text/diag.h"
 #include "runtime/exec/run.h"
 
-/* The action of a visit of the steps on each job. */
+/* The action on each job when steps are visited. */
 typedef enum plan_mode {
     PLAN_EXECUTE,
     PLAN_BIND,  /* binds all jobs once, in all branches */

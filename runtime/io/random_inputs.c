@@ -153,7 +153,7 @@ static void random_seed(generator *r, uint64_t seed) {
 }
 
 /* Realistic numbers resemble those of a trained model: weights as layers initialize them, scales
- * that fit the quantized values, and data around 0 of size 1. */
+ * that fit the quantized values, and data with mean 0 and deviation 1. */
 
 /* How floats of an input are drawn: as normal numbers, or as their absolute values. */
 typedef struct draw_role {
@@ -248,15 +248,15 @@ static bool has(const char *name, const char *word) {
     return strcasestr(name, word) != NULL;
 }
 
-/* Returns the expected amax of the data that the parameter scales or measures. The data is of size
- * 1, or weights for sums of 64 terms. Gradients may be smaller, but need no smaller amax, because
- * f8e5m2 represents much smaller values. */
+/* Returns the expected amax of the data that the parameter scales or measures. The data has
+ * deviation 1, or consists of weights for sums of 64 terms. Gradients may be smaller, but need no
+ * smaller amax, because f8e5m2 represents much smaller values. */
 static double amax_of(const char *name) {
     return has(name, "kernel") || has(name, "weight") || has(name, "rhs") ? 0.5 : 4;
 }
 
-/* Returns the role in a trained model of a parameter, or of an array of that shape in it. The role
- * follows from the parameter's name and from the dots that use it. */
+/* Returns the role that a parameter, or an array of that shape in it, has in a trained model. The
+ * role follows from the parameter's name and from the dots that use it. */
 static draw_role realistic_role(const hlo_instr *parameter, const hlo_shape *shape) {
     const char *op_name = hlo_instr_op_name(parameter);
     const char *name = op_name ? op_name : parameter->name;

@@ -108,7 +108,7 @@ typedef struct plan_comp {
     bool hosted;      /* at least one job runs on the host */
     bool is_bound;    /* the computation's jobs are bound */
     uint32_t depth;   /* nesting depth if loops and conditionals are recorded as branches */
-    double jobs;      /* jobs of a run, with the larger branches, or NaN */
+    double jobs;      /* jobs of a run, with the larger branches; NaN if unknown */
     uint32_t nesting; /* nesting depth of the computations that a run calls */
 } plan_comp;
 

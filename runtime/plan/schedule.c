@@ -281,7 +281,7 @@ build_unit *build_order(build *b, uint32_t *out_count) {
     o.waiting = hlo_arena_array(arena, o.unit_count, sizeof *o.waiting);
     o.next = hlo_arena_array(arena, o.unit_count, sizeof *o.next);
     o.made = hlo_arena_array(arena, o.unit_count, sizeof *o.made);
-    /* Mark the units to run. An instruction that is only a member of groups is not one. */
+    /* Mark the units to run. An instruction that is only a member of groups is not a unit. */
     uint32_t waiting = 0;
     want(&o, o.maker[place_of(&o, comp->root)], &waiting);
     for (uint32_t i = 0; i < o.instr_count; i++)

@@ -444,7 +444,7 @@ static void add_look(build *b, const hlo_instr *instr) {
     step->checks = checks;
 }
 
-/* Returns a value in the layouts of another shape: a module may have two for one value. */
+/* Returns a value in the layouts of another shape: a module may give one value two layouts. */
 static build_value relaid(build *b, const hlo_instr *instr, build_value value,
                           const hlo_shape *from, const hlo_shape *to) {
     if (from == to) return value;
@@ -780,7 +780,7 @@ bool plan_build(hlo_plan *plan, plan_comp *comp, const hlo_diag_sink *sink) {
         adapt(&b, root, *value_of(&b, root), leaf_shapes(&b, root->shape), comp->result_shapes);
     comp->results = results.slots;
     comp->result_count = results.count;
-    /* Place those of the root's leaves that a step computes in memory that the caller provides. */
+    /* Use the caller's memory for those leaves of the root that a step computes. */
     for (uint32_t i = 0; i < comp->result_count; i++) {
         plan_slot *slot = &comp->slots[comp->results[i]];
         slot->results++;

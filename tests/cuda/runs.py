@@ -359,7 +359,7 @@ ENTRY %main (i: s32[], k: u64[2]) -> (s32[], u64[2]) {
 
 
 def many(count):
-    """Returns more scalars than a kernel has pointers, and a chain with more instructions than a kernel has."""
+    """Returns a module with more scalars than a kernel has pointers, and a chain of more instructions than a kernel has."""
     given = ", ".join(f"p{i}: f32[]" for i in range(count))
     lines = [f"  %p{i} = f32[] parameter({i})" for i in range(count)] + ["  %sum0 = f32[] sqrt(%p0)"]
     lines += [f"  %sum{i} = f32[] add(%sum{i - 1}, %p{i})" for i in range(1, count)]

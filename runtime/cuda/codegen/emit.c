@@ -129,7 +129,7 @@ static const char *next_word(const char *text, size_t *out_length) {
     return text;
 }
 
-/* Sets the entry of `set`, which has `count` entries, of the number of each name in the text. */
+/* Sets set[n] for the number n of each name in the text, if n is less than `count`. */
 static void mark_names(const char *text, bool *set, uint32_t count) {
     size_t length;
     for (text = next_word(text, &length); length; text = next_word(text + length, &length)) {
@@ -622,7 +622,7 @@ static void append(emit *e, emit_lines *to, const emit_lines *from) {
 
 /* ------------------------------------------------------------------------- loop-invariant lines */
 
-/* Marks the variables that a line may set: its target, and that with which its text starts. */
+/* Marks the variables that a line may set: its target, and the name with which its text starts. */
 static void mark_set(const emit_line *line, bool *set, uint32_t count) {
     size_t length;
     const char *word = next_word(line->text, &length);

@@ -239,7 +239,7 @@ void emit_region(emit *e, const hlo_computation *region, const char *const *in, 
 bool emit_region_moves(const hlo_computation *region);
 /* Returns the expression of an elementwise instruction, before rounding to its type. */
 const char *emit_operation(emit *e, const hlo_instr *instr, const char *const *in);
-/* Converts `in`, computed as `from`, like HLO's convert. `within`: it is in the range of `to`. */
+/* Converts `in`, computed as `from`, like HLO's convert. `within`: `in` is in the range of `to`. */
 const char *emit_cast(emit *e, hlo_type from, hlo_type to, bool within, const char *in, bool cell);
 /* Rounds an expression to the type. */
 const char *emit_round(emit *e, hlo_type type, const char *expression, bool cell);

@@ -402,8 +402,8 @@ DEEP const char *emit_start(emit *e, const hlo_index_map *map, const hlo_index *
     return start;
 }
 
-/* Returns the index along a dimension of an operand whose part is the result. `i` is the index in
- * the result, of `count` indices. `start` is a start at run time; if NULL, x->start applies. */
+/* Returns the index along a dimension of an operand of which the result is a part. `i` is one of
+ * the `count` indices in the result. `start` is a start at run time; if NULL, x->start applies. */
 static const char *part_index(emit *e, const hlo_index *x, const char *start, const char *i,
                               int64_t count, int64_t size) {
     if (start) return count == 1 ? start : emit_offset(e, "%s + %s", start, i);
@@ -432,7 +432,8 @@ static const char *placed_index(emit *e, const hlo_index *x, const char *start, 
     return step > 1 ? emit_offset(e, "%s / %lld", i, step) : i;
 }
 
-/* Returns the index in a map's operand. Appends to `*inside` when the operand has the element. */
+/* Returns the index in a map's operand. Appends to `*inside` the condition that it has the
+ * element. */
 DEEP static const emit_index *operand_index(emit *e, const hlo_index_map *map,
                                             const emit_index *index, const char **inside) {
     const hlo_shape *from = map->from->shape;

@@ -53,8 +53,8 @@ typedef struct ragged_part {
 
 /* Elements that a thread copies to shared memory. */
 typedef struct ragged_place {
-    const char *term, *row; /* term and row of the first of them, in the tile */
-    const char *k, *at;     /* the same, in the operand */
+    const char *term, *row; /* term and row of the first of these elements in the tile */
+    const char *k, *at;     /* term and row of the same element in the operand */
     const char *first, *last, *end;
     bool by_terms; /* the elements belong to one row; otherwise to one term */
 } ragged_place;
@@ -434,7 +434,8 @@ static void write_sums(ragging *g) {
 
 /* ---------------------------------------------------------------------------------- the results */
 
-/* The row (or column) in the tile of a thread's sum r (or c), and how many a thread has. */
+/* The row (or column) of a thread's sum r (or c) in the tile, and the number of a thread's rows (or
+ * columns). */
 typedef struct sum_place {
     const char *text;
     int count;

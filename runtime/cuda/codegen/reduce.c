@@ -693,7 +693,7 @@ void emit_reduce(emit *e, cuda_code *code) {
     find_reduces(&s);
     if (e->why) return;
     find_rows(&s, s.reduces[0].instr);
-    /* Count the phases. A phase follows that of the last reduce only if a result with an element
+    /* Count the phases. A phase follows the last reduce's phase only if a result with an element
      * per element of the space reads this reduce. */
     const hlo_group *group = &s.e->job->group;
     for (uint32_t i = 0; i < s.count; i++)

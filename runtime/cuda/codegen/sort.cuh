@@ -34,7 +34,7 @@ static inline void sort_few(R (&x)[V], int count, const Less &less) {
     }
 }
 
-/* Writes records `d` to d + V of two merged runs to x. */
+/* Writes to x the V records of two merged runs that start at number `d`. */
 template <int V, typename R, typename Less>
 static inline void merge_few(R (&x)[V], const R *a, int a_count, const R *b, int b_count, int d,
                              const Less &less) {

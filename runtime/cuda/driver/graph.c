@@ -368,7 +368,7 @@ static const char choose_program[] =
     "    ret;\n"
     "}\n";
 
-/* A branch that is being recorded, on its own stream, while the enclosing branch is, too. */
+/* A branch that is being recorded, on another stream than the enclosing branch. */
 typedef struct level {
     cuda_stream *stream;
     uint64_t handle;

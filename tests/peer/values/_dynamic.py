@@ -25,7 +25,7 @@ class Value:
 
 
 def sized(e, name, dims, dynamic, sizes):
-    """Returns an input; an s32[] parameter is the size of some of its dimensions."""
+    """Returns an input; s32[] values are its sizes along the dynamic dimensions."""
     text, done = e.whole(name, dims), []
     for d, size in zip(dynamic, sizes):
         done.append(d)

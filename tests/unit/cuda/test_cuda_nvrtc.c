@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Compiles generated kernels with the real NVRTC: those of every model, before and after
  * optimization, for one architecture, and those of some models for the other architectures. With
- * --long, compiles those of all models for all architectures. Equal kernels are compiled once.
- * Without NVRTC, the test is skipped with a message. Also tests that cached cubins are found
- * again. */
+ * --long, compiles those of all models for all architectures that have FP8. Equal kernels are
+ * compiled once. Without NVRTC, the test is skipped with a message. Also tests that cached cubins
+ * are found again. */
 #include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -149,7 +149,7 @@ static void test_packed(void **state) {
     hlo_arena_free(arena);
 }
 
-/* Compiles one function for every opcode and type, because unused templates are not compiled. */
+/* Compiles the helper functions alone, without kernels. */
 static void test_helpers(void **state) {
     (void)state;
     if (!nvrtc.nvrtcCompileProgram) skip();
