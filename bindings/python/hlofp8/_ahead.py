@@ -20,7 +20,7 @@ import numpy as np
 
 from ._dispatch import Unsupported, mark_results, trace_context, tracing, under_transformation
 from ._explain import Explanation, observed
-from ._jax import Jitted, P, R, _platforms, _register_calls, _rewrite, _swap, lowered_leaves, parameter_names
+from ._jax import Jitted, P, R, lowered_leaves, parameter_names, rewrite_lowered, swap
 from ._library import Error, ffi, lib, string
 from ._module import Rewritten, split
 from ._run import dtype_of
@@ -70,10 +70,7 @@ class _Pair:
         selected = [name for name, is_chosen in zip(names, chosen, strict=True) if is_chosen]
         if not selected:
             raise Unsupported("it does not use the arguments of ahead")
-        options = {**owner._options, "ahead": selected}
-        self.rewritten: Rewritten = _rewrite(lowered, owner._name, options, _platforms(lowered))
-        if options.get("emit") == "ffi" and self.rewritten.fp8:
-            _register_calls()
+        self.rewritten: Rewritten = rewrite_lowered(lowered, owner._name, {**owner._options, "ahead": selected})
         self.modules = split(self.rewritten, selected)
         self.first_results = _results_of(self.modules[0])
         self.fingerprint = self.modules[0].fingerprint
@@ -91,14 +88,14 @@ class _Pair:
             raise TypeError("results for this ShapeDtypeStruct must be loaded with load_ahead()")
         if self.compiled[0] is None:
             lowered = _placeholder(self.first_results, given, ())
-            self.compiled[0] = _swap(lowered, self.modules[0].proto).compile()
+            self.compiled[0] = swap(lowered, self.modules[0]).compile()
         return list(self.compiled[0](*given))
 
     def run_second(self, leaves: Sequence[Any], results: list[Any]) -> Any:
         given = [*(leaves[i] for i in self.other_leaves), *results]
         if self.compiled[1] is None:
             lowered = _placeholder(self.outputs, given, self.donated)
-            self.compiled[1] = _swap(lowered, self.modules[1].proto).compile()
+            self.compiled[1] = swap(lowered, self.modules[1]).compile()
         return jax.tree.unflatten(self.tree, self.compiled[1](*given))
 
 

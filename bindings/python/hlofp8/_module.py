@@ -7,7 +7,8 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from numbers import Real
@@ -157,12 +158,7 @@ class Rewritten:
 
     def remarks(self, format: str = "text", which: str = "all") -> str:
         """Returns the verdicts as printed by ``hlo-fp8-opt --remarks-format=FORMAT --remarks=WHICH``."""
-        what, how = enumerator("hlo_remarks", which), enumerator("hlo_remarks_format", format)
-        reports = ffi.new("hlo_report *[]", [self._report])
-        with sink() as told:
-            status, text = written(lambda file: lib.hlo_reports_print(reports, 1, what, how, False, file))
-            told.check(status)
-        return text.decode()
+        return remarks([self._report], format, which)
 
     def gate(
         self, at_least: int | str | None = None, no_reason: str | None = None, allow_empty: bool = False
@@ -193,6 +189,36 @@ class Rewritten:
 
     def __repr__(self) -> str:
         return f"<hlofp8.Rewritten {self.name}: {self.fp8} of {len(self.verdicts)} matmuls in FP8>"
+
+
+def _document(write: Callable[[Any], int]) -> str:
+    with sink() as told:
+        status, text = written(write)
+        told.check(status)
+    return text.decode("utf-8", "surrogateescape")
+
+
+def remarks(reports: Sequence[Any], format: str = "text", which: str = "all") -> str:
+    """Implements Rewritten.remarks() for several reports."""
+    what, how = enumerator("hlo_remarks", which), enumerator("hlo_remarks_format", format)
+    pointers = ffi.new("hlo_report *[]", list(reports))
+    return _document(lambda file: lib.hlo_reports_print(pointers, len(reports), what, how, False, file))
+
+
+def page(reports: Sequence[Any], command: str) -> str:
+    """Returns the HTML page about reports, which was made with this command."""
+    pointers, options, text = ffi.new("hlo_report *[]", list(reports)), ffi.new("hlo_page_options *"), encoded(command)
+    options.struct_size, options.command = ffi.sizeof(options[0]), text
+    return _document(lambda file: lib.hlo_reports_page(pointers, len(reports), options, file))
+
+
+def unmatched_wide(reports: Sequence[Any], wide: str) -> list[str]:
+    """Returns a message for each word of the option ``wide`` that matches no matmul of any report."""
+    if not wide:
+        return []
+    pointers, told = ffi.new("hlo_report *[]", list(reports)), Sink()
+    lib.hlo_reports_check_wide(pointers, len(reports), encoded(wide), ffi.NULL, told.pointer)
+    return [diagnostic.message for diagnostic in told.diagnostics]
 
 
 ModuleLike = Union[str, bytes, bytearray, memoryview, "os.PathLike[str]", HasCompilerIR, Rewritten]
@@ -258,6 +284,15 @@ def target_number(target: str | int) -> int:
     return int(found[1] or found[2] + found[3])
 
 
+def joined(names: Any, option: str) -> str:
+    """Returns a list of names, the value of an option, as one str."""
+    if isinstance(names, str):
+        return names
+    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"{option} must be a str or a sequence of str, not {names!r}")
+    return ",".join(names)
+
+
 def _option(key: str, value: Any) -> dict[str, Any]:
     """Returns the fields of ``hlo_pass_options`` that a keyword argument of rewrite() sets."""
     if key == "emit":
@@ -275,10 +310,8 @@ def _option(key: str, value: Any) -> dict[str, Any]:
         if value not in ("all", "used"):
             raise invalid_value("scale_operands", value, "one of all, used")
         return {"scales_used": value == "used"}
-    if key in ("wide", "ahead") and not isinstance(value, str):
-        if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
-            raise TypeError(f"{key} must be a str or a sequence of str, not {value!r}")
-        value = ",".join(value)
+    if key in ("wide", "ahead"):
+        value = joined(value, key)
     if key == "amaxes" and isinstance(value, Mapping):
         return {"amaxes_text": encoded(json.dumps(value))}
     if key in ("passes", "framework_files", "rules", "wide", "quantize", "amaxes", "ahead"):
@@ -289,7 +322,7 @@ def _option(key: str, value: Any) -> dict[str, Any]:
         if not isinstance(value, Real):
             raise TypeError(f"{key} must be a number, not {value!r}")
         return {key: float(value)}
-    if key not in ("allow_bias_rounding", "merge_dots", "lint"):
+    if key not in ("allow_bias_rounding", "merge_dots", "lint", "surroundings", "wide_unmatched"):
         raise TypeError(f"rewrite() has no option {key!r}")
     if value not in (True, False):
         raise TypeError(f"{key} must be a bool, not {value!r}")
@@ -334,6 +367,43 @@ def split(module: ModuleLike, parameters: str | Sequence[str]) -> tuple[Rewritte
             told.check(lib.hlo_module_optimize(part, how, report))
             made.append(Rewritten(part, ffi.gc(report[0], lib.hlo_report_free)))
     return made[0], made[1]
+
+
+# The options of rewrite() that hlofp8.jit and hlofp8.enable() accept.
+JAX_OPTIONS = (
+    "emit",
+    "target",
+    "cuda",
+    "min_gain",
+    "quantize",
+    "amaxes",
+    "wide",
+    "rules",
+    "allow_bias_rounding",
+    "merge_dots",
+    "ragged",
+    "framework_files",
+)
+
+
+def jax_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Returns the options that are not None. Raises Error or TypeError if one is invalid."""
+    options = {key: value for key, value in options.items() if value is not None}
+    if options.get("emit", "dq") not in ("qdq", "dq", "ffi"):
+        raise invalid_value("emit", options["emit"], "one of qdq, dq, ffi, which jax can run")
+    with sink() as told, pass_options(told, **options):
+        pass
+    return options
+
+
+def option_text(options: dict[str, Any]) -> str:
+    """Returns options in the form of the command line."""
+    words = []
+    for name, value in sorted(options.items()):
+        flag = "--" + name.replace("_", "-")
+        if value is not False:
+            words.append(flag if value is True else f"{flag}={value}")
+    return shlex.join(words)
 
 
 def nearest_target(capability: str) -> int:
@@ -398,7 +468,11 @@ def rewrite(
     Raises:
       Error: the module or the value of an option is invalid.
     """
-    options = {key: value for key, value in locals().items() if key not in ("module", "name")}
+    return optimized(**locals())
+
+
+def optimized(module: ModuleLike, name: str | None = None, **options: Any) -> Rewritten:
+    """Implements rewrite(), also with the options ``surroundings`` and ``wide_unmatched`` of the library."""
     report = ffi.new("hlo_report **")
     with sink() as told, pass_options(told, **options) as how:
         made = read(module, name, told)
