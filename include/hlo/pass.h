@@ -218,8 +218,8 @@ typedef enum hlo_verdict_kind {
                            amax or a conversion. */
 } hlo_verdict_kind;
 
-/* The verdict on a matmul. The report owns all strings. A string may be NULL only if its comment
- * says so. */
+/* The verdict on a matmul, or a lint. The report owns all strings. A string may be NULL only if its
+ * comment says so. */
 typedef struct hlo_verdict {
     hlo_verdict_kind kind;
     /* The name of the FP8 call in the output. If the matmul is wide, the same as `input_instr`. */

@@ -206,9 +206,9 @@ static bool makes_circle(trial *t, uint32_t m) {
     const uint32_t attempt = t->search->attempt;
     uint32_t low = t->to->first > GROUP_SPAN ? t->to->first - GROUP_SPAN : 0;
     /* Mark the instructions from `low` to `m` that depend on the group and are not in it. If a
-     * member of another group depends on the group, all members of the other group do; if one of
-     * these is earlier, restart. No other instruction before the group's first member depends on
-     * the group. */
+     * member of another group depends on the group, all members of that other group do. If the
+     * other group begins before the instruction that is being marked, repeat the loop from `low`.
+     * No other instruction before the group's first member depends on the group. */
     bool again = true;
     for (uint32_t from = t->to->first; again; from = low) {
         again = false;

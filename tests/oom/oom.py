@@ -17,7 +17,7 @@ import subprocess
 import sys
 
 FORMATS = pathlib.Path(__file__).parents[2] / "report" / "format.def"
-MOST = 60  # maximum number of runs of a command and kind of failure, without --long
+MOST = 60  # maximum number of runs per command and kind of failure, without --long
 SAYS = "out of memory"
 RULES = """phase algebra measure expression_size
 let twice(%x) = negate(negate(%x))
