@@ -496,7 +496,7 @@ static hlo_status prepare(void) {
 }
 
 int main(int argc, char **argv) {
-    enum { MOST = 150 }; /* maximum number of runs of a row and kind of failure, without --long */
+    enum { MOST = 150 }; /* maximum runs per row and kind of failure, without --long */
     const bool all = argc == 4 && strcmp(argv[1], "--long") == 0;
     bool failed = false;
     *(void **)&begin = dlsym(RTLD_DEFAULT, "failing_begin");
