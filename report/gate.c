@@ -139,7 +139,7 @@ static bool read_keys(const json_t *document, keys *out) {
         const char *op_name = json_string_value(json_object_get(dot, "op_name"));
         const char *shape = json_string_value(json_object_get(dot, "input_shape"));
         const json_t *name = json_object_get(dot, "input_instruction");
-        if (!name) name = json_object_get(dot, "instruction"); /* key of an older hlo-fp8 */
+        if (!name) name = json_object_get(dot, "instruction"); /* in files of older versions */
         const char *instr = json_string_value(name);
         if (!verdict || !shape || !instr) return false;
         if (strcmp(verdict, "wide") != 0)

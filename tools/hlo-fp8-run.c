@@ -22,9 +22,9 @@ typedef struct run_job {
     options options;
     hlo_pass_options pass;
     hlo_module *module; /* the executed module */
-    hlo_module *before; /* copy of `module` before --optimize, with the quantization of --quantize;
-                         * also made for --compare=before, and for comparing a run on another
-                         * backend than cpu */
+    hlo_module *before; /* copy of `module` before --optimize, with the quantization of --quantize.
+                         * Without --optimize, also made for --compare=before, and for any
+                         * comparison on another backend than cpu */
     hlo_module *wide;   /* with --quantize: `module` before --optimize and without the
                          * quantization */
     hlo_module *reference;       /* the module that --compare specifies */

@@ -122,10 +122,10 @@ hlo_moved hlo_bisection_rounding(const hlo_bisection *bisection);
  */
 void hlo_bisection_print(const hlo_bisection *bisection, FILE *out);
 
-/* Executes `module` on each of `count` inputs on the CPU, and writes the amax, which is the largest
- * absolute value, of each operand that hlo_pass_options.quantize may quantize to `out`, as JSON for
- * hlo_pass_options.amaxes. The amax of a value that is computed several times is the maximum. A
- * value of which a loop uses slices has an amax for each slice. `module` is not changed.
+/* Executes `module` on each of `count` inputs on the CPU, and writes to `out`, as JSON for
+ * hlo_pass_options.amaxes, the amax, which is the largest absolute value, of each operand that
+ * hlo_pass_options.quantize may quantize. The amax of a value that is computed several times is the
+ * maximum. A value of which a loop uses slices has an amax for each slice. `module` is not changed.
  *
  * Returns HLO_INVALID_INPUT, with an error in `sink`, if an operand has a NaN or an infinity, and
  * the same statuses as hlo_module_optimize(), hlo_plan_new() and hlo_plan_run(). */

@@ -101,7 +101,7 @@ typedef struct hlo_pass_options {
 
     /* The target and the form of the output. */
 
-    /* The target architecture: compute capability * 10, such as 90. The option --target lists the
+    /* The target architecture: compute capability * 10, such as 90. `hlo-fp8-opt --help` lists the
      * valid values. Default: 90. */
     int target;
     /* The version of the target CUDA toolkit, which provides cuBLASLt, in the encoding of
@@ -368,7 +368,7 @@ hlo_status hlo_module_split(hlo_module *module, const char *parameters, const hl
 /* Quantizes the operands that hlo_module_optimize() with the same options quantizes because of
  * options->quantize, but converts no matmul to FP8. Compare the result of hlo_module_optimize()
  * with this module: both compute the same values, bit for bit, except where an FP8 call omits
- * roundings in an epilogue or adds up blocks by themselves ("mx"). The function also runs the
+ * roundings in an epilogue or sums each block separately ("mx"). The function also runs the
  * passes before "quantize-wide". `options` may be NULL. Without options->quantize, the module is
  * not changed.
  *

@@ -22,7 +22,7 @@ bool hlo_ahead_selects(const char *names, const hlo_instr *parameter) {
     return false;
 }
 
-/* True if each device may compute another value from equal operands, or if devices communicate. */
+/* True if devices may compute different values from equal operands, or communicate. */
 static bool is_of_devices(const hlo_instr *instr) {
     return hlo_op_is(instr->op, HLO_COLLECTIVE) || hlo_op_is_async(instr->op) ||
            instr->op == HLO_OP_PARTITION_ID || instr->op == HLO_OP_REPLICA_ID;
@@ -38,7 +38,7 @@ static void look_up(void *user, hlo_computation *called) {
     c->found |= c->marked[called->id];
 }
 
-/* Finds the computations that call devices' instructions, by id. Callees come first. */
+/* Finds, by id, computations with such instructions, also through calls. Callees come first. */
 static const bool *find_computations_of_devices(const hlo_module *module, hlo_arena *arena) {
     bool *marked = hlo_arena_zero(arena, module->next_computation_id);
     for (const hlo_computation *comp = module->first; comp; comp = comp->next) {

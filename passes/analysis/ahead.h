@@ -7,7 +7,7 @@
 #include "ir/ir.h"
 
 enum {
-    HLO_AHEAD_NO,       /* the value depends on another parameter, or must be computed in place */
+    HLO_AHEAD_NO,       /* the value depends on another parameter, or must stay where it is */
     HLO_AHEAD_CONSTANT, /* the value depends on no parameter */
     HLO_AHEAD_YES       /* the value depends only on parameters that `names` selects */
 };

@@ -2,10 +2,10 @@
 /* Splits a module in two: values that depend only on certain parameters of the entry are computed
  * by a module of their own, whose results are parameters of the other module.
  *
- * The results are values that the rest of the module uses. A value of at least SMALL bytes is no
- * result if it is an elementwise operation or a movement, and has at least GROWTH times as many
- * bytes as the values from which it can be computed, for example a broadcast or a conversion to a
- * wider type. Then these values are results, and the other module computes the value. */
+ * The results are values that the rest of the module uses. The exception is a large value that an
+ * elementwise operation or a movement computes from smaller ones, for example a broadcast or a
+ * conversion to a wider type: it has at least SMALL bytes, and GROWTH times as many bytes as they
+ * have. Then the smaller values are results, and the other module computes the large one. */
 #include <setjmp.h>
 #include <string.h>
 
@@ -86,8 +86,9 @@ static void find_results(splitting *s, const hlo_instr *root) {
     }
 }
 
-/* Returns the entry's layout: that of the parameters `old`, by number (NULL: a new one), and of the
- * result. Returns NULL if the module has no entry layout. */
+/* Returns the layout of the new entry. `numbered` has the old parameters by their old numbers;
+ * these keep their layouts. `result` is the shape of a new result, or NULL. Returns NULL if the
+ * module has no entry layout. */
 static hlo_shapes *layout_of(const hlo_module *module, hlo_instr *const *numbered,
                              uint32_t numbered_count, const hlo_shape *result) {
     const hlo_computation *entry = module->entry;
@@ -107,7 +108,8 @@ static hlo_shapes *layout_of(const hlo_module *module, hlo_instr *const *numbere
     return made;
 }
 
-/* Copies aliases with the new numbers of the parameters `numbered`. */
+/* Copies aliases, and replaces the number of each parameter (its index in `numbered`) by the new
+ * one. */
 static const hlo_aliases *renumbered(hlo_module *module, const hlo_aliases *old,
                                      hlo_instr *const *numbered) {
     const size_t size = sizeof *old + old->count * sizeof *old->v;
@@ -150,8 +152,8 @@ static void set_header(hlo_module *module, hlo_instr *const *numbered, uint32_t 
     module->attr_count = count;
 }
 
-/* Removes unused instructions, except those that `keeps` and the root, and assigns new numbers to
- * the parameters: those of `numbered` that remain, then `more`. */
+/* Removes unused instructions, except the root and those that this module must keep, and assigns
+ * new numbers to the parameters: first the old ones that remain, then `more`. */
 static void finish(hlo_module *module, const splitting *s, bool of_main, hlo_instr *const *more,
                    uint32_t more_count) {
     hlo_computation *entry = module->entry;

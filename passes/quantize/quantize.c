@@ -115,10 +115,10 @@ typedef enum step {
     SOURCE,  /* the search ends here: this is the value to quantize */
     MOVE,    /* its elements are elements of operand 0, and have the same scales there */
     CONVERT, /* it converts operand 0 to a type in which the dequantized value is exact */
-    ENTER,   /* it is an element of a loop's state that no iteration changes */
+    ENTER,   /* in a loop's body, it is an element of the state that no iteration changes */
     BRANCH,  /* it is an element of the operand of a branch */
-    PASS,    /* it is such an element after the loop, or a tuple or a barrier passes it */
-    SLICE,   /* it is a slice of such an element; the element has scales for each slice */
+    PASS,    /* it is an element as in ENTER, after the loop; or a tuple or a barrier passes it */
+    SLICE,   /* it is a slice of an element as in ENTER, which has scales for each slice */
     STACK    /* a loop stacks it: each slice is a value of one iteration */
 } step;
 
@@ -213,7 +213,8 @@ static bool can_extend(const quantizer *z, const hlo_instr *conditional, uint32_
            !hlo_pin_holds(conditional) && !hlo_pin_has_element_attrs(conditional);
 }
 
-/* Returns the element of the operand of the conditional that is `value` in a branch, or NULL. */
+/* If `value` is an element of a branch's parameter, returns the value that the conditional passes
+ * to it. Otherwise returns NULL. */
 static hlo_instr *outside_branch(const quantizer *z, const hlo_instr *value) {
     if (value->op != HLO_OP_GET_TUPLE_ELEMENT || value->pin) return NULL;
     const hlo_instr *tuple = hlo_instr_operand(value, 0);
@@ -272,9 +273,9 @@ static bool is_stacked(const hlo_instr *loop, const hlo_instr *element) {
            !hlo_instr_operand(update, 2)->shape->rank;
 }
 
-/* Returns the value that a tuple or a barrier passes to `value`, or NULL. Users of `value` may use
- * a value that is quantized before the barrier, because it stays in memory for them like the
- * operands of the barrier. */
+/* Returns the value that a tuple or a barrier passes to `value`, or NULL. Users of `value` may
+ * bypass the barrier and use a value that is quantized before it: like the operands of the barrier,
+ * that value stays in memory for them. */
 static hlo_instr *passed_by(const hlo_instr *value) {
     if (value->op == HLO_OP_OPT_BARRIER && hlo_shape_is_array(value->shape))
         return hlo_instr_operand(value, 0);

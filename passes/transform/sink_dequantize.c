@@ -40,7 +40,7 @@ typedef struct candidate {
     bool carries_scale; /* the tuple contains the scale; false if the scale is a constant number or
                          * absent */
     mode mode;
-    hlo_dequantized from; /* before the first iteration; if stacked, its slices */
+    hlo_dequantized from; /* the value before the first iteration; if stacked, a slice */
     const hlo_ints
         *dims; /* dimensions of the value along which the scale varies; NULL for a scalar */
     hlo_dequantized next; /* for a recomputed element: the value of the next iteration */

@@ -278,8 +278,8 @@ static bool is_for_cpu(hlo_judge_context *j) {
     return j->cpu;
 }
 
-/* Finds an integer of at most 8 bits, or a float of fewer bits, from which `value` is computed by a
- * few steps of movement, conversion and scaling. Returns NULL if not found. */
+/* Finds an integer of at most 8 bits, or a float of fewer than 8, from which `value` is computed by
+ * a few steps of movement, conversion and scaling. Returns NULL if not found. */
 static const hlo_instr *find_narrow(const hlo_instr *value) {
     enum { STEPS_MOST = 64 };
     const hlo_instr *list[STEPS_MOST] = {value};

@@ -197,8 +197,8 @@ static const slot *current_slot(const hlo_report *report, const slot *s) {
     return s;
 }
 
-/* Keeps the matmul of a slot wide in the next run. `reason` is a static text. If the matmul is
- * still an FP8 call in the next run, it was a call in the input. */
+/* Keeps the matmul of a slot wide in the next run. `reason` is a static text. Only a matmul that
+ * was an FP8 call in the input is still one in the next run. */
 static void keep_wide(hlo_report *report, const slot *s, const char *reason) {
     const char **first = &report->keep[s - report->slots],
                **last = &report->keep[current_slot(report, s) - report->slots];

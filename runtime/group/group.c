@@ -330,7 +330,7 @@ static bool can_join(const grouping *g, group_search *search, uint32_t number, u
     bool small = to.kept * to.reduced <= GROUP_SMALL && !to.reduce &&
                  hlo_shape_same_dims(instr->shape, to.shape);
     if (!t.good || !(t.shares || small) || to.members + t.members > GROUP_MEMBERS) return false;
-    /* Long rows are divided among blocks, so that no block can read the result of a reduce. */
+    /* Long rows are divided among blocks, so no block can read the result of a reduce. */
     bool whole = reduces || relation == GROUP_FULL;
     bool chunked = t.tainted && whole && g->rules->is_chunked && g->rules->is_chunked(to.reduce);
     if (chunked || makes_circle(&t, m)) return false;

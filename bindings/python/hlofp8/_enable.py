@@ -55,7 +55,7 @@ class _Compiled(NamedTuple):
 
 
 _compiled: list[_Compiled] = []
-_LISTED = 12  # modules in the summary
+_LISTED = 12  # maximum number of modules in the summary
 _lock = threading.Lock()
 _process = 0
 _installed = False
@@ -190,7 +190,7 @@ def _give_up(name: str, reason: str) -> str:
 
 
 _compilations: collections.Counter[str] = collections.Counter()
-_WAIT_S = 300  # as in jax.distributed.initialize()
+_WAIT_S = 300  # the default timeout of jax.distributed.initialize()
 
 
 def _agree(name: str, processes: set[int], before: Any, after: Any, settings: _Settings) -> None:
@@ -297,7 +297,7 @@ def enable_from_environment(**options: Any) -> None:
 def _line(modules: Sequence[_Compiled]) -> str:
     """Returns the number of FP8 matmuls and the predicted times of modules."""
     line = remarks([each.report for each in modules]).splitlines()[-1]
-    line = line.replace(", so the module computes other results than before", "")  # the summary has it once
+    line = line.replace(", so the module computes other results than before", "")  # the summary says this once
     verdicts = [verdict for each in modules for verdict in each.verdicts]
     before, after = sum(v.input_seconds for v in verdicts), sum(v.seconds for v in verdicts)
     times = f"; {1e6 * before:,.3g} -> {1e6 * after:,.3g} us by roofline ({before / after:.2f}x)" if after else ""
