@@ -58,8 +58,8 @@ static hlo_status parse(hlo_module **out) {
     return hlo_module_parse(text, strlen(text), "t.hlo", &sink, out);
 }
 
-/* Returns HLO_OK if the status is `good`; otherwise the status, or HLO_INTERNAL in place of
- * HLO_OK. */
+/* Returns HLO_OK for the status `good`, HLO_INTERNAL for HLO_OK if that is not `good`, and any
+ * other status unchanged. */
 static hlo_status want(hlo_status status, hlo_status good) {
     return status == good ? HLO_OK : status == HLO_OK ? HLO_INTERNAL : status;
 }
