@@ -173,7 +173,8 @@ typedef struct hlo_backend {
      * HLO_INVALID_USAGE if the stream belongs to another device. If use_stream() is NULL, the next
      * six functions are NULL and all work is synchronous. */
     hlo_status (*use_stream)(void *device, void *stream, const char **why);
-    /* Creates an event that completes with all work queued so far, or reports its errors. */
+    /* Creates an event that completes with all work queued so far. If some of that work could not
+     * be queued, creates no event and returns the error. */
     hlo_status (*event_new)(void *device, void **out_event, const char **why);
     /* Makes later work wait for the event, which may be from any device of the backend. */
     void (*event_queue)(void *device, void *event);

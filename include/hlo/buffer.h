@@ -155,7 +155,7 @@ hlo_status hlo_buffer_to_dlpack_unversioned(const hlo_buffer *buffer, void *stre
                                             const hlo_diag_sink *sink,
                                             struct DLManagedTensor **out_tensor);
 
-/* Creates a buffer for the input `input` of a plan that shares the memory of a tensor. The caller
+/* Creates a buffer that shares the memory of a tensor, for the input `input` of a plan. The caller
  * must ensure that the value is available on the stream of the first run that reads it.
  *
  * On success, the buffer owns the tensor and calls its deleter, and the caller owns *out_buffer and

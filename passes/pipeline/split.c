@@ -31,7 +31,8 @@ typedef struct pair {
     bool wanted;  /* the other module uses the value */
     bool again;   /* the other module computes the value */
     bool result;  /* the value is a result of the ahead module */
-    double bytes; /* bytes of the results from which the other module gets the value */
+    double bytes; /* bytes of the results that the other module needs: of the value or, if `again`,
+                   * of the values from which it is computed */
 } pair;
 
 typedef struct splitting {
@@ -220,7 +221,8 @@ static hlo_status split(splitting *s, hlo_module *module, hlo_module *ahead,
     return HLO_OK;
 }
 
-/* Returns true, and emits an error, if a selected parameter cannot be computed ahead. */
+/* Returns true, and emits an error, if a name matches no parameter, or if a selected parameter
+ * cannot be a parameter of the ahead module. */
 static bool is_refused(const hlo_module *module, const splitting *s, const hlo_diag_sink *sink) {
     static const hlo_attr_id ids[] = {HLO_ATTR_INPUT_OUTPUT_ALIAS, HLO_ATTR_BUFFER_DONOR};
     const hlo_computation *entry = module->entry;

@@ -20,8 +20,8 @@ const hlo_instr *hlo_devices_sender(const hlo_instr *instr);
 bool hlo_devices_replicated(hlo_pass_context *context, const hlo_instr *value,
                             const hlo_instr *collective);
 
-/* Finds, by instruction id, the values that are known to be outside all manual regions; returns
- * NULL if the module has no region. */
+/* Returns an array by instruction id: true if the value is known to be outside all manual regions.
+ * Returns NULL if the module has no region. */
 const bool *hlo_devices_outside(const hlo_module *module, hlo_arena *arena);
 
 int64_t hlo_devices_free_channel(const hlo_module *module);

@@ -563,8 +563,8 @@ hlo_status hlo_arrays_compare_by(const hlo_comparison *comparison, FILE *out) {
                     ? ", as expected after quantization; --compare=before checks the rewrite"
                     : "");
     else if (out && dropped)
-        fprintf(out, "compare: %zu outputs agree, %zu of them if roundings are omitted\n", count,
-                dropped);
+        fprintf(out, "compare: %zu outputs agree, %zu of them only if roundings are omitted\n",
+                count, dropped);
     else if (out)
         fprintf(out, "compare: %zu outputs agree\n", count);
     return differ ? HLO_MISMATCH : HLO_OK;

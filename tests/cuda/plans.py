@@ -62,7 +62,7 @@ def cases(models):
 
 
 def is_partitioned(model):
-    """True if the module was compiled for several devices, which no backend supports."""
+    """True if the module was compiled for several devices, which the cuda backend does not support."""
     return ".xla." in model.name and re.search(r"num_partitions=[^1]", model.read_text()[:10000])
 
 

@@ -280,13 +280,13 @@ int emit_width(const emit *e, const emit_space *space, int64_t side);
 /* Returns "int" or "int64": the type that represents `count` and the indices of all arrays. */
 const char *emit_offset_type(const emit *e, int64_t count);
 
-/* Adds the launch of the kernel whose body is `lines`. Its scratch arrays are t<i>, i <
- * `scratch_count`, with these types, at these offsets. */
+/* A scratch array of a kernel, t<i>. */
 typedef struct emit_scratch {
     const char *type;
     size_t offset;
     bool number; /* t<i> is the offset itself, not an address */
 } emit_scratch;
+/* Returns the launch of a kernel whose body is `lines`. */
 cuda_launch emit_launch(emit *e, const char *form, const emit_lines *lines, int64_t blocks,
                         uint32_t scratch_count, const emit_scratch *scratch);
 
