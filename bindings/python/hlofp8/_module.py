@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -129,6 +128,8 @@ class Rewritten:
     @property
     def fingerprint(self) -> str:
         """A hash of the module's text without metadata."""
+        import hashlib  # loads OpenSSL
+
         text, size, how = ffi.new("char **"), ffi.new("size_t *"), ffi.new("hlo_print_options *")
         lib.hlo_print_options_init_sized(how, ffi.sizeof(how[0]), lib.HLO_PRINT_NO_METADATA)
         with sink() as told:

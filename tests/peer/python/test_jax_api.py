@@ -430,21 +430,21 @@ def another_jax(args):
     import hlofp8
     from hlofp8 import _jax
     f = functions()
-    wanted, real, real_swap = jax.jit(f.static_positional, static_argnums=2)(f.X, f.W, 'relu'), _jax._part, _jax._swap
+    wanted, real, real_swap = jax.jit(f.static_positional, static_argnums=2)(f.X, f.W, 'relu'), _jax._part, _jax.swap
 
     def moved(*_):
         raise _jax._Unsupported('it keeps its modules elsewhere')
     try:
-        _jax._swap = moved
+        _jax.swap = moved
         made = hlofp8.jit(f.static_positional, static_argnums=2)
         assert same(made(f.X, f.W, 'relu'), wanted)
         _cases.refused('keeps its modules elsewhere', made.lower, f.X, f.W, 'relu')
-        _jax._swap = real_swap
+        _jax.swap = real_swap
 
         class Broken:
             def compile(self):
                 raise RuntimeError('XLA is not able to')
-        _jax._swap = lambda lowered, proto: Broken()
+        _jax.swap = lambda lowered, rewritten: Broken()
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter('always')
             assert same(hlofp8.jit(f.mm, fallback='warn')(f.X, f.W), jax.jit(f.mm)(f.X, f.W))
@@ -454,7 +454,7 @@ def another_jax(args):
             raise AssertionError('what XLA does not compile was run')
         except RuntimeError as error:
             assert str(error) == 'XLA is not able to'
-        _jax._swap = real_swap
+        _jax.swap = real_swap
 
         def old(*_, **__):
             raise RuntimeError("the handler's API version is incompatible")
@@ -471,7 +471,7 @@ def another_jax(args):
             assert same(hlofp8.jit(f.mm, fallback='warn')(f.X, f.W), jax.jit(f.mm)(f.X, f.W))
         assert any('mm is not rewritten and runs as with jax.jit' in str(w.message) for w in told)
     finally:
-        _jax._part, _jax._swap = real, real_swap
+        _jax._part, _jax.swap = real, real_swap
 
 
 def others(args):
