@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Imports the Python package of a build, and runs the cases of a script."""
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -56,3 +57,21 @@ def refused(what, call, *args, **kwargs):
         assert what in str(error), f'{what!r} is not in {str(error)!r}'
         return str(error)
     raise AssertionError(f'nothing was refused: {what}')
+
+
+def processes(args, code, count):
+    """Runs the code in `count` processes of four CPU devices each, with a free port, `count` and the index of the process
+    as arguments. Returns what each prints. If one fails, ends the others, and raises AssertionError."""
+    with socket.socket() as free:
+        free.bind(('localhost', 0))
+        port = str(free.getsockname()[1])
+    environment = {**os.environ, 'PYTHONPATH': args.site, 'XLA_FLAGS': '--xla_force_host_platform_device_count=4'}
+    started = [subprocess.Popen([sys.executable, '-c', code, port, str(count), str(index)], env=environment, text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE) for index in range(count)]
+    while None in (states := [process.poll() for process in started]) and not any(states):
+        time.sleep(0.1)
+    for process in started:
+        process.kill()  # a process waits for one that failed
+    said = [process.communicate() for process in started]
+    assert not any(states), said
+    return [out for out, _ in said]
