@@ -17,7 +17,7 @@ from _jax import array, program
 BF16 = jnp.bfloat16
 BATCH, LENGTH, WIDTH, HIDDEN, HEADS, BYTES = 4, 2048, 4096, 16384, 32, 32768
 TOKENS = array((BATCH, LENGTH), jnp.int32)
-OPTIMIZER = optax.adamw(1e-3)
+OPTIMIZER = optax.sgd(0.1)
 
 
 def step(loss):
@@ -112,7 +112,7 @@ def nnx_decoder():
 
     def make():
         model = Decoder(nnx.Rngs(0))
-        return model, nnx.Optimizer(model, OPTIMIZER, wrt=nnx.Param)
+        return model, nnx.Optimizer(model, optax.adamw(1e-3), wrt=nnx.Param)
 
     graph, state = nnx.split(nnx.eval_shape(make))
 
@@ -259,6 +259,6 @@ def keras_hub_llama():
     keras.config.set_dtype_policy("mixed_bfloat16")
     backbone = keras_hub.models.LlamaBackbone(
         vocabulary_size=BYTES, num_layers=1, num_query_heads=HEADS, num_key_value_heads=8, hidden_dim=WIDTH, intermediate_dim=HIDDEN)
-    inputs = {name: keras.Input((LENGTH,), dtype="int32") for name in ("token_ids", "padding_mask")}
+    inputs = {name: keras.Input((LENGTH,), dtype="int32", name=name) for name in ("token_ids", "padding_mask")}
     model = keras.Model(inputs, backbone.token_embedding(backbone(inputs), reverse=True))
     return *keras_step(model, entropy), {"token_ids": TOKENS, "padding_mask": TOKENS}, TOKENS
