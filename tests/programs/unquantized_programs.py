@@ -250,6 +250,15 @@ def keras_encoder():
     return *keras_step(model, lambda out, y: jnp.square(out.astype(jnp.float32) - y).mean()), values, values
 
 
+def keras_hub_step(backbone):
+    """Returns a step of a language model of KerasHub that predicts the next token, with tied weights."""
+    import keras
+
+    inputs = {name: keras.Input((LENGTH,), dtype="int32", name=name) for name in ("token_ids", "padding_mask")}
+    model = keras.Model(inputs, backbone.token_embedding(backbone(inputs), reverse=True))
+    return *keras_step(model, entropy), {"token_ids": TOKENS, "padding_mask": TOKENS}, TOKENS
+
+
 @program
 def keras_hub_llama():
     """Trains the Llama of KerasHub, with grouped queries, in mixed_bfloat16."""
@@ -257,8 +266,17 @@ def keras_hub_llama():
     import keras_hub
 
     keras.config.set_dtype_policy("mixed_bfloat16")
-    backbone = keras_hub.models.LlamaBackbone(
-        vocabulary_size=BYTES, num_layers=1, num_query_heads=HEADS, num_key_value_heads=8, hidden_dim=WIDTH, intermediate_dim=HIDDEN)
-    inputs = {name: keras.Input((LENGTH,), dtype="int32", name=name) for name in ("token_ids", "padding_mask")}
-    model = keras.Model(inputs, backbone.token_embedding(backbone(inputs), reverse=True))
-    return *keras_step(model, entropy), {"token_ids": TOKENS, "padding_mask": TOKENS}, TOKENS
+    return keras_hub_step(keras_hub.models.LlamaBackbone(
+        vocabulary_size=BYTES, num_layers=1, num_query_heads=HEADS, num_key_value_heads=8, hidden_dim=WIDTH, intermediate_dim=HIDDEN))
+
+
+@program
+def keras_hub_mixtral():
+    """Trains the Mixtral of KerasHub, whose experts are batched matmuls of all tokens, in mixed_bfloat16."""
+    import keras
+    import keras_hub
+
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    return keras_hub_step(keras_hub.models.MixtralBackbone(
+        vocabulary_size=BYTES, num_layers=1, num_query_heads=HEADS, num_key_value_heads=8, hidden_dim=WIDTH, intermediate_dim=HIDDEN // 2,
+        num_experts=4, top_k=2, sliding_window=LENGTH))
