@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Region allocation: all memory of a module is freed at once.
  *
- * An arena never returns NULL. When memory runs out, or more than `limit` bytes are requested, the
- * arena jumps to the recovery point (`recover`), which the public API function has set. That
- * function frees its partial results and returns HLO_OUT_OF_MEMORY, so the functions that it calls
- * need not check for NULL. Memory that is allocated outside an arena while an arena may grow must
- * be reachable from the public function. */
+ * Allocations from an arena never return NULL. When memory runs out, or the limit of the arena is
+ * exceeded (hlo_arena_set_limit()), the arena jumps to the recovery point (`recover`), which the
+ * public API function has set. That function frees its partial results and returns
+ * HLO_OUT_OF_MEMORY, so the functions that it calls need not check for NULL. Memory that is
+ * allocated outside an arena while an arena may grow must be reachable from the public function. */
 #ifndef HLO_IR_ARENA_H
 #define HLO_IR_ARENA_H
 
@@ -44,12 +44,12 @@ void hlo_arena_grow(hlo_arena *arena, void *array, uint32_t count, uint32_t *cap
 char *hlo_arena_format(hlo_arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Transfers ownership of malloc()ed memory to the arena. Must not be used across
- * hlo_arena_release(). */
+/* Transfers ownership of malloc()ed memory to the arena, which must then not be released to an
+ * earlier mark. */
 void hlo_arena_adopt(hlo_arena *arena, void *memory);
 
 /* A pool: objects of one kind, contiguous in memory, separate from other allocations of the arena.
- * Initially all zero. Must not be used across hlo_arena_release(). */
+ * Initially all zero. While it is used, the arena must not be released to an earlier mark. */
 typedef struct hlo_pool {
     char *at;
     size_t capacity; /* number of free bytes at `at` */

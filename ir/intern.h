@@ -51,7 +51,7 @@ struct hlo_strings *hlo_strings_new(hlo_arena *arena);
 /* Reserves space for about `count` strings. More strings may be added. */
 void hlo_strings_reserve(hlo_module *module, size_t count);
 void hlo_strings_free(struct hlo_strings *strings);
-/* Drops the binding of every string, after all instructions and computations are removed. */
+/* Frees all names, after all instructions and computations are removed. */
 void hlo_strings_free_names(struct hlo_strings *strings);
 struct hlo_shapeset *hlo_shapeset_new(hlo_arena *arena);
 

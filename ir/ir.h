@@ -54,7 +54,7 @@ struct hlo_shape {
  * limit. */
 enum { HLO_DEEPEST_SHAPE = 200 };
 
-/* Counts the arrays with elements in a shape. */
+/* Counts the arrays in a shape, including nested tuples. */
 uint32_t hlo_shape_leaf_count(const hlo_shape *shape);
 bool hlo_shape_is_scalar(const hlo_shape *shape);
 bool hlo_shape_is_array(const hlo_shape *shape);

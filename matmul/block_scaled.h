@@ -54,11 +54,11 @@ hlo_instr *hlo_block_values(hlo_instr *operand);
  * 1. */
 hlo_instr *hlo_block_scale(const hlo_block_dot *dot, bool b);
 
-/* Returns the tiled mode that fits the product's element types and block size (or a multiple of
- * it). The product must have one free dimension and a result type that represents its scales
- * exactly. An operand without scales has scales of 1; f4e2m1fn values with f8e8m0fnu scales are
- * f8e4m3fn values too. If no mode fits, returns HLO_SCALE_MODE_COUNT and sets `*why` to the name of
- * the reason. */
+/* Returns the tiled mode that fits the product's element types, and whose block size divides the
+ * product's block size. Each operand must have one free dimension, and the result type must
+ * represent the scales exactly. An operand without scales counts as scaled by 1, and f4e2m1fn
+ * values with f8e8m0fnu scales count as f8e4m3fn values. If no mode fits, returns
+ * HLO_SCALE_MODE_COUNT and sets `*why` to the name of the reason. */
 hlo_scale_mode hlo_block_dot_mode(const hlo_block_dot *dot, const char **why);
 
 /* Returns the reason (a static text) why an instruction in block-scaled notation cannot be read.

@@ -175,7 +175,8 @@ typedef struct hlo_epilogue_info {
 extern const hlo_epilogue_info hlo_epilogues[HLO_EPILOGUE_COUNT];
 
 extern const char hlo_matmul_fp8_target[], hlo_matmul_typed_target[], hlo_matmul_mx_target[];
-/* True if `instr` is an FP8 matmul call with one of these targets, or XLA's call on wider types.
+/* The first function returns true for FP8 matmul calls with one of these targets, the second for
+ * XLA's calls on wider types.
  * Calls of hlo_matmul_mx_target must have tiled scales, because XLA uses this target for AMD's GPUs
  * with other scales. */
 bool hlo_matmul_is_call(const hlo_instr *instr);
@@ -205,10 +206,10 @@ const char *hlo_matmul_incomplete(const hlo_matmul *matmul);
  * fit. */
 const char *hlo_matmul_dimension_fault(const hlo_matmul *matmul);
 
-/* Checks that all matmul calls and all block-scaled notation (block_scaled.h) in the module can be
- * read. Otherwise returns HLO_INVALID_INPUT. Emits to `sink` an error for each invalid instruction,
- * at most `max_errors` (0: HLO_MOST_ERRORS), and a note with the number of further errors.
- * hlo_module_verify() does not check custom calls. */
+/* Checks that all matmul calls in the module, and all block-scaled custom calls (block_scaled.h) on
+ * non-empty static arrays, can be read. Otherwise returns HLO_INVALID_INPUT. Emits to `sink` an
+ * error for each invalid instruction, at most `max_errors` (0: HLO_MOST_ERRORS), and a note with
+ * the number of further errors. hlo_module_verify() does not check custom calls. */
 hlo_status hlo_matmul_verify(const hlo_module *module, unsigned max_errors,
                              const hlo_diag_sink *sink);
 
@@ -230,11 +231,11 @@ typedef struct hlo_wide_types {
 const hlo_wide_types *hlo_matmul_wide_types(uint32_t index);
 
 /* True if operand a or, with `b`, operand b has the layout that calls require. If the target
- * requires a contiguous contracting dimension, the layout is row-major with that dimension last;
- * otherwise it is any layout without a contiguous batch dimension. A single batch dimension may be
- * at any position, because it is a stride. Several batch dimensions must be first, row-major and in
- * order. (cuBLASLt also accepts a column-major operand whose contracting dimension is first, which
- * is the same memory. Using one form lets transposes cancel.) */
+ * requires a contiguous contracting dimension, or scales are tiled, the layout is row-major with
+ * that dimension last; otherwise it is any layout without a contiguous batch dimension. A single
+ * batch dimension may be at any position, because it is a stride. Several batch dimensions must be
+ * first, row-major and in order. (cuBLASLt also accepts a column-major operand whose contracting
+ * dimension is first, which is the same memory. Using one form lets transposes cancel.) */
 bool hlo_matmul_layout_ok(const hlo_matmul *matmul, const hlo_target *target, bool b);
 
 /* Maps dimensions of `transpose` (a transpose or copy) to dimensions of its operand. The module
@@ -249,11 +250,11 @@ hlo_instr *hlo_matmul_encode(const hlo_matmul *matmul, const hlo_target *target,
                              hlo_scale_form scales, hlo_computation *comp, hlo_instr *before,
                              const hlo_instr *like);
 
-/* Converts an FP8 call to a typed `hlofp8.matmul` call. If `typed` is false, converts a typed call
- * to an untyped call with the scale operands of `form`, or of HLO_SCALES_ALL if C or a wide D has a
- * scale. Changes the instruction in place. hlo_matmul_decode() must accept the call. Returns true
- * if the call changed; the form of an untyped call does not change. A call with tiled scales has no
- * typed form. */
+/* Converts an FP8 call to a typed `hlofp8.matmul` call or, if `typed` is false, a typed call to an
+ * untyped one. The new call has the scale operands of `form`, or of HLO_SCALES_ALL if C or a wide D
+ * has a scale. Changes the instruction in place. Returns true if the call changed. A call does not
+ * change if it is and remains untyped, if it has tiled scales, which have no typed form, or if
+ * hlo_matmul_decode() rejects it. */
 bool hlo_matmul_set_typed(hlo_instr *call, bool typed, hlo_scale_form form);
 
 /* Returns the get-tuple-element of result `index` of a call. Inserts it after the call if

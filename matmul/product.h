@@ -29,7 +29,8 @@ typedef struct hlo_product {
                              * conversion */
 } hlo_product;
 
-/* Returns the kind of an instruction, from its opcode and call target alone. */
+/* Returns the kind of an instruction, from its opcode and call target and, if other matmuls also
+ * use the target, from its config. */
 hlo_product_kind hlo_product_kind_of(const hlo_instr *instr);
 /* Reads a product. Returns false if the instruction does not multiply matrices, or if its operands
  * do not fit its kind (possible after `--no-verify`). */

@@ -17,10 +17,8 @@ typedef struct hlo_pass_context {
     hlo_report *report;
     hlo_arena *scratch;                /* working memory of one pass, released after the pass */
     hlo_arena *lasting;                /* working memory of the whole run */
-    struct hlo_order *order;           /* order of instructions, in `lasting`; NULL if not computed
-                                        * yet */
-    struct hlo_replication *agreement; /* facts cached by hlo_devices_replicated(), in `lasting`;
-                                        * may be NULL */
+    struct hlo_order *order;           /* instruction order, in `lasting`; may be NULL */
+    struct hlo_replication *agreement; /* cache of hlo_devices_replicated(); may be NULL */
     const struct hlo_rule_library *library; /* the built-in rules */
     const struct hlo_rules *rules;          /* loaded from a file, or NULL */
     const hlo_module *rules_source;         /* owner of `rules` and of their text */

@@ -76,8 +76,8 @@ static hlo_status gate_reasons(const writer_summary *s, const char *fail_on, cha
     return HLO_MISMATCH;
 }
 
-/* Checks that there is a report and that each report has a matmul. If it returns HLO_MISMATCH,
- * `why` is one line that names a module without matmuls. */
+/* Checks that there is a report and that each report has a matmul. Otherwise, returns
+ * HLO_MISMATCH, with one line in `why`. */
 static hlo_status gate_matmuls(const hlo_report *const *reports, size_t count, char *why,
                                size_t size) {
     size_t empty = 0;

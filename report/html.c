@@ -2,6 +2,7 @@
 /* Prints verdicts as one self-contained HTML page. The script of the page only sorts and
  * filters. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,6 +87,20 @@ static void print_fact(FILE *out, const char *name, const char *value) {
     writer_element(out, "", value, "</td></tr>\n");
 }
 
+static void print_quantization(FILE *out, const hlo_verdict *v) {
+    char text[128];
+    if (!v->quantized) return;
+    snprintf(text, sizeof text, "%s, %.2fx predicted", v->quantized, v->predicted_gain);
+    print_fact(out, v->kind == HLO_VERDICT_WIDE ? "if quantized" : "quantized here", text);
+    if (!v->measured) return;
+    if (isfinite(v->snr_db)) {
+        snprintf(text, sizeof text, "%.1f dB", v->snr_db);
+        print_fact(out, "signal to noise", text);
+    }
+    snprintf(text, sizeof text, "%.3g", v->output_distance);
+    print_fact(out, "change of an output", text);
+}
+
 static void print_place(FILE *out, const place *p) {
     const hlo_verdict *v = p->ranked.verdict;
     fprintf(out, "<details data-kind=\"%s\" data-time=\"%.9g\" data-flops=\"%.9g\"",
@@ -105,10 +120,7 @@ static void print_place(FILE *out, const place *p) {
     fputs("<table>", out);
     print_fact(out, "operands", v->operands);
     print_fact(out, "result", v->shape);
-    if (v->quantized) {
-        snprintf(text, sizeof text, "%s, %.2fx predicted", v->quantized, v->predicted_gain);
-        print_fact(out, "quantized here", text);
-    }
+    print_quantization(out, v);
     if (v->groups) {
         snprintf(text, sizeof text, "%" PRId64, v->groups);
         print_fact(out, "groups", text);
@@ -150,6 +162,61 @@ static void print_place(FILE *out, const place *p) {
         fputs("</div>\n", out);
     }
     fputs("</div></details>\n", out);
+}
+
+/* Plots the error that each measured matmul causes alone against the time that its quantization
+ * saves. Prints nothing if no matmul was measured, or if no time is known. */
+static void print_plot(const report_writer *t) {
+    enum { WIDTH = 640, HEIGHT = 320, LEFT = 60, TOP = 12, RIGHT = 16, BOTTOM = 40 };
+    const double width = WIDTH - LEFT - RIGHT, height = HEIGHT - TOP - BOTTOM;
+    double least = 0, most = 0, low = (double)INFINITY, high = -(double)INFINITY;
+    writer_cursor ranged = {0}, at = {0};
+    for (const hlo_verdict *v; (v = writer_next(t, &ranged));) {
+        if (!v->measured) continue;
+        least = fmin(least, v->predicted_saving);
+        most = fmax(most, v->predicted_saving);
+        if (!(v->output_distance > 0) || !isfinite(v->output_distance)) continue;
+        low = fmin(low, floor(log10(v->output_distance)));
+        high = fmax(high, ceil(log10(v->output_distance)));
+    }
+    if (least == most || !(low <= high)) return;
+    if (low == high) low--;
+    FILE *out = t->out;
+    fprintf(out,
+            "<h2>Time saved and error</h2>\n<p class=\"dim\">Each point is a matmul: the time "
+            "that quantizing it saves, as predicted, and the change of the most affected output "
+            "if only this matmul is quantized.</p>\n<svg class=\"plot\" viewBox=\"0 0 %d %d\" "
+            "role=\"img\" aria-label=\"Time saved and error of each matmul\">\n",
+            WIDTH, HEIGHT);
+    for (double decade = low; decade <= high; decade++) {
+        const double y = TOP + height * (high - decade) / (high - low);
+        fprintf(out,
+                "<path d=\"M%d %.1fh%.1f\"/><text x=\"%d\" y=\"%.1f\" "
+                "text-anchor=\"end\">%g</text>\n",
+                LEFT, y, width, LEFT - 6, y + 4, pow(10, decade));
+    }
+    const double ticks[] = {least, 0, most};
+    for (int i = 0; i < 3; i++) {
+        if (i != 1 && ticks[i] == 0) continue;
+        const double x = LEFT + width * (ticks[i] - least) / (most - least);
+        fprintf(out,
+                "<path d=\"M%.1f %dv%.1f\"/><text x=\"%.1f\" y=\"%d\" "
+                "text-anchor=\"middle\">%.3g µs</text>\n",
+                x, TOP, height, x, HEIGHT - BOTTOM + 18, 1e6 * ticks[i]);
+    }
+    for (const hlo_verdict *v; (v = writer_next(t, &at));) {
+        if (!v->measured) continue;
+        const double error = fmin(fmax(log10(v->output_distance), low), high);
+        fprintf(out, "<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"5\"><title>",
+                writer_kinds[v->kind],
+                LEFT + width * (v->predicted_saving - least) / (most - least),
+                TOP + height * (high - error) / (high - low));
+        writer_element(out, "", v->input_instr, "");
+        if (v->op_name) writer_element(out, " ", v->op_name, "");
+        fprintf(out, ": %.3g µs, error %.3g, %s</title></circle>\n", 1e6 * v->predicted_saving,
+                v->output_distance, writer_kinds[v->kind]);
+    }
+    fputs("</svg>\n", out);
 }
 
 static void print_summary(const report_writer *t) {
@@ -208,6 +275,7 @@ static void print_page(const report_writer *t, const hlo_page_options *options, 
     if (options->command) writer_element(out, "<br><code>", options->command, "</code>");
     fputs("</p>\n", out);
     print_summary(t);
+    print_plot(t);
     fputs("<h2>Matmuls</h2>\n<p class=\"dim\">Sorted by time, longest first. Open a matmul to see "
           "its surroundings before and after rewriting.</p>\n",
           out);

@@ -2,6 +2,7 @@
 /* Prints verdicts in machine-readable formats: JSON (docs/remarks.schema.json), SARIF 2.1.0 and
  * JUnit XML. */
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,10 +34,18 @@ static json_t *seconds_value(double seconds) {
     return seconds > 0 ? json_real(seconds) : json_null();
 }
 
+static json_t *finite_value(double number) {
+    return isfinite(number) ? json_real(number) : json_null();
+}
+
 static json_t *quantized_value(const hlo_verdict *v) {
     if (!v->quantized) return json_null();
-    return json_pack("{s:o, s:o}", "recipe", writer_string(v->quantized), "predicted_gain",
-                     v->predicted_gain > 0 ? json_real(v->predicted_gain) : json_null());
+    json_t *value = json_pack("{s:o, s:o}", "recipe", writer_string(v->quantized), "predicted_gain",
+                              v->predicted_gain > 0 ? json_real(v->predicted_gain) : json_null());
+    if (!v->measured) return value;
+    json_object_set_new(value, "snr_db", finite_value(v->snr_db));
+    json_object_set_new(value, "output_distance", finite_value(v->output_distance));
+    return value;
 }
 
 hlo_status writer_document(json_t *document, FILE *out) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints verdicts as text: a table with one line for each verdict, and a summary. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,8 +123,10 @@ static void fill_text(const hlo_verdict *v, cells out) {
     append(out[OUTCOME], "%s", v->epilogue);
     if (v->reason) append(out[OUTCOME], "%s", v->reason);
     if (v->quantized) {
-        append(out[OUTCOME], "quantized here (%s)", v->quantized);
+        if (v->kind != HLO_VERDICT_WIDE) append(out[OUTCOME], "quantized here (%s)", v->quantized);
         if (v->predicted_gain > 0) append(out[OUTCOME], "%.2fx predicted", v->predicted_gain);
+        if (v->measured && isfinite(v->snr_db)) append(out[OUTCOME], "%.1f dB", v->snr_db);
+        if (v->measured) append(out[OUTCOME], "changes an output by %.2g", v->output_distance);
     }
     if (v->groups) append(out[OUTCOME], "%" PRId64 " groups", v->groups);
     if (writer_is_slower(v)) append(out[OUTCOME], "slower (%.2fx)", v->input_seconds / v->seconds);

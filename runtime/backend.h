@@ -42,8 +42,7 @@ static inline void hlo_overwrites_add(hlo_overwrites *o, hlo_arena *arena, uint3
     o->v[o->count++].operand = operand;
 }
 
-/* A function that a backend calls between the parts of a long job. The run stops if it returns
- * false. */
+/* A backend calls this between the parts of a long job. The run stops if it returns false. */
 typedef struct hlo_watch {
     bool (*goes_on)(void *user);
     void *user;
@@ -53,8 +52,7 @@ typedef struct hlo_watch {
  * Before each run, the plan sets `scratch` and the views' `data`. */
 typedef struct hlo_job {
     const hlo_instr *instr; /* named in messages: the last member, or the reader of a copy */
-    hlo_group group;        /* `operands` are the leaves of its inputs, `results` the leaves of its
-                             * results, in order */
+    hlo_group group;        /* `operands` and `results`: leaves of its inputs and results */
     uint32_t operand_count, result_count; /* numbers of leaves */
     hlo_view *operands, *results;
     /* Sigmas of the elements (ir/error/error.h): f32, in the elements' memory order. If `data` is
@@ -73,8 +71,7 @@ typedef struct hlo_job {
     /* prepare() sets the members below. */
     size_t scratch_size;
     hlo_overwrites overwrites;
-    int untouched;    /* the result leaf that the job does not compute, or -1; it needs no memory if
-                       * it has no users */
+    int untouched;    /* result leaf that is not computed and needs memory only for users; or -1 */
     const char *host; /* why the job runs on the host, NULL if it runs on the device; jobs on the
                        * host are not recorded */
     const void *kind; /* the implementation that the backend chose */
@@ -104,8 +101,7 @@ typedef struct hlo_backend {
     bool rearranges;   /* the plan inlines calls, and runs an instruction that frees memory as soon
                         * as its inputs are available */
     bool simulates;    /* opens any number of devices, each on a separate thread */
-    bool own_clock;    /* the device runs concurrently with the host: marks are times of the
-                        * device's clock */
+    bool own_clock;    /* runs concurrently with the host: marks are device times */
     /* Opens the device that `seat` identifies. Returns HLO_INVALID_INPUT, and emits an error to
      * `sink`, if the device does not exist. */
     hlo_status (*open)(const hlo_plan_options *options, const hlo_seat *seat,
@@ -158,8 +154,7 @@ typedef struct hlo_backend {
      * disable graphs. If record() is NULL, no device supports graphs, and the next two functions
      * are NULL. */
     bool (*record)(void *device);
-    /* Ends the graph. The graph can be replayed any number of times, and is destroyed when the
-     * device is closed. */
+    /* Ends the graph, which can be replayed any number of times until the device is closed. */
     hlo_status (*recorded)(void *device, const void **out_graph, const char **why);
     hlo_status (*replay)(void *device, const void *graph, const char **why);
     /* True if graphs may have branches. Must not be called while a graph is recorded. If branches()
@@ -178,11 +173,9 @@ typedef struct hlo_backend {
      * HLO_INVALID_USAGE if the stream belongs to another device. If use_stream() is NULL, the next
      * six functions are NULL and all work is synchronous. */
     hlo_status (*use_stream)(void *device, void *stream, const char **why);
-    /* Creates an event that completes with all work queued so far, or reports the errors of that
-     * work. */
+    /* Creates an event that completes with all work queued so far, or reports its errors. */
     hlo_status (*event_new)(void *device, void **out_event, const char **why);
-    /* Makes work queued from now on wait for the event. The event may be from any device of the
-     * same backend. */
+    /* Makes later work wait for the event, which may be from any device of the backend. */
     void (*event_queue)(void *device, void *event);
     /* Thread-safe. Creates an event that completes with all work queued on the caller's `stream`
      * and with the event `after` (may be NULL). Returns NULL on failure, after waiting for the

@@ -130,7 +130,7 @@ class Side:
         self.value = None
 
     def add(self, text, tag, value=None):
-        """Adds the template `text`, whose names get the suffix `tag`. Returns the name of its last instruction."""
+        """Adds the template `text`, whose names get the suffix `tag`. Its last instruction becomes the value."""
         text = text.format(d="@v", v="@v", s=self.shape, t=self.wide, n=self.rows, k=K, half=K // 2, last=K - 1, i=TYPES[self.wide],
                            side=f"{self.number}", next=self.next)
         self.next += text.count("parameter(")

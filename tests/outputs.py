@@ -57,6 +57,10 @@ COMMANDS = """
 1 run --check-nan {m}
 1 run --time=1 {m}
 1 run --optimize --bisect {m}
+1 run --quantize=current --max-error=1 {m}
+1 run --quantize=current --max-error=1 --wide-file=a.txt {m}
+1 run --quantize=current --max-error=1 --remarks-file=a.txt --report=b.html {m}
+2 run --quantize=current --max-error=1 --remarks=all {m}
 1 run --optimize --compare=before --all-outputs {m}
 1 run --outputs=a.npz {m}
 1 run --trace=a.json {m}
@@ -77,7 +81,7 @@ def check_options(path):
 
 
 def execute(command, folder, how, stream):
-    """Runs a command with a failing stream. Returns the status, and the text of the other stream."""
+    """Runs a command with a failing stream. Returns the status and the outputs; that of the failing stream is empty."""
     streams = {1: subprocess.PIPE, 2: subprocess.PIPE}
     opened = []
     if how == "full":

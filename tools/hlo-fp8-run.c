@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hlo-fp8-run: executes the entry computation of an HLO module, and compares its outputs. */
+/* hlo-fp8-run: executes the entry computation of an HLO module, and compares its outputs. Selects
+ * the matmuls to quantize by their errors. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,9 @@ typedef struct run_job {
     hlo_plan *plan, *judge_plan; /* `plan` is NULL with a plugin */
     hlo_pjrt *pjrt;
     hlo_arrays *inputs, *outputs, *expected;
+    hlo_arrays **sets; /* with --max-error: the sets of inputs */
+    size_t set_count;
+    hlo_bisection *selection; /* the result of --max-error */
     progress_line progress;
     hlo_arrays *judges[2]; /* results that provide error bounds; owned unless equal to `expected` or
                             * `outputs`; NULL if unused */
@@ -42,9 +46,10 @@ typedef struct run_job {
 #define refuse(...) (options_refuse(PROGRAM_RUN, __VA_ARGS__), false)
 
 /* Options whose arguments are output files of an execution. */
-enum { USAGE_WRITTEN = 4 };
-static const option_id usage_written[USAGE_WRITTEN] = {OPTION_OUTPUTS, OPTION_VALUES, OPTION_TRACE,
-                                                       OPTION_OPTIMIZED};
+enum { USAGE_WRITTEN = 7 };
+static const option_id usage_written[USAGE_WRITTEN] = {
+    OPTION_OUTPUTS,   OPTION_VALUES, OPTION_TRACE,       OPTION_OPTIMIZED,
+    OPTION_WIDE_FILE, OPTION_REPORT, OPTION_REMARKS_FILE};
 
 /* Returns the plugin that --backend specifies; NULL for another backend. */
 static const char *usage_plugin(const option_value *values) {
@@ -73,7 +78,7 @@ static bool usage_is_right(const options *given) {
                                  : refuse("no input file");
     const option_value *values = given->values;
     const bool executes = !values[OPTION_PLAN].given && !values[OPTION_COMPILE_ONLY].given;
-    int modes = executes ? EXECUTE : PLAN;
+    int modes = values[OPTION_MAX_ERROR].given ? BUDGET | OPTIMIZE : executes ? EXECUTE : PLAN;
     if (values[OPTION_OPTIMIZE].given) modes |= OPTIMIZE;
     if (values[OPTION_COMPARE].given) modes |= COMPARING;
     if (usage_plugin(values))
@@ -82,6 +87,10 @@ static bool usage_is_right(const options *given) {
         modes |= DEVICE;
     if (modes & EXECUTE && !(modes & PLUGIN)) modes |= LOOK;
     if (!options_suit(PROGRAM_RUN, given, modes)) return false;
+    if (modes & BUDGET && modes & PLUGIN)
+        return refuse("--max-error cannot be combined with --backend=pjrt:PLUGIN");
+    if (modes & BUDGET && !values[OPTION_QUANTIZE].given)
+        return refuse("--max-error requires --quantize");
     if (usage_plugin(values) && values[OPTION_PLAN].given)
         return refuse("--plan cannot be combined with --backend=pjrt:PLUGIN");
     const bool simulates =
@@ -161,6 +170,11 @@ static bool show_progress(void *user, const hlo_progress *progress) {
     hlo_print_plain(stderr, ": %.60s", progress->instruction);
     fflush(stderr);
     return true;
+}
+
+static void clear_progress(const run_job *job) {
+    if (job->progress.shown) fputs("\r\033[K", stderr);
+    fflush(stderr);
 }
 
 /* Returns the options of the executed plan. This plan records error bounds only on the cpu backend,
@@ -254,6 +268,67 @@ static hlo_status prepare(run_job *job) {
     return status == HLO_OK ? hlo_plan_check(job->judge_plan, job->inputs, &options_sink) : status;
 }
 
+/* Loads or draws the inputs of --max-error. */
+static hlo_status prepare_sets(run_job *job) {
+    const option_value *values = job->options.values;
+    const char *given = values[OPTION_INPUTS].text;
+    const uint32_t devices = usage_devices(&job->options);
+    char *text = strdup(given ? given : ""), *rest = text;
+    job->sets = calloc(strlen(given ? given : "") + 1, sizeof *job->sets);
+    hlo_status status = text && job->sets ? HLO_OK : HLO_OUT_OF_MEMORY;
+    for (char *path; status == HLO_OK && (path = strsep(&rest, ","));) {
+        hlo_arrays **set = &job->sets[job->set_count++];
+        status =
+            given ? hlo_arrays_read_each(path, job->module, HLO_INPUTS, devices, &options_sink, set)
+                  : hlo_arrays_draw_each(job->module, (hlo_draw)values[OPTION_DRAW].number,
+                                         (uint64_t)values[OPTION_SEED].number, devices,
+                                         &options_sink, set);
+    }
+    free(text);
+    return status;
+}
+
+/* Prints the remarks of --max-error. */
+static hlo_status print_remarks(const run_job *job, FILE *out) {
+    const option_value *values = job->options.values, *which = &values[OPTION_REMARKS];
+    const hlo_report *report = hlo_bisection_budget(job->selection)->report;
+    return hlo_reports_print(&report, 1,
+                             which->given ? (hlo_remarks)which->number : HLO_REMARKS_ALL,
+                             (hlo_remarks_format)values[OPTION_REMARKS_FORMAT].number,
+                             isatty(fileno(out)) && !getenv("NO_COLOR"), out);
+}
+
+/* Selects the matmuls to quantize. */
+static hlo_status select_matmuls(run_job *job) {
+    const option_value *values = job->options.values;
+    const hlo_plan_options how = plan_options(job);
+    hlo_status status = hlo_module_budget(
+        job->module, &job->pass, &how, (const hlo_arrays *const *)job->sets, job->set_count,
+        values[OPTION_MAX_ERROR].factor, &options_sink, &job->selection);
+    clear_progress(job);
+    if (status != HLO_OK) return status;
+    const hlo_budget *budget = hlo_bisection_budget(job->selection);
+    hlo_bisection_print(job->selection, stdout);
+    if ((values[OPTION_REMARKS].given || values[OPTION_REMARKS_FORMAT].given) &&
+        !values[OPTION_REMARKS_FILE].given)
+        status = print_remarks(job, stderr);
+    const bool exceeds = budget->moved.distance > budget->max_error;
+    return status == HLO_OK && exceeds ? HLO_MISMATCH : status;
+}
+
+static hlo_status print_page(const run_job *job, FILE *out) {
+    const hlo_report *report = hlo_bisection_budget(job->selection)->report;
+    hlo_page_options page;
+    hlo_page_options_init(&page);
+    return hlo_reports_page(&report, 1, &page, out);
+}
+
+/* Writes a name per line, or an empty line. */
+static void print_names(const char *names, FILE *out) {
+    for (; *names; names++) fputc(*names == ',' ? '\n' : *names, out);
+    fputc('\n', out);
+}
+
 /* Executes the module that provides error bounds, and samples the noise of its rounding in a few
  * more runs. */
 static hlo_status sit(run_job *job, const hlo_module *module, hlo_plan *plan,
@@ -314,6 +389,7 @@ static hlo_status compare(run_job *job) {
 
 static hlo_status execute_all(run_job *job) {
     const option_value *values = job->options.values;
+    if (values[OPTION_MAX_ERROR].given) return select_matmuls(job);
     if (values[OPTION_COMPILE_ONLY].given) {
         const hlo_status status = hlo_module_diff_matmuls(job->module, job->made, stdout);
         return status == HLO_MISMATCH ? HLO_OK : status; /* with --compile-only, a difference is not
@@ -332,8 +408,7 @@ static hlo_status execute_all(run_job *job) {
         status = run_once(job);
         if (status == HLO_OK) seconds[i] = hlo_pjrt_seconds(job->pjrt);
     }
-    if (job->progress.shown) fputs("\r\033[K", stderr);
-    fflush(stderr);
+    clear_progress(job);
     if (status == HLO_OK) {
         printf("%zu outputs:", hlo_arrays_count(job->outputs));
         for (size_t i = 0; i < hlo_arrays_count(job->outputs); i++) {
@@ -401,6 +476,9 @@ static hlo_status execute_to(run_job *job) {
         case OPTION_OUTPUTS: ended = hlo_arrays_write(job->outputs, out); break;
         case OPTION_VALUES: ended = hlo_arrays_write(hlo_plan_values(job->plan), out); break;
         case OPTION_OPTIMIZED: ended = hlo_module_print(job->made, NULL, out); break;
+        case OPTION_WIDE_FILE: print_names(hlo_bisection_budget(job->selection)->wide, out); break;
+        case OPTION_REPORT: ended = print_page(job, out); break;
+        case OPTION_REMARKS_FILE: ended = print_remarks(job, out); break;
         default: hlo_plan_print_trace(job->plan, out);
         }
         if (ended == HLO_INVALID_INPUT || (ended == HLO_OK && !output_end(&files[i])))
@@ -420,6 +498,10 @@ static hlo_status run(run_job *job) {
     const bool with_before = compared && strcmp(compared, "before") == 0;
     const bool other = strcmp(values[OPTION_BACKEND].text, "cpu") != 0;
     hlo_status status = load(job->options.files[0], &job->module);
+    if (values[OPTION_MAX_ERROR].given) {
+        if (status == HLO_OK) status = prepare_sets(job);
+        return status == HLO_OK ? execute_to(job) : status;
+    }
     if (status == HLO_OK && (values[OPTION_OPTIMIZE].given || (compared && (with_before || other))))
         status = hlo_module_clone(job->module, &job->before);
     if (status == HLO_OK && job->pass.quantize) {
@@ -481,6 +563,9 @@ int main(int argc, char **argv) {
     for (int i = 0; i < 2; i++)
         if (job.judges[i] != job.outputs && job.judges[i] != job.expected)
             hlo_arrays_free(job.judges[i]);
+    for (size_t i = 0; i < job.set_count; i++) hlo_arrays_free(job.sets[i]);
+    free(job.sets);
+    hlo_bisection_free(job.selection);
     hlo_arrays_free(job.inputs);
     hlo_arrays_free(job.outputs);
     hlo_arrays_free(job.expected);

@@ -189,6 +189,19 @@ static bool read_value(const option_row *r, const char *text, option_value *out)
         const char *end = hlo_read_decimal(text, &out->factor);
         return end && !*end && isfinite(out->factor);
     }
+    case LIMIT: {
+        const char *end = hlo_read_decimal(text, &out->factor);
+        if (strcmp(text, "inf") == 0) {
+            out->factor = (double)INFINITY;
+            return true;
+        }
+        if (end && (*end == 'e' || *end == 'E')) {
+            end += end[1] == '-' || end[1] == '+' ? 2 : 1;
+            const size_t digits = strspn(end, "0123456789");
+            end = digits ? end + digits : NULL;
+        }
+        return end && !*end && isfinite(out->factor);
+    }
     case TARGET: {
         char word[16];
         const char *digits = strncmp(text, "sm_", 3) == 0 ? text + 3 : text;
@@ -255,6 +268,7 @@ static bool take(program_id program, const option_row *r, const char *text, opti
     static const char *const expected[] = {[NUMBER] = "a non-negative integer",
                                            [COUNT] = "a positive integer",
                                            [FACTOR] = "a non-negative decimal number",
+                                           [LIMIT] = "a non-negative number or inf",
                                            [VERSION] = "MAJOR.MINOR, for example 12.8"};
     const char *what =
         (size_t)r->kind < sizeof expected / sizeof *expected ? expected[r->kind] : NULL;
@@ -292,6 +306,41 @@ static void refuse_unknown(program_id program, const char *word) {
         options_refuse(program, "unknown option '%s'; it is an option of %s", word, other);
     else
         options_refuse(program, "unknown option '%s'%s", word, hlo_suggest_meant(&s));
+}
+
+/* If the argument is @FILE, replaces it by the names in the file, which are separated by commas or
+ * line breaks. Prints an error and returns false if the file cannot be read. */
+static bool read_names(program_id program, option_value *value, int *out_status) {
+    if (!value->text || *value->text != '@') return true;
+    static char *names;
+    size_t size = 0;
+    const char *path = value->text + 1;
+    FILE *in = fopen(path, "r");
+    bool read = in;
+    errno = in ? 0 : errno;
+    if (in && getdelim(&names, &size, '\0', in) < 0) {
+        read = feof(in) && !ferror(in); /* an empty file */
+        free(names);
+        names = read ? calloc(1, 1) : NULL;
+        read = read && names;
+    }
+    if (in) fclose(in);
+    if (!read) {
+        *out_status = options_end(program, options_complain(program, "read", path));
+        return false;
+    }
+    char *to = names;
+    for (const char *at = names; *at;) {
+        at += strspn(at, ",\r\n");
+        const size_t length = strcspn(at, ",\r\n");
+        if (to > names && length) *to++ = ',';
+        memmove(to, at, length);
+        to += length;
+        at += length;
+    }
+    *to = '\0';
+    value->text = *names ? names : NULL;
+    return true;
 }
 
 bool options_parse(program_id program, int argc, char **argv, options *out, int *out_status) {
@@ -348,6 +397,9 @@ bool options_parse(program_id program, int argc, char **argv, options *out, int 
                                      : "empty input file name");
         return false;
     }
+    if (!out->values[OPTION_HELP].given && !out->values[OPTION_VERSION].given &&
+        !read_names(program, &out->values[OPTION_WIDE], out_status))
+        return false;
     if (out->values[OPTION_HELP].given)
         print_help(program, stdout);
     else if (out->values[OPTION_VERSION].given)
@@ -365,9 +417,12 @@ bool options_suit(program_id program, const options *from, int modes) {
         const bool plugin = modes & PLUGIN;
         options_refuse(program, "--%s %s", option_rows[id].name,
                        (wanted & (int)PROGRAM_RUN) == OPTIMIZE ? "requires --optimize"
-                       : wanted == COMPARING                   ? "requires --compare"
-                       : wanted == DEVICE                      ? "requires --backend=cuda"
-                       : wanted == PLUGIN                      ? "requires --backend=pjrt:PLUGIN"
+                       : program == PROGRAM_RUN && (wanted & (int)PROGRAM_RUN) == BUDGET
+                           ? "requires --max-error"
+                       : modes & BUDGET      ? "cannot be combined with --max-error"
+                       : wanted == COMPARING ? "requires --compare"
+                       : wanted == DEVICE    ? "requires --backend=cuda"
+                       : wanted == PLUGIN    ? "requires --backend=pjrt:PLUGIN"
                        : wanted == LOOK && modes & EXECUTE
                            ? "cannot be combined with --backend=pjrt:PLUGIN"
                        : modes & FOLDER         ? "cannot be used with a dump folder"

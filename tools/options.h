@@ -13,9 +13,9 @@ typedef enum option_id {
     OPTION_COUNT
 } option_id;
 
-/* Modes of a program. hlo-fp8-opt has one of MODULES, FOLDER and DIFF; hlo-fp8-run has EXECUTE or
- * PLAN, combined with further modes that its options select. Options that inspect the run require
- * LOOK. */
+/* Modes of a program. hlo-fp8-opt has one of MODULES, FOLDER and DIFF; hlo-fp8-run has EXECUTE,
+ * PLAN or BUDGET, combined with further modes that its options select. Options that inspect the run
+ * require LOOK. */
 typedef enum program_mode {
     MODULES = 1,
     FOLDER = 2,
@@ -27,8 +27,9 @@ typedef enum program_mode {
     DEVICE = 128,
     PLUGIN = 256,
     LOOK = 512,
+    BUDGET = 1024,
     OPT = MODULES | FOLDER | DIFF,
-    RUN = EXECUTE | PLAN | OPTIMIZE | COMPARING | DEVICE | PLUGIN | LOOK,
+    RUN = EXECUTE | PLAN | OPTIMIZE | COMPARING | DEVICE | PLUGIN | LOOK | BUDGET,
     BOTH = OPT | RUN
 } program_mode;
 
@@ -43,7 +44,8 @@ typedef enum option_kind {
     COUNT,
     TARGET,
     VERSION,
-    FACTOR
+    FACTOR,
+    LIMIT
 } option_kind;
 typedef struct option_row {
     int modes;
@@ -61,8 +63,9 @@ const program_row *program_of(program_id program);
 
 typedef struct option_value {
     bool given;       /* the option is on the command line */
-    const char *text; /* the argument or, if absent, the fallback; NULL if the option has neither */
-    double factor;    /* value of a FACTOR */
+    const char *text; /* the argument or, if absent, the fallback; NULL if the option has neither.
+                         For --wide=@FILE, the names in the file, or NULL if it has none */
+    double factor;    /* value of a FACTOR or LIMIT */
     long number;      /* value of a NUMBER, COUNT, TARGET or VERSION; word index of a CHOICE */
 } option_value;
 
@@ -74,8 +77,9 @@ typedef struct options {
 
 /* Parses the command line. Returns true if the program must continue. Otherwise prints the help,
  * the version or an error, and sets *out_status to the exit status: 0 after --help and --version, 2
- * after invalid usage. For invalid usage, prints one line to standard error, or usage and examples
- * if there are no arguments. */
+ * after invalid usage, and that of options_end() if the file of --wide=@FILE cannot be read. For
+ * invalid usage, prints one line to standard error, or usage and examples if there are no
+ * arguments. */
 bool options_parse(program_id program, int argc, char **argv, options *out, int *out_status);
 
 /* Prints a usage error, and returns 2. */
@@ -94,8 +98,8 @@ int options_end(program_id program, hlo_status status);
  * option. */
 bool options_suit(program_id program, const options *from, int modes);
 
-/* Sets the options of the passes from the command line. If a pass, target or version is unknown,
- * prints an error, sets *out_status and returns false. */
+/* Sets the options of the passes from the command line. If an option is invalid, prints an error,
+ * sets *out_status and returns false. */
 bool options_pass(program_id program, const options *from, hlo_pass_options *out, int *out_status);
 
 /* A sink that prints diagnostics to standard error, and prints each warning only once per file. */

@@ -20,7 +20,8 @@ void output_hold_standard(void);
 /* Returns false if writing to `path` would overwrite the file `input`. Both may be NULL. */
 bool output_spares(const char *path, const char *input);
 bool output_is_standard(const char *path);
-/* Opens `path` for writing or, if it is NULL, uses `standard`, which is stdout or stderr. Data is
+/* Opens `path` for writing. "-" and "/dev/stdout" are standard output; NULL is `standard`, which is
+ * stdout or stderr. Data is
  * written to a temporary file in the same folder, unless `path` exists and is not a regular file. A
  * symbolic link is followed, even if its target does not exist yet. On failure, returns false with
  * errno set, and only `name` is valid. */

@@ -8,8 +8,8 @@
 #include "ir/device_list.h"
 
 /* `[R]T(P)`: the numbers 0, 1, ... in an array of dimensions R, transposed by P, in row-major
- * order. In canonical form, no dimension is 1, dimensions that are adjacent before and after the
- * transposition are merged, and rank 1 has no T. */
+ * order. In canonical form, no dimension is 1 unless it is the only one, dimensions that are
+ * adjacent before and after the transposition are merged, and rank 1 has no T. */
 typedef struct hlo_iota {
     int64_t *dims, *perm;
     size_t rank;

@@ -41,8 +41,9 @@ const hlo_attr *hlo_notation_read(hlo_module *module, hlo_attr_id id, const char
  * module's. */
 bool hlo_notation_is_keyword(const char *name);
 
-/* The readers of tokens, which first skip white space and comments. `take`: true if the token is
- * next. Others report an error if it is not, and return false. */
+/* The readers of tokens, which first skip white space and comments. A function named `take` returns
+ * whether the token is next, and moves past it if so. Functions named `expect`, and those that read
+ * a name or a value, also report an error if it is not next. */
 void hlo_notation_skip(hlo_notation *f);
 /* True if the next byte is `c`. */
 bool hlo_notation_next(hlo_notation *f, char c);
@@ -56,7 +57,7 @@ bool hlo_notation_item(hlo_notation *f, char close, size_t count);
 /* Takes `close`, or reports that it or a `,` is missing. */
 bool hlo_notation_expect_end(hlo_notation *f, const char *close);
 bool hlo_notation_take_word(hlo_notation *f, const char *word);
-/* These take `name=`. */
+/* The next two functions take `name=`. */
 bool hlo_notation_take_name(hlo_notation *f, const char *name);
 bool hlo_notation_expect_name(hlo_notation *f, const char *name);
 /* Takes any `name=` and returns the name, in scratch memory; NULL after an error. */

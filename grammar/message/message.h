@@ -16,8 +16,8 @@ bool hlo_message_is_new(const ProtobufCMessage *message);
 const ProtobufCFieldDescriptor *hlo_field_find(const ProtobufCMessageDescriptor *type,
                                                const char *name, size_t size);
 void *hlo_field_at(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field);
-/* Returns the number of elements of a repeated field; for any other field, 1 if it is neither zero
- * nor empty, otherwise 0. */
+/* Returns the number of elements of a repeated field. For a field of a oneof, returns 1 if it is
+ * set; for any other field, 1 if it is neither zero nor empty; otherwise 0. */
 size_t hlo_field_count(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field);
 /* Returns the address at which to store a value: for a repeated field, that of a new element. */
 void *hlo_field_add(hlo_arena *arena, ProtobufCMessage *message,

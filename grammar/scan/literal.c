@@ -182,7 +182,9 @@ static bool store_float(reader *r, hlo_type type, const char *from, const char *
                                      name, read);
         }
     } else if (is_digits(from + (*from == '-'), to)) {
-        return bad_value(r, from, to, "is out of the range of", type);
+        return bad_value(r, from, to,
+                         "has no decimal point and does not fit in 64 bits: it cannot be read as",
+                         type);
     } else if (parse_decimal(from, to, &value)) {
         if (isinf(value)) return bad_value(r, from, to, "is out of the range of", type);
     } else {

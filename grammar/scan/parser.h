@@ -152,7 +152,7 @@ enum { HLO_LARGEST_SOURCE = 1 << 30, HLO_MOST_SEARCHED = 1 << 26 };
 
 /* ----------------------------------------------------------------------------- errors (state.c) */
 
-/* Reports an error at `at`, unless *errors_left is 0. */
+/* Reports an error at `at`, unless *errors_left is 0, or `skipping` or `quiet` is set. */
 void hlo_text_error(hlo_text *text, hlo_span at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Reports a note about another position of the last error, or a warning about valid HLO that is
@@ -272,7 +272,7 @@ bool hlo_text_int(hlo_text *text, hlo_span at, int64_t *out);
 bool hlo_text_read_int(hlo_text *text, const char **at, int64_t *out);
 /* Skips white space and comments, and then `wanted`. Reports an error if another byte follows. */
 bool hlo_text_expect(hlo_text *text, const char **at, char wanted);
-/* Returns the length of `{...}`; 0 if it contains strings, names or braces. */
+/* Returns the length of `{...}`; 0 if it contains `"`, `%`, `=` or braces. */
 uint32_t hlo_text_braces(const hlo_text *text, uint32_t offset);
 /* Reads `{1,2}`. */
 const hlo_ints *hlo_text_ints(hlo_text *text, hlo_span at);

@@ -219,7 +219,7 @@ void hlo_text_new_attr(hlo_text *text, hlo_span at, hlo_attr attr) {
     const hlo_span written = {at.offset, written_length(text, at)};
     const hlo_deferred_error *deferred = text->module->deferred;
     /* Do not cache attributes that depend on the opcode, that caused a message, or that contain
-     * braces. */
+     * nested braces or line ends. */
     if (attr.id == HLO_ATTR_SLICE_SIZES || attr.id == HLO_ATTR_SLICE_SIZE_LISTS || text->errors ||
         (deferred && deferred->offset >= at.offset) ||
         written.offset + written.length != text->end ||

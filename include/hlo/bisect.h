@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions that measure how much each rewritten matmul changes the outputs of a module. */
+/* Functions that measure how much each rewritten matmul changes the outputs of a module, and that
+ * select the matmuls to quantize within a limit on this change. */
 #ifndef HLO_BISECT_H
 #define HLO_BISECT_H
 
@@ -18,29 +19,85 @@ typedef struct hlo_moved {
     size_t output;   /* The index of the most affected output. */
 } hlo_moved;
 
-/* The effect of one rewritten matmul. All pointers are borrowed from the hlo_bisection. */
+/* The effect of one rewritten matmul, or of several matmuls that become one FP8 call or have the
+ * same name. All pointers are borrowed from the hlo_bisection. */
 typedef struct hlo_bisected {
     const char *matmul;  /* The name of the matmul in the original module. */
     const char *op_name; /* The op_name in its metadata, or NULL. */
     hlo_moved alone;     /* The change if only this matmul is rewritten. */
-    hlo_moved without;   /* The change if all other matmuls are rewritten. */
+    hlo_moved without;   /* The change if all other matmuls are rewritten. Not set by
+                            hlo_module_budget(). */
+    /* The following fields are set by hlo_module_budget(). */
+    bool chosen;             /* The matmul is quantized. */
+    double predicted_saving; /* The sum of hlo_verdict.predicted_saving over its FP8 calls. */
+    double snr_db;           /* hlo_verdict.snr_db. */
 } hlo_bisected;
 
-/* The result of hlo_module_bisect(). */
+/* The result of hlo_module_bisect() or hlo_module_budget(). */
 typedef struct hlo_bisection hlo_bisection;
+
+/* The selection of hlo_module_budget(). All pointers are borrowed from the hlo_bisection. */
+typedef struct hlo_budget {
+    double max_error; /* The limit. */
+    double predicted; /* The predicted change if the selected matmuls are quantized. */
+    hlo_moved moved;  /* The measured change if the selected matmuls are quantized. It may exceed
+                         the limit. */
+    /* The matmuls that stay wide, as a value of hlo_pass_options.wide: those that
+     * hlo_pass_options.wide selected before, and those that were not selected. With this value,
+     * hlo_module_optimize() quantizes exactly the selected matmuls. "" if there are none. */
+    const char *wide;
+    /* The predicted seconds that the selected matmuls save in one run of the module, or 0 if they
+     * are unknown. */
+    double predicted_saving;
+    /* The number of executions of modules. */
+    size_t runs;
+    /* The verdicts if the selected matmuls are quantized. The measured fields are set for all
+     * measured matmuls, including those that were not selected. */
+    const hlo_report *report;
+} hlo_budget;
 
 /* Executes `module` on `inputs` in several forms: the original module, the module with all matmuls
  * rewritten, and for each rewritten matmul, the module with only this matmul rewritten and the
  * module with all other matmuls rewritten. `module` must be the original module, and is not
  * changed. `pass` contains the options of the rewrite, and `plan` those of executing the rewritten
- * modules. Both may be NULL, which selects the defaults. The caller must free *out_bisection with
- * hlo_bisection_free().
+ * modules. Both may be NULL, which selects the defaults. If pass->quantize is set, the module with
+ * only one quantized matmul contains the quantization, but no FP8 call, as after
+ * hlo_module_quantize(). The caller must free *out_bisection with hlo_bisection_free().
  *
- * Returns the same statuses as hlo_module_optimize(), hlo_plan_new() and hlo_plan_run(). Their
- * errors are reported to `sink`. */
+ * Returns the same statuses as hlo_module_optimize(), hlo_plan_new() and hlo_plan_run(). Errors of
+ * the rewrite are reported to pass->sink, or to `sink` if `pass` is NULL; all other errors are
+ * reported to `sink`. */
 hlo_status hlo_module_bisect(const hlo_module *module, const hlo_pass_options *pass,
                              const hlo_plan_options *plan, const hlo_arrays *inputs,
                              const hlo_diag_sink *sink, hlo_bisection **out_bisection);
+
+/* Selects the matmuls that pass->quantize quantizes, so that the outputs change by at most
+ * `max_error` (hlo_moved.distance), and as much time as possible is saved.
+ *
+ * Executes the original module, the module with all matmuls quantized, and for each quantized
+ * matmul, the module with only this matmul quantized. Matmuls that the program quantizes are not
+ * converted in these modules. Assumes that the squares of the changes of an output add up. If the
+ * change of an output with all matmuls exceeds the square root of that sum, increases all
+ * predictions for this output by the same factor. Tries the matmuls in the order of predicted
+ * seconds saved per squared change, and selects those with which each output is predicted to stay
+ * within the limit. Seconds are those of hlo_verdict.predicted_saving, or FLOPs if these are
+ * unknown. If the outputs stay within the limit with all matmuls, selects all. Then executes the
+ * module with the selected matmuls quantized, unless this module has been executed before. For N
+ * quantized matmuls, there are at most N + 3 executions for each element of `inputs`. `inputs` is
+ * an array of `input_count` sets of inputs. With several sets, the largest change of each output
+ * counts.
+ *
+ * `max_error` must not be negative or NaN; it may be infinite. The other parameters and statuses
+ * are those of hlo_module_bisect(). In addition, returns HLO_INVALID_USAGE, with an error in
+ * `sink`, if `max_error` is invalid, if pass->quantize is NULL, or if `input_count` is 0. */
+hlo_status hlo_module_budget(const hlo_module *module, const hlo_pass_options *pass,
+                             const hlo_plan_options *plan, const hlo_arrays *const *inputs,
+                             size_t input_count, double max_error, const hlo_diag_sink *sink,
+                             hlo_bisection **out_bisection);
+
+/* Returns the selection of hlo_module_budget(), borrowed from the bisection, or NULL for a result
+ * of hlo_module_bisect(). */
+const hlo_budget *hlo_bisection_budget(const hlo_bisection *bisection);
 
 /* Frees a bisection. `bisection` may be NULL. */
 void hlo_bisection_free(hlo_bisection *bisection);
@@ -55,12 +112,12 @@ const hlo_bisected *hlo_bisection_at(const hlo_bisection *bisection, size_t inde
 /* Returns the change if all matmuls are rewritten. */
 hlo_moved hlo_bisection_all(const hlo_bisection *bisection);
 
-/* Returns the change that rounding alone causes. To measure it, the original module is executed
- * with each result changed at random by its rounding error. Rewriting need not be the cause of
- * changes of this size. */
+/* For a result of hlo_module_bisect(), returns the change that rounding alone causes. To measure
+ * it, the original module is executed with each result changed at random by its rounding error.
+ * Rewriting need not be the cause of changes of this size. */
 hlo_moved hlo_bisection_rounding(const hlo_bisection *bisection);
 
-/* Writes a table of all changes to `out`. */
+/* Writes a table of all changes to `out`, and the selection of hlo_module_budget(). */
 void hlo_bisection_print(const hlo_bisection *bisection, FILE *out);
 
 #pragma GCC visibility pop

@@ -119,8 +119,8 @@ hlo_status hlo_event_wait(const hlo_event *event, const hlo_diag_sink *sink);
 /* Returns whether the run is complete or has failed. */
 bool hlo_event_is_done(const hlo_event *event);
 
-/* Returns a CUevent for which streams of the caller can wait, or NULL if the run is complete. It is
- * borrowed from the event. */
+/* Returns a CUevent for which streams of the caller can wait, or NULL if the backend is "cpu". It
+ * is borrowed from the event. */
 void *hlo_event_handle(const hlo_event *event);
 
 /* Frees an event. `event` may be NULL. */
@@ -163,8 +163,8 @@ hlo_status hlo_buffer_to_dlpack_unversioned(const hlo_buffer *buffer, void *stre
  *
  * Returns HLO_INVALID_USAGE if the plan is not `resident`. Returns HLO_INVALID_INPUT, with an error
  * in `sink`, if the tensor has a different major version of DLPack, device, type, dimensions or
- * strides than the input, or if its address is NULL or not aligned to 256 bytes (cuda) or 64 bytes
- * (cpu). */
+ * strides than the input, or if its address is NULL although it has elements, or not aligned to 256
+ * bytes (cuda) or 64 bytes (cpu). */
 hlo_status hlo_buffer_from_dlpack(hlo_plan *plan, size_t input,
                                   struct DLManagedTensorVersioned *tensor,
                                   const hlo_diag_sink *sink, hlo_buffer **out_buffer);

@@ -24,7 +24,7 @@ typedef enum hlo_severity { HLO_NOTE, HLO_WARNING, HLO_ERROR } hlo_severity;
 typedef struct hlo_diag {
     hlo_severity severity;
     const char *message; /* One line, without a full stop or line end. */
-    const char *file;    /* The name of the file, or NULL if the diagnostic has no location. */
+    const char *file;    /* The name of the file, or NULL or "" if it is unknown. */
     uint32_t line;       /* The line, counted from 1, or 0 if it is unknown. */
     uint32_t column;     /* The column in bytes, counted from 1, or 0 if it is unknown. */
     const char *source;  /* The text of the line, not NUL-terminated, or NULL if it is unknown. */
@@ -45,13 +45,14 @@ enum { HLO_MOST_ERRORS = 20 };
 
 /* Writes `diag` to `out`: a line `file:line:col: error: message`, then, if the source line is
  * known, that line and a line with a caret below the column. The source line is clipped to `width`
- * columns around the caret, or not clipped if `width` is 0. */
+ * bytes around the caret, or not clipped if `width` is at most 20. */
 void hlo_diag_print(FILE *out, const hlo_diag *diag, unsigned width);
 
-/* Writes formatted text like fprintf(), with `?` in place of each byte of control characters, line
- * ends, characters that change the direction of text, and invalid UTF-8. A line end at the end of
- * `format` is kept. Use it to write names, metadata, file names and options to a terminal or a log,
- * so that they cannot contain control sequences. */
+/* Writes formatted text like fprintf(), with a space in place of each tab, and `?` in place of each
+ * other byte of control characters, line ends, invisible characters, characters that change the
+ * direction of text, and invalid UTF-8. A line end at the end of `format` is kept. Use it to write
+ * names, metadata, file names and options to a terminal or a log, so that they cannot contain
+ * control sequences. */
 void hlo_print_plain(FILE *out, const char *format, ...)
 #ifdef __GNUC__
     __attribute__((format(printf, 2, 3)))

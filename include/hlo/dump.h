@@ -72,12 +72,12 @@ typedef struct hlo_passage {
     bool gone;         /* The last stage of the module does not contain the matmul. */
     /* The stages between which the FP8 form was lost: at stage `kept`, the matmul was FP8 or could
      * be converted to FP8; from stage `lost` on, it is neither. Both are SIZE_MAX if the FP8 form
-     * was not lost or never existed. */
+     * never existed, or exists at the last stage. The next two fields are only valid otherwise. */
     size_t kept, lost;
-    /* The last pass before the stage `lost`, such as "dot-merger", or NULL if this pass was not
-     * dumped. */
+    /* The last pass before the stage `lost`, such as "dot-merger", or NULL if the name of the
+     * stage does not contain it. */
     const char *pass;
-    const char *how; /* A description of the matmul at stage `lost`. */
+    const char *how; /* A description of the change at stage `lost`. */
 } hlo_passage;
 
 /* The matmuls of one module across its stages. */
@@ -87,8 +87,9 @@ typedef struct hlo_history hlo_history;
  * be NULL, which selects the defaults. `dump` and `options` are borrowed for the duration of the
  * call. The caller must free *out_history with hlo_history_free().
  *
- * Returns HLO_INVALID_INPUT, with errors in options->sink, if a stage cannot be read or parsed, if
- * a rule is invalid, or if a word of options->wide matches no matmul of any stage. Returns
+ * Returns HLO_INVALID_INPUT, with errors in options->sink, if a stage cannot be read or is not a
+ * valid module, if a rule is invalid, or if a word of options->wide matches no matmul of any stage
+ * and options->wide_unmatched is false. Returns
  * HLO_INVALID_USAGE, HLO_INTERNAL and HLO_OUT_OF_MEMORY like hlo_module_optimize(). */
 hlo_status hlo_history_new(const hlo_dump *dump, size_t module, const hlo_pass_options *options,
                            hlo_history **out_history);
@@ -114,7 +115,7 @@ const hlo_report *hlo_history_report(const hlo_history *history);
  * `histories` is an array with one history for each module of the dump, in the order of the
  * modules. `which` selects matmuls by their last verdict; HLO_REMARKS_MISSED also selects matmuls
  * that the last stage does not contain. The module with the most FLOPs is printed first. The text
- * has one line with the number of modules without matmuls, and ends with totals.
+ * has one line with the number of modules without matmuls, if there are any, and ends with totals.
  *
  * Returns HLO_INVALID_USAGE if `format` is neither HLO_REMARKS_TEXT nor HLO_REMARKS_JSON, and
  * HLO_INVALID_INPUT if `out` cannot be written to. */

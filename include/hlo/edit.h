@@ -6,12 +6,12 @@
  * whether the new or changed instruction is valid HLO by itself. If a check fails, the function
  * does not change the module, reports at least one error to `sink`, and returns a status:
  *
- * HLO_INVALID_USAGE if an instruction was removed, belongs to a different computation or module,
- * does not precede its users, or is still used, if a name does not exist, or if a struct_size is
- * invalid.
+ * HLO_INVALID_USAGE if an argument is not as the function requires. For example, an instruction was
+ * removed, belongs to a different computation or module, does not precede its users, or is still
+ * used, or an opcode or an element type does not exist.
  *
  * HLO_INVALID_INPUT if the instruction would not be valid HLO, because shapes do not match, or
- * because an attribute is missing, unknown or cannot be parsed.
+ * because an attribute is missing or cannot be parsed.
  *
  * If memory cannot be allocated, the function returns HLO_OUT_OF_MEMORY without an error in `sink`.
  * Then, the module may only be freed.
@@ -71,8 +71,9 @@ static inline void hlo_instruction_options_init(hlo_instruction_options *options
  * `negate-start(...)` of asynchronous operations is only available in text; create an async-start
  * with the computation that it calls, which no other instruction may call.
  *
- * The time is independent of the size of the module. It depends on the distance between the
- * operands and `before` in the computation. */
+ * Unless `attributes` names control predecessors, the time depends on the number of computations in
+ * the module, and on the distance between the operands and `before`, but not on the number of
+ * instructions. */
 hlo_status hlo_instruction_new(hlo_computation *computation, const hlo_instruction_options *options,
                                const hlo_diag_sink *sink, hlo_instruction **out_instruction);
 

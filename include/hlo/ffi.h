@@ -30,15 +30,16 @@ struct XLA_FFI_Error;
 /* Properties of both handlers:
  *
  * A handler returns NULL on success. Otherwise, it returns an error that XLA owns and frees. The
- * message contains the call and the reason. The error code is INVALID_ARGUMENT if the call is
- * invalid, FAILED_PRECONDITION if there is no stream, if a library is not available, or if cuBLASLt
- * rejects the call, and RESOURCE_EXHAUSTED if memory cannot be allocated.
+ * message contains the call and the reason. The error code is INVALID_ARGUMENT, except
+ * RESOURCE_EXHAUSTED if memory cannot be allocated, and FAILED_PRECONDITION if the CUDA handler
+ * fails after the frame was checked, for example because there is no stream, a library is not
+ * available, or cuBLASLt rejects the call.
  *
  * If XLA queries the metadata extension, a handler returns the API version and no traits.
  * Therefore, XLA does not record the calls in command buffers.
  *
- * A handler checks the contents of a frame, except for sizes and pointers, which must be valid. If
- * the frame does not provide XLA's function to create errors, the handler does nothing.
+ * A handler checks the contents of a frame. Pointers that are not NULL must be valid. If the frame
+ * does not provide XLA's function to create errors, the handler does nothing.
  *
  * A handler may be called by several threads at the same time. */
 

@@ -5,7 +5,7 @@
  * The module owns all objects and strings that these functions return. They are valid until the
  * module is freed or hlo_module_optimize() is called for it. An instruction is also invalid after
  * it was removed, except that hlo_instruction_computation() may be called for it. In a user pass
- * (pass.h), they are valid until the callback returns.
+ * (pass.h), all objects and strings are valid until the callback returns.
  *
  * No argument may be NULL. An `index` or `number` must be less than the corresponding count. All
  * functions except hlo_instruction_attribute() always succeed. */
@@ -147,7 +147,8 @@ const void *hlo_instruction_constant(const hlo_instruction *instruction, size_t 
  * stored. */
 size_t hlo_instruction_attribute_count(const hlo_instruction *instruction);
 
-/* Returns the name of an attribute as in HLO text. Attributes are in no particular order. */
+/* Returns the name of an attribute as in HLO text, or "" if the attribute is not part of HLO text
+ * (proto.h). Attributes are in no particular order. */
 const char *hlo_instruction_attribute_name(const hlo_instruction *instruction, size_t index);
 
 /* Stores in *out_value the text of the attribute `name` as in HLO text, such as `{1}`, `"add"`,
@@ -201,7 +202,7 @@ const hlo_shape *hlo_shape_element(const hlo_shape *shape, size_t index);
 int64_t hlo_shape_count(const hlo_shape *shape);
 
 /* Returns the size in bytes of the elements in memory, for a tuple summed over all arrays in it, or
- * -1 if the size exceeds INT64_MAX. */
+ * -1 if a dimension is unbounded or the size exceeds INT64_MAX. */
 int64_t hlo_shape_bytes(const hlo_shape *shape);
 
 /* Returns whether two shapes have equal element types and dimensions. Tuples are compared element

@@ -63,14 +63,15 @@ static inline void hlo_verify_options_init(hlo_verify_options *options) {
 hlo_status hlo_module_verify(const hlo_module *module, const hlo_verify_options *options,
                              const hlo_diag_sink *sink);
 
-/* Compares the computations of two modules. The comparison ignores names, ids, metadata, the order
- * of the operands of commutative operations, and, unless a module is scheduled, the order of
- * instructions.
+/* Compares the computations and the headers of two modules. The comparison ignores names, ids,
+ * metadata, the order of the operands of commutative operations, and, unless a module is scheduled,
+ * the order of instructions.
  *
- * If the modules differ, the differences are written to `out`: the matmuls, which are FP8 calls and
- * dots, matched by op_name and shape; the number of instructions of each opcode; and the first
- * instruction that differs in each computation, with its position in both files and, for a
- * constant, its value. If the modules are equal, nothing is written.
+ * If the modules differ, the differences are written to `out`: the matmuls, which are cuBLASLt
+ * calls and dots, matched by op_name and shape; the number of instructions of each opcode; the
+ * attributes of the header; and the first instruction that differs in each computation, with its
+ * position in both files and, for a constant, its value. If the modules are equal, nothing is
+ * written.
  *
  * Returns HLO_OK if the modules are equal, and HLO_MISMATCH if they differ. */
 hlo_status hlo_module_diff(const hlo_module *a, const hlo_module *b, FILE *out);
@@ -78,8 +79,7 @@ hlo_status hlo_module_diff(const hlo_module *a, const hlo_module *b, FILE *out);
 /* Compares only the matmuls of two modules, and writes the differences and the number of unchanged
  * matmuls to `out`.
  *
- * Returns HLO_OK if all matmuls are unchanged. Otherwise, returns the same statuses as
- * hlo_module_diff(). */
+ * Returns HLO_OK if all matmuls are unchanged, and HLO_MISMATCH if one differs. */
 hlo_status hlo_module_diff_matmuls(const hlo_module *a, const hlo_module *b, FILE *out);
 
 /* Writes statistics of `module` to `out` as an aligned table: the sizes in bytes of parameters,
@@ -89,8 +89,8 @@ hlo_status hlo_module_diff_matmuls(const hlo_module *a, const hlo_module *b, FIL
  * FLOPs are counted like in XLA's cost analysis (xla/service/hlo_cost_analysis.cc). An elementwise
  * operation counts as one FLOP for each element; transcendental operations are counted separately.
  * A called computation counts once for each call. A conditional counts as its most expensive
- * branch. A loop body counts as often as `"known_trip_count"` in the backend config states, or as
- * often as the trip count that is derived from the loop. */
+ * branch. A loop body counts as often as `"known_trip_count"` in the backend config states, as
+ * often as the trip count that is derived from the loop, or once if neither is known. */
 hlo_status hlo_module_print_stats(const hlo_module *module, FILE *out);
 
 #pragma GCC visibility pop

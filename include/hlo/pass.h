@@ -46,16 +46,17 @@ typedef enum hlo_ragged_form {
 typedef struct hlo_user_pass {
     size_t struct_size; /* See status.h. */
     /* The name by which hlo_pass_options.passes and print_after refer to the pass. It must not be
-     * the name of a built-in pass, and must not contain a comma. */
+     * "all" or the name of another pass, and must not contain a comma. */
     const char *name;
     /* A description in one line for hlo_passes_print(), or NULL. */
     const char *help;
     /* Changes the module with the functions of edit.h. `user` is the next field, and `sink` is
      * hlo_pass_options.sink. The function is called on the thread that called
-     * hlo_module_optimize(). The module is verified before the call and, if the pass changed it,
-     * after the call. Instructions and other objects of the module are valid until the function
-     * returns. If the function does not return HLO_OK, hlo_module_optimize() stops and returns its
-     * status. The function must not free the module, run passes over it, or leave by longjmp(). */
+     * hlo_module_optimize(). If the function changed the module, the module is verified after the
+     * call, unless hlo_pass_options.verify_none is set. Instructions and other objects of the
+     * module are valid until the function returns. If the function does not return HLO_OK,
+     * hlo_module_optimize() stops and returns its status. The function must not free the module,
+     * run passes over it, or leave by longjmp(). */
     hlo_status (*run)(void *user, hlo_module *module, const hlo_diag_sink *sink);
     void *user; /* Passed to `run` unchanged. */
 } hlo_user_pass;
@@ -79,15 +80,16 @@ typedef struct hlo_pass_options {
      * Default: "default". */
     const char *passes;
     /* An array of `user_pass_count` user passes. A user pass runs where `passes` names it, and
-     * possibly several times if `min_gain` is set. To run it between two passes of a sequence, name
-     * the passes of the sequence (hlo_pass_sequence()) in `passes` instead of the sequence. If a
-     * user pass replaces a matmul by a new one (hlo_instruction_options.like,
-     * hlo_instruction_replace()), the new matmul inherits the verdict. Default: NULL. */
+     * possibly several times if `min_gain`, `wide` or `quantize` is set. To run it between two
+     * passes of a sequence, name the passes of the sequence (hlo_pass_sequence()) in `passes`
+     * instead of the sequence. If a user pass replaces a matmul by a new one
+     * (hlo_instruction_options.like, hlo_instruction_replace()), the new matmul inherits the
+     * verdict. Default: NULL. */
     const hlo_user_pass *const *user_passes;
     size_t user_pass_count;
     /* The path of a file with additional rewrite rules (docs/rules.md), or NULL. The rules run
-     * after the built-in rules of their phase. A note reports each rule that was not applied.
-     * Default: NULL. */
+     * after the built-in rules of their phase. A note reports each rule that changed nothing,
+     * unless it only emits remarks. Default: NULL. */
     const char *rules;
     /* The text of a rules file, or NULL. If it is set, the file `rules` is not read, and `rules` is
      * only the file name in diagnostics. Default: NULL. */
@@ -130,9 +132,10 @@ typedef struct hlo_pass_options {
     /* Matmuls that are not converted, separated by commas: names of instructions of the input
      * (hlo_verdict.input_instr), op_names, source lines (`model.py:12`, which is compared with the
      * end of hlo_verdict.source_file), shapes of results (`8192x4096xbf16`), or globs (fnmatch(3))
-     * of these. A word that matches no matmul is compared with the names of FP8 calls that a run
-     * without such words produces (hlo_verdict.instr). A word that matches neither is an error.
-     * Default: NULL. */
+     * of these. `%NAME` is the name of an instruction of the input, and matches nothing else. Any
+     * other word that matches no matmul is compared with the names of FP8 calls that a run without
+     * such words produces (hlo_verdict.instr). A word that matches neither is an error. Default:
+     * NULL, which means no words, like "". */
     const char *wide;
     /* Accept words of `wide` that match no matmul. Use it for several modules, and check the words
      * for all of them with hlo_reports_check_wide(). Default: false. */
@@ -162,8 +165,8 @@ typedef struct hlo_pass_options {
 
     /* Verify the module after each pass, not only after the last one. Default: false. */
     bool verify_each;
-    /* Do not verify the module after the last pass. The input is always verified. Default: false.
-     */
+    /* Do not verify the module after the last pass. The input is still verified, unless no pass
+     * runs and no report is requested. Default: false. */
     bool verify_none;
     /* The maximum number of errors to report for a module or a rules file, or 0 for
      * HLO_MOST_ERRORS. Default: 0. */
@@ -185,8 +188,8 @@ static inline void hlo_pass_options_init(hlo_pass_options *options) {
 
 /* Checks options. `options` may be NULL, which selects the defaults.
  *
- * Returns HLO_INVALID_USAGE, with one error without a location in options->sink, if a pass does not
- * exist, or if the form, the target, the CUDA version or options->struct_size is invalid. */
+ * Returns HLO_INVALID_USAGE, with one error without a location in options->sink, if an option is
+ * invalid: for example, if a pass or the target does not exist. */
 hlo_status hlo_pass_options_check(const hlo_pass_options *options);
 
 /* ----------------------------------------------------------------------------------- optimizing */
@@ -276,6 +279,19 @@ typedef struct hlo_verdict {
     /* If `quantized` is set, the predicted speedup, or 0 if it is unknown. It includes the time to
      * quantize the operands, which matmuls that use the same operand share. Otherwise 0. */
     double predicted_gain;
+    /* If `quantized` is set, the predicted number of seconds that quantization saves in one run of
+     * the module, or 0 if it is unknown. Matmuls that use the same operand share the time to
+     * quantize it. Otherwise 0. */
+    double predicted_saving;
+    /* True if hlo_module_budget() (bisect.h) measured the effect of quantizing only this matmul.
+     * `quantized` and the predicted fields are then also set for matmuls that it left wide. */
+    bool measured;
+    /* If `measured`, the signal-to-noise ratio of the result of the matmul in dB, infinite if the
+     * result does not change, or NaN if it is unknown. Otherwise 0. */
+    double snr_db;
+    /* If `measured`, the relative change of the most affected output of the module
+     * (hlo_array_distance()). Otherwise 0. */
+    double output_distance;
 } hlo_verdict;
 
 /* The verdicts of one run of hlo_module_optimize(). A report does not borrow anything from the
@@ -283,8 +299,9 @@ typedef struct hlo_verdict {
 typedef struct hlo_report hlo_report;
 
 /* Runs the passes options->passes over `module`. The module is changed in place. `options` may be
- * NULL, which selects the defaults. If no rule applies and no dot is converted, the module is not
- * changed, and dead code is not removed.
+ * NULL, which selects the defaults. If options->passes is a sequence with passes that convert
+ * matmuls, such as "default", and none of these passes changes the module, the changes of the other
+ * passes are undone: for example, dead code is not removed.
  *
  * The caller must free *out_report with hlo_report_free(). `out_report` may be NULL if the report
  * is not needed. On failure, the module may only be freed.
@@ -293,8 +310,9 @@ typedef struct hlo_report hlo_report;
  * of a cuBLASLt matmul call contradict each other (hlo_module_verify() does not check custom
  * calls), if a rule is invalid, or if a word of options->wide matches no matmul. Returns
  * HLO_INVALID_USAGE if the options are invalid, as in hlo_pass_options_check(). Returns
- * HLO_INTERNAL if the output of a pass is not valid, which is a bug of the library; after a user
- * pass, returns HLO_INVALID_INPUT instead. */
+ * HLO_INTERNAL if a built-in pass or rule fails, which is a bug of the library. Returns
+ * HLO_INVALID_INPUT if a user pass or a rule of options->rules makes the module invalid, and the
+ * status of a user pass that fails. */
 hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *options,
                                hlo_report **out_report);
 
@@ -309,8 +327,9 @@ hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *optio
  * of the instruction that it replaces, so that the values of a run (hlo_plan_values()) can be
  * inputs of the result.
  *
- * Returns HLO_INVALID_INPUT, with an error in `sink`, if there is no such matmul, and
- * HLO_OUT_OF_MEMORY if memory cannot be allocated. Then, the module may only be freed. */
+ * Returns HLO_INVALID_INPUT, with an error in `sink`, if the module is not valid or there is no
+ * such matmul, HLO_INVALID_USAGE if `pass` is invalid, and HLO_OUT_OF_MEMORY if memory cannot be
+ * allocated. Then, the module may only be freed. */
 hlo_status hlo_module_extract(hlo_module *module, const char *name, const hlo_pass_options *pass,
                               const hlo_diag_sink *sink);
 
@@ -339,12 +358,12 @@ size_t hlo_report_lint_count(const hlo_report *report);
 
 /* Returns a lint, borrowed from the report. Lints are in text order. `index` must be less than
  * hlo_report_lint_count(). `reason` and `message` describe the mistake, and `instr` is the
- * instruction. Fields that apply only to matmuls are NULL or 0. */
+ * instruction. Fields that apply only to matmuls are NULL, "" or 0. */
 const hlo_verdict *hlo_report_lint(const hlo_report *report, size_t index);
 
 /* ------------------------------------------------------------------------------------- printing */
 
-/* The verdicts to print: those with a reason, those without a reason, or all. */
+/* The verdicts to print: all except HLO_VERDICT_FP8, all except HLO_VERDICT_WIDE, or all. */
 typedef enum hlo_remarks { HLO_REMARKS_MISSED, HLO_REMARKS_PASSED, HLO_REMARKS_ALL } hlo_remarks;
 
 /* The format of a document with verdicts. */
@@ -394,11 +413,11 @@ static inline void hlo_page_options_init(hlo_page_options *options) {
 }
 
 /* Writes an HTML page about `count` reports. The page does not access the network. It consists of
- * the target and the options, a summary, the matmuls by cost with their verdicts and source
+ * the target, the CUDA version, a summary, the matmuls by cost with their verdicts and source
  * locations, the lints, and the descriptions of the reasons. If the passes ran with
- * hlo_pass_options.surroundings, it also shows the instructions around each matmul before and after
- * rewriting. A script sorts and filters the matmuls; without scripts, the page has the same
- * contents. `options` may be NULL, which selects the defaults.
+ * hlo_pass_options.surroundings, it also shows the instructions around the 200 most expensive
+ * matmuls before and after rewriting. A script sorts and filters the matmuls; without scripts, the
+ * page has the same contents. `options` may be NULL, which selects the defaults.
  *
  * Returns HLO_INVALID_INPUT if `out` cannot be written to. */
 hlo_status hlo_reports_page(const hlo_report *const *reports, size_t count,
@@ -424,11 +443,12 @@ hlo_status hlo_reports_gate(const hlo_report *const *reports, size_t count, cons
 /* Checks whether all matmuls that were FP8 in an earlier run are still FP8. The file at `path` is
  * the output of hlo_reports_print() for HLO_REMARKS_JSON, and HLO_REMARKS_ALL or
  * HLO_REMARKS_PASSED. For each FP8 verdict in it, there must be a different FP8 verdict with an
- * equal op_name and an equal input_shape in the `count` reports. The check fails if a report or the
+ * equal op_name and an equal input_shape in the `count` reports. The latter may have
+ * hlo_verdict.quantized only if the former has it. The check fails if a report or the
  * file has no matmuls, unless `allow_empty` is true.
  *
- * Returns HLO_MISMATCH if a matmul is no longer FP8. One line in `why`, an array as for
- * hlo_reports_gate(), names the matmul. Returns HLO_INVALID_INPUT, with an error in `sink`, if the
+ * Returns HLO_MISMATCH if the check fails, which is described by one line in `why`, an array as for
+ * hlo_reports_gate(). Returns HLO_INVALID_INPUT, with an error in `sink`, if the
  * file cannot be read or is not such a document. */
 hlo_status hlo_reports_baseline(const hlo_report *const *reports, size_t count, const char *path,
                                 bool allow_empty, const hlo_diag_sink *sink, char *why,

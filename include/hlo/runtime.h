@@ -45,7 +45,8 @@ typedef struct hlo_array {
      * (hlo_arrays_sample()), or negative if there are no samples. noise[0] is the root mean square
      * of difference / bound over the elements whose bound is finite and positive. noise[1] is the
      * root mean square of the difference over the elements whose bound is infinite, divided by the
-     * root mean square of these elements. */
+     * root mean square of these elements. Both are maxima over all samples, divided by 2, the
+     * amplitude of the perturbation. */
     double noise[2];
     /* The name of a value that a plan kept (hlo_plan_values()), or NULL. */
     const char *name;
@@ -86,13 +87,14 @@ typedef enum hlo_role { HLO_INPUTS, HLO_OUTPUTS } hlo_role;
  * free *out_arrays with hlo_arrays_free().
  *
  * Returns HLO_INVALID_INPUT, with an error in `sink`, if the file cannot be read or is not an .npz
- * file, if an array is missing or unknown, or if its type or dimensions do not match the module. */
+ * file, if an array is missing, if there is an additional numbered array, or if the type or the
+ * dimensions of an array do not match the module. */
 hlo_status hlo_arrays_read(const char *path, const hlo_module *module, hlo_role role,
                            const hlo_diag_sink *sink, hlo_arrays **out_arrays);
 
 /* Reads the inputs or outputs of `devices` devices, in the order of the devices, like
- * hlo_arrays_read(). A file with the inputs of one device is also accepted; then, all devices get
- * the same inputs. */
+ * hlo_arrays_read(). A file with the inputs of one device is also accepted; the list then contains
+ * only these, and a run uses them for all devices. */
 hlo_status hlo_arrays_read_each(const char *path, const hlo_module *module, hlo_role role,
                                 uint32_t devices, const hlo_diag_sink *sink,
                                 hlo_arrays **out_arrays);
@@ -106,8 +108,9 @@ hlo_status hlo_arrays_write(const hlo_arrays *arrays, FILE *out);
 /* Generates random inputs for `module`. The random numbers are bitwise identical to those of
  * numpy.random.default_rng(seed), which are PCG64 and ziggurat normals. Floating-point elements are
  * standard normal, rounded to f32 and then to the element type. All elements of a parameter are
- * positive if its op_name contains `_scale`, `amax`, `.nu` or `['scale`. Integers are between 0 and
- * 7, and elements of type pred are 0 or 1. The caller must free *out_arrays with hlo_arrays_free().
+ * positive if its op_name contains `_scale`, `amax`, `.nu` or `['scale`. Integers of at least 8
+ * bits are between 0 and 7; smaller ones are drawn like floating-point elements. Elements of type
+ * pred are 0 or 1. The caller must free *out_arrays with hlo_arrays_free().
  *
  * Returns HLO_INVALID_INPUT, with an error in `sink`, if an input is complex or has an unbounded
  * dimension. */
@@ -119,10 +122,11 @@ typedef enum hlo_draw {
     /* The distribution of hlo_arrays_draw(). */
     HLO_DRAW_NORMAL,
     /* Values as in a trained model. Weights are divided by the square root of the number of terms
-     * that their first dot sums, norms are around 1, biases and moments are small, and scales and
-     * amaxes match their values. All other inputs are as in HLO_DRAW_NORMAL. The purpose of a
-     * parameter is derived from its op_name, or from its name if it has no op_name: `kernel`,
-     * `weight`, `param`, `embedding`, `bias`, `_scale`, `amax`, `['scale`, `.mu`, `.nu`. */
+     * that their first dot sums, fp8 values are multiplied by 64, norms are around 1, biases and
+     * moments are small, and scales and amaxes match their values. All other inputs are as in
+     * HLO_DRAW_NORMAL. The purpose of a parameter is derived from its op_name, or from its name if
+     * it has no op_name: `kernel`, `weight`, `param`, `embedding`, `bias`, `_scale`, `amax`,
+     * `['scale`, `.mu`, `.nu`. */
     HLO_DRAW_REALISTIC
 } hlo_draw;
 
@@ -173,12 +177,12 @@ typedef struct hlo_plan_options {
 
     /* The following fields apply to the cpu backend. */
 
-    /* The number of simulated devices, which execute collectives. It must equal the number of
-     * replicas times the number of partitions in the module header. If it is greater than 1, each
-     * device uses a thread. A run accepts the inputs of all devices, in the order of the devices,
-     * or the inputs of one device, which all devices then use. It returns the outputs of all
-     * devices. The names of `values` are NAME@DEVICE. `profile` and hlo_progress apply to device 0.
-     * Default: 1. */
+    /* The number of simulated devices, which execute collectives. If it is greater than 1, each
+     * device uses a thread, and the number must equal the number of replicas times the number of
+     * partitions in the module header; without these, all devices are partitions. A run accepts the
+     * inputs of all devices, in the order of the devices, or the inputs of one device, which all
+     * devices then use. It returns the outputs of all devices. The names of `values` are
+     * NAME@DEVICE. `profile` and hlo_progress apply to device 0. Default: 1. */
     uint32_t devices;
     /* The accumulation of FP8 calls. If `bounds` is set, the bounds also apply to executions with
      * this accumulation, including those in which a call replaces a dot. Default:
@@ -243,9 +247,9 @@ typedef struct hlo_plan_options {
     /* Passed to `progress` unchanged. */
     void *progress_user;
 
-    /* The following fields apply to all backends. They cannot be combined with `bounds` and
-     * `perturbed`, and `resident` can be combined with neither `overwrites_inputs` nor several
-     * `devices`. */
+    /* The following fields apply to all backends. `resident` cannot be combined with `bounds`,
+     * `perturbed` or several `devices`. `overwrites_inputs` has no effect on a plan with
+     * `resident`, `bounds` or `perturbed`, except on hlo_plan_time(). */
 
     /* Runs use hlo_plan_run_async() (buffer.h), with inputs and outputs in memory of the device.
      * Other runs are not possible. Inputs are donated according to the input_output_alias of the
@@ -282,16 +286,17 @@ hlo_status hlo_backend_print(const char *backend, const hlo_diag_sink *sink, FIL
  * free *out_plan with hlo_plan_free().
  *
  * Returns HLO_INVALID_USAGE if options->struct_size is invalid, if the backend does not exist or
- * does not support `bounds`, if `devices` is 0 or exceeds HLO_MOST_DEVICES, if `devices` exceeds 1
- * with `resident` or with a backend that does not simulate devices, or if `donations` is NULL and
+ * does not support `bounds` or `perturbed`, if `resident` is combined with one of these, if
+ * `devices` is 0 or exceeds HLO_MOST_DEVICES, if `devices` exceeds 1 with `resident` or with a
+ * backend that does not simulate devices, or if `resident` is set, `donations` is NULL and
  * `donation_count` is not 0.
  *
  * Returns HLO_INVALID_INPUT, with errors in `sink`, if the module is not valid or requires a
  * different number of devices, if the backend is not available on this machine, if the version
- * `cuda` does not exist, or if a name in `values` matches no instruction that can run. It returns
- * the same status, with one error for each instruction, if the backend does not support an
- * instruction. It also does so if the input or output of a donation does not exist or is already
- * part of another donation, or if the input does not match the output. */
+ * `cuda` does not exist, or if a name in `values` matches no instruction that can run. Returns the
+ * same status if the input or output of a donation does not exist or is already part of another
+ * donation, or if the input does not match the output. Returns the same status if the backend does
+ * not support an instruction, with one error for each instruction that it does not support. */
 hlo_status hlo_plan_new(const hlo_module *module, const hlo_plan_options *options,
                         const hlo_diag_sink *sink, hlo_plan **out_plan);
 
@@ -347,14 +352,15 @@ double hlo_plan_seconds(const hlo_plan *plan);
 const hlo_arrays *hlo_plan_values(const hlo_plan *plan);
 
 /* Returns the number of warnings that the last run reported because of
- * hlo_plan_options.check_finite. There is at most one warning about the first executed instruction
- * that produced a NaN although its operands have none, and one about the first that produced an
- * infinity although its operands are finite. A warning contains the element and its operands. A NaN
- * or an infinity in an input is attributed to the parameter. */
+ * hlo_plan_options.check_finite. For each device, there is at most one warning about the first
+ * executed instruction that produced a NaN although its operands have none, and one about the first
+ * that produced an infinity although its operands are finite. A warning contains the element and
+ * its operands. A NaN in an input is attributed to the parameter; an infinity in an input is not
+ * reported. */
 unsigned hlo_plan_nonfinite(const hlo_plan *plan);
 
-/* Writes two tables with the time and the bytes of all runs of a plan with hlo_plan_options.profile
- * to `out`, by instruction and by op_name, longest time first. On a GPU, the times are measured on
+/* Writes two tables with the times and the bytes per run of a plan with hlo_plan_options.profile to
+ * `out`, by instruction and by op_name, longest time first. On a GPU, the times are measured on
  * the device while steps are executed sequentially, except for steps on the CPU, which the CPU
  * measures. */
 hlo_status hlo_plan_print_profile(const hlo_plan *plan, FILE *out);
@@ -369,8 +375,8 @@ void hlo_plan_print_trace(const hlo_plan *plan, FILE *out);
 typedef struct hlo_difference {
     int64_t equal;      /* The number of elements that are equal, or NaN in both arrays. */
     int64_t within;     /* The number of unequal elements whose difference is within the bound. */
-    int64_t one_step;   /* The number of adjacent fp8 values with a rounding boundary within the
-                           bound. */
+    int64_t one_step;   /* The number of elements whose two fp8 values are adjacent, with a rounding
+                           boundary within the bound. */
     int64_t violations; /* The number of elements whose difference exceeds the bound, or that are
                            infinite or NaN in only one array. */
     double largest; /* The maximum of |a - b| / bound over finite elements with a nonzero bound. */
@@ -396,8 +402,8 @@ hlo_status hlo_array_compare(const hlo_array *judge, const hlo_array *other,
                              hlo_difference *out_difference);
 
 /* Computes the relative distance of two arrays of the same type and dimensions: the norm of their
- * difference divided by the norm of `from`. It is 0 if they are equal. It is infinite if an element
- * is infinite or NaN in only one array, or if all elements of `from` are 0.
+ * difference divided by the norm of `from`. It is 0 if they are equal. Otherwise, it is infinite if
+ * an element that differs is infinite or NaN, or if all finite elements of `from` are 0.
  *
  * Returns HLO_INVALID_USAGE if types or dimensions differ. */
 hlo_status hlo_array_distance(const hlo_array *from, const hlo_array *to, double *out_distance);
@@ -462,8 +468,8 @@ hlo_status hlo_arrays_sample(hlo_arrays *judge, const hlo_comparison *comparison
 /* Compares all outputs of two executions. For each output that differs, or that has different
  * elements to which neither bounds nor noise apply, it writes to `out` the number of different
  * elements, the largest errors, the signal-to-noise ratio, and the worst element with its operands.
- * The last line begins with `compare:` and contains the number of outputs that agree. `out` may be
- * NULL; then, nothing is written.
+ * The last line begins with `compare:` and contains the number of outputs that differ or, if none
+ * differs, that agree. `out` may be NULL; then, nothing is written.
  *
  * Returns HLO_MISMATCH if an output differs, or if the executions have different numbers of
  * outputs, types or dimensions. Returns HLO_INVALID_USAGE if comparison->struct_size is invalid or

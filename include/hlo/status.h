@@ -47,7 +47,8 @@ typedef enum hlo_status {
     HLO_INVALID_USAGE = 2,
     /* The call succeeded, but a comparison found differences or a gate is not satisfied. */
     HLO_MISMATCH = 3,
-    /* The output of a pass failed verification. This is a bug of the library. */
+    /* A built-in pass or rule failed: for example, its output is not valid, or it does not
+     * terminate. This is a bug of the library. */
     HLO_INTERNAL = 4,
     /* Memory could not be allocated, or the result would exceed a documented limit. */
     HLO_OUT_OF_MEMORY = 5,

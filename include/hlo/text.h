@@ -63,9 +63,7 @@ hlo_status hlo_modules_parse_file(const char *path, const hlo_parse_options *opt
 void hlo_modules_free(hlo_module **modules, size_t count);
 
 /* Options of hlo_module_print() and hlo_module_to_text(). They select the parts of a module that
- * are printed. Initialize them with hlo_print_options_init(), then change fields. The forms
- * correspond to those of XLA's HloPrintOptions (xla/hlo/ir/hlo_print_options.h) with similar names.
- */
+ * are printed. Initialize them with hlo_print_options_init(), then change fields. */
 typedef struct hlo_print_options {
     size_t struct_size; /* See status.h. */
     const hlo_diag_sink
@@ -84,10 +82,11 @@ typedef struct hlo_print_options {
                                   of called computations in place of their names. */
 } hlo_print_options;
 
-/* Predefined print options. */
+/* Predefined print options. The first three correspond to the default, ShortParsable() and
+ * Canonical() options of XLA's HloPrintOptions (xla/hlo/ir/hlo_print_options.h). */
 typedef enum hlo_print_form {
-    HLO_PRINT_LONG,              /* Everything: XLA's default form, with large constants. */
-    HLO_PRINT_SHORT,             /* Without signatures, metadata and control predecessors. */
+    HLO_PRINT_LONG,              /* XLA's default form, with large constants. */
+    HLO_PRINT_SHORT,             /* Without %, signatures, metadata and control predecessors. */
     HLO_PRINT_CANONICAL,         /* Equal computations have equal texts. */
     HLO_PRINT_NO_METADATA,       /* The long form without metadata. */
     HLO_PRINT_NO_LARGE_CONSTANTS /* The long form without the values of large constants. */

@@ -31,7 +31,7 @@ bool hlo_manual_tiling(hlo_arena *arena, const hlo_instr *boundary, uint32_t ind
 
 /* True if XLA's partitioner has not run: values have tiled shardings, the entry does not have the
  * name that the partitioner assigns, and there are no collectives unless there are manual regions.
- * `*out_marked` is a value with a tiled sharding. */
+ * `*out_marked` is a value with a tiled sharding, or NULL. */
 bool hlo_devices_unpartitioned(const hlo_module *module, const hlo_instr **out_marked);
 
 #endif

@@ -525,8 +525,8 @@ static const hlo_view *joined_terms(const hlo_error_call *b, const hlo_view *var
 }
 
 /* Bounds a kernel that adds elements. Its results on sigma^2, on value^2 and on ones determine the
- * variance of each sum. The kernel receives operand `indices` (for scatter; otherwise
- * operand_count) unchanged. */
+ * variance of each sum. The kernel receives operand `indices` unchanged: the indices of
+ * a scatter, or none if it is operand_count. */
 static hlo_status bound_sum(const hlo_error_call *b, uint32_t indices) {
     const hlo_call *call = &b->call;
     hlo_view *s = operands_copy(b), *x = operands_copy(b), *n = operands_copy(b);

@@ -470,7 +470,7 @@ static bool may_make_nan(const row_loop *r, const analysis *a, int64_t i) {
     return false;
 }
 
-/* Bounds any other operation, and rounds as the operation does. */
+/* Bounds an operation without a separate rule, and rounds as the operation does. */
 static void bound_chunk(const row_loop *r, analysis *a, int64_t n, const char *result, int64_t step,
                         double *sigma) {
     const bool discrete =
@@ -531,7 +531,7 @@ static void bound_chunk(const row_loop *r, analysis *a, int64_t n, const char *r
 }
 
 /* Bounds select, which may return either choice if the predicate may differ. If the other choice is
- * unbounded, a zero is treated as scaled along with it. */
+ * unbounded, so is a zero: another execution may apply a scale to both choices. */
 static void select_chunk(const row_loop *r, analysis *a, int64_t n, const char *result,
                          int64_t step, double *out_sigma) {
     (void)result, (void)step;

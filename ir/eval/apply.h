@@ -21,8 +21,8 @@ hlo_status hlo_elementwise_run(hlo_call *call);
 /* A computation on scalars (a to_apply), run for many elements at a time. */
 typedef struct hlo_region hlo_region;
 
-/* Creates a region in scratch. Returns NULL, with call->why set, if the computation has an opcode
- * that regions do not support. */
+/* Creates a region in scratch. Returns NULL, with call->why set, if the computation cannot be a
+ * region. */
 hlo_region *hlo_region_new(hlo_call *call, hlo_computation *computation);
 /* Runs the region for `count` (at most HLO_CHUNK) elements. in[i] are the elements of parameter i,
  * in_steps[i] bytes apart; out[i] are those of leaf i of the root. An output may be an input. */

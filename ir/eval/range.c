@@ -414,8 +414,8 @@ typedef struct search {
 
 static hlo_range search_range(void *arg, const hlo_instr *value);
 
-/* Returns the range of a value in the computation that `inside` has entered. If `inside` is NULL,
- * that is the computation where the search started. */
+/* Returns the range of a value in the computation that was entered through `inside` or, if that is
+ * NULL, in which the search started. */
 static hlo_range range_inside(search *s, const frame *inside, const hlo_instr *value) {
     const frame *here = s->inside;
     s->inside = inside;

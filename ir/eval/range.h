@@ -22,7 +22,8 @@ typedef struct hlo_range {
 extern const hlo_range hlo_range_empty;
 hlo_range hlo_range_of_type(hlo_type type);
 /* Returns the range of a constant. Reads at most `*budget` elements, and subtracts their number
- * from `*budget`. If the constant has more elements, returns the range of the type. */
+ * from `*budget`. Returns the range of the type if the constant has more elements and not all are
+ * equal, if an element is NaN, or if the elements are elided. */
 hlo_range hlo_range_of_constant(const hlo_instr *constant, int64_t *budget);
 /* Returns the smallest range that contains both ranges. */
 hlo_range hlo_range_hull(hlo_range x, hlo_range y);

@@ -30,7 +30,8 @@ static bool before(const void *sorted, int64_t i, int64_t j) {
 
 typedef bool comes_before(const void *sorted, int64_t i, int64_t j);
 
-/* Sorts bottom-up and stably. Returns the one of the two arrays that contains the order. */
+/* Sorts bottom-up and stably. Returns the array that contains the sorted order: `order` or
+ * `spare`. */
 static int64_t *merge_sort(const void *s, comes_before *is_before, int64_t count, int64_t *order,
                            int64_t *spare) {
     for (int64_t i = 0; i < count; i++) order[i] = i;

@@ -10,8 +10,8 @@ const hlo_shape *hlo_infer_DEVICE(const hlo_inference *q) {
 }
 
 /* Returns the number of devices per group, or 0 if it is determined at run time or differs between
- * groups. Returns -1, with `why` set, if the groups do not contain each of the devices 0, 1, ...
- * exactly once. */
+ * groups. Returns -1, with `why` set, if the groups are invalid: for example, if they do not
+ * contain each of the devices 0, 1, ... exactly once. */
 static int64_t group_size(const hlo_inference *q) {
     const hlo_attr *attr = hlo_infer_attr(q, HLO_ATTR_REPLICA_GROUPS);
     if (hlo_infer_int(q, HLO_ATTR_USE_GLOBAL_DEVICE_IDS, 0) &&

@@ -302,8 +302,8 @@ const hlo_shape *hlo_infer_ASYNC_START(const hlo_inference *q) {
     return are_bound(q, 0, 0) && is_result(q, given->elements[1], NULL) ? given : NULL;
 }
 
-/* Infers the shape of the first operand, a tuple (operands, result, ...). Appends the shapes of the
- * other operands to its operands. */
+/* Infers the tuple ((operands), result, ...) of the first operand, with the shapes of the other
+ * operands appended to element 0, and with element 1 of the given shape, if any. */
 const hlo_shape *hlo_infer_ASYNC_UPDATE(const hlo_inference *q) {
     const hlo_shape *before = hlo_infer_operand(q, 0), *given = q->given;
     if (!given) given = before;

@@ -315,8 +315,8 @@ const hlo_shape *hlo_infer_TRIANGULAR_SOLVE(const hlo_inference *q) {
     return b;
 }
 
-/* Infers a transform of the innermost dimensions, as many as fft_length has. A real to complex
- * transform halves the last dimension. */
+/* Infers a transform of the innermost dimensions, as many as fft_length has. Along the
+ * last one, of length n, RFFT returns n / 2 + 1 numbers, and IRFFT reads as many. */
 const hlo_shape *hlo_infer_FFT(const hlo_inference *q) {
     if (!hlo_infer_arrays(q, 0, 1)) return NULL;
     const hlo_shape *from = hlo_infer_operand(q, 0);

@@ -85,7 +85,7 @@ typedef enum hlo_error_form {
 #undef FORM
 } hlo_error_form;
 
-/* A kernel: hlo_eval_<eval> for the `eval` column of op.def. */
+/* A kernel. The kernel of an opcode is hlo_eval_<eval>, by the `eval` column of op.def. */
 typedef struct hlo_kernel {
     hlo_status (*run)(hlo_call *call);
     hlo_error_form error;
@@ -184,8 +184,8 @@ typedef void hlo_strided_loop_body(void *arg, int64_t count, char *const *data,
 /* Plans the loop. Each view has the dimensions of view 0, or has rank 0, so that its element is
  * repeated. */
 void hlo_strided_loop_init(hlo_strided_loop *loop, uint32_t views, const hlo_view *const *view);
-/* Runs the loop on several threads, each with a range of one dimension along which view `written`
- * has a nonzero stride. */
+/* Runs the loop; if it is long, on several threads, each with a range of one dimension along which
+ * view `written` has a nonzero stride. */
 void hlo_strided_loop_run(const hlo_eval_env *env, const hlo_strided_loop *loop, uint32_t written,
                           hlo_strided_loop_body *body, void *arg);
 /* Plans and runs a loop that writes view 0. If `env` is NULL, runs it on the calling thread. */

@@ -295,7 +295,7 @@ static void copy_blocks(void *arg, int64_t begin, int64_t end) {
 }
 
 /* Copies tile by tile. Returns false if rows are contiguous on both sides, or the input has no
- * contiguous dimension. */
+ * contiguous dimension, or one of the two dimensions is shorter than a tile. */
 static bool copy_transposed(const hlo_eval_env *env, const hlo_strided_loop *w, size_t size) {
     int64_t step = (int64_t)size;
     uint32_t inner = w->rank - 1, along = 0;

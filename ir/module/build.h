@@ -3,7 +3,8 @@
  *
  * A function that takes operands returns NULL if one of them is NULL, or if hlo_builder.admits
  * rejects the instruction. Calls can therefore be nested, and only the last result needs to be
- * checked. If `admits` is NULL, no function returns NULL unless an operand is NULL.
+ * checked. If `admits` is NULL, only hlo_build_splat() and hlo_build_by_scalar() return NULL for
+ * operands that are not NULL.
  *
  * If the caller does not pass the shape of a result, the shape has the default layout, unless it is
  * the shape of an operand. */

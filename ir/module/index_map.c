@@ -134,6 +134,17 @@ enum {
 };
 _Static_assert(MOVING == RULED, "an opcode that moves elements has no rule");
 
+#define HLO_OP(id, name, min, max, infer, flags, required, allowed, eval) +!!((flags)&HLO_PADS)
+enum {
+    PADDERS =
+#include "ir/table/op.def"
+};
+#undef HLO_OP
+_Static_assert(PADDERS == 1, "these files expect that only `pad` has HLO_PADS: known.c, "
+                             "ir/eval/range.c, passes/analysis/scale_range.c, and granularity.c, "
+                             "move_chain.c, operand_layout.c and scaled_operand.c in "
+                             "passes/builders/");
+
 static bool set_operand(hlo_index_map *map, uint32_t operand) {
     if (operand >= map->instr->operand_count) return false;
     map->operand = operand;

@@ -17,8 +17,8 @@ bool hlo_hands_on(const hlo_instr *value);
  * to `value`; NULL if there are only tuples. */
 hlo_instr *hlo_handed_on(const hlo_instr *value, const hlo_instr **out_holder);
 /* True if each element of the result is, bit for bit and with the same type, an element of operand
- * 0 or the padding value of a pad. True for sharding annotations, and for opcodes that move
- * elements, except bitcasts to another type. */
+ * 0 or the padding value of a pad. True for opcodes that move elements, except bitcasts to another
+ * type, and for sharding annotations of arrays, except those at manual regions. */
 bool hlo_instr_moves(const hlo_instr *instr);
 /* True if the instruction moves elements in one of the ways in `kinds`, a subset of
  * HLO_MOVEMENT. */
@@ -35,8 +35,9 @@ bool hlo_known_number(const hlo_instr *value, double *out_number);
 bool hlo_known_number_pinned(const hlo_instr *value, double *out_number);
 
 /* Returns the trip count of a while loop if its condition and body determine it, otherwise
- * HLO_TRIP_COUNT_UNKNOWN. The loop must increment one element of its state from a constant, by a
- * constant, to a constant. */
+ * HLO_TRIP_COUNT_UNKNOWN. The condition must compare two integers, each of which is a constant, or
+ * starts at a constant and changes by a constant in each iteration. The trip count must be less
+ * than 2^20. */
 #define HLO_TRIP_COUNT_UNKNOWN UINT64_MAX
 uint64_t hlo_while_trip_count(const hlo_instr *loop);
 

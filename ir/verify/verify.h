@@ -12,8 +12,8 @@ hlo_status hlo_module_ensure_verified(const hlo_module *module, unsigned max_err
                                       const hlo_diag_sink *sink);
 
 /* Returns the first violation that hlo_module_verify() would report for this instruction; NULL if
- * the instruction is valid. The operands must come before the instruction. The text is allocated in
- * `scratch`. */
+ * the instruction is valid. An asynchronous start need not have a user. The operands must come
+ * before the instruction. The text is allocated in `scratch`. */
 const char *hlo_instr_fault(const hlo_instr *instr, hlo_arena *scratch);
 
 #endif

@@ -47,7 +47,8 @@ double hlo_costs_in_fp8(const hlo_costs *costs, const hlo_instr *matmul);
 /* The first function returns the seconds that a dot takes on its operands or, with `fp8`, on fp8
  * values in their place; the kernels that compute the operands are not counted. The second returns
  * the seconds for computing the amax of a value, its scale, and its fp8 values. Unlike the
- * functions above, both count launches, which dominate small matmuls. Both return 0 if unknown. */
+ * functions above, both count launches, which dominate small matmuls. The first returns 0 if
+ * unknown. */
 double hlo_cost_of_dot(const hlo_instr *dot, bool fp8, const hlo_target *target);
 double hlo_cost_of_quantizing(const hlo_shape *value, const hlo_target *target);
 

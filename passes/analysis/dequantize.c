@@ -10,8 +10,7 @@ static bool is_conversion(const hlo_instr *value) {
            hlo_type_is_wide(value->shape->type);
 }
 
-/* Returns the number of operands that may be the scaled value: 2 for a product, 1 (the dividend)
- * for a quotient. */
+/* Returns how many operands may be the scaled value: 2 of a product, 1 of a quotient. */
 static uint32_t scalable_operands(const hlo_instr *value) {
     if (value->pin) return 0;
     return value->op == HLO_OP_MULTIPLY ? 2 : value->op == HLO_OP_DIVIDE;

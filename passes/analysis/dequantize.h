@@ -32,8 +32,7 @@ static inline bool hlo_type_is_wide(hlo_type type) {
 /* Reads a convert, or a convert scaled by a scalar. out->scale is the broadcast of the scalar. */
 bool hlo_dequantized_read(hlo_instr *value, hlo_dequantized *out);
 
-/* Reads a convert, possibly moved, that is then scaled by out->scale. The scale may be any
- * array. */
+/* Reads a convert, possibly moved, that is then scaled by out->scale, which may be any array. */
 bool hlo_dequantized_read_scaled(const hlo_instr *value, hlo_dequantized *out);
 
 /* Reads a convert scaled by a broadcast; out->scale is the operand of the broadcast, and

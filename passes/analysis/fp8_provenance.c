@@ -15,8 +15,7 @@ typedef struct entry {
     uint32_t operand;
 } entry;
 
-/* One flag for each array of a value, including arrays of nested tuples: true if the array comes
- * from fp8. */
+/* One flag for each array of a value, also in nested tuples: true if the array comes from fp8. */
 typedef struct facts {
     bool own, *leaves; /* `own` is used for values that are not tuples, which have one leaf */
     uint32_t count;    /* number of leaves */
@@ -169,25 +168,10 @@ static bool holds(const hlo_instr *at, hlo_reason *out_reason) {
     return held || hlo_pin_has_element_attrs(at);
 }
 
-/* Returns the pinned instruction through which a value enters the parameter of a loop or a branch,
- * or NULL. */
-static const hlo_instr *find_holder(const hlo_fp8_provenance *c, const hlo_instr *parameter,
-                                    hlo_reason *out_reason) {
-    const entry *in = &c->entries[parameter->parent->id];
-    if (!in->caller) return NULL;
-    const hlo_instr *tuple = hlo_instr_operand(in->caller, in->operand);
-    const hlo_instr *next = in->caller->op == HLO_OP_WHILE ? parameter->parent->root : NULL;
-    return holds(in->caller, out_reason)                           ? in->caller
-           : tuple->op == HLO_OP_TUPLE && holds(tuple, out_reason) ? tuple
-           : holds(parameter, out_reason)                          ? parameter
-           : next && holds(next, out_reason)                       ? next
-                                                                   : NULL;
-}
-
 const hlo_instr *hlo_fp8_provenance_blocker(const hlo_fp8_provenance *provenance,
                                             const hlo_instr *value, hlo_reason *out_reason) {
     for (unsigned step = 0; step < STEP_LIMIT && !hlo_type_is_fp8(value->shape->type); step++) {
-        const hlo_instr *from = value->operand_count ? hlo_instr_operand(value, 0) : NULL, *holder;
+        const hlo_instr *from = value->operand_count ? hlo_instr_operand(value, 0) : NULL;
         const hlo_instr *held, *held_by = NULL;
         *out_reason = HLO_REASON_DEQUANTIZED_OUTSIDE;
         switch (value->op) {
@@ -198,9 +182,16 @@ const hlo_instr *hlo_fp8_provenance_blocker(const hlo_fp8_provenance *provenance
                 from = held_by;
                 break;
             }
-            holder =
-                from->op == HLO_OP_PARAMETER ? find_holder(provenance, from, out_reason) : NULL;
-            if (holder) return holder;
+            if (from->op == HLO_OP_PARAMETER && provenance->entries[from->parent->id].caller) {
+                /* A pinned instruction may block the value where it enters a loop or a branch. */
+                const entry *in = &provenance->entries[from->parent->id];
+                const hlo_instr *tuple = hlo_instr_operand(in->caller, in->operand);
+                if (holds(in->caller, out_reason)) return in->caller;
+                if (tuple->op == HLO_OP_TUPLE && holds(tuple, out_reason)) return tuple;
+                if (holds(from, out_reason)) return from;
+                if (in->caller->op == HLO_OP_WHILE && holds(from->parent->root, out_reason))
+                    return from->parent->root;
+            }
             if (!held) return value;
             value = held;
             continue;

@@ -22,8 +22,7 @@ typedef struct hlo_effects {
     bool *side;   /* instructions that must run as often as in the input, and in the same order */
     bool *random; /* instructions that must not be merged with equal ones */
 } hlo_effects;
-/* Finds instructions with effects. Both tables are NULL if the module cannot have such
- * instructions. */
+/* Finds instructions with effects. Both tables are NULL if the module has none. */
 hlo_effects hlo_facts_side_effects(const hlo_module *module, hlo_arena *arena);
 
 /* Finds the live instructions of reachable computations: roots, parameters, instructions with
@@ -45,8 +44,7 @@ typedef struct hlo_fp8_reach {
     uint32_t count;
 } hlo_fp8_reach;
 hlo_fp8_reach hlo_facts_fp8_reach(const hlo_module *module, hlo_arena *arena);
-/* True if a value comes from f8e4m3fn or f8e5m2, or is an fp8 value created after the sets were
- * computed. */
+/* True if a value comes from f8e4m3fn or f8e5m2, or is an fp8 value newer than the analysis. */
 bool hlo_facts_from_fp8(const hlo_fp8_reach *reach, const hlo_instr *value);
 
 /* Finds, by computation id, bodies of fusions, computations that are applied to elements, and the

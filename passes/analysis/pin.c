@@ -110,8 +110,7 @@ static const hlo_instr *pinned_below(const hlo_instr *value, unsigned *steps) {
 
 const hlo_instr *hlo_pin_of_dot(const hlo_instr *dot) {
     unsigned steps = STEP_LIMIT;
-    /* If the dot itself crosses memory spaces, an operand is in the other space; find that
-     * operand. */
+    /* If the dot itself crosses memory spaces, find the operand that is in the other space. */
     const hlo_instr *found = dot->pin && dot->pin != HLO_PIN_SPACE ? dot : NULL;
     for (uint32_t i = 0; i < dot->operand_count && !found; i++)
         found = pinned_below(hlo_instr_operand(dot, i), &steps);

@@ -30,11 +30,10 @@ const hlo_instr *hlo_pin_of_dot(const hlo_instr *dot);
  * callee, and its attributes allow inlining. */
 bool hlo_pin_lets_inline(const hlo_instr *call);
 
-/* True if the module has a schedule, which fixes order and memory. Passes do not change such a
- * module. */
+/* True if the module has a schedule, which fixes order and memory: passes do not change it. */
 bool hlo_pin_is_scheduled(const hlo_module *module);
 
-/* True if a loop, a conditional or a tuple is pinned for another reason than an effect in its
+/* True if `instr` is pinned, except for a loop or conditional pinned only for an effect in its
  * callees. */
 bool hlo_pin_holds(const hlo_instr *instr);
 

@@ -32,8 +32,7 @@ int64_t hlo_dot_free_dim(const hlo_instr *dot, unsigned side);
 /* True for a link of a chain: an unpinned instruction that moves elements, or converts from one
  * wide type (f32, bf16, f16) to another. */
 bool hlo_chain_link(const hlo_instr *instr);
-/* True if each element of the result is an element of operand 0 whose index depends on no other
- * operand. */
+/* True if each element is an element of operand 0 whose index depends on no other operand. */
 bool hlo_repeats(const hlo_instr *value);
 /* Returns the value that `value` repeats: a value with one element, or a constant with equal
  * elements. Returns NULL if `value` is not a splat, or is one only through a pinned instruction. */

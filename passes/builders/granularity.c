@@ -61,8 +61,7 @@ static int64_t product(const hlo_shape *shape, uint32_t first, uint32_t end) {
     return size;
 }
 
-/* Returns the length of the runs of equal elements in memory order; 0 if equal elements are not
- * contiguous. */
+/* Returns the length of the runs of equal elements in memory; 0 if they are not contiguous. */
 static int64_t flat_run(const hlo_shape *to, const run *r, const hlo_granularity *granularity) {
     int64_t flat = 1;
     bool open = false;

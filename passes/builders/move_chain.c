@@ -81,8 +81,7 @@ hlo_instr *hlo_async_clone_onto(hlo_rule_env *env, const hlo_instr *done, hlo_in
         hlo_build_clone(env->build, done, hlo_shape_retype(module, done->shape, to), &sent);
     if (!got) return NULL;
     if (start->op != HLO_OP_ASYNC_START) return got;
-    /* Clone the computation that an async-start calls, with new types, and insert it before the
-     * caller. */
+    /* Clone the computation that an async-start calls, with new types, before the caller. */
     hlo_computation *caller = start->parent, *callee = hlo_instr_comp(start, HLO_ATTR_CALLS);
     hlo_computation *made = hlo_computation_new(module, callee->name);
     hlo_instr *operands[HLO_RULE_ARGS];

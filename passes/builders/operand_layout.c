@@ -26,8 +26,7 @@ hlo_instr *hlo_pad_zeros(hlo_builder *b, hlo_instr *value, const int64_t *dims) 
     return hlo_build_pad(b, value, hlo_build_number(b, old->type, least), shape, padding);
 }
 
-/* An operand of a call, and an order of its dimensions in which the contracting dimension is
- * last. */
+/* An operand of a call, and an order of its dimensions with the contracting dimension last. */
 typedef struct placing {
     hlo_instr *value;
     const hlo_ints *batch, *contracting;
@@ -72,8 +71,7 @@ int64_t hlo_redundant_transposes(const hlo_rule_env *env, const hlo_matmul *m, b
     return turns;
 }
 
-/* Builds a row-major operand by a transpose, or by a copy if the order of dimensions is already
- * right. */
+/* Builds a row-major operand by a transpose, or by a copy if the order is already right. */
 bool hlo_operand_layout_make(hlo_rule_env *env, const hlo_matmul *m, bool b, hlo_instr **out) {
     placing s;
     if (!side_of(env, m, b, &s)) return false;
@@ -200,42 +198,26 @@ static hlo_instr *regular(hlo_rule_env *env, hlo_instr *scales, const hlo_block_
                : hlo_granularity_expand(env, scales, shape, &runs);
 }
 
-/* Reads the stored values and the compact scales of an operand. */
-static bool read_side(hlo_rule_env *env, const hlo_instr *instr, bool b, hlo_scale_mode mode,
-                      hlo_block_side *out, hlo_instr **values, hlo_instr **scales) {
+bool hlo_block_dot_operand(hlo_rule_env *env, const hlo_instr *instr, bool b, hlo_scale_mode mode,
+                           bool scales, hlo_instr **out) {
     hlo_block_dot dot;
     const char *why;
     if (hlo_block_dot_read(instr, &dot)) return false;
     const hlo_scale_mode has = hlo_block_dot_mode(&dot, &why);
     if (has == HLO_SCALE_MODE_COUNT) return hlo_rule_refuse(env, why, instr);
-    *values = hlo_block_values(b ? dot.b : dot.a);
-    *out = (hlo_block_side){.shape = (*values)->shape,
-                            .batch = b ? dot.b_batch : dot.a_batch,
-                            .k = (b ? dot.b_contracting : dot.a_contracting)->v[0],
-                            .mode = mode};
-    if (has != mode || out->shape->rank > HLO_RULE_ARGS) return false;
-    while (out->row == out->k || hlo_ints_contain(out->batch, out->row)) out->row++;
-    *scales = hlo_block_scale(&dot, b);
-    *scales = *scales ? regular(env, *scales, &dot, out) : hlo_block_ones(env, out);
-    return *scales != NULL;
-}
-
-bool hlo_block_dot_values(hlo_rule_env *env, const hlo_instr *dot, bool b, hlo_scale_mode mode,
-                          hlo_instr **out) {
-    hlo_block_side side;
-    hlo_instr *values, *scales;
-    if (!read_side(env, dot, b, mode, &side, &values, &scales)) return false;
-    *out = hlo_block_signed(env, values, scales, &side);
-    if (mode == HLO_SCALE_VEC32 && values->shape->type == HLO_TYPE_F4E2M1FN)
+    hlo_instr *values = hlo_block_values(b ? dot.b : dot.a);
+    hlo_block_side side = {.shape = values->shape,
+                           .batch = b ? dot.b_batch : dot.a_batch,
+                           .k = (b ? dot.b_contracting : dot.a_contracting)->v[0],
+                           .mode = mode};
+    if (has != mode || side.shape->rank > HLO_RULE_ARGS) return false;
+    while (side.row == side.k || hlo_ints_contain(side.batch, side.row)) side.row++;
+    hlo_instr *compact = hlo_block_scale(&dot, b);
+    compact = compact ? regular(env, compact, &dot, &side) : hlo_block_ones(env, &side);
+    if (!compact) return false;
+    *out = scales ? hlo_block_tile(env, compact, &side)
+                  : hlo_block_signed(env, values, compact, &side);
+    if (!scales && mode == HLO_SCALE_VEC32 && values->shape->type == HLO_TYPE_F4E2M1FN)
         *out = hlo_build_convert(env->build, values, HLO_TYPE_F8E4M3FN);
-    return *out != NULL;
-}
-
-bool hlo_block_dot_scales(hlo_rule_env *env, const hlo_instr *dot, bool b, hlo_scale_mode mode,
-                          hlo_instr **out) {
-    hlo_block_side side;
-    hlo_instr *values, *scales;
-    if (!read_side(env, dot, b, mode, &side, &values, &scales)) return false;
-    *out = hlo_block_tile(env, scales, &side);
     return *out != NULL;
 }

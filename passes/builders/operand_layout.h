@@ -56,12 +56,10 @@ hlo_instr *hlo_block_tile(hlo_rule_env *env, hlo_instr *scales, const hlo_block_
 hlo_instr *hlo_block_signed(hlo_rule_env *env, hlo_instr *values, hlo_instr *scales,
                             const hlo_block_side *side);
 
-/* Builds the values of operand a or, with `b`, of operand b of an instruction in block-scaled
- * notation, and the operand's scales in the tiles of the mode. Returns false on failure, or if the
- * instruction has another mode or no mode; env->reason is then the reason. */
-bool hlo_block_dot_values(hlo_rule_env *env, const hlo_instr *dot, bool b, hlo_scale_mode mode,
-                          hlo_instr **out);
-bool hlo_block_dot_scales(hlo_rule_env *env, const hlo_instr *dot, bool b, hlo_scale_mode mode,
-                          hlo_instr **out);
+/* Builds the values of an operand of an instruction in block-scaled notation or, if `scales` is
+ * true, its scales in the tiles of the mode. Returns false on failure, or if the instruction has
+ * another mode or no mode; env->reason is then the reason. */
+bool hlo_block_dot_operand(hlo_rule_env *env, const hlo_instr *instr, bool b, hlo_scale_mode mode,
+                           bool scales, hlo_instr **out);
 
 #endif

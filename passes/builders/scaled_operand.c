@@ -89,8 +89,7 @@ static bool same_compact(hlo_instr *x, hlo_granularity gx, hlo_instr *y, hlo_gra
            same_compact(hlo_instr_operand(x, 0), bx, hlo_instr_operand(y, 0), by, depth - 1);
 }
 
-/* Returns the first step, starting at `s` and going down, that changes the product of the
- * factors. */
+/* Returns the first step, from `s` down, that changes the product of the factors. */
 static const step *past_links(const step *s) {
     for (;; s = s->below) {
         const hlo_instr *value = s->value;
@@ -181,7 +180,7 @@ static bool plan_parts(plan *p, step *s) {
     return true;
 }
 
-/* True if all factors below the step are nonnegative. If the fp8 type has an infinity, the factors
+/* True if all factors at and below the step are nonnegative. If the fp8 type has an infinity, they
  * must not be 0, because 0 times -inf is NaN, but 0 times relu(-inf) is 0. Divisors must be
  * positive. */
 static bool keeps_signs(const step *s, bool infinity) {
@@ -262,8 +261,7 @@ static const step *plan_any(plan *p, hlo_instr *value, const hlo_granularity *gr
     return plan_value(p, value, granularity);
 }
 
-/* Plans an operand of a dot. Returns NULL if it is not an fp8 value times factors of the mode's
- * granularity. */
+/* Plans an operand of a dot, like plan_any(), with the granularity of the mode. */
 static const step *plan_side(plan *p, const hlo_instr *dot, unsigned side,
                              const hlo_scale_info *mode, bool unequal) {
     hlo_instr *value = hlo_instr_operand(dot, side);
@@ -337,8 +335,7 @@ static bool make_scale(hlo_rule_env *env, const step *s, factors *f, hlo_instr *
         hlo_instr *scales[HLO_RULE_ARGS] = {NULL};
         const int64_t dim = hlo_instr_ints(value, HLO_ATTR_DIMENSIONS)->v[0];
         bool any = false;
-        if (s->granularity.v[dim] >= value->shape->dims[dim]) /* all parts have equal factors, so
-                                                               * use those of one part */
+        if (s->granularity.v[dim] >= value->shape->dims[dim]) /* all parts have equal factors */
             return make_scale(env, s->below, f, out) && !f->scalar;
         for (const step *part = s->below; part; part = part->next) {
             if (!make_scale(env, part, f, &scales[part->index]) || f->scalar) return false;
@@ -423,12 +420,6 @@ bool hlo_scaled_operand_factors(hlo_rule_env *env, const hlo_instr *product, uns
 bool hlo_scaled_operand_is_scalar(const hlo_instr *dot, unsigned side) {
     plan p;
     return plan_side(&p, dot, side, &hlo_scale_modes[HLO_SCALE_SCALAR], false) != NULL;
-}
-
-hlo_instr *hlo_scaled_operand_unscaled(hlo_rule_env *env, const hlo_instr *dot, unsigned side) {
-    const bool scalar = hlo_scaled_operand_is_scalar(dot, side);
-    return hlo_scaled_operand_values(env, dot, side,
-                                     scalar ? HLO_SCALE_SCALAR : HLO_SCALE_OUTER_VEC);
 }
 
 /* -------------------------------------------------------------------------------------- placing */

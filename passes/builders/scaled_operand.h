@@ -47,10 +47,6 @@ hlo_type hlo_scaled_operand_in_blocks(const hlo_instr *dot, unsigned side, int64
 /* True if the operand has no factors, or their product is one scalar. */
 bool hlo_scaled_operand_is_scalar(const hlo_instr *dot, unsigned side);
 
-/* Builds the fp8 value of an operand whose factor is one scalar, or whose factors are per row and
- * batch. Returns NULL if the operand has other factors, or on failure. */
-hlo_instr *hlo_scaled_operand_unscaled(hlo_rule_env *env, const hlo_instr *dot, unsigned side);
-
 /* Broadcasts the factors of an operand that matches OUTER_VEC, per row and batch, to the dimensions
  * of the dot's result. Returns NULL on failure. */
 hlo_instr *hlo_scaled_operand_result_scale(hlo_rule_env *env, const hlo_instr *dot, unsigned side);

@@ -167,7 +167,7 @@ static hlo_instr *product(lowering *l) {
 
 /* Adds the bias and C. XLA's calls can add a bf16 vector to f32, but not an f16 vector. The scales
  * of C and D may exceed the range of f16. C is added after the bias, where XLA's rewriter expects
- * it. C is added in its own type, which is the type of D, unless C has a scale. An output scale may
+ * it. Without l->fusible, C is added in its own type, unless C has a scale. An output scale may
  * exceed the range of that type. */
 static hlo_instr *plus_terms(lowering *l, hlo_instr *x) {
     const hlo_matmul *m = &l->m;
@@ -401,6 +401,20 @@ static void put_results(lowering *l) {
     drop(call);
 }
 
+static hlo_instr *activated(lowering *l, hlo_instr *x, const hlo_epilogue_info *epilogue,
+                            bool apart) {
+    switch (epilogue->activation) {
+    case HLO_ACTIVATION_GELU:
+        if (apart || epilogue->aux)
+            x = hlo_build_convert(l->build, x, HLO_TYPE_F32); /* the call converts, too */
+        return gelu(l, x, apart);
+    case HLO_ACTIVATION_RELU: return hlo_build_by_number(l->build, HLO_OP_MAXIMUM, x, 0);
+    case HLO_ACTIVATION_NONE:
+    case HLO_ACTIVATION_COUNT: break;
+    }
+    return x;
+}
+
 static int make_plain(hlo_instr *call, const hlo_matmul *matmul, emitter *e, bool fusible) {
     bool pinned = call->pin != HLO_PIN_NONE;
     for (const hlo_use *use = call->uses; use; use = use->next)
@@ -441,11 +455,7 @@ static int make_plain(hlo_instr *call, const hlo_matmul *matmul, emitter *e, boo
     const bool apart = l.fusible && gelus && (epilogue->aux || !held);
     hlo_instr *x = plus_terms(&l, product(&l));
     if (epilogue->aux) x = l.aux = hlo_build_convert(b, x, m->aux->type);
-    if (gelus && (apart || epilogue->aux))
-        x = hlo_build_convert(b, x, HLO_TYPE_F32); /* the call converts, too */
-    if (gelus) x = gelu(&l, x, apart);
-    if (epilogue->activation == HLO_ACTIVATION_RELU)
-        x = hlo_build_by_number(b, HLO_OP_MAXIMUM, x, 0);
+    x = activated(&l, x, epilogue, apart);
     if (m->amax) {
         const hlo_shape *scalar = hlo_shape_array(l.module, x->shape->type, 0, NULL);
         int64_t dims[HLO_LARGEST_RANK];

@@ -31,8 +31,7 @@ typedef enum hlo_binding_kind {
 
 typedef struct hlo_binding {
     hlo_binding_kind kind;
-    bool leaf; /* the slot is bound by a variable without a pattern, so operands of `instr` were not
-                * matched */
+    bool leaf; /* bound by a variable without a pattern: operands of `instr` were not matched */
     hlo_instr *instr, *inner;
     const hlo_attr *attr;
     uint32_t term;
@@ -78,8 +77,7 @@ static inline const hlo_rule_term *hlo_rule_term_at(const hlo_rule_env *env, uin
     return &env->rules->terms[index];
 }
 
-/* A test. It creates no instructions. If it fails, it may set `*out_blocker` to the responsible
- * instruction. */
+/* A test. It creates no instructions. If it fails, it may set `*out_blocker` to the cause. */
 typedef bool hlo_rule_test(const hlo_rule_env *env, const hlo_binding *args, uint32_t count,
                            const hlo_instr **out_blocker);
 /* Builds a value and stores it in `*out`; NULL means that the value is absent. Returns false on
@@ -95,12 +93,10 @@ typedef struct hlo_rule_functions {
     hlo_rule_measure *measure;
 } hlo_rule_functions;
 
-/* The built-in rules with their vocabulary and functions, which the engine receives as data in
- * context->library. */
+/* The built-in rules with their vocabulary and functions, for context->library. */
 typedef struct hlo_rule_library {
     const hlo_rule_vocabulary *words;
-    const hlo_rule_functions *functions; /* the functions of builder.def, indexed by the codes in
-                                          * rules */
+    const hlo_rule_functions *functions; /* functions of builder.def, by code */
     const hlo_rules *const *files;       /* the files of passes/rules/, sorted by name */
     const uint32_t *file_count;
 } hlo_rule_library;
@@ -156,8 +152,8 @@ typedef struct hlo_rule_use {
 void hlo_given_undone(hlo_pass_context *context, const hlo_rule_use *before);
 
 /* Applies the rules of a phase to a fixpoint: first the built-in rules, then the rules in
- * context->rules. Returns HLO_INTERNAL if the phase does not terminate; a diagnostic then names the
- * rule. */
+ * context->rules. If the phase does not terminate or a rule is faulty, a diagnostic names the rule;
+ * returns HLO_INVALID_INPUT for a rule in context->rules, and HLO_INTERNAL for a built-in one. */
 hlo_status hlo_rules_run(hlo_pass_context *context, const char *phase);
 
 #endif

@@ -274,8 +274,7 @@ static void add_ops(const hlo_rule_env *env, uint32_t term, op_set *ops) {
     for (uint32_t i = 0; i < t->arg_count; i++) add_ops(env, arg_of(env, t, i), ops);
 }
 
-/* Matches the pattern at users of `value`, up to `height` levels up. `ops` has the opcodes of the
- * pattern. */
+/* Matches the pattern at users of `value`, up to `height` levels up. `ops`: its opcodes. */
 static bool match_from_users(hlo_rule_env *env, uint32_t term, const op_set *ops,
                              const hlo_instr *value, unsigned height) {
     unsigned seen = 0;
@@ -350,8 +349,10 @@ static void give_reason(hlo_rule_env *env, hlo_reason reason, const hlo_instr *b
     if (env->rule->subject >= 0) env->subject = env->slots[env->rule->subject].instr;
 }
 
-static bool guards_hold(hlo_rule_env *env) {
-    for (uint32_t i = 0; i < env->rule->guard_count; i++) {
+/* Matches the remaining roots, and then evaluates the guards. */
+static bool match_next_root(hlo_rule_env *env) {
+    uint32_t index = env->next_root;
+    for (uint32_t i = 0; index == env->rule->root_count && i < env->rule->guard_count; i++) {
         const hlo_rule_guard *g = &env->rules->guards[env->rule->first_guard + i];
         if (guard_holds(env, g, &env->blocker)) continue;
         bool at = g->at >= 0 && env->slots[g->at].kind != HLO_BOUND_NOT;
@@ -359,14 +360,11 @@ static bool guards_hold(hlo_rule_env *env) {
             give_reason(env, g->reason, at ? env->slots[g->at].instr : env->blocker);
         return false;
     }
-    if (env->pinned) give_reason(env, hlo_pin_reason(env->pinned), env->pinned);
-    if (env->looks_past) give_reason(env, HLO_REASON_BEHIND_BARRIER, env->holder);
-    return !env->pinned;
-}
-
-static bool match_next_root(hlo_rule_env *env) {
-    uint32_t index = env->next_root;
-    if (index == env->rule->root_count) return guards_hold(env);
+    if (index == env->rule->root_count) {
+        if (env->pinned) give_reason(env, hlo_pin_reason(env->pinned), env->pinned);
+        if (env->looks_past) give_reason(env, HLO_REASON_BEHIND_BARRIER, env->holder);
+        return !env->pinned;
+    }
     const hlo_rule_root *root = &env->rules->roots[env->rule->first_root + index];
     env->next_root = index + 1;
     op_set ops = {0};

@@ -70,8 +70,7 @@ static bool shape_fits(hlo_rule_env *env, const hlo_shape *shape) {
     return hlo_rule_refuse(env, "too-large", NULL);
 }
 
-/* Implements hlo_builder.admits: rejects shapes that are too large, and plans to move the
- * operands. */
+/* Implements hlo_builder.admits: rejects shapes that are too large, and plans operand moves. */
 static bool admits(hlo_builder *b, const hlo_shape *shape, uint32_t count,
                    hlo_instr *const *operands) {
     hlo_rule_env *env = (hlo_rule_env *)b; /* the builder is the first member of the struct */
@@ -96,12 +95,10 @@ static bool depends(hlo_rule_env *env, const hlo_instr *value, const hlo_instr *
 
 /* ------------------------------------------------------------------------------------ templates */
 
-/* Builds a template. Returns NULL if the value is absent. On failure, sets env->unbuildable and
- * returns NULL. */
+/* Builds a template. Returns NULL if the value is absent, or after setting env->unbuildable. */
 static hlo_instr *build(hlo_rule_env *env, uint32_t term);
 
-/* Returns the instruction of a slot, building its template at the first use. Returns NULL in the
- * same cases as build(). */
+/* Returns the instruction of a slot, built at the first use, or NULL like build(). */
 static hlo_instr *build_slot(hlo_rule_env *env, int16_t index) {
     hlo_binding *slot = &env->slots[index];
     if (slot->kind == HLO_BOUND_TERM) {
@@ -166,32 +163,6 @@ static hlo_instr *build_op(hlo_rule_env *env, const hlo_rule_term *t) {
     return instr;
 }
 
-static hlo_instr *build_function(hlo_rule_env *env, const hlo_rule_term *t) {
-    hlo_binding args[HLO_RULE_ARGS];
-    for (uint32_t i = 0; i < t->arg_count; i++) {
-        uint32_t index = env->rules->args[t->first_arg + i];
-        const hlo_rule_term *arg = hlo_rule_term_at(env, index);
-        if (arg->kind == HLO_TERM_VAR) build_slot(env, arg->slot);
-        if (arg->kind == HLO_TERM_OP || arg->kind == HLO_TERM_FUNCTION ||
-            arg->kind == HLO_TERM_CONSTANT || arg->kind == HLO_TERM_SPLAT ||
-            arg->kind == HLO_TERM_RESULT) {
-            hlo_instr *value = build(env, index);
-            args[i] =
-                (hlo_binding){.kind = value ? HLO_BOUND_VALUE : HLO_BOUND_ABSENT, .instr = value};
-        } else {
-            args[i] = hlo_rule_argument(env, arg);
-        }
-        if (env->unbuildable) return NULL;
-    }
-    hlo_instr *out = NULL;
-    if (!hlo_rule_fits(env, t->code, args, t->arg_count) ||
-        !env->context->library->functions[t->code].make(env, args, t->arg_count, &out)) {
-        env->unbuildable = true;
-        return NULL;
-    }
-    return out;
-}
-
 static hlo_instr *build(hlo_rule_env *env, uint32_t term) {
     const hlo_rule_term *t = hlo_rule_term_at(env, term);
     switch ((hlo_term_kind)t->kind) {
@@ -215,7 +186,31 @@ static hlo_instr *build(hlo_rule_env *env, uint32_t term) {
         if (!value) hlo_rule_refuse(env, NULL, NULL);
         return value;
     }
-    case HLO_TERM_FUNCTION: return build_function(env, t);
+    case HLO_TERM_FUNCTION: {
+        hlo_binding args[HLO_RULE_ARGS];
+        for (uint32_t i = 0; i < t->arg_count; i++) {
+            uint32_t index = env->rules->args[t->first_arg + i];
+            const hlo_rule_term *arg = hlo_rule_term_at(env, index);
+            if (arg->kind == HLO_TERM_VAR) build_slot(env, arg->slot);
+            if (arg->kind == HLO_TERM_OP || arg->kind == HLO_TERM_FUNCTION ||
+                arg->kind == HLO_TERM_CONSTANT || arg->kind == HLO_TERM_SPLAT ||
+                arg->kind == HLO_TERM_RESULT) {
+                hlo_instr *value = build(env, index);
+                args[i] = (hlo_binding){.kind = value ? HLO_BOUND_VALUE : HLO_BOUND_ABSENT,
+                                        .instr = value};
+            } else {
+                args[i] = hlo_rule_argument(env, arg);
+            }
+            if (env->unbuildable) return NULL;
+        }
+        hlo_instr *out = NULL;
+        if (!hlo_rule_fits(env, t->code, args, t->arg_count) ||
+            !env->context->library->functions[t->code].make(env, args, t->arg_count, &out)) {
+            env->unbuildable = true;
+            return NULL;
+        }
+        return out;
+    }
     default: return NULL;
     }
 }
@@ -355,8 +350,7 @@ static void resize_results(hlo_rule_env *env, hlo_matmul *m) {
     }
 }
 
-/* Builds the fused call of an action. Returns NULL if the call is rejected, possibly with a reason
- * in env->reason. */
+/* Builds the fused call of an action. Returns NULL, possibly with a reason, if it is rejected. */
 static hlo_instr *build_call(hlo_rule_env *env, const hlo_rule_action *action) {
     hlo_instr *source = build_slot(env, action->operand);
     hlo_matmul m, before;
@@ -481,8 +475,7 @@ static const char *fault_of(const hlo_instr *instr, hlo_arena *scratch) {
 /* Commits the plan. `mark` is the last instruction before the new ones. */
 static void commit(hlo_rule_env *env, const hlo_instr *mark, const plan *p) {
     hlo_engine *engine = env->engine;
-    /* Move each value to the position at which new instructions were inserted when its move was
-     * planned. */
+    /* Move each value to the position that new instructions had when the move was planned. */
     for (uint32_t i = 0; i < env->move_count; i++) {
         const hlo_rule_move *m = &env->moves[i], *last = i ? m - 1 : NULL;
         const bool again = last && last->after == m->after && last->place == m->place;
@@ -534,8 +527,7 @@ bool hlo_rule_rewrite(hlo_rule_env *env) {
     hlo_module *module = env->context->module;
     const hlo_rule_action *actions = env->rules->actions + env->rule->first_action;
     env->first_id = module->next_id;
-    /* Insert new instructions before the first instruction, in list order, that the actions
-     * replace. */
+    /* Insert new instructions before the first instruction that the actions replace. */
     const hlo_rule *rule = env->rule;
     *env->build = (hlo_builder){.at = env->root, .admits = admits};
     for (uint32_t i = 0; i < rule->action_count; i++) {

@@ -101,8 +101,7 @@ void hlo_engine_push(hlo_engine *engine, hlo_instr *instr) {
     push_users(engine, instr, USERS_ABOVE);
 }
 
-/* This function is not recursive, because a chain of dead instructions may be as long as the
- * module. */
+/* Not recursive, because a chain of dead instructions may be as long as the module. */
 void hlo_engine_remove_dead(hlo_engine *engine, hlo_instr *instr) {
     hlo_worklist *list = &engine->dead;
     for (;; instr = list->items[--list->count]) {

@@ -35,8 +35,7 @@ struct hlo_engine {
     hlo_computation *later;
     hlo_worklist batch;     /* instructions to visit next */
     hlo_worklist follow_up; /* instructions to visit before the rest of the batch */
-    hlo_worklist dead;      /* operands that hlo_engine_remove_dead() must check; empty outside this
-                             * function */
+    hlo_worklist dead;      /* work of hlo_engine_remove_dead() */
     uint64_t fired, fuel;
     const hlo_rule *last; /* last rule that was applied; a rule from a file has precedence */
     bool given;           /* `last` is from a file */

@@ -3,8 +3,8 @@
  * integers and floats of fewer than 8 bits, and integers whose range (ir/eval/range.h) is within
  * [-16, 16]. f8e4m3fn represents all of them. Every rule then matches them as fp8 values:
  * convert(s4) becomes convert(convert(s4): f8e4m3fn). hlo_pass_restore_narrow() restores the values
- * that no call has fused. An operand of a dot that has a narrow type is also converted, if the
- * other operand is narrow or comes from fp8.
+ * that no call has fused. A dot's operand with a narrow type is also converted, if the other
+ * operand is narrow or comes from fp8.
  *
  * Needs: operands before users.
  * Does not change: pinned instructions, fused computations, single elements.
@@ -23,8 +23,7 @@ enum { E4M3_WHOLE = 16, LITERAL_LIMIT = 1 << 22 };
 
 /* The ranges of the values of the module's instructions before the pass. */
 typedef struct facts {
-    hlo_range *ranges; /* by instruction id; each source except a constant sets a bit of the
-                        * range */
+    hlo_range *ranges; /* by instruction id; sources except constants set a bit */
     hlo_fp8_reach reach;
 } facts;
 
@@ -53,7 +52,7 @@ static hlo_instr *converted(hlo_instr *place, hlo_instr *like, hlo_type type, hl
     return made;
 }
 
-/* Converts a wide array to fp8 and back. Returns false if the array does not fit into fp8. */
+/* Converts a wide array to fp8 and back. Returns false if the pass does not convert the array. */
 static bool quantize(hlo_pass_context *context, const facts *f, hlo_instr *value) {
     if (value->pin || !hlo_shape_is_array(value->shape) || value->shape->dynamic ||
         hlo_shape_count(value->shape) < 2 || !hlo_type_is_wide(value->shape->type) ||
@@ -85,7 +84,8 @@ static bool is_bare(const hlo_instr *dot, uint32_t number) {
            hlo_type_fits_e4m3(hlo_instr_operand(dot, number)->shape->type);
 }
 
-/* True if any integer or narrow float is converted to a float, or is an operand of a dot. */
+/* True if an integer or narrow float is converted to a float, or a narrow value is an operand of a
+ * dot. */
 static bool any_source(const hlo_module *module) {
     if (!module->op_counts[HLO_OP_CONVERT] && !module->op_counts[HLO_OP_DOT]) return false;
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
@@ -130,8 +130,7 @@ static hlo_status each(hlo_pass_context *context, bool back) {
             next = hlo_instr_next(instr);
             if (back) restore(context, &f, instr);
             if (back || quantize(context, &f, instr) || !fp8 || instr->pin) continue;
-            /* Convert bare operands of a dot to fp8, and then to the type of the other operand if
-             * that is wide. */
+            /* Convert bare operands of a dot to fp8, and then to the other operand's wide type. */
             for (uint32_t i = 0; i < 2; i++) {
                 if (!is_bare(instr, i)) continue;
                 hlo_instr *value = hlo_instr_operand(instr, i);

@@ -42,8 +42,7 @@ typedef struct extraction {
     uint32_t waiting_count, waiting_capacity;
 } extraction;
 
-/* True for a call of a computation that has only elementwise operations on arrays, such as jax's
- * clip(). */
+/* True for a call of a computation with only elementwise operations, such as jax's clip(). */
 static bool is_cheap_call(const extraction *e, const hlo_instr *instr) {
     const hlo_computation *called =
         instr->op == HLO_OP_CALL     ? hlo_instr_comp(instr, HLO_ATTR_TO_APPLY)
@@ -125,8 +124,7 @@ static void take(extraction *e, hlo_instr *value, stage role) {
     }
 }
 
-/* True if the user of a result belongs to the epilogue. Users of an fp8 value belong to the next
- * matmul. */
+/* True if the user of a result belongs to the epilogue, not to the next matmul. */
 static bool follows(const extraction *e, const hlo_instr *value, const hlo_instr *user) {
     if (value->op == HLO_OP_REDUCE || user->op == HLO_OP_TUPLE) return false;
     if (user->op == HLO_OP_GET_TUPLE_ELEMENT) return true;
@@ -170,8 +168,7 @@ static void make_root(extraction *e) {
     hlo_computation_set_root(e->comp, root);
 }
 
-/* Removes the computations that the extract does not call, and the header fields about the old
- * entry. */
+/* Removes computations that the extract does not call, and header fields of the old entry. */
 static void remove_others(extraction *e, hlo_arena *scratch) {
     hlo_module *module = e->module;
     bool *called = hlo_arena_zero(scratch, module->next_computation_id);
@@ -211,7 +208,7 @@ static hlo_instr *find(hlo_module *module, const char *name, hlo_suggestion *nea
 
 /* Finds the matmul that becomes the FP8 call with the given name when the passes run on a copy of
  * the module. If no matmul is found, or if the run fails, reports an error and returns
- * HLO_INVALID_INPUT. */
+ * HLO_INVALID_INPUT; if memory runs out, returns HLO_OUT_OF_MEMORY. */
 static hlo_status find_output(hlo_module *module, const char *name, const hlo_pass_options *pass,
                               const hlo_diag_sink *sink, hlo_suggestion *near,
                               hlo_instr **out_matmul) {

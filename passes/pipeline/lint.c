@@ -31,12 +31,8 @@ static const char *name_of(const linting *l, const hlo_instr *instr) {
     return hlo_report_input_name(l->context->report, instr);
 }
 
-static bool is_fp8(const hlo_instr *instr) {
-    return hlo_type_is_fp8(instr->shape->type) && instr->shape->type != HLO_TYPE_F8E8M0FNU;
-}
-
 static bool is_wide(const hlo_instr *instr) {
-    return hlo_type_is_float(instr->shape->type) && !is_fp8(instr);
+    return hlo_type_is_float(instr->shape->type) && !hlo_type_is_fp8_value(instr->shape->type);
 }
 
 /* Follows movement and converts between wide types from a value to its source. */
@@ -115,17 +111,17 @@ static bool read_scaling(const hlo_instr *instr, scaling *out) {
 }
 
 static bool is_quantize(const hlo_instr *instr) {
-    return instr->op == HLO_OP_CONVERT && is_fp8(instr) && is_wide(hlo_instr_operand(instr, 0)) &&
-           hlo_shape_count(instr->shape) != 1;
+    return instr->op == HLO_OP_CONVERT && hlo_type_is_fp8_value(instr->shape->type) &&
+           is_wide(hlo_instr_operand(instr, 0)) && hlo_shape_count(instr->shape) != 1;
 }
 
 static bool is_dequantize(const hlo_instr *instr) {
-    return instr->op == HLO_OP_CONVERT && is_wide(instr) && is_fp8(hlo_instr_operand(instr, 0)) &&
+    return instr->op == HLO_OP_CONVERT && is_wide(instr) &&
+           hlo_type_is_fp8_value(hlo_instr_operand(instr, 0)->shape->type) &&
            hlo_shape_count(instr->shape) != 1;
 }
 
-/* The parts of a quantization: the clamp and the scale, which may be absent, and the value before
- * both. */
+/* The parts of a quantization: the clamp and the scale, if any, and the value before both. */
 typedef struct quantize {
     const hlo_instr *rounded;
     bool clamped, scaled;
@@ -202,15 +198,6 @@ static const hlo_instr *mark_sources(linting *l, const hlo_instr *value, uint32_
     return NULL;
 }
 
-/* True if the two values are in the entry and have no common source array. In other computations,
- * two parameters may be the same array. */
-static bool are_apart(linting *l, const hlo_instr *x, const hlo_instr *y) {
-    if (x == y || x->parent != x->parent->module->entry || x->parent != y->parent) return false;
-    if (mark_sources(l, x, 0)) return false;
-    const uint32_t of_x = l->searches;
-    return l->reached[y->id] != of_x && !mark_sources(l, y, of_x);
-}
-
 /* ---------------------------------------------------------------------------------- lost scales */
 
 /* True if a quantization rounds the value, possibly after a clamp. */
@@ -280,8 +267,12 @@ static void check_scale(linting *l, const hlo_instr *quantized, const scaling *s
     const hlo_instr *source = amax ? source_of(hlo_instr_operand(amax, 0)) : NULL;
     /* Skip the maximum of a vector of amaxes, which is the amax history of delayed scaling. */
     if (amax && (source->op == HLO_OP_ABS || source->shape->rank != 1)) {
-        const hlo_instr *of = magnitude_of(hlo_instr_operand(amax, 0));
-        if (are_apart(l, source_of(s->value), of))
+        const hlo_instr *of = magnitude_of(hlo_instr_operand(amax, 0)), *x = source_of(s->value);
+        /* Two values in the entry without a common source array are different. In other
+         * computations, two parameters may be the same array. */
+        if (x != of && x->parent == x->parent->module->entry && x->parent == of->parent &&
+            !mark_sources(l, x, 0) && l->reached[of->id] != l->searches &&
+            !mark_sources(l, of, l->searches))
             hlo_remark_lint(l->context, HLO_REASON_LINT_OTHER_AMAX, quantized,
                             "%s is the amax of %s", name_of(l, amax), name_of(l, of));
     }
@@ -331,8 +322,7 @@ static bool is_narrow(hlo_type type) {
     return hlo_type_is_fp8_operand(type) || type == HLO_TYPE_F4E2M1FN;
 }
 
-/* If `value` scales narrow values, returns the operand number of the factor or divisor; otherwise
- * -1. */
+/* If `value` scales narrow values, returns the operand number of the factor; otherwise -1. */
 static int factor_of(const hlo_instr *value) {
     if (value->op != HLO_OP_MULTIPLY && value->op != HLO_OP_DIVIDE) return -1;
     const int64_t count = hlo_shape_count(value->shape);
@@ -457,8 +447,7 @@ static void check_block(hlo_pass_context *context, const hlo_instr *dot, const s
 
 /* ---------------------------------------------------------------------------------------- lints */
 
-/* True for the gradient of a conversion from fp8: JAX's transpose converts the gradient to fp8 and
- * back. */
+/* True for the gradient of a conversion from fp8, which JAX converts to fp8 and back. */
 static bool is_cotangent(const linting *l, const hlo_instr *converted) {
     const char *name = hlo_instr_op_name(converted);
     bool any = false;
@@ -473,8 +462,7 @@ static bool is_cotangent(const linting *l, const hlo_instr *converted) {
     return any;
 }
 
-/* True for a parameter, a tuple element or a constant: no other instruction has the same value in
- * another form. */
+/* True for a parameter, tuple element or constant: no other instruction has the same value. */
 static bool is_root(const hlo_instr *scale) {
     return scale->op == HLO_OP_PARAMETER || scale->op == HLO_OP_GET_TUPLE_ELEMENT ||
            scale->op == HLO_OP_CONSTANT;

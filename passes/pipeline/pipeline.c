@@ -103,22 +103,11 @@ typedef struct run {
     hlo_pass_context context;
     hlo_module *linted;           /* the copy that the lints analyze, or NULL */
     hlo_module *rules;            /* the owner of context.rules, or NULL */
-    bool reports;                 /* a report is requested, or is required by the options min_gain
-                                   * or wide */
-    bool stops, stopped;          /* stops: the run ends after the pass quantize-wide; stopped: this
-                                   * pass has run */
+    bool reports;                 /* a report is requested, or min_gain or wide needs it */
+    bool stops, stopped;          /* `stops`: end after quantize-wide; `stopped`: it has run */
     uint64_t committed;           /* number of changes by COMMITS passes */
-    uint64_t cleaned[PASS_COUNT]; /* age() of the module after each CLEANUP pass; 0 if the pass has
-                                   * not run */
+    uint64_t cleaned[PASS_COUNT]; /* age() after each CLEANUP pass, or 0 */
 } run;
-
-static bool has_committing(const pass *p) {
-    if (!p->sequence) return p->role == COMMITS;
-    size_t length;
-    for (const char *at = p->sequence, *word; (word = hlo_next_word(&at, &length));)
-        if (has_committing(find_pass(word, length))) return true;
-    return false;
-}
 
 /* Prints the module after a pass if options->print_after is the name of the pass or "all". */
 static hlo_status dump(const run *r, const char *name, bool is_sequence) {
@@ -179,8 +168,7 @@ static hlo_status run_function(run *r, const pass *p) {
     return status;
 }
 
-/* Runs a pass of options->user_passes, and updates the facts about the module that the run caches.
- */
+/* Runs a pass of options->user_passes, and updates the facts that the run caches. */
 static hlo_status call_user_pass(hlo_pass_context *context, const hlo_user_pass *p) {
     hlo_module *module = context->module;
     const uint64_t edits = module->edits;
@@ -221,6 +209,19 @@ static hlo_status run_user(run *r, const hlo_user_pass *p) {
     return status == HLO_OK ? dump(r, p->name, false) : status;
 }
 
+/* True if the list, or a sequence in it, contains the pass `name` or, if `name` is NULL, a pass
+ * that commits. */
+static bool contains(const char *list, const char *name) {
+    size_t length;
+    for (const char *at = *list ? list : NULL, *word; (word = hlo_next_word(&at, &length));) {
+        const pass *p = find_pass(word, length);
+        if (p && ((name ? strcmp(p->name, name) == 0 : p->role == COMMITS) ||
+                  (p->sequence && contains(p->sequence, name))))
+            return true;
+    }
+    return false;
+}
+
 static hlo_status run_list(run *r, const char *list, bool outermost);
 
 /* Restores the module if no committing pass in the sequence has changed anything. */
@@ -250,9 +251,9 @@ static hlo_status run_list(run *r, const char *list, bool outermost) {
         hlo_user_pass own;
         const pass *p = find_pass(word, length);
         if (p) {
-            status = !p->sequence                     ? run_function(r, p)
-                     : outermost && has_committing(p) ? run_or_undo(r, p)
-                                                      : run_list(r, p->sequence, false);
+            status = !p->sequence                               ? run_function(r, p)
+                     : outermost && contains(p->sequence, NULL) ? run_or_undo(r, p)
+                                                                : run_list(r, p->sequence, false);
             if (status == HLO_OK) status = dump(r, p->name, p->sequence);
         } else if (find_user_pass(r->context.options, word, length, &own)) {
             status = run_user(r, &own);
@@ -324,8 +325,7 @@ static hlo_status restart(run *r, const hlo_snapshot *original, jmp_buf *recover
     return context->report ? HLO_OK : HLO_OUT_OF_MEMORY;
 }
 
-/* Converts calls to the form options->emit. If no passes run, the default form does not change
- * calls. */
+/* Converts calls to the form options->emit. Without passes, the default form changes nothing. */
 static hlo_status emit(run *r) {
     const hlo_pass_options *options = r->context.options;
     if (!*options->passes && options->emit == HLO_EMIT_CUBLAS) return HLO_OK;
@@ -452,17 +452,6 @@ static bool is_known(const hlo_pass_options *options, const char *name, size_t l
     return find_pass(name, length) || find_user_pass(options, name, length, &own);
 }
 
-/* True if the list of passes, or a sequence in it, contains the pass. */
-static bool runs_pass(const char *list, const char *name) {
-    size_t length;
-    for (const char *at = *list ? list : NULL, *word; (word = hlo_next_word(&at, &length));) {
-        const pass *p = find_pass(word, length);
-        if (p && (strcmp(p->name, name) == 0 || (p->sequence && runs_pass(p->sequence, name))))
-            return true;
-    }
-    return false;
-}
-
 hlo_status hlo_pass_options_take(const hlo_pass_options *given, hlo_pass_options *options) {
     size_t length;
     *options = default_options;
@@ -471,6 +460,7 @@ hlo_status hlo_pass_options_take(const hlo_pass_options *given, hlo_pass_options
     if (status == HLO_OK) status = check_user_passes(options);
     if (status != HLO_OK) return status;
     if (!options->passes) return refuse(options, "passes must not be NULL; \"\" runs none");
+    if (options->wide && !*options->wide) options->wide = NULL;
     const char *at = *options->passes ? options->passes : NULL;
     for (const char *word; (word = hlo_next_word(&at, &length));)
         if (!is_known(options, word, length)) return unknown_pass(options, length, word, "");
@@ -480,7 +470,7 @@ hlo_status hlo_pass_options_take(const hlo_pass_options *given, hlo_pass_options
                       "invalid value '%s' for quantize, expected current or "
                       "current,attention",
                       options->quantize);
-    if (options->quantize && *options->passes && !runs_pass(options->passes, "quantize-wide"))
+    if (options->quantize && *options->passes && !contains(options->passes, "quantize-wide"))
         return refuse(options, "quantize requires the pass quantize-wide in passes");
     const char *after = options->print_after;
     if (after && strcmp(after, "all") != 0 && !is_known(options, after, strlen(after)))
@@ -533,8 +523,12 @@ static hlo_status load_rules(run *r) {
     return HLO_OK;
 }
 
-static hlo_status optimize(hlo_module *module, const hlo_pass_options *options, bool inserts,
+static hlo_status optimize(hlo_module *module, const hlo_pass_options *given, bool inserts,
                            hlo_report **out_report) {
+    hlo_pass_options own;
+    const hlo_pass_options *options = &own;
+    hlo_status status = hlo_pass_options_take(given, &own);
+    if (status != HLO_OK || (inserts && !own.quantize)) return status;
     run r = {.context = {.module = module,
                          .target = hlo_target_find(options->target),
                          .cuda = options->cuda,
@@ -545,7 +539,7 @@ static hlo_status optimize(hlo_module *module, const hlo_pass_options *options, 
                          .library = &hlo_rule_library_builtin,
                          .sink = options->sink},
              .reports = out_report || options->min_gain > 0 || options->wide || options->quantize};
-    hlo_status status = load_rules(&r);
+    status = load_rules(&r);
     const bool nothing = !*options->passes && !out_report && options->verify_none &&
                          options->emit == HLO_EMIT_CUBLAS;
     if (status != HLO_OK || nothing) {
@@ -570,18 +564,13 @@ static hlo_status optimize(hlo_module *module, const hlo_pass_options *options, 
 hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *options,
                                hlo_report **out_report) {
     HLO_IN_C_LOCALE;
-    hlo_pass_options own;
     if (out_report) *out_report = NULL;
-    const hlo_status status = hlo_pass_options_take(options, &own);
-    return status == HLO_OK ? optimize(module, &own, false, out_report) : status;
+    return optimize(module, options, false, out_report);
 }
 
 hlo_status hlo_module_quantize(hlo_module *module, const hlo_pass_options *options) {
     HLO_IN_C_LOCALE;
-    hlo_pass_options own;
-    const hlo_status status = hlo_pass_options_take(options, &own);
-    if (status != HLO_OK || !own.quantize) return status;
-    return optimize(module, &own, true, NULL);
+    return optimize(module, options, true, NULL);
 }
 
 hlo_status hlo_passes_print(const hlo_pass_options *options, FILE *out) {

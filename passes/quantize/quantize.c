@@ -539,7 +539,7 @@ hlo_status hlo_pass_quantize(hlo_pass_context *context) {
         }
         for (uint32_t o = 0; o < 2; o++)
             if (s->quantizes[o]) hlo_instr_set_operand(s->dot, o, replacement(&z, s->dot, o));
-        hlo_remark_quantized(context, s->dot, s->gain);
+        hlo_remark_quantized(context, s->dot, s->gain, s->saving);
         context->changes++;
     }
     return HLO_OK;

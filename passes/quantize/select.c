@@ -140,7 +140,10 @@ void hlo_select(hlo_selection *s, double min_gain) {
     for (uint32_t d = 0; d < s->dot_count; d++) {
         hlo_selectable *dot = &s->dots[d];
         dot->selected = q.reached[d];
-        if (dot->wide > 0 && dot->fp8 > 0)
-            dot->gain = dot->wide / (dot->fp8 + (dot->paid[0] + dot->paid[1]) / min_gain);
+        if (dot->wide > 0 && dot->fp8 > 0) {
+            const double fp8 = dot->fp8 + (dot->paid[0] + dot->paid[1]) / min_gain;
+            dot->gain = dot->wide / fp8;
+            dot->saving = dot->wide - fp8;
+        }
     }
 }

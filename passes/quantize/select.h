@@ -21,6 +21,8 @@ typedef struct hlo_selectable {
     bool selected;
     double gain;      /* if selected: predicted speedup, including the costs that the dot pays; 0 if
                        * unknown */
+    double saving;    /* if selected: predicted seconds that FP8 saves, less the costs that the dot
+                       * pays; 0 if unknown */
     double unpaid;    /* the part of the profit that is not spent yet (select.c) */
     double paid[2];   /* seconds that the dot pays for each of its values */
     uint32_t next[2]; /* for each operand: the next dot of its value, or HLO_SELECTION_NONE */

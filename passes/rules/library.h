@@ -7,8 +7,7 @@
 #include "grammar/rules/rules.h"
 #include "passes/engine/engine.h"
 
-/* The words of the rule language that the passes define, from builder.def, reason.def and
- * field.def. */
+/* The words of the rule language that builder.def, reason.def and field.def define. */
 extern const hlo_rule_vocabulary hlo_rule_words;
 
 /* The files in passes/rules/, sorted by name. */
@@ -39,8 +38,7 @@ hlo_status hlo_rules_read(const char *text, size_t size, const char *name, unsig
 #undef HLO_MAKE
 #undef HLO_MEASURE
 
-/* These macros start the definitions of the functions. Most functions use only some of the
- * parameters. */
+/* These macros start the definitions of the functions, most of which use few parameters. */
 #define UNUSED __attribute__((unused))
 #define TEST(name)                                                                                 \
     bool hlo_test_##name(UNUSED const hlo_rule_env *env, UNUSED const hlo_binding *args,           \
@@ -54,7 +52,8 @@ hlo_status hlo_rules_read(const char *text, size_t size, const char *name, unsig
 /* Reads the fused FP8 call `call`. Returns false if `call` is not such a call or is malformed. */
 bool hlo_decode_call(const hlo_instr *call, hlo_matmul *out);
 
-/* True if two shapes with equal dimensions store elements in the same order. */
+/* True if two shapes with equal dimensions are the same or both row-major: they then store elements
+ * in the same order. */
 bool hlo_shape_same_order(const hlo_shape *a, const hlo_shape *b);
 
 /* True if the first `batch` dimensions are the outermost in memory, in order. */

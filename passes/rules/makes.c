@@ -3,16 +3,12 @@
 #include <math.h>
 
 #include "ir/module/known.h"
-#include "passes/builders/bias.h"
-#include "passes/builders/collective.h"
-#include "passes/builders/merge_dots.h"
 #include "passes/builders/move_chain.h"
 #include "passes/builders/operand_layout.h"
 #include "passes/builders/scaled_operand.h"
 #include "passes/rules/library.h"
 
-/* Converts an array that has or repeats one element to f32[]. Returns NULL if its elements may
- * differ. */
+/* Converts an array of one element or of equal elements to f32[]. Returns NULL for others. */
 static hlo_instr *scalar_f32(hlo_rule_env *env, hlo_instr *value) {
     return hlo_build_splat(env->build, value,
                            hlo_shape_array(env->context->module, HLO_TYPE_F32, 0, NULL));
@@ -86,14 +82,6 @@ MAKE(clone_with) {
     return *out != NULL;
 }
 
-MAKE(sent_quantized) {
-    return (*out = hlo_collective_quantized(env, args->instr)) != NULL;
-}
-
-MAKE(sent_scale) {
-    return (*out = hlo_collective_scale(env, args[0].instr, args + 1, args[2].instr)) != NULL;
-}
-
 MAKE(unscaled) {
     const hlo_scale_mode mode = hlo_scale_mode_find(args[2].word);
     if (mode == HLO_SCALE_MODE_COUNT) return false;
@@ -102,8 +90,11 @@ MAKE(unscaled) {
 }
 
 MAKE(unscaled_rows) {
-    return (*out = hlo_scaled_operand_unscaled(env, args[0].instr, (unsigned)args[1].number)) !=
-           NULL;
+    const unsigned side = (unsigned)args[1].number;
+    const bool scalar = hlo_scaled_operand_is_scalar(args->instr, side);
+    *out = hlo_scaled_operand_values(env, args->instr, side,
+                                     scalar ? HLO_SCALE_SCALAR : HLO_SCALE_OUTER_VEC);
+    return *out != NULL;
 }
 
 MAKE(scales) {
@@ -135,13 +126,13 @@ MAKE(times_scalar) {
 MAKE(block_values) {
     const hlo_scale_mode mode = hlo_scale_mode_find(args[2].word);
     return mode != HLO_SCALE_MODE_COUNT &&
-           hlo_block_dot_values(env, args->instr, args[1].number != 0, mode, out);
+           hlo_block_dot_operand(env, args->instr, args[1].number != 0, mode, false, out);
 }
 
 MAKE(block_scales) {
     const hlo_scale_mode mode = hlo_scale_mode_find(args[2].word);
     return mode != HLO_SCALE_MODE_COUNT &&
-           hlo_block_dot_scales(env, args->instr, args[1].number != 0, mode, out);
+           hlo_block_dot_operand(env, args->instr, args[1].number != 0, mode, true, out);
 }
 
 MAKE(globally_scaled) {
@@ -176,14 +167,6 @@ MAKE(times_rows) {
     *out = hlo_build_binary(env->build, HLO_OP_MULTIPLY, args[0].instr,
                             hlo_scaled_operand_result_scale(env, args[1].instr, operand));
     return *out != NULL;
-}
-
-MAKE(merged) {
-    return (*out = hlo_dots_merged(env, args[0].instr, args[1].instr, args[2].instr)) != NULL;
-}
-
-MAKE(split_merged) {
-    return (*out = hlo_dots_part(env, args[0].instr, args[1].instr, args[2].number != 0)) != NULL;
 }
 
 MAKE(max_over) {
@@ -232,8 +215,7 @@ MAKE(compose) {
     return *out != NULL;
 }
 
-/* Reads the call in the first argument. Sets `*b` to true if the second argument selects operand
- * B. */
+/* Reads the call in argument 1. Sets `*b` if argument 2 selects operand B. */
 static bool decode_side(const hlo_binding *args, hlo_matmul *m, bool *b) {
     *b = args[1].number != 0;
     return hlo_decode_call(args->instr, m);
@@ -369,18 +351,13 @@ MAKE(cut) {
     return *out != NULL;
 }
 
-MAKE(row) {
-    return hlo_bias_row(env, args[0].instr, args[1].instr, args[2].instr, out);
-}
-
 static hlo_instr *reshape(hlo_builder *b, hlo_instr *value, const hlo_shape *shape) {
     return value && !hlo_shape_same_dims(value->shape, shape)
                ? hlo_build(b, HLO_OP_RESHAPE, shape, 1, &value)
                : value;
 }
 
-/* Reshapes `value` to the shape or, if the number of elements differs, slices it or pads it with
- * zeros. */
+/* Reshapes `value` to the shape or, if the sizes differ, slices it or pads it with zeros. */
 static hlo_instr *to_shape(hlo_builder *b, hlo_instr *value, const hlo_shape *shape) {
     const int64_t have = hlo_shape_count(value->shape), want = hlo_shape_count(shape);
     if (have == want) return reshape(b, value, shape);

@@ -20,8 +20,7 @@ typedef struct kinds {
 /* The dimensions along which factors vary: none, groups, or all dimensions that are not summed. */
 typedef enum variation { SCALAR, GROUPS, ROWS, VARIATIONS } variation;
 
-/* A ragged-dot and its operands. Each operand is an fp8 value times factors that can multiply the
- * result instead. */
+/* A ragged-dot of fp8 values times factors that can multiply the result instead. */
 typedef struct product {
     const hlo_instr *ragged;
     hlo_ragged r;
@@ -103,8 +102,8 @@ static hlo_instr *shifted(hlo_builder *b, hlo_instr *value, int64_t by) {
                          padding);
 }
 
-/* The dimensions of an array that correspond to the dimensions of the group sizes and to the ragged
- * dimension. */
+/* The array that a mask is for: its extents, its dimensions for the dimensions of the group sizes
+ * (`prefix`), its ragged dimension (`dim`) and its group dimension. */
 typedef struct places {
     uint32_t rank;
     const int64_t *extents;
@@ -121,8 +120,7 @@ static hlo_instr *mask(hlo_rule_env *env, const hlo_instr *ragged, const hlo_rag
                        const places *at) {
     int64_t dims[HLO_RULE_ARGS], order[HLO_RULE_ARGS], small[HLO_RULE_ARGS];
     const uint32_t count = r->prefix_count;
-    /* Build the indices at which groups end. Each group size is limited to the extent, so that no
-     * sum overflows. */
+    /* Build the indices at which groups end. Limit each size, so that no sum overflows. */
     hlo_instr *sizes = hlo_instr_operand(ragged, 2);
     const hlo_type from = sizes->shape->type;
     const bool is_signed = hlo_types[from].class == HLO_CLASS_SIGNED;
@@ -211,46 +209,12 @@ static hlo_instr *masked(hlo_rule_env *env, const product *p, unsigned side, hlo
     return chosen(env->build, mask(env, p->ragged, r, &at), value, 0);
 }
 
-/* Builds the right operand if its groups are summed. */
-static hlo_instr *stacked(hlo_rule_env *env, const product *p, hlo_instr *value) {
-    const kinds *k = &p->side[1];
-    int64_t order[HLO_RULE_ARGS];
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < k->batch; i++) order[count++] = k->order[i];
-    order[count++] = p->r.partner;
-    for (uint32_t i = 0; i < k->summed; i++) order[count++] = k->order[k->batch + k->open + i];
-    for (uint32_t i = 0; i < k->open; i++) order[count++] = k->order[k->batch + i];
-    return hlo_build_transpose(env->build, value, order);
-}
-
 /* The dense dot of matrices [m, k] and [n, k] or, if groups are summed, [k, n]. Several batches
  * become a batch dimension. */
 typedef struct dense {
     const hlo_shape *operand[2], *result;
     hlo_dot_lists dims;
 } dense;
-
-/* Computes the sizes of the dense dot. Returns false if they overflow. */
-static bool lay_out(const hlo_rule_env *env, const product *p, dense *out) {
-    hlo_module *module = env->context->module;
-    const bool rows = p->r.mode == HLO_RAGGED_FREE, split_sum = p->r.mode == HLO_RAGGED_CONTRACTING;
-    const int64_t groups = p->r.groups, m = p->side[0].size[1], n = p->side[1].size[1];
-    int64_t batch = p->side[0].size[0], k = p->side[0].size[2];
-    if (groups > INT64_MAX / (rows ? k : batch)) return false;
-    if (split_sum) batch *= groups;
-    if (rows) k *= groups;
-    const uint32_t one = batch == 1, rank = 3 - one; /* one matrix has no batch dimension */
-    const int64_t a[] = {batch, m, k}, b[] = {batch, rows ? k : n, rows ? n : k};
-    const int64_t d[] = {batch, m, n}, last = rank - 1, right = rows ? last - 1 : last, first = 0;
-    const hlo_type type = p->ragged->shape->type;
-    out->operand[0] = array(env, p->type[0], rank, a + one);
-    out->operand[1] = array(env, p->type[1], rank, b + one);
-    out->result = array(env, hlo_type_is_fp8(type) ? type : HLO_TYPE_F32, rank, d + one);
-    const hlo_ints *batches = hlo_ints_new(module, !one, &first);
-    out->dims = (hlo_dot_lists){{batches, batches},
-                                {hlo_ints_new(module, 1, &last), hlo_ints_new(module, 1, &right)}};
-    return true;
-}
 
 /* Reads a ragged-dot whose dense form can be an FP8 call. If the ragged-dot has an fp8 type, its
  * operands are first converted to that type, so they must already have this type. Returns false,
@@ -261,17 +225,35 @@ static bool read_fusible(hlo_rule_env *env, const hlo_instr *ragged, product *p,
     for (uint32_t side = 0; side < 2 && hlo_type_is_fp8(ragged->shape->type); side++)
         if (hlo_instr_operand(ragged, side)->shape->type != ragged->shape->type) return false;
     if (!read(ragged, p)) return false;
-    if (!lay_out(env, p, d)) return hlo_rule_refuse(env, "too-large", NULL);
-    hlo_instr a = {.shape = d->operand[0]}, b = {.shape = d->operand[1]};
-    const hlo_matmul m = {.a = &a,
-                          .b = &b,
-                          .d = d->result,
-                          .alpha = 1,
-                          .a_batch = d->dims.batch[0],
-                          .b_batch = d->dims.batch[1],
-                          .a_contracting = d->dims.contracting[0],
-                          .b_contracting = d->dims.contracting[1]};
-    reason = hlo_matmul_check(&m, env->context->target, env->context->cuda, env->context->scales);
+    /* Compute the sizes of the dense dot, unless they overflow. */
+    hlo_module *module = env->context->module;
+    const bool rows = p->r.mode == HLO_RAGGED_FREE;
+    const int64_t groups = p->r.groups, m = p->side[0].size[1], n = p->side[1].size[1];
+    int64_t batch = p->side[0].size[0], k = p->side[0].size[2];
+    if (groups > INT64_MAX / (rows ? k : batch)) return hlo_rule_refuse(env, "too-large", NULL);
+    if (p->r.mode == HLO_RAGGED_CONTRACTING) batch *= groups;
+    if (rows) k *= groups;
+    const uint32_t one = batch == 1, rank = 3 - one; /* one matrix has no batch dimension */
+    const int64_t a[] = {batch, m, k}, b[] = {batch, rows ? k : n, rows ? n : k};
+    const int64_t c[] = {batch, m, n}, last = rank - 1, right = rows ? last - 1 : last, first = 0;
+    const hlo_type type = ragged->shape->type;
+    d->operand[0] = array(env, p->type[0], rank, a + one);
+    d->operand[1] = array(env, p->type[1], rank, b + one);
+    d->result = array(env, hlo_type_is_fp8(type) ? type : HLO_TYPE_F32, rank, c + one);
+    const hlo_ints *batches = hlo_ints_new(module, !one, &first);
+    d->dims = (hlo_dot_lists){{batches, batches},
+                              {hlo_ints_new(module, 1, &last), hlo_ints_new(module, 1, &right)}};
+    hlo_instr left = {.shape = d->operand[0]}, other = {.shape = d->operand[1]};
+    const hlo_matmul call = {.a = &left,
+                             .b = &other,
+                             .d = d->result,
+                             .alpha = 1,
+                             .a_batch = d->dims.batch[0],
+                             .b_batch = d->dims.batch[1],
+                             .a_contracting = d->dims.contracting[0],
+                             .b_contracting = d->dims.contracting[1]};
+    reason =
+        hlo_matmul_check(&call, env->context->target, env->context->cuda, env->context->scales);
     return !reason || hlo_rule_refuse(env, reason, NULL);
 }
 
@@ -286,8 +268,18 @@ MAKE(ragged_dense) {
     if (!read_fusible(env, args->instr, &p, &d)) return false;
     hlo_instr *values[] = {unscaled(env, &p, 0), unscaled(env, &p, 1)};
     values[0] = masked(env, &p, 0, values[0]);
-    values[1] =
-        p.r.mode == HLO_RAGGED_FREE ? stacked(env, &p, values[1]) : masked(env, &p, 1, values[1]);
+    if (p.r.mode == HLO_RAGGED_FREE) { /* the groups of the right operand are summed */
+        const kinds *k = &p.side[1];
+        int64_t order[HLO_RULE_ARGS];
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < k->batch; i++) order[n++] = k->order[i];
+        order[n++] = p.r.partner;
+        for (uint32_t i = 0; i < k->summed; i++) order[n++] = k->order[k->batch + k->open + i];
+        for (uint32_t i = 0; i < k->open; i++) order[n++] = k->order[k->batch + i];
+        values[1] = hlo_build_transpose(env->build, values[1], order);
+    } else {
+        values[1] = masked(env, &p, 1, values[1]);
+    }
     for (unsigned side = 0; side < 2; side++)
         values[side] = hlo_build_reshape(env->build, values[side], d.operand[side]->rank,
                                          d.operand[side]->dims);
@@ -333,8 +325,7 @@ static hlo_instr *by_group(hlo_rule_env *env, const product *p, hlo_instr *facto
                             array(env, HLO_TYPE_F32, rows + columns, extents), 1, &group, NULL);
 }
 
-/* Arranges compact factors as [batch, group (if any), free]; without `all`, omits the batch and
- * free dimensions. */
+/* Arranges compact factors as [batch, group (if any), free] or, without `all`, as [group]. */
 static hlo_instr *arranged(hlo_rule_env *env, const product *p, unsigned side, hlo_instr *factors,
                            bool all) {
     const kinds *k = &p->side[side];

@@ -9,9 +9,6 @@
 #include "ir/module/known.h"
 #include "matmul/product.h"
 #include "passes/analysis/dequantize.h"
-#include "passes/builders/bias.h"
-#include "passes/builders/collective.h"
-#include "passes/builders/merge_dots.h"
 #include "passes/builders/move_chain.h"
 #include "passes/builders/operand_layout.h"
 #include "passes/rules/library.h"
@@ -42,27 +39,23 @@ static int64_t misaligned_sizes(const hlo_matmul *m) {
            (size.k % hlo_matmul_alignment(m, true) != 0);
 }
 
-/* True if the caller donates the parameter's memory: for parameter 2, the module header has `{0}:
- * (2, {}, may-alias)`. */
-static bool is_donated(const hlo_instr *parameter) {
-    const hlo_module *module = parameter->parent->module;
+/* True if the call can overwrite its addend with the result: the addend has no other user and, if
+ * it is a parameter, its memory is donated (for parameter 2, the module header has `{0}: (2, {},
+ * may-alias)`). */
+static bool overwrites_addend(const hlo_matmul *m) {
+    const hlo_instr *c = m->c;
+    if (!c || m->in_place || c->pin || c->shape != m->d || hlo_instr_user_count(c) != 1 ||
+        c->op == HLO_OP_CONSTANT)
+        return false;
+    if (c->op != HLO_OP_PARAMETER) return true;
+    const hlo_module *module = c->parent->module;
     const hlo_aliases *aliases = NULL;
-    for (uint32_t i = 0; i < module->attr_count; i++)
+    for (uint32_t i = 0; c->parent == module->entry && i < module->attr_count; i++)
         if (module->attrs[i].id == HLO_ATTR_INPUT_OUTPUT_ALIAS)
             aliases = module->attrs[i].u.aliases;
-    if (!aliases || parameter->parent != module->entry) return false;
-    for (uint32_t i = 0; i < aliases->count; i++)
-        if (aliases->v[i].number == parameter->u.parameter && !aliases->v[i].part->count)
-            return true;
+    for (uint32_t i = 0; aliases && i < aliases->count; i++)
+        if (aliases->v[i].number == c->u.parameter && !aliases->v[i].part->count) return true;
     return false;
-}
-
-/* True if the call can overwrite its addend with the result: the addend has no other user, and its
- * memory is donated. */
-static bool overwrites_addend(const hlo_matmul *m) {
-    return m->c && !m->in_place && !m->c->pin && m->c->shape == m->d &&
-           hlo_instr_user_count(m->c) == 1 && m->c->op != HLO_OP_CONSTANT &&
-           (m->c->op != HLO_OP_PARAMETER || is_donated(m->c));
 }
 
 bool hlo_shape_is_batch_major(const hlo_shape *shape, uint32_t batch) {
@@ -267,14 +260,6 @@ TEST(amax_of) {
            hlo_activations[hlo_epilogues[m.epilogue].activation].never_negative;
 }
 
-TEST(broadcasts_row) {
-    return hlo_bias_repeats(args[0].instr, args[1].instr, args[2].instr);
-}
-
-TEST(fits_bf16) {
-    return hlo_bias_fits(args->instr, HLO_TYPE_BF16);
-}
-
 TEST(broadcasts_column) {
     const hlo_instr *broadcast = args->instr;
     const hlo_shape *d = args[1].instr->shape;
@@ -331,8 +316,7 @@ TEST(linear) {
     return !m.c && !hlo_epilogues[m.epilogue].activation;
 }
 
-/* Reads a call whose result is only the product times `alpha` and the scales, or a homogeneous
- * activation of it. */
+/* Reads a call of only the product times `alpha` and scales, and a homogeneous activation. */
 static bool decode_product(const hlo_binding *arg, hlo_matmul *m) {
     if (!hlo_decode_call(arg->instr, m) || m->c || hlo_type_is_fp8(m->d->type)) return false;
     const hlo_epilogue_info *epilogue = &hlo_epilogues[m->epilogue];
@@ -380,8 +364,8 @@ TEST(rows_free) {
     return !hlo_matmul_check(&m, env->context->target, env->context->cuda, env->context->scales);
 }
 
-/* True if a factor or divisor commutes with the relu of `call`: it is not negative and, with
- * `positive`, not 0. A constant factor must be positive and finite: relu(-inf) * 0 is 0, but
+/* True if a factor or divisor commutes with the relu of `call`, if any: it is not negative and,
+ * with `positive`, not 0. A constant factor must be positive and finite: relu(-inf) * 0 is 0, but
  * relu(-inf * 0) is NaN; relu(-1) * inf is NaN, but relu(-1 * inf) is 0. */
 static bool commutes_with_relu(const hlo_rule_env *env, hlo_instr *factor, const hlo_binding *call,
                                bool positive) {
@@ -465,10 +449,6 @@ TEST(branches_alike) {
     return hlo_tree_moves(args->instr, true, &leaf);
 }
 
-TEST(dots_alike) {
-    return hlo_dots_alike(env->engine, args[0].instr, args[1].instr, args[2].instr);
-}
-
 /* ------------------------------------------------------------------------------------- measures */
 
 static int64_t size_of(const hlo_rule_env *env, const hlo_instr *value, unsigned depth) {
@@ -506,12 +486,7 @@ MEASURE(wide_ragged) {
                 hlo_type_is_fp8_operand(hlo_instr_operand(value, 1)->shape->type));
 }
 
-MEASURE(wide_collectives) {
-    return hlo_collective_wide(value);
-}
-
-/* Counts the links of the chain below each operand, down to and including the first link with
- * several branches. */
+/* Counts the links that move wide values, down to the first with several branches. */
 MEASURE(wide_links) {
     int64_t links = 0;
     for (uint32_t i = 0; i < value->operand_count; i++) {
@@ -530,8 +505,7 @@ MEASURE(fp8_operands) {
     return operands;
 }
 
-/* A misaligned size has a larger weight than an addend that may be overwritten, because padding
- * creates such an addend. */
+/* A misaligned size has a larger weight than the overwritable addend that padding creates. */
 MEASURE(misplaced_operands) {
     while (value->op == HLO_OP_SLICE || value->op == HLO_OP_RESHAPE ||
            value->op == HLO_OP_GET_TUPLE_ELEMENT)

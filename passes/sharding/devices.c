@@ -91,8 +91,7 @@ enum { DEPTH_ROUND_LIMIT = 16 };
 
 typedef struct hlo_manual {
     uint32_t count;   /* size of `depths` */
-    uint8_t *depths;  /* by instruction id; BY_DEVICE if the value depends on the number of the
-                       * device */
+    uint8_t *depths;  /* by instruction id; BY_DEVICE if devices differ */
     uint8_t *entered; /* by computation id: depths of the operands of its callers */
     bool *reached;    /* by computation id: true if the computation is reached */
     bool changes, any;
@@ -152,7 +151,7 @@ static uint8_t depths_of(hlo_manual *m, const hlo_instr *instr) {
  * collective is outside of all regions, because devices do not exchange global values. */
 static const hlo_manual *find_depths(const hlo_module *module, hlo_arena *arena) {
     hlo_manual *m = hlo_arena_zero(arena, sizeof *m);
-    /* Unless the header or a name excludes it, the module may not have been partitioned yet. */
+    /* Analyze only a module that, by its header and names, may not be partitioned yet. */
     if (!(hlo_devices_replicas(module) == 1 && !hlo_boundary_spmd(module->entry) &&
           module->attrs_seen[HLO_ATTR_CUSTOM_CALL_TARGET]))
         return m;
@@ -299,8 +298,7 @@ static bool agree(const hlo_replication *a, const hlo_instr *value, int64_t inde
     case HLO_OP_PARAMETER: {
         const hlo_computation *comp = value->parent;
         if (comp == comp->module->entry) {
-            /* The parameter has the same value on devices to which its sharding gives the same
-             * part. */
+            /* Devices to which the sharding gives the same part have the same value. */
             const hlo_sharding *whole_of = hlo_instr_sharding(value);
             const hlo_sharding *part =
                 !whole_of || index < 0 || whole_of->kind != HLO_SHARDING_TUPLE ? whole_of

@@ -7,7 +7,7 @@
  * bias, for example, then follows the dot directly.
  *
  * Needs: nothing.
- * Does not change: pinned instructions; dots in that form already; dots that can never be FP8
+ * Does not change: pinned instructions; dots already in that form; dots that can never be FP8
  * calls, because an operand does not come from fp8 values; sparse dots; dynamic and unbounded
  * dimensions. Numerics: unchanged, except for the order in which products are summed. Tests:
  * testdata/passes/collapse-dots/ */
@@ -138,8 +138,7 @@ static hlo_instr *turned(const hlo_instr *dot, side *left, side *right) {
 static void collapse(hlo_pass_context *context, hlo_instr *dot, hlo_instr *result, side *left,
                      side *right) {
     hlo_arena *arena = context->scratch;
-    /* Sort the contracting dimensions by their order in the left operand, so that the left operand
-     * needs no transpose. */
+    /* Sort the contracting dimensions, so that the left operand needs no transpose. */
     for (uint32_t i = 1; i < left->groups[CONTRACTING].count; i++)
         for (uint32_t j = i;
              j > 0 && left->groups[CONTRACTING].dims[j - 1] > left->groups[CONTRACTING].dims[j];

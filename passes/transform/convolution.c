@@ -67,8 +67,7 @@ static const hlo_shape *shaped(const convolution *c, hlo_type type, uint32_t ran
     return hlo_shape_array(c->instr->parent->module, type, rank, dims);
 }
 
-/* The dimensions of an operand of the dot. Dimensions of size 1 that a dot does not need are
- * omitted. */
+/* The dimensions of an operand of the dot, without dimensions of size 1 that it does not need. */
 typedef struct side {
     hlo_instr *operand;
     uint32_t rank, count;

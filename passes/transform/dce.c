@@ -7,8 +7,7 @@
  * Tests: testdata/passes/dce/ */
 #include "passes/passes.h"
 
-/* Visits instructions in reverse, so that dead users are removed before their operands are
- * visited. */
+/* Visits instructions in reverse, so that dead users are removed before their operands. */
 hlo_status hlo_pass_dce(hlo_pass_context *context) {
     hlo_module *module = context->module;
     bool *called = hlo_arena_zero(context->scratch, module->next_computation_id);

@@ -30,8 +30,7 @@ typedef struct inliner {
                   * must not be copied (fusions and starts must be the only callers of their
                   * computations); may be NULL */
     uint64_t *sizes;    /* by id of a computation: number of its instructions after inlining */
-    bool *stays;        /* by id of a computation: true if something other than an inlined call
-                         * references it */
+    bool *stays;        /* by computation id: something other than inlined calls refers to it */
     hlo_instr **copies; /* by id of the callee's instruction: its copy */
     uint32_t capacity;  /* size of `copies` */
     hlo_instr **operands;
@@ -107,24 +106,6 @@ static hlo_instr *copy_instr(inliner *in, hlo_instr *call, const hlo_instr *from
     return copy;
 }
 
-/* Reserves budget for the copies of the call, including the calls in its callee. Returns false if
- * the budget is too small. */
-static bool reserve(inliner *in, const hlo_instr *call, const hlo_computation *callee) {
-    const uint64_t size = in->sizes[callee->id];
-    if (size <= in->budget) {
-        in->budget -= size;
-        return true;
-    }
-    if (!in->warned)
-        hlo_diag_emit(in->context->module, in->context->sink, HLO_WARNING, call->offset,
-                      hlo_intern_length(call->name),
-                      "this call and possibly later ones are not inlined: inlining copies at most "
-                      "%d instructions",
-                      (int)BUDGET);
-    in->warned = true;
-    return false;
-}
-
 static void inline_calls(inliner *in, hlo_computation *comp) {
     const hlo_instr *end = NULL; /* the budget for all calls before `end` is reserved */
     bool reserved = false;
@@ -132,9 +113,23 @@ static void inline_calls(inliner *in, hlo_computation *comp) {
         if (instr == end) reserved = false;
         next = hlo_instr_next(instr);
         hlo_computation *callee = callee_of(in, instr);
-        if (!callee || (!reserved && !reserve(in, instr, callee))) continue;
-        if (!reserved) end = next;
-        reserved = true;
+        if (!callee) continue;
+        if (!reserved) { /* reserve budget for the copies, including calls in the callee */
+            const uint64_t size = in->sizes[callee->id];
+            if (size > in->budget) {
+                if (!in->warned)
+                    hlo_diag_emit(in->context->module, in->context->sink, HLO_WARNING,
+                                  instr->offset, hlo_intern_length(instr->name),
+                                  "this call and possibly later ones are not inlined: inlining "
+                                  "copies at most %d instructions",
+                                  (int)BUDGET);
+                in->warned = true;
+                continue;
+            }
+            in->budget -= size;
+            end = next;
+            reserved = true;
+        }
         hlo_instr *before = instr->prev;
         hlo_module *module = callee->module;
         const uint32_t first_made = module->next_id;

@@ -39,8 +39,7 @@ typedef struct candidate {
     bool sinks;
     bool carries_scale; /* the tuple contains the scale; false if the scale is constant or absent */
     mode mode;
-    hlo_dequantized from; /* the value before the first iteration; for a stacked element, its
-                           * slices */
+    hlo_dequantized from; /* before the first iteration; if stacked, its slices */
     const hlo_ints
         *dims; /* dimensions of the value along which the scale varies; NULL for a scalar */
     hlo_dequantized next; /* for a recomputed element: the value of the next iteration */
@@ -140,8 +139,7 @@ static mode mode_of(const region *e, uint32_t index) {
     return index_of(moved_from(next), state) == index ? PERMUTED : RECOMPUTED;
 }
 
-/* Reads the dequantized values of an element whose mode is set. Returns false if the element cannot
- * sink. */
+/* Reads the dequantized values of an element with a mode. Returns false if it cannot sink. */
 static bool read_element(const region *e, uint32_t index, candidate *out) {
     hlo_instr *value = hlo_instr_operand(e->tuple, index);
     if (out->mode != STACKED) {
@@ -449,8 +447,7 @@ static bool slices(const candidate *what, const hlo_instr *slice, const hlo_inst
     return sizes->v[0] == 1;
 }
 
-/* Changes the type of a slice of the value to fp8, and builds the corresponding slice of the
- * scale. */
+/* Changes the type of a slice of the value to fp8, and slices the scale accordingly. */
 static void become_sliced(const region *e, uint32_t index, hlo_instr *slice, hlo_instr *tuple);
 
 /* Changes the type of a wide value to fp8. Dequantizes the value for all users except the next

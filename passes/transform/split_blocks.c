@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replaces a dot of fp8 values whose scales change along the contracting dimension, block by block,
- * by a batch of dots: one for each block. The results are added in f32. Block-scaled notation is
+/* Replaces a dot of fp8 values with scales per block of the contracting dimension by a batch of
+ * dots, one for each block. The results are added in f32. Block-scaled notation is
  * replaced in the same way. Within a block, each row has one scale, which multiplies the result of
  * the FP8 call. The pass visits dots that have not become calls. It replaces a dot only if FP8
  * saves more time than writing and reading the results of all blocks costs.
  *
  * Needs: dots in canonical form; the rules of phase `rows` must run after this pass.
- * Does not change: pinned instructions; fused computations; dots that cuBLASLt's blocks of 128
- * support. Numerics: the sums of the blocks are rounded to f32, like the accumulator. Tests:
- * testdata/passes/split-blocks/ */
+ * Does not change: pinned instructions; fused computations; dots that cuBLASLt supports with scales
+ * per block of 128. Numerics: the sums of the blocks are rounded to f32, like the accumulator.
+ * Tests: testdata/passes/split-blocks/ */
 #include "ir/module/build.h"
 #include "ir/module/undo.h"
 #include "matmul/block_scaled.h"
@@ -23,8 +23,7 @@
 
 enum { BLOCK_LEAST = HLO_MATMUL_ALIGNMENT };
 
-/* An operand of a dot. It has rows, a contracting dimension, and possibly a batch dimension, in any
- * order. */
+/* An operand of a dot: rows, a contracting and possibly a batch dimension, in any order. */
 typedef struct side {
     hlo_instr *operand;
     int64_t along, rows, batch; /* dimension numbers; batch is -1 without a batch dimension */
@@ -99,8 +98,7 @@ static void split(hlo_pass_context *context, hlo_instr *dot, const side *lhs, co
     context->changes++;
 }
 
-/* Counts the elements that must be transposed, because a call requires the contracting dimension
- * last. */
+/* Counts the elements to transpose: a call requires the contracting dimension last. */
 static double transposed(const side *s) {
     return s->along > s->rows ? 0 : (double)hlo_shape_count(s->operand->shape);
 }

@@ -40,8 +40,7 @@ static bool is_single(const hlo_shape *shape) {
 }
 
 static unsigned char of_operands(const operations *f, const hlo_instr *instr) {
-    /* Bit set of the operands whose elements reach the result; the last bit stands for all operands
-     * from the 32nd on. */
+    /* Bit set of operands that reach the result; the last bit is for the 32nd and later ones. */
     const hlo_op op = instr->op;
     const uint32_t data = op == HLO_OP_SELECT                                 ? 6
                           : op == HLO_OP_GATHER || op == HLO_OP_DYNAMIC_SLICE ? 1
@@ -57,8 +56,7 @@ static unsigned char of_operands(const operations *f, const hlo_instr *instr) {
     return depends;
 }
 
-/* True for an instruction whose result other computations compute, or whose operands do not reach
- * the result. */
+/* True if other computations compute the result, or the operands do not reach it. */
 static bool is_unknown(const operations *f, const hlo_instr *instr) {
     switch (instr->op) {
     case HLO_OP_WHILE:
@@ -84,8 +82,7 @@ static unsigned char depends_on(const operations *f, const hlo_instr *instr) {
         unsigned char depends = called ? f->depends[called->root->id] : of_operands(f, instr);
         if (called && depends & ON_PARAMETERS)
             depends = (depends & ON_MORE) | of_operands(f, instr);
-        /* If another computation computes the tuple, the provenance analysis has a fact for each
-         * element. */
+        /* If another computation makes the tuple, the provenance has a fact for each element. */
         if (instr->op != HLO_OP_GET_TUPLE_ELEMENT || !(depends & ON_OTHERS)) return depends;
     }
     const bool matmul = hlo_product_kind_of(instr) != HLO_PRODUCT_NONE;
@@ -94,15 +91,13 @@ static unsigned char depends_on(const operations *f, const hlo_instr *instr) {
     return known ? ON_FP8 : ON_OTHERS;
 }
 
-/* True if the value is computed from fp8 values only. In a called computation, the fp8 values may
- * be parameters. */
+/* True if the value is computed from fp8 values only, or from parameters that may be fp8. */
 static bool is_computed(const operations *f, const hlo_instr *value) {
     const unsigned char depends = f->depends[value->id];
     return depends && !(depends & ON_OTHERS);
 }
 
-/* True if the factor is constant or repeats the elements of a smaller array: such a factor is a
- * scale. */
+/* True if the factor is a scale: constant, or repeating the elements of a smaller array. */
 static bool repeats_fewer(const hlo_instr *factor) {
     const int64_t count = hlo_shape_count(factor->shape);
     for (unsigned step = 0; step < HLO_CHAIN_LIMIT; step++) {
@@ -156,8 +151,7 @@ typedef struct passed {
     const hlo_instr *calls[CALL_LIMIT]; /* calls that contain the current position */
     unsigned call_count;
     const hlo_instr *relu;   /* the relu nearest to the matmul */
-    const hlo_instr *array;  /* the nearest factor to the matmul that has a value for each
-                              * element */
+    const hlo_instr *array;  /* the nearest factor with a value per element */
     const hlo_instr *barred; /* the nearest operation to the matmul through which FP8 never passes:
                               * a gate or an update of a slice */
     const hlo_instr *join;   /* the join nearest to the matmul */
@@ -203,54 +197,9 @@ typedef enum obstacle_kind {
     OBSTACLE_RELU,       /* a relu; a scale below it is not known to be positive */
     OBSTACLE_FACTOR,     /* a factor with a value for each element */
     OBSTACLE_UPDATE,     /* an update of a slice of dequantized values */
-    OBSTACLE_JOIN,       /* a select or concatenate of dequantized values in a form that is not
-                          * supported */
+    OBSTACLE_JOIN,       /* a select or concatenate in an unsupported form */
     OBSTACLE_ZERO_POINT, /* a subtraction of a zero point from fp8 values before they are scaled */
 } obstacle_kind;
-
-/* Starting at `value`, finds the nearest operation on dequantized values that neither moves,
- * converts nor scales them. `value` must depend on fp8 values, and not on a matmul. Returns NULL if
- * not found. */
-static const hlo_instr *find_obstacle(const operations *f, const hlo_instr *value,
-                                      obstacle_kind *out_obstacle) {
-    passed p = {.factor = (double)INFINITY, .divisor = (double)INFINITY};
-    if (f->depends[value->id] != ON_FP8) return NULL;
-    for (unsigned step = 0; step < STEP_LIMIT; step++) {
-        const hlo_instr *from = NULL;
-        if (value->op == HLO_OP_CALL && p.call_count < CALL_LIMIT) {
-            p.calls[p.call_count++] = value;
-            from = hlo_instr_comp(value, HLO_ATTR_TO_APPLY)->root;
-        } else if (value->op == HLO_OP_PARAMETER && p.call_count) {
-            from = hlo_instr_operand(p.calls[--p.call_count], (uint32_t)value->u.parameter);
-        }
-        if (hlo_type_is_fp8(value->shape->type) || (!from && is_boundary(value))) break;
-        if (!from) from = step_below(f, &p, value);
-        if (!from || !is_computed(f, from)) {
-            /* A zero point: q - z, where q is a converted fp8 value and z is the same for all
-             * elements. */
-            const hlo_instr *q = value->op == HLO_OP_SUBTRACT ? hlo_instr_operand(value, 0) : NULL;
-            const bool zero_point = p.scaled && q && q->op == HLO_OP_CONVERT &&
-                                    hlo_type_is_fp8(hlo_instr_operand(q, 0)->shape->type) &&
-                                    hlo_splat_source(hlo_instr_operand(value, 1));
-            *out_obstacle = zero_point ? OBSTACLE_ZERO_POINT : OBSTACLE_OPERATION;
-            return value;
-        }
-        value = from;
-    }
-    /* A relu is an obstacle because of the signs of the factors; see
-     * passes/builders/scaled_operand.c. */
-    const bool signs =
-        p.relu &&
-        !(p.divisor > 0 && (value->shape->type == HLO_TYPE_F8E5M2 ? p.factor > 0 : p.factor >= 0));
-    const hlo_instr *found = p.barred ? p.barred : signs ? p.relu : p.array ? p.array : p.join;
-    const bool updates = p.barred && p.barred->op == HLO_OP_DYNAMIC_UPDATE_SLICE;
-    *out_obstacle = updates    ? OBSTACLE_UPDATE
-                    : p.barred ? OBSTACLE_OPERATION
-                    : signs    ? OBSTACLE_RELU
-                    : p.array  ? OBSTACLE_FACTOR
-                               : OBSTACLE_JOIN;
-    return found;
-}
 
 /* ------------------------------------------------------------------------ judgments and fusions */
 
@@ -281,8 +230,7 @@ hlo_judge_context *hlo_judge_context_new(const hlo_module *module, bool keeps_ra
 static const struct {
     const char *name, *epilogue;
     bool multiplies_fp8;
-    hlo_reason reason; /* reason of a matmul whose fp8 operands are converted to a wider type in the
-                        * fusion */
+    hlo_reason reason; /* of a matmul that widens its fp8 operands in the fusion */
 } makers[] = {
     [HLO_FUSION_XLA] = {"a fusion", "", false, HLO_REASON_INSIDE_FUSION},
     [HLO_FUSION_TRITON] = {"a Triton fusion", "in a Triton fusion", true, HLO_REASON_TRITON_FUSION},
@@ -389,7 +337,10 @@ static const hlo_fp8_provenance *provenance_of(hlo_judge_context *j) {
     return j->provenance;
 }
 
-static const hlo_instr *find_operation(hlo_judge_context *j, const hlo_instr *operand,
+/* Starting at `value`, finds the nearest operation on dequantized values that neither moves,
+ * converts nor scales them. `value` must depend on fp8 values, and not on a matmul. Returns NULL if
+ * not found. */
+static const hlo_instr *find_operation(hlo_judge_context *j, const hlo_instr *value,
                                        obstacle_kind *out_obstacle) {
     operations *f = j->operations;
     if (!f) {
@@ -406,7 +357,42 @@ static const hlo_instr *find_operation(hlo_judge_context *j, const hlo_instr *op
             for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
                 f->depends[instr->id] = depends_on(f, instr);
     }
-    return find_obstacle(f, operand, out_obstacle);
+    passed p = {.factor = (double)INFINITY, .divisor = (double)INFINITY};
+    if (f->depends[value->id] != ON_FP8) return NULL;
+    for (unsigned step = 0; step < STEP_LIMIT; step++) {
+        const hlo_instr *from = NULL;
+        if (value->op == HLO_OP_CALL && p.call_count < CALL_LIMIT) {
+            p.calls[p.call_count++] = value;
+            from = hlo_instr_comp(value, HLO_ATTR_TO_APPLY)->root;
+        } else if (value->op == HLO_OP_PARAMETER && p.call_count) {
+            from = hlo_instr_operand(p.calls[--p.call_count], (uint32_t)value->u.parameter);
+        }
+        if (hlo_type_is_fp8(value->shape->type) || (!from && is_boundary(value))) break;
+        if (!from) from = step_below(f, &p, value);
+        if (!from || !is_computed(f, from)) {
+            /* A zero point: q - z, where q is a converted fp8 value and z repeats one element. */
+            const hlo_instr *q = value->op == HLO_OP_SUBTRACT ? hlo_instr_operand(value, 0) : NULL;
+            const bool zero_point = p.scaled && q && q->op == HLO_OP_CONVERT &&
+                                    hlo_type_is_fp8(hlo_instr_operand(q, 0)->shape->type) &&
+                                    hlo_splat_source(hlo_instr_operand(value, 1));
+            *out_obstacle = zero_point ? OBSTACLE_ZERO_POINT : OBSTACLE_OPERATION;
+            return value;
+        }
+        value = from;
+    }
+    /* A relu is an obstacle because of the signs of the factors; see
+     * passes/builders/scaled_operand.c. */
+    const bool signs =
+        p.relu &&
+        !(p.divisor > 0 && (value->shape->type == HLO_TYPE_F8E5M2 ? p.factor > 0 : p.factor >= 0));
+    const hlo_instr *found = p.barred ? p.barred : signs ? p.relu : p.array ? p.array : p.join;
+    const bool updates = p.barred && p.barred->op == HLO_OP_DYNAMIC_UPDATE_SLICE;
+    *out_obstacle = updates    ? OBSTACLE_UPDATE
+                    : p.barred ? OBSTACLE_OPERATION
+                    : signs    ? OBSTACLE_RELU
+                    : p.array  ? OBSTACLE_FACTOR
+                               : OBSTACLE_JOIN;
+    return found;
 }
 
 /* Judges a dot by the operation that is applied to a dequantized operand. If there is no such
@@ -449,8 +435,7 @@ typedef struct branches {
 
 static void judge_branch(void *user, hlo_computation *branch) {
     branches *b = user;
-    /* Find the value of the branch that the conditional's result, or an element of the result, may
-     * equal. */
+    /* Find the value in the branch that the result, or an element of it, may equal. */
     const hlo_instr *root = branch->root;
     const hlo_instr *value =
         b->result->op == HLO_OP_CONDITIONAL ? root
@@ -503,8 +488,7 @@ static hlo_judgment judge_carried(hlo_judge_context *j, const hlo_instr *dot) {
         const hlo_instr *at =
             hlo_fp8_provenance_blocker(j->provenance, j->fp8[left->id] ? right : left, &reason);
         if (!at) return judge_unrecognized(j, dot);
-        /* If a conditional returns an operand, judge the operand by the first branch that does not
-         * dequantize it. */
+        /* Judge the result of a conditional by the first branch that does not dequantize it. */
         branches b = {j, at, wide(HLO_REASON_COUNT, NULL)};
         const hlo_instr *conditional =
             at->op == HLO_OP_GET_TUPLE_ELEMENT ? hlo_instr_operand(at, 0) : at;

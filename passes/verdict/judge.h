@@ -13,8 +13,7 @@ typedef struct hlo_judgment {
     hlo_reason reason;        /* HLO_REASON_COUNT if the matmul is FP8 */
     const hlo_instr *blocker; /* the instruction that prevents FP8; NULL if unknown, or to keep the
                                * blocker that the pass set with `said` */
-    const char *epilogue;     /* the epilogue of an FP8 matmul that is not a call (static text);
-                               * otherwise "" */
+    const char *epilogue;     /* epilogue of an FP8 matmul that is not a call (static), or "" */
     const char *fusion;       /* the kind of fusion that contains the matmul, such as "a Triton
                                * fusion" (static text), or NULL */
 } hlo_judgment;

@@ -97,6 +97,7 @@ void hlo_remark_copy(hlo_pass_context *context, const hlo_instr *from, const hlo
     made->blocker = original->blocker;
     made->quantized = original->quantized;
     made->gain = original->gain;
+    made->saving = original->saving;
     made->surroundings = original->surroundings;
     made->was = hlo_report_describe(report, to);
     made->was.instr = original->was.instr;
@@ -123,11 +124,13 @@ void hlo_remark_clear(hlo_pass_context *context, const hlo_instr *matmul) {
     found->blocker = NULL;
 }
 
-void hlo_remark_quantized(hlo_pass_context *context, const hlo_instr *dot, double gain) {
+void hlo_remark_quantized(hlo_pass_context *context, const hlo_instr *dot, double gain,
+                          double saving) {
     slot *found = find_slot(context->report, dot);
     if (!found) return;
     found->quantized = true;
     found->gain = gain;
+    found->saving = saving;
 }
 
 const char *hlo_remark_kept_wide(const hlo_pass_context *context, const hlo_instr *dot) {
@@ -158,8 +161,7 @@ void hlo_remark_time(hlo_pass_context *context, const char *pass, double seconds
     t->seconds += seconds;
 }
 
-/* Opens a report. Allocates arrays with their final size, because growing would leave old arrays in
- * the arena. */
+/* Opens a report. Allocates arrays once, because growing would leave old ones in the arena. */
 void hlo_report_open(hlo_pass_context *context) {
     hlo_report *report = context->report;
     report->target = context->target;
@@ -207,8 +209,7 @@ void hlo_attempt_undo(hlo_pass_context *context, const hlo_attempt *attempt) {
     context->order = NULL;
     context->changes = attempt->changes;
     hlo_report *report = context->report;
-    /* Visit slots backwards, so that a copy of a copy propagates its reason before its origin
-     * does. */
+    /* Visit slots backwards: a copy of a copy passes on its reason before its origin does. */
     for (uint32_t i = report->count; i-- > 0;) {
         const slot *from = &report->slots[i];
         slot *to = i < attempt->count ? &attempt->slots[i] : &report->slots[from->origin - 1];

@@ -17,26 +17,27 @@
 void hlo_remark_follow(hlo_pass_context *context, const hlo_instr *from, const hlo_instr *to);
 /* Updates the slots after hlo_module_compact(). */
 void hlo_remark_relocated(hlo_pass_context *context, hlo_instr *const *relocated);
-/* Creates a slot for the copy `to` of the matmul `from`. Must be called after the metadata of `to`
- * is set. */
+/* Creates a slot for `to`, a copy of the matmul `from`. The metadata of `to` must be set. */
 void hlo_remark_copy(hlo_pass_context *context, const hlo_instr *from, const hlo_instr *to);
 
 /* Starts a sweep: every matmul may get a new reason. */
 void hlo_remark_begin(hlo_pass_context *context);
 /* Sets the reason for `matmul` (a dot or a call), unless a reason was set since hlo_remark_begin().
- * The last reason counts; hlo_remark_clear() removes it. `blocker` may be NULL. */
+ * Replaces reasons of earlier sweeps; hlo_remark_clear() removes the reason. `blocker` may be
+ * NULL. */
 void hlo_remark_reason(hlo_pass_context *context, const hlo_instr *matmul, hlo_reason reason,
                        const hlo_instr *blocker);
 void hlo_remark_clear(hlo_pass_context *context, const hlo_instr *matmul);
 
-/* Adds a lint about `at` to the report. `details`, which may be NULL, are printed after the
- * sentence of the reason. */
+/* Adds a lint about `at` to the report. `format` may be NULL; it follows the reason's sentence. */
 void hlo_remark_lint(hlo_pass_context *context, hlo_reason reason, const hlo_instr *at,
                      const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 /* Records that a pass quantized the operands of `dot` because of options->quantize, with the
- * predicted speedup. If the dot does not become an FP8 call, it stays wide in another run. */
-void hlo_remark_quantized(hlo_pass_context *context, const hlo_instr *dot, double gain);
+ * predicted speedup and the predicted seconds that it saves. If the dot does not become an FP8
+ * call, it stays wide in another run. */
+void hlo_remark_quantized(hlo_pass_context *context, const hlo_instr *dot, double gain,
+                          double saving);
 
 /* Returns the name of the reason why `dot` must stay wide: FP8 saves too little time, or
  * options->wide selects the dot. Returns NULL if the dot need not stay wide. */
@@ -63,16 +64,14 @@ void hlo_report_open(hlo_pass_context *context);
 /* `report` is closed. Matmuls stay wide in the next run if a word of `wide` names their FP8 calls
  * in the output. Words that select a matmul of the input are ignored here. */
 void hlo_report_keep_outputs(hlo_report *report, const char *wide);
-/* Creates the verdicts. Afterwards nothing can be added to the report, and the report no longer
- * refers to the module. */
+/* Creates the verdicts. Afterwards the report is fixed, and does not refer to the module. */
 void hlo_report_close(hlo_pass_context *context);
 
 /* A sequence of passes that can be undone. Contains a snapshot of the module, and of the slots with
  * their instructions, in the scratch arena. */
 typedef struct hlo_attempt hlo_attempt;
 const hlo_attempt *hlo_attempt_begin(hlo_pass_context *context);
-/* Restores the module, the slots and context->changes. Does not remove reasons that were set during
- * the attempt. */
+/* Restores the module, the slots and context->changes, but not reasons set meanwhile. */
 void hlo_attempt_undo(hlo_pass_context *context, const hlo_attempt *attempt);
 
 #endif

@@ -258,13 +258,14 @@ static hlo_verdict judge(closing *c, slot *s) {
         verdict.seconds = as_it_is.seconds;
         if (verdict.kind == HLO_VERDICT_WIDE)
             verdict.fp8_seconds = hlo_costs_in_fp8(c->costs, now->instr);
-        else if (!s->quantized && as_it_was.seconds > 0 &&
+        else if (!now->quantized && as_it_was.seconds > 0 &&
                  as_it_was.seconds < c->min_gain * as_it_is.seconds)
             keep_wide(c->report, s, "gain-below-minimum");
     }
-    if (s->quantized) {
+    if (now->quantized) {
         verdict.quantized = c->recipe;
-        verdict.predicted_gain = s->gain;
+        verdict.predicted_gain = now->gain;
+        verdict.predicted_saving = now->saving;
         if (verdict.kind == HLO_VERDICT_WIDE && c->committed) keep_wide(report, s, verdict.reason);
     }
     verdict.runs = present ? c->runs[now->instr->parent->id] : 1;
@@ -386,8 +387,8 @@ const char *hlo_report_input_name(const hlo_report *report, const hlo_instr *ins
 
 /* ------------------------------------------------------------------------------ the wide option */
 
-/* The words of hlo_pass_options.wide are instruction names, op_names, source lines, shapes, and
- * globs. */
+/* Words of hlo_pass_options.wide are instruction names, op_names, lines, shapes, and globs. A word
+ * that starts with `%` is an instruction name, and not a glob. */
 enum { WORD_SIZE = 1024, SHOWN = 3 };
 
 /* Compares the texts before matching a glob, because an op_name may contain brackets. */
@@ -408,7 +409,7 @@ static const char *name_of(const hlo_verdict *v) {
 }
 
 /* True if the word matches the shape of the result in the input, written as 8192x4096xbf16: the
- * notation of HLO contains commas, which separate words, and brackets, which are globs. */
+ * notation of HLO contains commas, which separate words, and brackets, which globs interpret. */
 static bool matches_shape(const char *word, const hlo_verdict *v) {
     const char *shape = v->input_shape ? v->input_shape : v->shape;
     const char *dims = shape ? strchr(shape, '[') : NULL;
@@ -421,9 +422,10 @@ static bool matches_shape(const char *word, const hlo_verdict *v) {
     return matches(word, text);
 }
 
-/* True if the word selects the verdict. The word may also be FOLDER/FILE:LINE or the part after a
- * slash in this text. */
+/* True if the word selects the verdict by a name, the shape, or FOLDER/FILE:LINE or its part after
+ * a slash. */
 static bool selects(const char *word, const hlo_verdict *v) {
+    if (*word == '%') return strcmp(word + 1, name_of(v)) == 0;
     if (matches(word, name_of(v)) || matches(word, v->op_name) || matches_shape(word, v))
         return true;
     if (!v->source_file || !v->source_line) return false;

@@ -14,30 +14,25 @@ typedef struct slot {
     uint32_t same_as;       /* index of another slot with the same instruction, plus one, or 0 */
     uint32_t origin;        /* index of the slot of which this slot is a copy, plus one, or 0 */
     bool copied;            /* other slots are copies of this slot */
-    bool wide;              /* options->wide selects the matmul or another matmul that became equal
-                             * to it */
-    bool quantized;         /* options->quantize selected the matmul; `gain` is the predicted
-                             * speedup */
-    double gain;
+    bool wide;              /* options->wide selects it, or an equal matmul */
+    bool quantized;         /* selected by options->quantize, with this `gain` and `saving` */
+    double gain, saving;
     hlo_reason reason; /* reason why the matmul is wide, or HLO_REASON_COUNT */
     uint64_t judged;   /* value of report->judging when the reason of `instr` was set */
     const char *blocker;
     uint32_t offset;                      /* offset in the module's source */
-    const hlo_surroundings *surroundings; /* surroundings in the original module; NULL if not
-                                           * recorded */
+    const hlo_surroundings *surroundings; /* in the original module; may be NULL */
     uint32_t costed_id; /* id of the matmul's instruction when report->input_costs were recorded */
     const char *output; /* name of the FP8 call in the output; NULL before the report is closed */
     hlo_verdict was;    /* facts of the original matmul; kind, reason and position are not set */
 } slot;
 
-/* The surroundings of a matmul before and after the run. NULL if they were not recorded or the
- * matmul no longer exists. */
+/* Surroundings before and after the run. NULL: not recorded, or the matmul no longer exists. */
 typedef struct surroundings {
     const hlo_surroundings *side[2];
 } surroundings;
 
-/* The name and offset of an instruction of the input. Its copies have the same offset, but other
- * names. */
+/* The name and offset of an instruction of the input. Copies have the same offset. */
 typedef struct input_name {
     uint32_t offset;
     const char *name;
@@ -65,8 +60,7 @@ struct hlo_report {
     hlo_arena *arena;              /* owns all following members, including strings */
     const char *frameworks;        /* globs of framework source files */
     const hlo_stack_frame *frames; /* the frames of `places` */
-    int64_t *places[2];            /* by frame: results of find_frame() in report.c; 0 if not
-                                    * searched yet */
+    int64_t *places[2];            /* by frame: results of find_frame(), or 0 */
     const hlo_target *target;      /* target of the rewritten module */
     int cuda;                      /* version of the CUDA toolkit */
     const char *module, *file;     /* name of the module and of its file; file may be NULL */
@@ -78,16 +72,12 @@ struct hlo_report {
     uint32_t name_count;
     uint64_t judging;             /* number of calls of hlo_remark_begin(), plus one */
     const hlo_costs *input_costs; /* costs before the rewriter; NULL if the rewriter did not run */
-    const char *const *kept;      /* by slot: the reason why the matmul must stay wide in this run,
-                                   * or NULL */
+    const char *const *kept;      /* by slot: why the matmul must stay wide; may be NULL */
     uint32_t kept_count;
-    const char **keep;        /* for a closed report, by slot: the values of `kept` for the next
-                               * run */
-    uint32_t keep_count;      /* number of elements of `keep`, because runs may have different
-                               * numbers of slots */
+    const char **keep;        /* the values of `kept` for the next run */
+    uint32_t keep_count;      /* size of `keep`: runs may differ in slots */
     bool any_new;             /* `keep` has a matmul that is not in `kept` */
-    const char *output_words; /* comma-separated words of options->wide that name FP8 calls of the
-                               * output, or NULL */
+    const char *output_words; /* words of options->wide that name output calls, or NULL */
     hlo_verdict *verdicts;
     size_t verdict_count;
     surroundings *surroundings; /* by verdict; NULL if not recorded */

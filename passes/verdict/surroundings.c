@@ -16,8 +16,7 @@ enum { LOOKED_AT = 32, OPERANDS_MOST = LOOKED_AT + MOST };
 
 typedef struct found {
     const hlo_instr *instr;
-    int step;                        /* distance from the matmul; negative for instructions before
-                                      * the matmul */
+    int step;                        /* distance from the matmul; negative before it */
     uint8_t operands[OPERANDS_MOST]; /* indices of the found instructions that represent its
                                       * operands (see shown()) */
     uint32_t operand_count;
@@ -102,15 +101,6 @@ static void place(const search *s, uint32_t index, bool *placed, uint32_t *order
     order[(*count)++] = index;
 }
 
-static const char *op_of(const hlo_instr *instr, hlo_arena *arena) {
-    double number;
-    if (instr->op == HLO_OP_CONSTANT && is_scalar(instr) && hlo_type_is_float(instr->shape->type) &&
-        hlo_known_number(instr, &number))
-        return hlo_arena_format(arena, "%g", number);
-    const char *target = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
-    return hlo_arena_format(arena, "%s", target ? target : hlo_ops[instr->op].name);
-}
-
 const hlo_surroundings *hlo_surroundings_of(const hlo_instr *matmul, hlo_arena *arena) {
     search s = {.v = {{.instr = matmul}}, .count = 1};
     uint32_t order[MOST], places[MOST], count = 0, by_steps[MOST];
@@ -129,8 +119,7 @@ const hlo_surroundings *hlo_surroundings_of(const hlo_instr *matmul, hlo_arena *
         if (s.v[i].step < STEPS_BEHIND && !is_matmul(s.v[i].instr))
             add_users(&s, s.v[i].instr, s.v[i].step + 1);
     qsort(s.v + 1, s.count - 1, sizeof s.v[0], by_step);
-    /* Find each edge at the instruction where it ends, or at its start if that instruction has too
-     * many operands. */
+    /* Find each edge at its end, or at its start if the end has too many operands. */
     for (uint32_t i = 0; i < s.count; i++)
         for (uint32_t o = 0; o < looked_at(s.v[i].instr); o++) {
             uint32_t from = index_of(&s, shown(hlo_instr_operand(s.v[i].instr, o)));
@@ -159,17 +148,23 @@ const hlo_surroundings *hlo_surroundings_of(const hlo_instr *matmul, hlo_arena *
         for (uint32_t o = 0; o < at->operand_count; o++)
             if (places[at->operands[o]] < places[order[i]])
                 operands[operand_count++] = places[at->operands[o]];
-        v[i] =
-            (hlo_surrounding_instr){.name = hlo_arena_format(arena, "%s", instr->name),
-                                    .op = op_of(instr, arena),
-                                    .shape = instr->shape->type == HLO_TYPE_TUPLE
-                                                 ? ""
-                                                 : hlo_shape_copy_text(arena, instr->shape, false),
-                                    .focus = order[i] == 0,
-                                    .matmul = is_matmul(instr),
-                                    .fp8 = hlo_type_is_fp8(instr->shape->type),
-                                    .operand_count = operand_count,
-                                    .operands = operands};
+        double number; /* shown instead of `constant` */
+        const bool known = instr->op == HLO_OP_CONSTANT && is_scalar(instr) &&
+                           hlo_type_is_float(instr->shape->type) &&
+                           hlo_known_number(instr, &number);
+        const char *target = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
+        const char *op = target ? target : hlo_ops[instr->op].name;
+        v[i] = (hlo_surrounding_instr){
+            .name = hlo_arena_format(arena, "%s", instr->name),
+            .op = known ? hlo_arena_format(arena, "%g", number) : hlo_arena_format(arena, "%s", op),
+            .shape = instr->shape->type == HLO_TYPE_TUPLE
+                         ? ""
+                         : hlo_shape_copy_text(arena, instr->shape, false),
+            .focus = order[i] == 0,
+            .matmul = is_matmul(instr),
+            .fp8 = hlo_type_is_fp8(instr->shape->type),
+            .operand_count = operand_count,
+            .operands = operands};
     }
     hlo_surroundings *made = hlo_arena_alloc(arena, sizeof *made);
     *made = (hlo_surroundings){count, v};

@@ -14,8 +14,7 @@ typedef struct hlo_surrounding_instr {
     bool matmul; /* the instruction is the focus or another matmul */
     bool fp8;    /* the result contains fp8 values */
     uint32_t operand_count;
-    const uint32_t *operands; /* indices of operands in the graph, each smaller than the index of
-                               * this instruction */
+    const uint32_t *operands; /* indices in the graph, smaller than this one */
 } hlo_surrounding_instr;
 
 typedef struct hlo_surroundings {

@@ -76,8 +76,7 @@ static sums add_up(const pair *p) {
     sums s = {0};
     /* The sigmas of fp8 elements include their rounding steps. */
     double u = hlo_type_is_fp8(p->type) ? 0 : ldexp(1, -hlo_float_precision(p->type));
-    /* Compute the unit of elements of unknown sigma: the root mean square of the finite
-     * elements. */
+    /* Compute the unit of elements of unknown sigma: the RMS of the finite elements. */
     double sum = 0, count = 0;
     for (int64_t i = 0; i < p->count; i++) {
         if (!(p->sigma[i] >= UNKNOWN)) continue;
@@ -113,7 +112,7 @@ static double mean_root(double squares, double count) {
  * units of judge->noise), and d->noise_limit to its limit. Returns without a change if types or
  * dimensions differ. `drops`: the judge omits roundings that the other module may have omitted.
  * The samples of such a judge omit them, too, and perturb each result by HLO_ERROR_AMPLITUDE, so
- * this is the limit. Otherwise, the limit is the larger one for a module and its rewritten form.
+ * this is the limit. Otherwise, the limit is the one for a module and its rewritten form.
  * Elements of known and of unknown sigma are compared separately; d->noise is the larger of
  * both. */
 static void compare_noise(const hlo_array *judge, const hlo_array *other, bool drops,
@@ -214,7 +213,7 @@ static bool differs(const finding *f) {
     return f->violations || f->noise > f->noise_limit;
 }
 
-/* Compares an output. If `judge` is NULL, both sides must be equal. `drops`: the judge omits
+/* Compares an output; without `judge`, both sides must be equal. `drops`: the judge omits
  * roundings. */
 static hlo_status compare_output(const hlo_comparison *c, const hlo_arrays *judge, bool drops,
                                  size_t index, finding *out) {
@@ -258,8 +257,7 @@ typedef struct verdict {
     double differ, violations, noise;
 } verdict;
 
-/* Returns the judge that omits roundings, which is used for outputs that other judges reject, or
- * NULL. */
+/* Returns the judge that omits roundings, for outputs that other judges reject, or NULL. */
 static const hlo_arrays *dropping_judge(const hlo_comparison *c) {
     return c->last_drops && c->judge_count > 1 ? c->judges[c->judge_count - 1] : NULL;
 }
@@ -284,9 +282,9 @@ static hlo_instr *maker(const hlo_module *module, size_t leaf) {
 
 enum { MOST_OPERANDS = 8 };
 
-/* Computes all operands of the instruction of an output. Sets *out to NULL if that is impossible,
- * for example because an operand is not an array or cannot be executed separately. Returns
- * HLO_OUT_OF_MEMORY if memory runs out. */
+/* Computes all operands of the instruction that computes an output. Sets *out to NULL if that is
+ * impossible, for example because an operand is not an array or cannot be executed separately.
+ * Returns HLO_OUT_OF_MEMORY if memory runs out. */
 static hlo_status operands_of(const hlo_module *module, size_t output, const hlo_arrays *inputs,
                               hlo_arrays **out) {
     hlo_module *copy;
@@ -346,7 +344,7 @@ static bool rounds_by_f16(const hlo_array *values, const hlo_array *const *sides
 }
 
 /* Prints a line that begins with `name` and shows how `module` computes element `element` of output
- * `output`: the instruction, and its operands' values at that element. Prints nothing if the
+ * `output`: the instruction, and its operands' values at that element. Omits the values if the
  * operands cannot be computed. If `sides`, the two arrays that differ, is not NULL, and rounding to
  * f16 first explains all differences, prints a line that says so. Returns HLO_OUT_OF_MEMORY if
  * memory runs out. */
@@ -414,7 +412,8 @@ static void print_counts(const hlo_array *array, size_t index, const finding *f,
 static void print_quantization(const hlo_array *array, size_t index, const finding *f, FILE *out) {
     fprintf(out, "output %zu ", index);
     print_kind(array, out);
-    fprintf(out, ": differs by the quantization, max abs error %.3g, SNR ", f->max_error);
+    fprintf(out, ": differs, as expected after quantization: max abs error %.3g, SNR ",
+            f->max_error);
     if (f->error > 0)
         fprintf(out, "%.1f dB", 10 * log10(f->signal / f->error));
     else
@@ -559,7 +558,9 @@ hlo_status hlo_arrays_compare_by(const hlo_comparison *comparison, FILE *out) {
     if (status == HLO_OUT_OF_MEMORY) return status;
     if (out && differ)
         fprintf(out, "compare: %zu of %zu outputs differ%s\n", differ, count,
-                c->quantized ? " by the quantization; --compare=before checks the rewrite" : "");
+                c->quantized
+                    ? ", as expected after quantization; --compare=before checks the rewrite"
+                    : "");
     else if (out && dropped)
         fprintf(out, "compare: %zu outputs agree, %zu of them if roundings are omitted\n", count,
                 dropped);

@@ -53,8 +53,7 @@ typedef struct part {
     hlo_view view;
 } part;
 
-/* Returns a view of part `index` of an array that is divided into `count` parts along a
- * dimension. */
+/* Returns a view of part `index` of an array that is divided along a dimension. */
 static const hlo_view *part_of(const hlo_view *whole, int64_t dim, uint32_t index, uint32_t count,
                                part *out) {
     memset(&out->start, 0, sizeof out->start);
@@ -170,8 +169,8 @@ static hlo_status fold(const party *p, const terms *t, const hlo_view *to, const
                             why);
 }
 
-/* Reduces a leaf. Each member receives the whole result, or its part along `dim` if that is not
- * negative. */
+/* Reduces a leaf. Each member gets the whole result or, if `dim` is not negative, its part along
+ * `dim`. */
 static hlo_status reduce(const party *p, uint32_t leaf, int64_t dim, const char **why) {
     const uint32_t rounds = dim < 0 ? 1 : p->count;
     terms t = {hlo_arena_array(p->scratch, p->count, sizeof *t.values),
@@ -344,7 +343,7 @@ static group_mode mode_of(const hlo_instr *instr) {
     return hlo_instr_int(instr, HLO_ATTR_USE_GLOBAL_DEVICE_IDS, 0) ? DEVICES : BOTH;
 }
 
-/* Returns the limit of the numbers in groups, and writes the number of the device. */
+/* Returns the number that every number in groups must be less than, and writes the device's own. */
 static int64_t own_number(const hlo_seat *seat, group_mode mode, int64_t *out_own) {
     switch (mode) {
     case PARTITIONS: *out_own = seat->partition; return seat->partitions;
@@ -355,8 +354,7 @@ static int64_t own_number(const hlo_seat *seat, group_mode mode, int64_t *out_ow
     }
 }
 
-/* Returns the devices that a group's numbers identify, from the point of view of the device at
- * `seat`, in order. */
+/* Returns the devices of a group's numbers, as the device at `seat` sees them, in order. */
 static hlo_ints *devices_of(const hlo_seat *seat, group_mode mode, const hlo_ints *numbers,
                             hlo_arena *arena) {
     const uint32_t each = mode == BOTH ? seat->partitions : 1;
@@ -403,8 +401,7 @@ static const hlo_ints *find_members(const hlo_seat *seat, const hlo_instr *instr
     return devices_of(seat, mode, numbers, arena);
 }
 
-/* Lists the devices whose parts an instruction joins at the end of a manual region. Returns NULL if
- * they are unknown. */
+/* Lists the devices whose parts leave a manual region together, or returns NULL if unknown. */
 static const hlo_ints *find_joined(const hlo_seat *seat, const hlo_instr *leaves,
                                    hlo_arena *arena) {
     hlo_ints *all = first_numbers((int64_t)seat->replicas * seat->partitions, arena);
@@ -419,8 +416,7 @@ static const hlo_ints *find_joined(const hlo_seat *seat, const hlo_instr *leaves
     return all;
 }
 
-/* Returns the source device of each device in a collective-permute. Returns NULL and sets `why` on
- * error. */
+/* Returns the source of each device in a collective-permute, or NULL with `why` on error. */
 static const hlo_ints *find_sources(const hlo_seat *seat, const hlo_instr *instr, hlo_arena *arena,
                                     const char **why) {
     const group_mode mode = mode_of(instr);
@@ -454,8 +450,8 @@ static const hlo_shape *leaf_of(const hlo_shape *shape, uint32_t leaf) {
     return shape->type == HLO_TYPE_TUPLE ? shape->elements[leaf] : shape;
 }
 
-/* Returns the shape of a result leaf. In the shape of an asynchronous start, results follow the
- * operands. */
+/* Returns the shape of a result leaf. In the shape of an all-gather-start or
+ * collective-permute-start, results follow the operands. */
 static const hlo_shape *result_shape(const hlo_instr *instr, uint32_t leaf) {
     const bool starts =
         instr->op == HLO_OP_ALL_GATHER_START || instr->op == HLO_OP_COLLECTIVE_PERMUTE_START;

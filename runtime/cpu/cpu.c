@@ -147,8 +147,7 @@ static hlo_status run_perturbed(cpu_device *cpu, const hlo_job *job, const char 
     for (uint32_t i = 0; i < job->result_count; i++)
         if (job->results[i].data)
             own.result_sigmas[i] = hlo_view_scratch(cpu->scratch, HLO_TYPE_F32, &job->results[i]);
-    /* Detect an instruction that scales converted 8-bit values: its equal results have equal
-     * operands. */
+    /* Detect a scaling of converted 8-bit values: equal results have equal operands. */
     const hlo_instr *instr = job->instr;
     bool dequantizes = false;
     if (instr && (instr->op == HLO_OP_MULTIPLY || instr->op == HLO_OP_DIVIDE))

@@ -62,8 +62,7 @@ typedef struct cpu_loop {
 } cpu_loop;
 void cpu_loop_init(cpu_loop *loop);
 void cpu_loop_end(cpu_loop *loop);
-/* Opens the loop, and divides its indices into `threads` shares, or fewer if there are fewer
- * indices. */
+/* Opens the loop, and divides its indices into at most `threads` shares. */
 void cpu_loop_open(cpu_loop *loop, int64_t count, int64_t threads,
                    void (*body)(void *arg, int64_t begin, int64_t end), void *arg);
 /* Runs chunks until none is left, if the loop is still open with that `generation`. `seat` is the
@@ -88,8 +87,7 @@ cpu_parallel cpu_pool_run;
 /* matmul.c: returns the options with which the job's sigmas are computed. */
 hlo_error_options cpu_error_options(const hlo_job *job);
 
-/* random.c: true for rng and rng-get-and-update-state, whose values XLA draws from a hidden
- * state. */
+/* random.c: true for the opcodes whose values XLA draws from a hidden state. */
 bool cpu_is_random(hlo_op op);
 /* Returns why the device does not support an instruction with random results, or NULL. */
 const char *cpu_random_refusal(const hlo_instr *instr);
@@ -100,8 +98,7 @@ void cpu_random_execute(const cpu_device *cpu, const hlo_job *job);
 /* collective.c: true for the instructions of the next three functions: collectives and their
  * asynchronous starts, partition-id, replica-id, and calls at the boundary of a manual region. */
 bool cpu_is_collective(const hlo_instr *instr);
-/* Returns why the device does not support a collective, or NULL. The string is static or in the
- * arena. */
+/* Returns why the device does not support a collective (static or in the arena), or NULL. */
 const char *cpu_collective_refusal(const cpu_device *cpu, const hlo_instr *instr, hlo_arena *arena);
 /* Creates the job's state: the participants of the device's group. */
 void cpu_collective_prepare(const cpu_device *cpu, hlo_job *job, hlo_arena *arena);

@@ -14,8 +14,7 @@
 
 /* ---------------------------------------------------------------------------------- activations */
 
-/* Each activation has a function in f32, a function in f64, and the error bound of the f32
- * function. */
+/* Each activation has functions in f32 and f64, and the error bound of the f32 function. */
 
 static float value_RELU(float x) {
     return x < 0 ? 0 : x;
@@ -39,8 +38,7 @@ static double exact_GELU(double x) {
     return 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
 }
 
-/* Returns the rounding error: 1 + tanh is rounded like a number near 1, even if the sum is
- * small. */
+/* Returns the rounding error: 1 + tanh is rounded like a number near 1, even if small. */
 static double rounding_GELU(double x, double y) {
     return 0x1p-24 * fmax(8 * fabs(y), fabs(x) / 2);
 }
@@ -69,8 +67,7 @@ typedef struct cpu_scales {
 /* The factor by which scales multiply one term of one element of the product. */
 typedef struct cpu_scale {
     double value; /* product of both scales, rounded to f32; exact for 8-bit scales */
-    double sigma; /* sigma (ir/error/error.h) from the sigmas of both scales, without the rounding
-                   * of `value` */
+    double sigma; /* sigma of both scales, without the rounding of `value` */
 } cpu_scale;
 
 static bool are_scalar(const cpu_scales *s) {
@@ -244,8 +241,8 @@ static const float *arrange(const cpu_device *cpu, const hlo_view *view, const h
     return wide.data;
 }
 
-/* True if a rewrite may replace the value by an fp8 value and a scale. Then the value is computed
- * from a value of at most 8 bits, only by conversions, scalings and operations that rewrites move
+/* True if a rewrite may replace the value by an fp8 value and a scale: if the value is computed
+ * from a value of at most 8 bits only by conversions, scalings and operations that rewrites move
  * across a scale. (fp8 represents all values of the narrower types.) A value that enters a
  * computation or leaves a loop or branch also qualifies, because rewrites pass fp8 values there.
  * Returns true after *steps values. */
@@ -371,8 +368,7 @@ static float scalar_of(const hlo_job *job, int operand) {
     return operand < 0 ? 1.0f : *(const float *)job->operands[operand].data;
 }
 
-/* The epilogue's state. The epilogue replaces each element of the product, in place, by the element
- * of D. */
+/* The state of the epilogue, which replaces each element of the product by the element of D. */
 typedef struct epilogue {
     float *d;          /* row-major */
     const float *c;    /* row-major, or NULL */
@@ -442,8 +438,7 @@ static const float *densify(const cpu_device *cpu, const hlo_view *from) {
     return wide.data;
 }
 
-/* Return an operand, or its sigmas, as dense f32, or NULL if the call has no such operand or
- * sigmas. */
+/* Return an operand, or its sigmas, as dense f32; NULL if the call has none. */
 static const float *widen(const cpu_device *cpu, const hlo_job *job, int operand) {
     return operand < 0 ? NULL : densify(cpu, &job->operands[operand]);
 }
@@ -468,8 +463,7 @@ static void write_result(const cpu_device *cpu, float *values, const hlo_view *o
 /* The product A x B, and its sigmas for the epilogue's bounds. */
 typedef struct product {
     cpu_scales scales;
-    const float *copy;  /* copy of the product, which the epilogue overwrites; NULL if bounds are
-                         * not requested */
+    const float *copy;  /* copy of the product; NULL without bounds */
     const float *sigma; /* sigmas (ir/error/error.h); NULL if bounds are not requested */
 } product;
 
@@ -566,8 +560,8 @@ static double addend_variance(float value, float sigma) {
     return overflowed ? HLO_ERROR_ANYTHING : squared((double)sigma);
 }
 
-/* True if the scale turns zeros into NaNs. These zeros include padding, which may be at other
- * positions in another module. */
+/* True if the results are arbitrary, because the scale turns zeros into NaNs and the results are
+ * compared with those of a module that may pad with zeros at other positions. */
 static bool spoils_zeros(const bounds *b, double scale) {
     return b->options->roundings_may_be_dropped && !isfinite(scale);
 }
@@ -628,8 +622,7 @@ static hlo_status bound_all(const cpu_device *cpu, const hlo_job *job, const epi
     const hlo_error_options options = cpu_error_options(job);
     double product_scale_sigma = multiplies(m) ? 0x1p-24 * fabs(m->alpha) : 0;
     if (are_scalar(&made->scales) && multiplies(m)) {
-        /* Compute the sigma of the product of both scales from their sigmas and the rounding of the
-         * product. */
+        /* Compute the sigma of the product of both scales. */
         const double x = scalar_of(job, p->a_scale), y = scalar_of(job, p->b_scale);
         product_scale_sigma = fabs(m->alpha) * sqrt(squared(scale_sigma(job, p->a_scale) * y) +
                                                     squared(scale_sigma(job, p->b_scale) * x) +

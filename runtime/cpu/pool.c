@@ -113,35 +113,32 @@ struct cpu_pool {
     atomic_bool stop;
 };
 
-/* Waits for a loop after generation `seen`, and returns its generation. Returns any generation when
- * the pool stops. */
-static unsigned wait_for_loop(cpu_pool *pool, unsigned seen) {
-    cpu_loop *loop = &pool->loop;
-    unsigned now = seen;
-    for (int i = 0; i < ASKED; i++) {
-        now = atomic_load(&loop->generation);
-        if (now % 2 && now != seen) return now;
-        pause_a_little();
-    }
-    pthread_mutex_lock(&loop->lock);
-    atomic_fetch_add(&loop->asleep, 1);
-    for (;;) {
-        now = atomic_load(&loop->generation);
-        if ((now % 2 && now != seen) || atomic_load(&pool->stop)) break;
-        pthread_cond_wait(&loop->opened, &loop->lock);
-    }
-    atomic_fetch_sub(&loop->asleep, 1);
-    pthread_mutex_unlock(&loop->lock);
-    return now;
-}
-
 static void *thread_main(void *user) {
     const pool_thread *thread = user;
     cpu_pool *pool = thread->pool;
-    unsigned seen = 0;
+    cpu_loop *loop = &pool->loop;
+    unsigned seen = 0, now = 0;
     while (!atomic_load(&pool->stop)) {
-        seen = wait_for_loop(pool, seen);
-        cpu_loop_help(&pool->loop, seen, thread->seat);
+        /* Wait for a loop after generation `seen`: first actively, then asleep. */
+        bool open = false;
+        for (int i = 0; i < ASKED && !open; i++) {
+            now = atomic_load(&loop->generation);
+            open = now % 2 && now != seen;
+            if (!open) pause_a_little();
+        }
+        if (!open) {
+            pthread_mutex_lock(&loop->lock);
+            atomic_fetch_add(&loop->asleep, 1);
+            for (;;) {
+                now = atomic_load(&loop->generation);
+                if ((now % 2 && now != seen) || atomic_load(&pool->stop)) break;
+                pthread_cond_wait(&loop->opened, &loop->lock);
+            }
+            atomic_fetch_sub(&loop->asleep, 1);
+            pthread_mutex_unlock(&loop->lock);
+        }
+        seen = now;
+        cpu_loop_help(loop, seen, thread->seat);
     }
     return NULL;
 }

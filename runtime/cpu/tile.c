@@ -58,8 +58,7 @@ uint32_t cpu_tile_group(const hlo_instr *const *live, uint32_t count, hlo_arena 
 
 /* ------------------------------------------------------------------------------------- programs */
 
-/* The location of a tile's elements: the memory of an operand or a result, or a buffer of the
- * tile. */
+/* The location of a tile's elements: an operand, a result, or a buffer of the tile. */
 typedef enum tile_place { TILE_BUFFER, TILE_OPERAND, TILE_RESULT } tile_place;
 typedef struct tile_ref {
     tile_place place;
@@ -291,8 +290,7 @@ static value *compute(making *m, const hlo_instr *instr) {
     bool direct = hlo_type_is_lane(op.loop.result);
     op.out = direct ? elements_ref(m, instr) : new_buffer(m);
     add_op(m, op, false);
-    /* A pred has lanes of 0 or 1, so it needs no conversion; other values are rounded or wrapped
-     * when they are stored. */
+    /* A pred has lanes of 0 or 1: no conversion. Other values are rounded when stored. */
     if (hlo_kernel_elementwise(instr)->out == HLO_OUT_PRED) {
         v->has_lanes[0] = true;
         v->lanes[0] = op.out;

@@ -26,8 +26,7 @@ static hlo_view *on_host(const hlo_view *views, uint32_t count, hlo_arena *arena
     return copies;
 }
 
-/* Creates the job's state: a job of the cpu backend, whose arrays are in host memory that the arena
- * owns. */
+/* Creates the job's state: a job of the cpu backend, with arrays in the arena. */
 static hlo_status host_prepare(cuda_device *device, hlo_job *job, hlo_arena *arena,
                                const char **why) {
     hlo_job *host = hlo_arena_copy(arena, job, sizeof *job);
@@ -90,8 +89,7 @@ static hlo_status cuda_open(const hlo_plan_options *options, const hlo_seat *sea
     hlo_status status = cuda_device_open(options, sink, &device);
     *out_device = NULL;
     if (status != HLO_OK) return status;
-    /* Create the state that jobs share: the program of all kernels, and the cpu backend's
-     * device. */
+    /* Create the state that jobs share: the kernels' program, and the cpu backend's device. */
     device->program = cuda_program_new();
     if (!device->program || !cuda_own(device, device->program, release_program))
         status = HLO_OUT_OF_MEMORY;

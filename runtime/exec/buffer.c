@@ -116,8 +116,7 @@ void plan_device_retire(plan_device *device) {
 
 /* --------------------------------------------------------------------------------------- events */
 
-/* Creates an event that owns the handle. If memory runs out, waits for the handle, frees it and
- * returns NULL. */
+/* Creates an event that owns the handle. On failure, waits for it, frees it and returns NULL. */
 static hlo_event *new_event(plan_device *device, void *handle) {
     hlo_event *event = calloc(1, sizeof *event);
     if (!event) {
@@ -401,21 +400,25 @@ const hlo_array *hlo_buffer_array(const hlo_buffer *buffer) {
     return &buffer->array;
 }
 
-/* Makes later work on `stream` wait for the buffer's contents. If `stream` is NULL, waits on the
- * host. */
+static hlo_status use_stream(const plan_device *device, void *stream, const hlo_diag_sink *sink) {
+    const hlo_backend *backend = device->backend;
+    const char *why = "failed";
+    const hlo_status status = backend->use_stream(device->device, stream, &why);
+    if (status == HLO_INVALID_USAGE) return misuse(sink, "the %s backend %s", backend->name, why);
+    if (status == HLO_OK) return HLO_OK;
+    return hlo_diag_refuse(sink, NULL, 0, 0, "the %s backend %s", backend->name, why);
+}
+
+/* Makes later work on `stream` or, if that is NULL, the host wait for the buffer's contents. */
 static hlo_status hand_over(const hlo_buffer *buffer, void *stream, const hlo_diag_sink *sink) {
     if (!buffer->memory) return misuse(sink, "the buffer was donated to a run");
     const plan_device *device = buffer->memory->device;
     const hlo_backend *backend = device->backend;
     if (!stream || !backend->use_stream) return wait_for_memory(buffer->memory, sink);
-    const char *why = "failed";
-    hlo_status status = backend->use_stream(device->device, stream, &why);
-    if (status == HLO_OK) queue_memory(device, buffer->memory, NULL);
-    if (status == HLO_OK) status = backend->use_stream(device->device, NULL, &why);
-    if (status == HLO_INVALID_USAGE) return misuse(sink, "the %s backend %s", backend->name, why);
-    if (status != HLO_OK)
-        return hlo_diag_refuse(sink, NULL, 0, 0, "the %s backend %s", backend->name, why);
-    return HLO_OK;
+    hlo_status status = use_stream(device, stream, sink);
+    if (status != HLO_OK) return status;
+    queue_memory(device, buffer->memory, NULL);
+    return use_stream(device, NULL, sink);
 }
 
 hlo_status hlo_buffer_read(const hlo_buffer *buffer, void *out, size_t size,
@@ -672,8 +675,7 @@ typedef struct recording {
 struct plan_resident {
     hlo_event *last; /* the end of the last run */
     recording recordings[RECORDINGS];
-    size_t oldest; /* number of the recording to replace next; recordings with a buffer are
-                    * skipped */
+    size_t oldest; /* number of the recording to replace next */
 };
 
 void plan_resident_free(plan_resident *resident) {
@@ -835,11 +837,8 @@ static hlo_status queue_run(hlo_plan *plan, hlo_buffer *const *inputs, void *str
         plan->results[o].data = outputs[o]->memory->data;
     hlo_status status = record_run(plan, sink);
     if (status != HLO_OK) return status;
-    if (backend->use_stream) status = backend->use_stream(plan->device, stream, &why);
-    if (status == HLO_INVALID_USAGE) return misuse(sink, "the %s backend %s", backend->name, why);
-    if (status != HLO_OK)
-        return hlo_diag_refuse(sink, NULL, 0, 0, "the %s backend %s", backend->name, why);
-    why = "failed";
+    if (backend->use_stream) status = use_stream(plan->shared, stream, sink);
+    if (status != HLO_OK) return status;
     const hlo_event *last = plan->resident->last;
     queue_event(plan->shared, last);
     for (size_t i = 0; i < plan->inputs.count; i++)

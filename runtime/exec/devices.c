@@ -106,8 +106,7 @@ void hlo_plan_free(hlo_plan *plan) {
     hlo_world_free(world);
 }
 
-/* Returns a device's part of the inputs. If there are inputs for only one device, all devices share
- * them. */
+/* Returns a device's part of the inputs. Inputs for one device serve all devices. */
 static hlo_arrays inputs_of(const hlo_plan *plan, const hlo_arrays *inputs, uint32_t device) {
     const size_t count = plan->inputs.count;
     if (inputs->count != count * plan->device_count) return *inputs;

@@ -13,7 +13,7 @@
 #include "ir/text/diag.h"
 #include "runtime/exec/run.h"
 
-/* The action of a visit of the steps on each job. */
+/* The action on each job when steps are visited. */
 typedef enum plan_mode {
     PLAN_EXECUTE,
     PLAN_BIND,  /* binds all jobs once, in all branches */
@@ -111,8 +111,7 @@ static void copy_leaf(const hlo_plan *plan, plan_place to, plan_place from, cons
         plan->backend->fill(plan->device, to.bound, 0, like->bound_size);
 }
 
-/* Copies a leaf like copy_leaf(). Does nothing with PLAN_BIND, because binding does not read
- * operands. */
+/* Copies a leaf like copy_leaf(), but not with PLAN_BIND, which does not read operands. */
 static void copy(const plan_run *r, plan_place to, plan_place from, const plan_slot *like) {
     if (r->mode == PLAN_BIND) return;
     if (r->mode == PLAN_RECORD) r->buffer->noted = true;
@@ -148,8 +147,7 @@ static void lend(const plan_comp *comp, const plan_step *step) {
             step->results[i] == PLAN_NONE ? (plan_place){0} : comp->slots[step->results[i]].place;
 }
 
-/* True if an execution with other rounding errors may have another value of this predicate or
- * index. */
+/* True if other rounding errors may lead to another value of this predicate or index. */
 static bool is_uncertain(const hlo_plan *plan, plan_place place) {
     float sigma = 0;
     if (place.bound) plan->backend->copy_out(plan->device, &sigma, place.bound, sizeof sigma);
@@ -220,25 +218,16 @@ static hlo_status begin_graph(const plan_run *r) {
     return report_failure(r, NULL, HLO_INVALID_INPUT, "cannot continue recording");
 }
 
-/* Ends the graph that is being recorded, and adds it to the buffer unless it is empty. */
-static hlo_status cut_graph(const plan_run *r) {
+/* Ends the graph that is being recorded, and adds it to the buffer unless it is empty. If `status`
+ * is not HLO_OK, drops it and returns `status`: the failure may have ended the recording. */
+static hlo_status end_graph(const plan_run *r, hlo_status status) {
     const char *why = "cannot record";
     const void *graph;
-    hlo_status status = r->plan->backend->recorded(r->plan->device, &graph, &why);
-    if (status != HLO_OK) return report_failure(r, NULL, status, why);
+    const hlo_status ended = r->plan->backend->recorded(r->plan->device, &graph, &why);
+    if (status != HLO_OK) return status;
+    if (ended != HLO_OK) return report_failure(r, NULL, ended, why);
     if (r->buffer->noted) add_node(r, NODE_GRAPH, NULL)->graph = graph;
     return HLO_OK;
-}
-
-/* Ends the graph that is being recorded. Adds it to the buffer if `status` is HLO_OK, otherwise
- * drops it. */
-static hlo_status end_graph(const plan_run *r, hlo_status status) {
-    const char *why;
-    const void *graph;
-    if (status == HLO_OK) return cut_graph(r);
-    r->plan->backend->recorded(r->plan->device, &graph, &why); /* ignore errors: the failure may
-                                                                * have ended the recording */
-    return status;
 }
 
 /* Records a run of the computation, in a separate buffer. */
@@ -295,8 +284,7 @@ static hlo_status begin_branch(const plan_run *r, const plan_step *step, hlo_cho
     return report_failure(r, step, status, why);
 }
 
-/* Ends a branch if its recording has succeeded. Returns `status`, or the error of ending the
- * branch. */
+/* Ends a branch unless its recording failed. Returns `status`, or the error of ending it. */
 static hlo_status end_branch(const plan_run *r, const plan_step *step, hlo_status status) {
     const char *why = "cannot be recorded";
     if (status != HLO_OK) return status;
@@ -349,7 +337,7 @@ static hlo_status record_while(const plan_run *r, const plan_comp *comp, const p
     char *frame = comp->slots[step->work].place.data;
     plan_place test = comp->slots[step->predicate].place;
     move_state(r, comp, step, step->results);
-    hlo_status status = cut_graph(r);
+    hlo_status status = end_graph(r, HLO_OK);
     plan_command_buffer *buffers = hlo_arena_zero(arena, 5 * sizeof *buffers);
     for (int i = 0; i < 2 && status == HLO_OK; i++) {
         lend_state(comp, step, step->arguments, i ? step->spare : step->results);
@@ -366,7 +354,7 @@ static hlo_status record_while(const plan_run *r, const plan_comp *comp, const p
     if (status != HLO_OK) return status;
     lend_state(comp, step, step->arguments, step->spare);
     move_state(&back, comp, step, step->results);
-    status = cut_graph(&back);
+    status = end_graph(&back, HLO_OK);
     if (status != HLO_OK) return status;
     node *n = add_node(r, NODE_WHILE, step);
     n->choice = test.data;
@@ -376,40 +364,10 @@ static hlo_status record_while(const plan_run *r, const plan_comp *comp, const p
     return begin_graph(r);
 }
 
-/* Records a conditional; step->arguments and step->lent must be set. */
-static hlo_status record_conditional(const plan_run *r, const plan_comp *comp,
-                                     const plan_step *step) {
-    const plan_slot *selector = &comp->slots[step->operands[0]];
-    hlo_status status = HLO_OK;
-    if (is_branch(r, step, 1)) {
-        const bool is_pred = selector->type == HLO_TYPE_PRED;
-        for (uint32_t i = 0; i < step->called_count && status == HLO_OK; i++) {
-            const hlo_choice choice = {selector->place.data, is_pred ? !i : i,
-                                       is_pred ? 0 : step->called_count};
-            status = begin_branch(r, step, choice, false);
-            if (status == HLO_OK) status = run_branch(r, comp, step, i);
-            status = end_branch(r, step, status);
-        }
-        return status;
-    }
-    status = cut_graph(r);
-    plan_command_buffer *buffers =
-        hlo_arena_zero(r->plan->arena, step->called_count * sizeof *buffers);
-    for (uint32_t i = 0; i < step->called_count && status == HLO_OK; i++)
-        status = record_comp(r, step->called[i], comp->slots[step->work].place.data,
-                             step->arguments + step->branch_operands[i], step->lent, &buffers[i]);
-    if (status != HLO_OK) return status;
-    node *n = add_node(r, NODE_CONDITIONAL, step);
-    n->selector = selector;
-    n->choice = selector->place.data;
-    n->branches = buffers;
-    return begin_graph(r);
-}
-
 /* --------------------------------------------------------------------------------- control flow */
 
-/* Sets *out_more if the loop runs another iteration, and *uncertain if that depends on rounding
- * errors. */
+/* Sets *out_more if there is another iteration, and *uncertain if that depends on rounding errors.
+ */
 static hlo_status ask(const plan_run *r, const plan_comp *comp, plan_step *step, uint64_t rounds,
                       bool *out_more, bool *uncertain) {
     const hlo_plan *plan = r->plan;
@@ -432,9 +390,34 @@ static hlo_status ask(const plan_run *r, const plan_comp *comp, plan_step *step,
 
 static hlo_status run_conditional(const plan_run *r, const plan_comp *comp, plan_step *step) {
     const plan_slot *selector = &comp->slots[step->operands[0]];
-    lend(comp, step);
-    if (r->mode == PLAN_RECORD) return record_conditional(r, comp, step);
     hlo_status status = HLO_OK;
+    lend(comp, step);
+    if (r->mode == PLAN_RECORD && is_branch(r, step, 1)) {
+        const bool is_pred = selector->type == HLO_TYPE_PRED;
+        for (uint32_t i = 0; i < step->called_count && status == HLO_OK; i++) {
+            const hlo_choice choice = {selector->place.data, is_pred ? !i : i,
+                                       is_pred ? 0 : step->called_count};
+            status = begin_branch(r, step, choice, false);
+            if (status == HLO_OK) status = run_branch(r, comp, step, i);
+            status = end_branch(r, step, status);
+        }
+        return status;
+    }
+    if (r->mode == PLAN_RECORD) {
+        status = end_graph(r, HLO_OK);
+        plan_command_buffer *buffers =
+            hlo_arena_zero(r->plan->arena, step->called_count * sizeof *buffers);
+        for (uint32_t i = 0; i < step->called_count && status == HLO_OK; i++)
+            status =
+                record_comp(r, step->called[i], comp->slots[step->work].place.data,
+                            step->arguments + step->branch_operands[i], step->lent, &buffers[i]);
+        if (status != HLO_OK) return status;
+        node *n = add_node(r, NODE_CONDITIONAL, step);
+        n->selector = selector;
+        n->choice = selector->place.data;
+        n->branches = buffers;
+        return begin_graph(r);
+    }
     if (r->mode == PLAN_BIND) {
         for (uint32_t i = 0; i < step->called_count && status == HLO_OK; i++)
             status = run_branch(r, comp, step, i);
@@ -506,7 +489,7 @@ static hlo_status visit_step(const plan_run *r, const plan_comp *comp, plan_step
             return report_failure(r, step, status, why);
         }
         if (r->mode == PLAN_RECORD && job->host) { /* the host executes the job between graphs */
-            status = cut_graph(r);
+            status = end_graph(r, HLO_OK);
             if (status != HLO_OK) return status;
             node *n = add_node(r, NODE_JOB, step);
             n->job = *job;
@@ -694,8 +677,7 @@ hlo_status plan_execute(hlo_plan *plan, size_t count, const hlo_diag_sink *sink)
     }
     if (status == HLO_OK) status = plan_finish(plan, sink);
     if (status == HLO_OK) return read_times(plan, sink);
-    plan->backend->finish(plan->device, &why); /* ignore later failures: the first one was
-                                                * reported */
+    plan->backend->finish(plan->device, &why); /* the first failure was reported */
     return status;
 }
 

@@ -173,8 +173,7 @@ static hlo_status report(hlo_plan *plan, const plan_comp *comp, const plan_step 
 }
 
 hlo_status plan_look_at(hlo_plan *plan, const plan_comp *comp, const plan_step *step) {
-    /* Report a NaN in the value if no operand has a NaN, and an infinity if all operands are
-     * finite. */
+    /* Report a NaN if no operand has one, and an infinity if all operands are finite. */
     const bool *reported = plan->look->reported;
     for (uint32_t leaf = 0; step->checks && leaf < step->own; leaf++) {
         if (step->operands[leaf] == PLAN_NONE) continue;

@@ -13,34 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Marks the computations that an instruction calls, and sets the layouts of their arguments and
- * results. A loop's state has the layout of the body's parameter. All branches of a conditional
- * return the conditional's layout. */
-static void want_called(hlo_plan *plan, const hlo_instr *instr, bool *wanted) {
-    switch (instr->op) {
-    case HLO_OP_CALL: wanted[hlo_instr_comp(instr, HLO_ATTR_TO_APPLY)->id] = true; break;
-    case HLO_OP_ASYNC_START:
-    case HLO_OP_FUSION: wanted[hlo_instr_comp(instr, HLO_ATTR_CALLS)->id] = true; break;
-    case HLO_OP_WHILE: {
-        const hlo_computation *condition = hlo_instr_comp(instr, HLO_ATTR_CONDITION);
-        const hlo_computation *body = hlo_instr_comp(instr, HLO_ATTR_BODY);
-        wanted[condition->id] = wanted[body->id] = true;
-        plan->arguments_like[condition->id] = body->parameters[0]->shape;
-        plan->results_like[body->id] = body->parameters[0]->shape;
-        break;
-    }
-    case HLO_OP_CONDITIONAL:
-        for (uint32_t i = 0; i < plan_branch_count(instr); i++) {
-            wanted[plan_branch(instr, i)->id] = true;
-            plan->results_like[plan_branch(instr, i)->id] = instr->shape;
-        }
-        break;
-    default: break;
-    }
-}
-
-/* Plans all computations that are executed: finds them from callers to callees, then plans callees
- * before callers. */
+/* Plans all computations that are executed: finds them and the layouts of their arguments and
+ * results from callers to callees, then plans callees before callers. A loop's state has the layout
+ * of the body's parameter. All branches of a conditional return the conditional's layout. */
 static bool build_all(hlo_plan *plan, const hlo_diag_sink *sink) {
     const hlo_module *module = plan->module;
     size_t comps = module->next_computation_id;
@@ -51,7 +26,26 @@ static bool build_all(hlo_plan *plan, const hlo_diag_sink *sink) {
     wanted[module->entry->id] = true;
     for (const hlo_computation *c = module->last; c; c = c->prev)
         for (const hlo_instr *i = c->first; i && wanted[c->id]; i = hlo_instr_next(i))
-            want_called(plan, i, wanted);
+            switch (i->op) {
+            case HLO_OP_CALL: wanted[hlo_instr_comp(i, HLO_ATTR_TO_APPLY)->id] = true; break;
+            case HLO_OP_ASYNC_START:
+            case HLO_OP_FUSION: wanted[hlo_instr_comp(i, HLO_ATTR_CALLS)->id] = true; break;
+            case HLO_OP_WHILE: {
+                const hlo_computation *condition = hlo_instr_comp(i, HLO_ATTR_CONDITION);
+                const hlo_computation *body = hlo_instr_comp(i, HLO_ATTR_BODY);
+                wanted[condition->id] = wanted[body->id] = true;
+                plan->arguments_like[condition->id] = body->parameters[0]->shape;
+                plan->results_like[body->id] = body->parameters[0]->shape;
+                break;
+            }
+            case HLO_OP_CONDITIONAL:
+                for (uint32_t k = 0; k < plan_branch_count(i); k++) {
+                    wanted[plan_branch(i, k)->id] = true;
+                    plan->results_like[plan_branch(i, k)->id] = i->shape;
+                }
+                break;
+            default: break;
+            }
     if (!plan_find_kept(plan, wanted, sink)) return false;
     bool good = true;
     for (const hlo_computation *c = module->first; c; c = c->next) {
@@ -130,8 +124,7 @@ static hlo_status refuse_memory(const hlo_plan *plan, const hlo_diag_sink *sink)
         "%zu)",
         plan->backend->name, plan->memory_size, there, inputs, outputs,
         plan->options.resident ? plan->entry->frame_size : plan->memory_size - inputs - outputs);
-    /* List the largest arrays. Their sizes may exceed the total, because steps reuse the memory of
-     * dead results. */
+    /* List the largest arrays, which may exceed the total: steps reuse memory of dead results. */
     need largest[LARGEST] = {{0}};
     const hlo_computation *entry = plan->module->entry;
     for (size_t i = 0; i < plan->inputs.count; i++)
@@ -274,7 +267,6 @@ void plan_free(hlo_plan *plan) {
     free(plan);
 }
 
-/* Copies input `i`, in row-major order, to the device in its layout, through `staging`. */
 void plan_put_input(hlo_plan *plan, size_t i, const hlo_array *array, void *staging) {
     const hlo_shape *shape = plan->inputs.shapes[i];
     const void *host = array->data;
@@ -302,15 +294,13 @@ hlo_status plan_fetch_outputs(hlo_plan *plan, const hlo_diag_sink *sink, hlo_arr
     return plan_finish(plan, sink);
 }
 
-/* Returns the bytes of the largest input or output, including sigmas. */
 size_t plan_staging_size(const hlo_plan *plan) {
     size_t most = 1;
-    for (size_t i = 0; i < plan->inputs.count; i++) {
-        size_t size = leaf_size(plan, plan->inputs.shapes[i], true);
-        if (size > most) most = size;
-    }
-    for (size_t i = 0; i < plan->outputs.count; i++) {
-        size_t size = leaf_size(plan, plan->outputs.shapes[i], true);
+    for (size_t i = 0; i < plan->inputs.count + plan->outputs.count; i++) {
+        const hlo_shape *shape = i < plan->inputs.count
+                                     ? plan->inputs.shapes[i]
+                                     : plan->outputs.shapes[i - plan->inputs.count];
+        const size_t size = leaf_size(plan, shape, true);
         if (size > most) most = size;
     }
     return most;

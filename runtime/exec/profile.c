@@ -111,8 +111,7 @@ hlo_status plan_trace_read(const hlo_plan *plan, const char **why) {
     return status;
 }
 
-/* Records the mark `base`, waits until the device is idle, and reads the mark's time from the
- * host's clock. */
+/* Records the mark `base`, waits for the device, and reads the mark's time from the host. */
 static hlo_status begin_marks(const hlo_plan *plan, const char **why) {
     plan_trace *trace = plan->trace;
     plan->backend->mark(plan->device, trace->base);

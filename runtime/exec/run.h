@@ -5,8 +5,7 @@
 
 #include "runtime/plan/plan.h"
 
-/* execute.c: calls options.progress if it is due. Returns false if the run should stop. `plan` is
- * an hlo_plan. */
+/* execute.c: calls options.progress of `plan`, an hlo_plan, if due. Returns false to stop. */
 bool plan_goes_on(void *plan);
 
 /* look.c: sets plan->look. May return HLO_OUT_OF_MEMORY. */
@@ -24,8 +23,7 @@ hlo_status plan_look_end(hlo_plan *plan, const hlo_diag_sink *sink);
 typedef struct plan_span {
     struct plan_span *outer; /* the enclosing span, or NULL */
     plan_step *step;         /* NULL for the whole run */
-    bool on_host;            /* timed by the host's clock; otherwise by the device's clock, between
-                              * two marks */
+    bool on_host;            /* by the host's clock, not the device's marks */
     bool known;              /* `start` is known */
     uint32_t mark;           /* mark of the start */
     double start;            /* start, by the clock of plan_trace_clock() */
@@ -61,15 +59,13 @@ void plan_put_input(hlo_plan *plan, size_t i, const hlo_array *array, void *stag
 hlo_status plan_fetch_outputs(hlo_plan *plan, const hlo_diag_sink *sink, hlo_arrays *out,
                               void *staging);
 
-/* buffer.c: creates a shared handle of an open device. If memory runs out, closes the device and
- * returns NULL. */
+/* buffer.c: creates a shared handle of an open device. On failure, closes it, returns NULL. */
 plan_device *plan_device_new(const hlo_backend *backend, void *device);
 /* Drops the plan's reference. */
 void plan_device_retire(plan_device *device);
 /* Waits for the last run, and frees its event. NULL is allowed. */
 void plan_resident_free(plan_resident *resident);
-/* Sets plan->resident, and binds every job to its memory. Inputs and outputs are temporary during
- * binding. */
+/* Sets plan->resident, and binds every job, with temporary inputs and outputs. */
 hlo_status plan_resident_bind(hlo_plan *plan, const hlo_diag_sink *sink);
 
 #endif

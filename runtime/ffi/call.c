@@ -17,8 +17,7 @@ static const int type_numbers[HLO_TYPE_COUNT] = {
 #undef HLO_TYPE
 };
 
-/* Returns the type with that number, or HLO_TYPE_INVALID if the number is unknown or the type has
- * no elements. */
+/* Returns the type with that number; HLO_TYPE_INVALID if unknown or without elements. */
 static hlo_type type_of(int number) {
     for (int type = 0; type < HLO_TYPE_COUNT; type++)
         if (type_numbers[type] == number && hlo_types[type].bytes) return (hlo_type)type;
@@ -148,8 +147,7 @@ static bool is_letter(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-/* Returns the bytes in quotes, with escapes for special bytes. With FFI_FOR_PEOPLE, returns at most
- * MOST bytes. */
+/* Returns the bytes in quotes, with escapes; for people, at most MOST bytes. */
 static const char *quote(const ffi_span *span, hlo_arena *arena, reader_kind reader) {
     enum { MOST = 80 };
     size_t size = reader == FFI_FOR_PEOPLE && span->size > MOST ? MOST : span->size;
@@ -356,7 +354,7 @@ hlo_instr *ffi_frame_read(const ffi_frame *frame, hlo_module *module, const char
     return call;
 }
 
-/* --------------------------------------------------------------------------------------- errors */
+/* -------------------------------------------------------------------------------------- running */
 
 static bool can_fail(const ffi_frame *frame) {
     return frame && FFI_HAS(frame, struct XLA_FFI_CallFrame, api) && frame->api &&
@@ -368,8 +366,6 @@ static ffi_error *fail(const ffi_frame *frame, int code, const char *message) {
         .size = FFI_SIZE(ffi_error_new, code), .message = message, .code = code};
     return frame->api->error_new(&arguments);
 }
-
-/* ----------------------------------------------------------------------------------- properties */
 
 /* If the frame is a query of the function's properties, answers it and returns true. Reports the
  * version of abi.h, or that of an older XLA, whose structs have the same used members. */
@@ -391,8 +387,6 @@ static bool answers(const ffi_frame *frame) {
     }
     return false;
 }
-
-/* ---------------------------------------------------------------------------------------- calls */
 
 /* A call, and state that must survive a longjmp() to the recovery point. */
 typedef struct run {
@@ -443,8 +437,6 @@ ffi_error *ffi_run(ffi_frame *frame, ffi_execute *execute) {
     hlo_arena_free(r->call.arena);
     return error;
 }
-
-/* ----------------------------------------------------------------------------------------- jobs */
 
 hlo_job *ffi_call_job(ffi_call *call, const char **why) {
     call->module = hlo_module_new(call->recover);

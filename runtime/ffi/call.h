@@ -22,8 +22,7 @@ typedef struct ffi_call {
  * out in the arena, or in another arena with the same recovery point, jumps to that point. */
 typedef hlo_status ffi_execute(ffi_call *call, const char **why);
 
-/* Answers XLA's query of the function's properties, or executes the call. Returns NULL or the error
- * for XLA. */
+/* Answers XLA's query of properties, or executes the call. Returns NULL or an error for XLA. */
 ffi_error *ffi_run(ffi_frame *frame, ffi_execute *execute);
 
 /* Creates call->module with the call's instruction. Returns a backend's job for the instruction,
@@ -36,9 +35,15 @@ hlo_job *ffi_call_job(ffi_call *call, const char **why);
  * sets *why and returns NULL. */
 hlo_instr *ffi_frame_read(const ffi_frame *frame, hlo_module *module, const char **why);
 
-/* Returns the bytes of an element of the type with XLA's number `number`, or 0 if the type is
- * unknown. */
+/* Returns the bytes of an element of the type with XLA's number `number`; 0 if unknown. */
 size_t ffi_type_bytes(int number);
+
+/* Returns true if `error` is NULL; otherwise frees it. The frame's api->error_free must be set. */
+static inline bool ffi_good(const ffi_frame *frame, ffi_error *error) {
+    ffi_error_free arguments = {.size = FFI_SIZE(ffi_error_free, error), .error = error};
+    if (error) frame->api->error_free(&arguments);
+    return !error;
+}
 
 /* Returns operand or result `index` of a checked frame. */
 static inline const ffi_buffer *ffi_buffer_at(const ffi_list *list, int64_t index) {

@@ -26,12 +26,6 @@ static void help(void *data) {
     let_go(s);
 }
 
-static bool good(const ffi_frame *frame, ffi_error *error) {
-    ffi_error_free arguments = {.size = FFI_SIZE(ffi_error_free, error), .error = error};
-    if (error) frame->api->error_free(&arguments);
-    return !error;
-}
-
 /* Implements hlo_eval_env.parallel; `user` is the call's frame. */
 static void share(void *user, int64_t count, void (*body)(void *arg, int64_t begin, int64_t end),
                   void *arg) {
@@ -41,7 +35,7 @@ static void share(void *user, int64_t count, void (*body)(void *arg, int64_t beg
     ffi_thread_count query = {
         .size = FFI_SIZE(ffi_thread_count, count), .context = frame->context, .count = &threads};
     if (count > 1 && FFI_HAS(api, ffi_api, thread_count) && api->thread_count &&
-        api->thread_schedule && api->error_free && !good(frame, api->thread_count(&query)))
+        api->thread_schedule && api->error_free && !ffi_good(frame, api->thread_count(&query)))
         threads = 0;
     shared *s = threads > 1 ? aligned_alloc(_Alignof(shared), sizeof *s) : NULL;
     if (!s) {
@@ -57,7 +51,7 @@ static void share(void *user, int64_t count, void (*body)(void *arg, int64_t beg
         ffi_task task = {
             .size = FFI_SIZE(ffi_task, data), .context = frame->context, .run = help, .data = s};
         atomic_fetch_add(&s->holders, 1);
-        if (good(frame, frame->api->thread_schedule(&task))) continue;
+        if (ffi_good(frame, frame->api->thread_schedule(&task))) continue;
         let_go(s);
         break;
     }

@@ -86,8 +86,7 @@ static void keep_error(void *user, const hlo_diag *diag) {
     if (!*s->why) snprintf(s->why, sizeof s->why, "cannot be run: %s", diag->message);
 }
 
-/* The memory for scratch: the part of the last result, a byte vector, from the first aligned
- * address on. */
+/* The memory for scratch: the last result, a byte vector, from its first aligned address on. */
 typedef struct workspace {
     char *memory;
     size_t size;
@@ -245,12 +244,7 @@ static hlo_status execute(ffi_call *call, const char **why) {
     if (!FFI_HAS(api, ffi_api, stream_get) || !api->stream_get || !api->error_free)
         return HLO_INVALID_INPUT;
     ffi_stream_get get = {.size = FFI_SIZE(ffi_stream_get, stream), .context = frame->context};
-    ffi_error *error = api->stream_get(&get);
-    if (error) {
-        ffi_error_free freeing = {.size = FFI_SIZE(ffi_error_free, error), .error = error};
-        api->error_free(&freeing);
-        return HLO_INVALID_INPUT;
-    }
+    if (!ffi_good(frame, api->stream_get(&get))) return HLO_INVALID_INPUT;
     const size_t size = find_workspace(frame).size;
     key_append(&key, &none, sizeof none);
     key_append(&key, &size, sizeof size);
@@ -258,8 +252,7 @@ static hlo_status execute(ffi_call *call, const char **why) {
     append_list(&key, &frame->results);
     for (int64_t i = 0; i < frame->attrs.count; i++) {
         append_span(&key, frame->attrs.names[i]);
-        /* Append the attributes in the form that call.c reads. Calls with other kinds of values
-         * have no plan. */
+        /* Append the attributes as call.c reads them. Calls with other values have no plan. */
         append_number(&key, frame->attrs.kinds[i]);
         if (frame->attrs.kinds[i] == FFI_ATTR_STRING) append_span(&key, frame->attrs.values[i]);
         if (frame->attrs.kinds[i] == FFI_ATTR_SCALAR) {

@@ -60,8 +60,7 @@ typedef struct group {
     uint32_t computed, members, inputs;
     const hlo_shape *shape;  /* shape of the space */
     const hlo_instr *reduce; /* the first reduce, or NULL */
-    int64_t kept, reduced;   /* number of rows, and of elements per row; without a reduce, `reduced`
-                              * is 1 */
+    int64_t kept, reduced;   /* rows; elements per row, 1 without a reduce */
     bool trailing;           /* the reduced dimensions are the last ones */
     bool alone;
 } group;
@@ -201,19 +200,6 @@ static void visit(trial *t, const hlo_instr *instr, group_relation relation, boo
 
 /* -------------------------------------------------------------------------------------- circles */
 
-static bool has_dependent_operand(const trial *t, const hlo_instr *instr, uint32_t low) {
-    for (uint32_t o = 0; o < instr->operand_count; o++) {
-        const hlo_instr *operand = hlo_instr_operand(instr, o);
-        if (!group_is_live(t->g, operand) || group_place(t->g, operand) < low) continue;
-        uint32_t i = group_place(t->g, operand);
-        const group_node *from = &t->g->nodes[i];
-        if (t->search->nodes[i].depends == t->search->attempt ||
-            (from->computed && from->group == t->number))
-            return true;
-    }
-    return false;
-}
-
 /* True if a path leads from the group, through an instruction outside, to instruction `m`. `m` and
  * the instructions that are inlined in it must have been visited in this attempt. */
 static bool makes_circle(trial *t, uint32_t m) {
@@ -231,9 +217,16 @@ static bool makes_circle(trial *t, uint32_t m) {
             if (t->search->nodes[i].depends == attempt || (n->computed && n->group == t->number))
                 continue;
             bool placed = n->computed && n->group != GROUP_NONE;
-            if (!(placed && t->search->groups[n->group] == attempt) &&
-                !has_dependent_operand(t, t->g->instrs[i], low))
-                continue;
+            bool depends = placed && t->search->groups[n->group] == attempt;
+            for (uint32_t o = 0; o < t->g->instrs[i]->operand_count && !depends; o++) {
+                const hlo_instr *operand = hlo_instr_operand(t->g->instrs[i], o);
+                if (!group_is_live(t->g, operand) || group_place(t->g, operand) < low) continue;
+                uint32_t p = group_place(t->g, operand);
+                const group_node *its = &t->g->nodes[p];
+                depends = t->search->nodes[p].depends == attempt ||
+                          (its->computed && its->group == t->number);
+            }
+            if (!depends) continue;
             t->search->nodes[i].depends = attempt;
             if (!placed || t->search->groups[n->group] == attempt) continue;
             t->search->groups[n->group] = attempt;
@@ -295,8 +288,7 @@ static group_relation relation_to(const grouping *g, const group *to, const hlo_
     return to->reduce && count == to->kept ? GROUP_ROW : GROUP_APART;
 }
 
-/* Sets the rows of `to` to those of a reduce that may join it. Returns false if the group has other
- * rows. */
+/* Sets the rows of `to` to those of a reduce that may join. Returns false if they differ. */
 static bool join_rows(const grouping *g, group *to, const hlo_instr *reduce) {
     if (reduce->shape->type == HLO_TYPE_TUPLE) return false;
     if (to->reduce) {
@@ -395,8 +387,7 @@ static void trace(recomputing *r, uint32_t member) {
         const uint32_t i = group_place(r->g, operand);
         if (r->search->nodes[i].visited == r->search->attempt) continue;
         r->search->nodes[i].visited = r->search->attempt;
-        /* A group that recomputes a reader must also recompute the operand if the operand is not in
-         * memory. */
+        /* Recomputing a reader also recomputes its operand, unless that is in memory. */
         const group_node *n = &r->g->nodes[i];
         if (n->again || group_is_inlined(n) || (n->class == GROUP_PULL && !n->outside))
             trace(r, i);
@@ -547,8 +538,7 @@ static void find_owner(grouping *g, uint32_t i) {
     bool reads_all = n->class == GROUP_REDUCE || n->class == GROUP_ALONE;
     n->computed = n->outside || reads_all || many || weight > GROUP_COPIES;
     if (n->again && !n->outside) n->computed = false;
-    /* If the instruction is slow and each of its elements would be computed often, compute it once
-     * and store it. */
+    /* If a slow instruction would compute its elements often, compute and store it once. */
     if (g->rules->is_slow && n->class == GROUP_PULL && n->times > GROUP_TIMES &&
         n->times * hlo_shape_count(instr->shape) > GROUP_SLOW && g->rules->is_slow(instr))
         n->computed = true;
@@ -566,8 +556,7 @@ static void find_owner(grouping *g, uint32_t i) {
 
 /* --------------------------------------------------------------------------------------- groups */
 
-/* Appends to `closed` the members of the group that compute `instr`, and sets `read` of their
- * inputs. */
+/* Appends the members that compute `instr` to `closed`, and sets `read` of their inputs. */
 static void close_over(grouping *g, group_search *search, uint32_t number, const hlo_instr *instr,
                        bool first) {
     if (!group_is_live(g, instr)) return;
@@ -684,8 +673,7 @@ static hlo_group write_group(grouping *g, group_search *search, uint32_t number)
     return out;
 }
 
-/* Searches for groups. Inlines the values that an earlier search, `again` (may be NULL), has
- * marked. */
+/* Searches for groups. Inlines the values that an earlier search (may be NULL) marked. */
 static void search_groups(grouping *g, group_search *search, const grouping *again) {
     g->nodes = hlo_arena_zero(g->arena, g->count * sizeof *g->nodes);
     g->groups = hlo_arena_array(g->arena, g->count, sizeof *g->groups);

@@ -24,8 +24,7 @@ void hlo_array_extend(hlo_array *array);
 /* Prints an element: an integer with all digits, a complex number as (REAL, IMAGINARY). */
 void hlo_print_number(hlo_type type, const void *element, FILE *out);
 
-/* The array shapes in a list of shapes. A tuple contributes its leaves, in order; tokens are
- * omitted. */
+/* The array shapes in a list of shapes: the leaves of tuples in order, without tokens. */
 typedef struct hlo_leaves {
     const hlo_shape **shapes; /* count entries */
     uint32_t *owners;         /* for each leaf, the index of its shape */

@@ -97,8 +97,7 @@ static bool read_bytes(zip_file_t *file, void *out, size_t size) {
     return true;
 }
 
-/* Reads a header, which the caller frees. Returns NULL if the header is invalid or memory runs
- * out. */
+/* Reads a header, which the caller frees. Returns NULL if invalid, or out of memory. */
 static char *read_header(zip_file_t *file) {
     unsigned char start[MAGIC_SIZE + 2], count[4] = {0};
     if (!read_bytes(file, start, sizeof start) || memcmp(start, magic, MAGIC_SIZE) != 0)
@@ -113,8 +112,7 @@ static char *read_header(zip_file_t *file) {
     return NULL;
 }
 
-/* Maximum size of the list of an archive's files in a message: names, types in NumPy's notation,
- * dimensions. */
+/* Maximum size of the list of an archive's files in a message. */
 enum { LIST_SIZE = 1024 };
 
 static hlo_status fail(const npz_reader *r, size_t index, bool list, const char *format, ...)
@@ -221,8 +219,7 @@ static hlo_status read_array(const npz_reader *r, zip_file_t *file, const char *
     return HLO_OK;
 }
 
-/* True if the archive has more than `count` arrays, which are for other devices or another
- * module. */
+/* True if the archive has more than `count` arrays, for other devices or another module. */
 static bool has_more(const npz_reader *r, size_t count) {
     zip_int64_t place = -1;
     for (int i = 0; i < 2 && place < 0; i++) {
@@ -324,8 +321,7 @@ static char *make_npy(const hlo_array *array, size_t *out_size) {
     int length =
         snprintf(text, sizeof text, "{'descr': '%c%c%d', 'fortran_order': False, 'shape': (%s), }",
                  width == 1 ? '|' : '<', numpy_kind(type), width, dims);
-    /* The header is padded with spaces and a newline to a multiple of 64, including magic, version
-     * and length. */
+    /* The header is padded to a multiple of 64, including magic, version and length. */
     size_t lead = MAGIC_SIZE + 4;
     size_t header = (lead + (size_t)length + 1 + HEADER_ALIGN - 1) / HEADER_ALIGN * HEADER_ALIGN;
     char *file = malloc(header + array->size);

@@ -153,7 +153,7 @@ static void random_seed(generator *r, uint64_t seed) {
 }
 
 /* Realistic numbers resemble those of a trained model: weights as layers initialize them, scales
- * that fit the quantized values, and data around 0 of size 1. */
+ * that fit the quantized values, and data with mean 0 and deviation 1. */
 
 /* How floats of an input are drawn: as normal numbers, or as their absolute values. */
 typedef struct draw_role {
@@ -222,8 +222,7 @@ static void follow(search *s, visit from, const hlo_instr *user, uint32_t operan
     if (from.element < 0 && ((moves && operand == 0) || scales)) add(s, user, -1);
 }
 
-/* Returns the number of terms of the sums in which the parameter is a factor, or 0 if no dot uses
- * it. */
+/* Returns the number of terms of the sums with the parameter as factor, or 0 without a dot. */
 static double terms_of(const hlo_instr *parameter) {
     search s = {.count = 0};
     if (!hlo_shape_is_array(parameter->shape)) return 0;
@@ -249,15 +248,15 @@ static bool has(const char *name, const char *word) {
     return strcasestr(name, word) != NULL;
 }
 
-/* Returns the expected amax of the data that the parameter scales or measures. The data is of size
- * 1, or weights for sums of 64 terms. Gradients may be smaller, but need no smaller amax, because
- * f8e5m2 represents much smaller values. */
+/* Returns the expected amax of the data that the parameter scales or measures. The data has
+ * deviation 1, or consists of weights for sums of 64 terms. Gradients may be smaller, but need no
+ * smaller amax, because f8e5m2 represents much smaller values. */
 static double amax_of(const char *name) {
     return has(name, "kernel") || has(name, "weight") || has(name, "rhs") ? 0.5 : 4;
 }
 
-/* Returns the role in a trained model of a parameter, or of an array of that shape in it. The role
- * follows from the parameter's name and from the dots that use it. */
+/* Returns the role that a parameter, or an array of that shape in it, has in a trained model. The
+ * role follows from the parameter's name and from the dots that use it. */
 static draw_role realistic_role(const hlo_instr *parameter, const hlo_shape *shape) {
     const char *op_name = hlo_instr_op_name(parameter);
     const char *name = op_name ? op_name : parameter->name;
@@ -313,8 +312,7 @@ static hlo_status draw_all(const hlo_module *module, const hlo_leaves *leaves, u
         bool integer = shape->type == HLO_TYPE_PRED ||
                        (hlo_type_is_integer(shape->type) && hlo_types[shape->type].bits >= 8);
         for (size_t done = 0; done < array->size; done += width, at += width) {
-            if (integer) { /* like numpy's Generator.integers(0, bound) for a bound that is a power
-                            * of two */
+            if (integer) { /* like Generator.integers(0, bound) */
                 const uint64_t bound = shape->type == HLO_TYPE_PRED ? 2 : 8;
                 hlo_number_store(shape->type, at, (double)(next32(&random) * bound >> 32));
             } else {

@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,8 @@
 #include "ir/verify/verify.h"
 #include "runtime/io/arrays.h"
 #include "runtime/pjrt/abi.h"
-#include "runtime/pjrt/compile_options.h"
+
+#include "compile_options.pb-c.h"
 
 /* -------------------------------------------------------------------------------------- plugins */
 
@@ -338,6 +340,137 @@ static hlo_status describe_leaves(hlo_pjrt *pjrt, hlo_role role, const hlo_diag_
     return HLO_OK;
 }
 
+/* ------------------------------------------------------------------------------------- messages */
+
+/* Bytes of a message; the owner frees `data`. */
+typedef struct bytes {
+    char *data;
+    size_t size;
+} bytes;
+
+/* Properties of a module on which its compile options depend. */
+typedef struct module_kind {
+    bool shardy; /* the module has meshes of Shardy */
+    bool tupled; /* the module's only parameter is a tuple */
+} module_kind;
+
+/* The setting that disables the passes that partition a module by its shardings. */
+#define DISABLE_PASSES "xla_disable_hlo_passes"
+#define PARTITIONING_PASSES "sharding-propagation,spmd-partitioning"
+
+/* A CompileOptionsProto under construction, whose messages are freed together. */
+typedef struct draft {
+    char disable_passes[sizeof DISABLE_PASSES], partitioning_passes[sizeof PARTITIONING_PASSES];
+    Pjrt__CompileOptions all;
+    Pjrt__BuildOptions build;
+    Pjrt__DeviceAssignment assignment;
+    Pjrt__Computation *computations, **computation_list;
+    int64_t *devices;
+    Pjrt__OptionOverride *overrides;
+    Pjrt__OptionEntry *entries, **entry_list;
+    char *text; /* NUL-terminated keys */
+} draft;
+
+static void add_override(draft *d, char *key, char *value) {
+    const size_t at = d->all.n_env_option_overrides++;
+    pjrt__option_override__init(&d->overrides[at]);
+    pjrt__option_entry__init(&d->entries[at]);
+    d->overrides[at].string_field = value;
+    d->entries[at].key = key;
+    d->entries[at].value = &d->overrides[at];
+    d->entry_list[at] = &d->entries[at];
+}
+
+/* Adds the settings, each `KEY=VALUE`. A later setting overrides an earlier one with the same key.
+ * Passes that a setting disables are added to those that are disabled for a partitioned module. */
+static bool override_options(draft *d, const hlo_pjrt_options *options) {
+    size_t size = 1;
+    const size_t count = options->setting_count + 1;
+    /* Compute the bytes of a setting, plus the bytes by which its value may grow. */
+    for (size_t i = 0; i < options->setting_count; i++)
+        size += strlen(options->settings[i]) + sizeof PARTITIONING_PASSES + 1;
+    d->overrides = calloc(count, sizeof *d->overrides);
+    d->entries = calloc(count, sizeof *d->entries);
+    d->entry_list = calloc(count, sizeof *d->entry_list);
+    char *at = d->text = malloc(size);
+    if (!d->overrides || !d->entries || !d->entry_list || !at) return false;
+    d->all.env_option_overrides = d->entry_list;
+    if (options->partitioned) add_override(d, d->disable_passes, d->partitioning_passes);
+    for (size_t i = 0; i < options->setting_count; i++) {
+        const char *setting = options->settings[i], *given = strchr(setting, '=') + 1;
+        char *key = at, *value = key + (given - setting);
+        memcpy(key, setting, (size_t)(given - setting));
+        value[-1] = 0;
+        at = value;
+        if (options->partitioned && strcmp(key, DISABLE_PASSES) == 0)
+            at = stpcpy(at, *given ? PARTITIONING_PASSES "," : PARTITIONING_PASSES);
+        at = stpcpy(at, given) + 1;
+        add_override(d, key, value);
+    }
+    return true;
+}
+
+/* Writes a CompileOptionsProto for the HloModuleProto `module`. The message repeats the layouts of
+ * the entry's parameters and result, because plugins reset layouts that are only in the module.
+ * Returns HLO_OUT_OF_MEMORY if memory runs out. */
+static hlo_status write_options(bytes module, module_kind kind, const hlo_pjrt_options *options,
+                                bytes *out) {
+    draft d = {.disable_passes = DISABLE_PASSES, .partitioning_passes = PARTITIONING_PASSES};
+    Pjrt__Module *read = pjrt__module__unpack(NULL, module.size, (const uint8_t *)module.data);
+    *out = (bytes){0};
+    if (read) {
+        const Pjrt__ProgramShape *shape = read->host_program_shape;
+        pjrt__compile_options__init(&d.all);
+        pjrt__build_options__init(&d.build);
+        d.all.executable_build_options = &d.build;
+        d.all.parameter_is_tupled_arguments = kind.tupled;
+        if (shape && !kind.tupled) { /* plugins ignore layouts in this form for a tuple */
+            d.all.n_argument_layouts = shape->n_parameters;
+            d.all.argument_layouts = shape->parameters;
+        }
+        if (shape) d.build.result_layout = shape->result;
+        d.build.num_replicas = 1;
+        d.build.num_partitions = options->devices;
+        d.build.use_spmd_partitioning = options->devices > 1;
+        d.build.use_shardy_partitioner = kind.shardy;
+    }
+    const uint32_t count = options->devices;
+    bool made = read && override_options(&d, options);
+    if (made && count > 1) { /* assign each device a partition */
+        pjrt__device_assignment__init(&d.assignment);
+        d.computations = calloc(count, sizeof *d.computations);
+        d.computation_list = calloc(count, sizeof *d.computation_list);
+        d.devices = calloc(count, sizeof *d.devices);
+        made = d.computations && d.computation_list && d.devices;
+        for (uint32_t i = 0; made && i < count; i++) {
+            pjrt__computation__init(&d.computations[i]);
+            d.devices[i] = i;
+            d.computations[i].replica_device_ids = &d.devices[i];
+            d.computations[i].n_replica_device_ids = 1;
+            d.computation_list[i] = &d.computations[i];
+        }
+        d.assignment.replica_count = 1;
+        d.assignment.computation_count = (int32_t)count;
+        d.assignment.n_computation_devices = count;
+        d.assignment.computation_devices = d.computation_list;
+        d.build.device_assignment = &d.assignment;
+    }
+    if (made) {
+        out->size = pjrt__compile_options__get_packed_size(&d.all);
+        out->data = malloc(out->size + 1);
+        if (out->data) pjrt__compile_options__pack(&d.all, (uint8_t *)out->data);
+    }
+    if (read) pjrt__module__free_unpacked(read, NULL);
+    free(d.computations);
+    free(d.computation_list);
+    free(d.devices);
+    free(d.overrides);
+    free(d.entries);
+    free(d.entry_list);
+    free(d.text);
+    return out->data ? HLO_OK : HLO_OUT_OF_MEMORY;
+}
+
 /* ------------------------------------------------------------------------------------ compiling */
 
 /* Creates a client with as many devices as the module needs. */
@@ -464,7 +597,7 @@ static hlo_status register_calls(hlo_pjrt *pjrt, const hlo_diag_sink *sink) {
     return error ? report_error(&pjrt->plugin, error, "register a custom call", sink) : HLO_OK;
 }
 
-static hlo_status compile_program(hlo_pjrt *pjrt, const pjrt_program *program, pjrt_bytes options,
+static hlo_status compile_program(hlo_pjrt *pjrt, const pjrt_program *program, bytes options,
                                   const hlo_diag_sink *sink) {
     if (pjrt->topology) {
         pjrt_compile_args args = {.size = sizeof args,
@@ -495,7 +628,7 @@ static hlo_status compile_program(hlo_pjrt *pjrt, const pjrt_program *program, p
 
 static hlo_status compile(hlo_pjrt *pjrt, const hlo_pjrt_options *options,
                           const hlo_diag_sink *sink) {
-    pjrt_bytes module = {0}, message = {0};
+    bytes module = {0}, message = {0};
     FILE *file = open_memstream(&module.data, &module.size);
     if (!file) return HLO_OUT_OF_MEMORY;
     /* Omit the number of partitions in the module if the compile options have it. */
@@ -515,12 +648,12 @@ static hlo_status compile(hlo_pjrt *pjrt, const hlo_pjrt_options *options,
     hlo_module_free(copy);
     if ((fclose(file) != 0 || !module.data) && status == HLO_OK) status = HLO_OUT_OF_MEMORY;
     const hlo_computation *entry = pjrt->module->entry;
-    pjrt_module_kind kind = {.tupled = entry->parameter_count == 1 &&
-                                       entry->parameters[0]->shape->type == HLO_TYPE_TUPLE};
+    module_kind kind = {.tupled = entry->parameter_count == 1 &&
+                                  entry->parameters[0]->shape->type == HLO_TYPE_TUPLE};
     for (uint32_t i = 0; i < pjrt->module->attr_count && !pjrt->partitioned; i++)
         if (pjrt->module->attrs[i].id == HLO_ATTR_FRONTEND_ATTRIBUTES)
             kind.shardy = strstr(pjrt->module->attrs[i].u.str, "xla.sdy.meshes") != NULL;
-    if (status == HLO_OK) status = pjrt_compile_options(module, kind, options, &message);
+    if (status == HLO_OK) status = write_options(module, kind, options, &message);
     const pjrt_program program = {.size = sizeof program,
                                   .code = module.data,
                                   .code_size = module.size,
@@ -532,8 +665,7 @@ static hlo_status compile(hlo_pjrt *pjrt, const hlo_pjrt_options *options,
     return status;
 }
 
-/* Creates all members and compiles the module. On failure, the caller frees the members that were
- * created. */
+/* Creates all members and compiles the module. On failure, the caller frees the members. */
 static hlo_status make(hlo_pjrt *pjrt, const hlo_pjrt_options *options, const hlo_diag_sink *sink) {
     hlo_status status = check_module(pjrt->module, options, sink);
     if (status == HLO_OK) status = describe_leaves(pjrt, HLO_INPUTS, sink);
@@ -727,19 +859,26 @@ hlo_status hlo_pjrt_optimized(const hlo_pjrt *pjrt, const hlo_diag_sink *sink,
     program.code = malloc(program.code_size + 1);
     if (!program.code) return HLO_OUT_OF_MEMORY;
     status = call_plugin(&pjrt->plugin, PJRT_EXECUTABLE_OPTIMIZED_PROGRAM, &args, doing, sink);
-    pjrt_bytes module = {0};
     if (status == HLO_OK) {
-        const pjrt_bytes bytes = {program.code, program.code_size};
-        status = pjrt_program_module(bytes, program.format, program.format_size, &module);
-        if (status == HLO_INVALID_INPUT)
-            hlo_diag_refuse(sink, pjrt->plugin.path, 0, 0,
-                            "the optimized module has the unsupported format %.*s",
-                            (int)program.format_size, program.format);
-        if (status == HLO_OK)
-            status = hlo_module_parse_proto(module.data, module.size, pjrt->plugin.path, sink,
-                                            out_module);
+        /* The program is an HloModuleProto, or a message with one. */
+        const bool plain = program.format_size == 3 && memcmp(program.format, "hlo", 3) == 0;
+        errno = 0; /* a failed allocation sets errno */
+        Pjrt__ModuleWithConfig *read =
+            plain ? NULL
+                  : pjrt__module_with_config__unpack(NULL, program.code_size,
+                                                     (const uint8_t *)program.code);
+        const char *code = plain ? program.code : read ? (const char *)read->hlo_module.data : NULL;
+        const size_t size = plain ? program.code_size : read ? read->hlo_module.len : 0;
+        if (code)
+            status = hlo_module_parse_proto(code, size, pjrt->plugin.path, sink, out_module);
+        else if (errno == ENOMEM)
+            status = HLO_OUT_OF_MEMORY;
+        else
+            status = hlo_diag_refuse(sink, pjrt->plugin.path, 0, 0,
+                                     "the optimized module has the unsupported format %.*s",
+                                     (int)program.format_size, program.format);
+        if (read) pjrt__module_with_config__free_unpacked(read, NULL);
     }
-    free(module.data);
     free(program.code);
     return status;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Assigns the offset of each buffer of a computation in its frame, reusing dead memory. */
+/* Assigns the offset of each buffer of a computation in its frame, reusing dead memory. Also copies
+ * arrays from one memory order to another. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -112,8 +113,7 @@ static int compare_sizes(const void *a, const void *b) {
     return x->slot < y->slot ? -1 : 1;
 }
 
-/* Computes offsets by placing the largest ranges first, and uses these offsets if they make the
- * frame smaller. */
+/* Places the largest ranges first, and uses these offsets if the frame becomes smaller. */
 static void place_by_size(frame *f, plan_comp *comp, const uint32_t *shares, const bool *done) {
     hlo_arena *arena = f->plan->arena;
     range *ranges = hlo_arena_array(arena, comp->slot_count + 1, sizeof *ranges);
@@ -229,4 +229,49 @@ void plan_place_buffers(hlo_plan *plan, plan_comp *comp) {
     if (comp->slot_count <= MOST_BY_SIZE) place_by_size(&f, comp, shares, done);
     comp->frame_size = f.end;
     hlo_arena_release(plan->arena, mark);
+}
+
+/* Copies elements of `width` bytes. Both shapes have the same dimensions. */
+static void reorder(size_t width, const hlo_shape *to_shape, void *to, const hlo_shape *from_shape,
+                    const void *from) {
+    enum { MAX_RANK = 64 };
+    const uint32_t rank = to_shape->rank;
+    const int64_t *dims = to_shape->dims;
+    int64_t index[MAX_RANK] = {0}, to_strides[MAX_RANK], from_strides[MAX_RANK];
+    for (uint32_t d = 0; d < rank; d++)
+        if (dims[d] == 0) return;
+    hlo_shape_strides(to_shape, to_strides);
+    hlo_shape_strides(from_shape, from_strides);
+    char *out = to;
+    const char *in = from;
+    for (;;) {
+        memcpy(out, in, width);
+        uint32_t d = rank;
+        for (; d > 0; d--) {
+            out += to_strides[d - 1] * (int64_t)width;
+            in += from_strides[d - 1] * (int64_t)width;
+            if (++index[d - 1] < dims[d - 1]) break;
+            out -= to_strides[d - 1] * dims[d - 1] * (int64_t)width;
+            in -= from_strides[d - 1] * dims[d - 1] * (int64_t)width;
+            index[d - 1] = 0;
+        }
+        if (d == 0) return;
+    }
+}
+
+void plan_to_physical(const hlo_shape *shape, size_t width, void *to, const void *row_major) {
+    const hlo_shape plain = {.rank = shape->rank, .dims = shape->dims};
+    reorder(width, shape, to, &plain, row_major);
+}
+
+void plan_to_row_major(const hlo_shape *shape, size_t width, void *row_major, const void *from) {
+    const hlo_shape plain = {.rank = shape->rank, .dims = shape->dims};
+    reorder(width, &plain, row_major, shape, from);
+}
+
+void plan_fetch(const hlo_plan *plan, const hlo_shape *shape, size_t width, void *out,
+                const void *from, size_t size, void *staging) {
+    bool plain = hlo_shape_is_row_major(shape);
+    plan->backend->copy_out(plan->device, plain ? out : staging, from, size);
+    if (!plain) plan_to_row_major(shape, width, out, staging);
 }

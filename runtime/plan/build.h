@@ -37,8 +37,7 @@ void build_refuse(build *b, const hlo_instr *instr, const char *format, ...)
 /* True if all dimensions are static, and their number and sizes do not exceed the limits. */
 bool build_is_static(const hlo_shape *shape);
 
-/* schedule.c: returns the units to run, in an order in which each unit comes after the units that
- * it reads. */
+/* schedule.c: returns the units to run, each after the units that it reads. */
 build_unit *build_order(build *b, uint32_t *out_count);
 
 #endif

@@ -76,8 +76,7 @@ static void set_death(candidates *c, uint32_t place, uint32_t step) {
         c->dies[at] = c->dies[2 * at] < c->dies[2 * at + 1] ? c->dies[2 * at] : c->dies[2 * at + 1];
 }
 
-/* Returns the position of a candidate in the list, or the position at which it would be
- * inserted. */
+/* Returns the position of a candidate in the list, or where it would be inserted. */
 static uint32_t place_of(const candidates *c, candidate wanted) {
     uint32_t low = 0, high = c->count;
     while (low < high) {

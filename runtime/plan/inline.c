@@ -7,8 +7,7 @@
  * the module could grow exponentially. */
 enum { MOST_COPIES = 1 << 18 };
 
-/* True if a value of one shape can replace a value of the other shape, after a copy to the other
- * layout. */
+/* True if a value of one shape can replace one of the other, after a copy of the layout. */
 static bool is_convertible(const hlo_shape *from, const hlo_shape *to) {
     return from == to || (hlo_shape_is_array(from) && hlo_shape_is_array(to));
 }

@@ -54,14 +54,12 @@ typedef enum plan_step_kind {
 #define PLAN_NONE UINT32_MAX
 #define PLAN_ANY (UINT32_MAX - 1)
 
-/* A recorded run: graphs that the backend replays, with data-dependent control flow between
- * them. */
+/* A recorded run: graphs to replay, with data-dependent control flow between them. */
 typedef struct plan_command_buffer plan_command_buffer;
 /* The state of inspecting values and of timing; defined in runtime/exec/. */
 typedef struct plan_look plan_look;
 typedef struct plan_trace plan_trace;
-/* The device that a plan shares with buffers, and the state of a resident plan's runs; defined in
- * runtime/exec/. */
+/* The shared device, and the state of a resident plan's runs; defined in runtime/exec/. */
 typedef struct plan_device plan_device;
 typedef struct plan_resident plan_resident;
 
@@ -89,8 +87,7 @@ typedef struct plan_step {
     const hlo_shape **shapes; /* STEP_LOOK: shapes of `operands`, which are the leaves of the value,
                                * then the leaves of the instruction's operands */
     uint32_t own;             /* STEP_LOOK: number of leaves of the value */
-    bool keeps, checks;       /* STEP_LOOK: the value is saved; the value is checked for NaNs and
-                               * infinities */
+    bool keeps, checks;       /* STEP_LOOK: save the value; check it for NaNs and infinities */
     uint64_t runs;            /* with options.profile: number of runs of a job or copy; for a loop
                                * or conditional, number of decisions of the host */
     double seconds;           /* total time of these runs or decisions */
@@ -104,23 +101,18 @@ typedef struct plan_comp {
     uint32_t argument_count, result_count;
     const hlo_shape **argument_shapes; /* layouts in which the caller passes arguments */
     const hlo_shape **result_shapes;   /* layouts in which the caller receives results */
-    uint32_t *arguments;               /* slots of the arguments; PLAN_NONE if an argument is not
-                                        * read */
-    uint32_t *results;                 /* slots of the root's leaves; NULL if the computation cannot
-                                        * be executed */
+    uint32_t *arguments;               /* slots; PLAN_NONE if not read */
+    uint32_t *results;                 /* slots of the root's leaves; NULL if not executable */
     size_t frame_size;
-    uint64_t weight;  /* estimated number of jobs of a run; loops of unknown trip count count
-                       * once */
+    uint64_t weight;  /* estimated jobs of a run; unknown loops count once */
     bool hosted;      /* at least one job runs on the host */
     bool is_bound;    /* the computation's jobs are bound */
     uint32_t depth;   /* nesting depth if loops and conditionals are recorded as branches */
-    double jobs;      /* number of jobs of a run, with the larger branch of conditionals; NaN if
-                       * unknown */
+    double jobs;      /* jobs of a run, with the larger branches; NaN if unknown */
     uint32_t nesting; /* nesting depth of the computations that a run calls */
 } plan_comp;
 
-/* The progress of a run, for options.progress. The thread that called the run reads the progress of
- * device 0. */
+/* The progress of a run, for options.progress; the calling thread reads that of device 0. */
 typedef struct plan_progress {
     double start, next; /* start of the run, and time of the next call, by the clock of
                          * plan_trace_clock() */
@@ -144,8 +136,7 @@ struct hlo_plan {
      * apply. */
     const hlo_shape **arguments_like, **results_like;
     plan_comp *entry;
-    bool *kept;        /* by instruction id: true if the value is saved; NULL if no value is
-                        * saved */
+    bool *kept;        /* by instruction id: the value is saved; or NULL */
     plan_look *look;   /* NULL if no value is inspected */
     hlo_arrays values; /* values of all devices that the last run saved; owns only the list */
     plan_trace *trace; /* NULL without timing */
@@ -208,8 +199,7 @@ hlo_status plan_queue(hlo_plan *plan, const hlo_diag_sink *sink);
 hlo_status plan_execute(hlo_plan *plan, size_t count, const hlo_diag_sink *sink);
 /* execute.c: waits until the device is idle, and reports its errors. */
 hlo_status plan_finish(hlo_plan *plan, const hlo_diag_sink *sink);
-/* execute.c: writes the time in seconds of the n-th run of the last plan_execute(), which must have
- * finished. */
+/* execute.c: writes the seconds of the n-th run of the last plan_execute(), now finished. */
 hlo_status plan_seconds(hlo_plan *plan, uint32_t n, const hlo_diag_sink *sink, double *out_seconds);
 /* execute.c: binds every job to its memory. */
 hlo_status plan_bind(hlo_plan *plan, const hlo_diag_sink *sink);
@@ -234,15 +224,17 @@ static inline bool plan_is_over_input(const hlo_plan *plan, size_t output) {
     return plan->in_place && plan->in_place[output];
 }
 /* True if the computation itself writes result `index` to the memory that the caller provides. */
-bool plan_makes_result(const plan_comp *comp, uint32_t index);
+static inline bool plan_makes_result(const plan_comp *comp, uint32_t index) {
+    const plan_slot *slot = &comp->slots[comp->results[index]];
+    return slot->kind == SLOT_RESULT && slot->index == index;
+}
 /* Rounds a size up to the alignment of slots. */
 size_t plan_align(const hlo_plan *plan, size_t size);
 
-/* build.c: copies elements of `width` bytes from row-major to the shape's layout. */
+/* buffers.c: copies elements of `width` bytes from row-major to the shape's layout, and back. */
 void plan_to_physical(const hlo_shape *shape, size_t width, void *to, const void *row_major);
-/* build.c: copies elements of `width` bytes from the shape's layout to row-major. */
 void plan_to_row_major(const hlo_shape *shape, size_t width, void *row_major, const void *from);
-/* build.c: copies an array of `size` bytes with elements of `width` bytes, in the shape's layout,
+/* buffers.c: copies an array of `size` bytes with elements of `width` bytes, in the shape's layout,
  * from the device to `out`, in row-major order. `staging` has `size` bytes. */
 void plan_fetch(const hlo_plan *plan, const hlo_shape *shape, size_t width, void *out,
                 const void *from, size_t size, void *staging);

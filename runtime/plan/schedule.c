@@ -1,7 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds the units of a computation that run, and their order. */
+#include <string.h>
 
+#include "ir/text/diag.h"
 #include "runtime/plan/build.h"
+
+void build_refuse(build *b, const hlo_instr *instr, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    hlo_diag_vemit(b->plan->module, b->sink, HLO_ERROR, instr->offset, strlen(instr->name), format,
+                   args);
+    va_end(args);
+    b->failed = true;
+}
+
+bool build_is_static(const hlo_shape *shape) {
+    if (shape->type == HLO_TYPE_TUPLE) {
+        for (uint32_t i = 0; i < shape->rank; i++)
+            if (!build_is_static(shape->elements[i])) return false;
+        return true;
+    }
+    return !shape->dynamic && shape->rank <= HLO_EVAL_MAX_RANK &&
+           (!hlo_types[shape->type].bytes || hlo_shape_is_addressable(shape));
+}
 
 /* Units are numbered: a single instruction has the number of its position in the computation; a
  * group has the number of instructions plus the group's index. */
@@ -63,8 +84,7 @@ static void want(order *o, uint32_t unit, uint32_t *waiting) {
     o->waiting[(*waiting)++] = unit;
 }
 
-/* Schedules the units that a unit depends on, and then the unit. Returns false if a unit depends on
- * itself. */
+/* Schedules a unit after those that it depends on. Returns false if it depends on itself. */
 static bool make(order *o, uint32_t unit) {
     uint32_t depth = 0;
     if (o->state[unit] == MADE) return true;
@@ -236,8 +256,7 @@ build_unit *build_order(build *b, uint32_t *out_count) {
     o.maker = hlo_arena_array(arena, o.instr_count, sizeof *o.maker);
     for (uint32_t i = 0; i < o.instr_count; i++) o.maker[i] = i;
     for (uint32_t g = 0; g < groups; g++) {
-        /* Set the group's inputs: the operands of members that are not members themselves, each
-         * once. */
+        /* Set the group's inputs: the operands of members that are not members, each once. */
         hlo_group *group = &o.groups[g];
         const uint32_t mark = g + 1;
         uint32_t most = 0;
@@ -262,8 +281,7 @@ build_unit *build_order(build *b, uint32_t *out_count) {
     o.waiting = hlo_arena_array(arena, o.unit_count, sizeof *o.waiting);
     o.next = hlo_arena_array(arena, o.unit_count, sizeof *o.next);
     o.made = hlo_arena_array(arena, o.unit_count, sizeof *o.made);
-    /* Mark the units to run. An instruction that is only a member of groups does not run
-     * separately. */
+    /* Mark the units to run. An instruction that is only a member of groups is not a unit. */
     uint32_t waiting = 0;
     want(&o, o.maker[place_of(&o, comp->root)], &waiting);
     for (uint32_t i = 0; i < o.instr_count; i++)

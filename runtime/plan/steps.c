@@ -183,8 +183,7 @@ static void add_job(build *b, const hlo_instr *instr, hlo_group group, const hlo
     add_job_step(b, job, operands, results);
 }
 
-/* Creates the job of an instruction that the backend runs separately. Its results have the shape
- * `shape`. */
+/* Creates the job of a separate instruction, with results of the shape `shape`. */
 static build_value separate_job(build *b, const hlo_instr *instr, const hlo_shape *shape) {
     const char *why;
     build_value v = new_slots(b, SLOT_BUFFER, shape);
@@ -445,8 +444,7 @@ static void add_look(build *b, const hlo_instr *instr) {
     step->checks = checks;
 }
 
-/* Returns a value in the layouts of another shape: a module may specify two layouts for one
- * value. */
+/* Returns a value in the layouts of another shape: a module may give one value two layouts. */
 static build_value relaid(build *b, const hlo_instr *instr, build_value value,
                           const hlo_shape *from, const hlo_shape *to) {
     if (from == to) return value;
@@ -455,8 +453,7 @@ static build_value relaid(build *b, const hlo_instr *instr, build_value value,
 
 /* ------------------------------------------------------------------------------------- plumbing */
 
-/* True if the instruction's value is its first operand, in the same memory or copied to another
- * layout. */
+/* True if the instruction's value is its first operand, possibly in another layout. */
 static bool is_alias(const build *b, const hlo_instr *instr) {
     const hlo_shape *from =
         instr->operand_count ? hlo_instr_operand(instr, 0)->shape : instr->shape;
@@ -534,8 +531,7 @@ static build_value element_of(build *b, const hlo_instr *instr, uint32_t index) 
     return relaid(b, instr, v, tuple->shape->elements[index], instr->shape);
 }
 
-/* Returns the value of a tuple: its elements, each in the layout that the tuple's shape has for
- * it. */
+/* Returns the value of a tuple: its elements, in the layouts of the tuple's shape. */
 static build_value tuple_value(build *b, const hlo_instr *instr) {
     build_value v = operands_of(b, instr);
     uint32_t at = 0;
@@ -664,8 +660,7 @@ static build_value value_for(build *b, const hlo_instr *instr) {
     case HLO_OP_WHILE: return while_value(b, instr);
     case HLO_OP_CONDITIONAL: return conditional_value(b, instr);
     case HLO_OP_BITCAST: {
-        /* With sigmas, a change of the element type needs a copy, because sigmas belong to elements
-         * of one type. */
+        /* With sigmas, which belong to elements of one type, a change of the type needs a copy. */
         const hlo_shape *from = hlo_instr_operand(instr, 0)->shape;
         if (from->type == instr->shape->type || !b->plan->options.bounds)
             return *value_of(b, hlo_instr_operand(instr, 0));
@@ -699,8 +694,7 @@ static void use(plan_comp *comp, uint32_t slot, uint32_t step) {
     if (step > s->last) s->last = step;
 }
 
-/* Sets the computation's members that summarize its steps: `weight`, `jobs`, `depth` and
- * `hosted`. */
+/* Sets the members that summarize the computation's steps. */
 static void sum_up(plan_comp *comp) {
     for (uint32_t s = 0; s < comp->step_count; s++) {
         const plan_step *step = &comp->steps[s];
@@ -786,7 +780,7 @@ bool plan_build(hlo_plan *plan, plan_comp *comp, const hlo_diag_sink *sink) {
         adapt(&b, root, *value_of(&b, root), leaf_shapes(&b, root->shape), comp->result_shapes);
     comp->results = results.slots;
     comp->result_count = results.count;
-    /* Place those of the root's leaves that a step computes in memory that the caller provides. */
+    /* Use the caller's memory for those leaves of the root that a step computes. */
     for (uint32_t i = 0; i < comp->result_count; i++) {
         plan_slot *slot = &comp->slots[comp->results[i]];
         slot->results++;

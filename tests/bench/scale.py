@@ -156,7 +156,7 @@ def shared(n):
 
 
 def dead(n):
-    """Yields a chain that a rule for the maximum of two values may leave without users."""
+    """Yields a chain that becomes dead if a rule replaces a maximum by its first operand."""
     yield 'HloModule m\n\nENTRY e {\n  x_0 = f32[4] parameter(0)\n'
     for i in range(1, n):
         yield f'  x_{i} = f32[4] negate(x_{i - 1})\n'

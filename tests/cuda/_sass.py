@@ -94,8 +94,8 @@ def width_of(word):
 
 
 def loads_in_flight(kernel):
-    """Returns the maximum number of concurrent loads of packs in one block: started, before an instruction that needs
-    one."""
+    """Returns the maximum number of loads of packs in one basic block that have started before an instruction needs
+    any of them."""
     most, waiting = 0, []
     for word, registers in kernel:
         if word == "LABEL" or word.startswith(("BRA", "CALL", "BSYNC", "RET", "BAR")):

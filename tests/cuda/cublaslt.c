@@ -4,7 +4,7 @@
  *
  * Environment, in addition to that of standin.h:
  *   HLO_STANDIN_CUBLASLT  the result of cublasLtGetVersion(); 130100 if unset
- *   HLO_STANDIN_SAYS      a line that each heuristic logs
+ *   HLO_STANDIN_SAYS      a line that each query of the heuristic logs
  *   HLO_STANDIN_WRONG     the index of an algorithm, from 0, whose result is wrong */
 #include <stdlib.h>
 #include <string.h>

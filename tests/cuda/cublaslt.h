@@ -54,8 +54,8 @@ bool standin_matmul(const problem *p);
 int standin_element_bits(int type);
 
 /* cublaslt_rules.c: returns the library's log line about an unsupported problem, and the status;
- * NULL if it is supported. Pointers that are NULL, as in a query of the heuristic, are not
- * checked. */
+ * NULL if it is supported. The alignment of matrices that are NULL, as in a query of the heuristic,
+ * is not checked. */
 const char *standin_refusal(const problem *p, int *out_status);
 size_t standin_version(void);
 

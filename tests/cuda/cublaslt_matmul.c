@@ -64,7 +64,8 @@ static double decode(format f, unsigned bits) {
     return sign * ldexp((1 << f.mantissa) + mantissa, exponent - f.bias - f.mantissa);
 }
 
-/* Rounds to nearest, ties to even. An 8-bit format saturates all values, including infinities. */
+/* Rounds to nearest, ties to even. If `saturates`, larger values, including infinities, become the
+ * largest finite number. */
 static unsigned encode(format f, double x, bool saturates) {
     int total = f.exponent + f.mantissa;
     unsigned sign = signbit(x) ? 1u << total : 0, all = (1u << f.exponent) - 1;
@@ -131,7 +132,7 @@ static double scalar(const problem *p, int attribute) {
     return at ? (double)*at : 1;
 }
 
-/* Returns the byte for element `at` of row `i`, in a tile of 128 rows by 4 steps of `length`
+/* Returns the byte for element `at` of row `i`, in tiles of 128 rows by 4 steps of `length`
  * elements. Matrices of a batch are consecutive. */
 static unsigned tiled(const unsigned char *codes, int64_t length, int64_t i, int64_t at,
                       int64_t k) {
@@ -195,8 +196,9 @@ static bool is_narrow(const problem *p) {
            standin_element_bits((int)of(&p->b, TYPE)) == 8 && p->desc.at.value[A_MODE] != 2;
 }
 
-/* Adds products to an accumulator: each product is truncated toward zero at the last kept bit of
- * the largest product. The result for non-finite values does not depend on the order. */
+/* Adds products to an accumulator: the accumulator and each product are truncated toward zero at
+ * the last kept bit of the largest of them. The result for non-finite values does not depend on the
+ * order. */
 static double add_cut(double sum, const double *a, const double *b, int64_t count) {
     double largest = fabs(sum), plain = sum, kept;
     for (int64_t l = 0; l < count; l++) {
@@ -221,8 +223,8 @@ static double both_scales(const problem *p, int64_t batch, int64_t i, int64_t j,
 }
 
 /* Returns the scaled sum of products of a row and a column, whose elements are not scaled. The sum
- * is added to an f32 accumulator after PROMOTED products (the length of a scale block) or, if fast,
- * once. */
+ * is added to an f32 accumulator after PROMOTED products (the length of a scale block) or, if fast
+ * and without scales per block, once. */
 static double narrow_sum(const problem *p, const double *a, const double *b, int64_t batch,
                          int64_t i, int64_t j, int64_t k) {
     const bool blocks = p->desc.at.value[A_MODE] > 3 || p->desc.at.value[B_MODE] > 3;
@@ -269,7 +271,7 @@ static bool all_inside(const problem *p) {
 }
 
 /* Stores element (i,j) from `x`, the input of the activation, and raises *amax to the magnitude of
- * the element if that is larger. */
+ * the unscaled element if that is larger. */
 static void finish(const problem *p, double x, int64_t batch, int64_t i, int64_t j, double *amax) {
     const attributes *at = &p->desc.at;
     uint64_t epilogue = at->value[EPILOGUE];
@@ -284,7 +286,7 @@ static void finish(const problem *p, double x, int64_t batch, int64_t i, int64_t
           scalar(p, D_SCALE) * x);
 }
 
-/* If alpha is 0, A and B are not read; if beta is 0, C is not read. */
+/* If alpha is 0, the values of A and B are ignored; if beta is 0, C is not read. */
 bool standin_matmul(const problem *p) {
     if (!all_inside(p)) return false;
     int64_t m = of(&p->d, ROWS), n = of(&p->d, COLS);

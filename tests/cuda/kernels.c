@@ -280,7 +280,7 @@ static int launch_choose(cuda_stream *stream, void **arguments) {
     return standin_enqueue(stream, STANDIN_OTHER, run_choose, &c, sizeof c);
 }
 
-/* Returns true if two arguments share memory, one of them is written, and one of them
+/* Returns true if two arguments are the same device memory, one of them is written, and one of them
  * must not be shared. */
 static bool is_shared(const launch *l) {
     const argument_kinds *a = &l->function->arguments;

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Checks that the cuda backend agrees with the cpu backend on every module of testdata/models, before and after --optimize.
+Modules compiled or partitioned by XLA are omitted.
 
 usage: models.py --bin DIR --models DIR --work DIR --standin FILE [--accumulate=f32|hopper] [--long] [--only NAME,...]
 
 Each output lies within the bound that the cpu backend derives for it (hlo-fp8-run --compare). Runs are replayed from
-CUDA graphs; some modules also run without graphs, with the same bytes. CUDA's libraries are the file of --standin
+CUDA graphs; some modules also run without graphs, with equal outputs. CUDA's libraries are the file of --standin
 (tests/cuda/README.md), whose kernels and matmuls run on the host; tests/gpu runs the same modules on a device. With
 --accumulate=hopper, matmuls sum like tensor cores, and the bounds assume this. A few cases take minutes: --long
 also runs those.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Checks that the cuda backend has a plan for every module of testdata/models: before and after --optimize, and as
-compiled by XLA.
+compiled by XLA. Modules for several devices are omitted.
 
 usage: plans.py --bin DIR --models DIR [--update]
 

@@ -29,7 +29,7 @@ class Cases:
         return self.run_by(command, environment or self.environment)
 
     def check(self, seed):
-        """Returns the outcome of the original and the optimized form: agrees, rejected or skipped; or the fault."""
+        """Returns for the original and the optimized form: agrees, refused, passed over (by the cpu backend too), or the fault."""
         module = self.a.work / f"random-{seed}.hlo"
         ordered = dict(self.environment, HLO_STANDIN_ORDER=str(seed))
         module.write_text(self.run(self.a.bin / "random", f"--print={seed}")[1])

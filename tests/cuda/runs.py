@@ -67,7 +67,7 @@ ENTRY %main (a: f8e4m3fn[32,64], b: f8e4m3fn[48,64], sa: f32[], sb: f32[]) -> (f
 }
 """
 
-# A data-dependent loop, a conditional on two of the loop's results, and a nested loop.
+# A data-dependent loop, a loop that contains such a loop, and a conditional that uses a result of each.
 CONTROL = """HloModule control
 
 %small (s: (f32[8], s32[], f32[8])) -> pred[] {
@@ -359,7 +359,7 @@ ENTRY %main (i: s32[], k: u64[2]) -> (s32[], u64[2]) {
 
 
 def many(count):
-    """Returns more scalars than a kernel has pointers, and a chain with more instructions than a kernel has."""
+    """Returns a module with more scalars than a kernel has pointers, and a chain of more instructions than a kernel has."""
     given = ", ".join(f"p{i}: f32[]" for i in range(count))
     lines = [f"  %p{i} = f32[] parameter({i})" for i in range(count)] + ["  %sum0 = f32[] sqrt(%p0)"]
     lines += [f"  %sum{i} = f32[] add(%sum{i - 1}, %p{i})" for i in range(1, count)]

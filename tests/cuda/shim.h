@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 // Definitions with which generated kernels are valid C++ for the host: the keywords of CUDA C, and
-// the functions of device.cuh without hardware instructions. kernels.c runs the kernels, one thread
-// after another.
+// the functions of device.cuh, here without hardware instructions. kernels.c runs the kernels, one
+// thread after another.
 #include <cfenv>
 #include <cmath>
 #include <cstdio>

@@ -174,7 +174,8 @@ typedef struct conditional {
 
 static void run_conditional(void *argument);
 
-/* Returns true if a body has no nodes: before CUDA 12.8, launches of such graphs hang. */
+/* Returns true if a body in the graph has no nodes: before CUDA 12.8, launches of such graphs
+ * hang. */
 static bool hangs(const cuda_graph *graph) {
     for (const cuda_graph_node *n = graph->first; n; n = n->next) {
         const conditional *c = (const void *)n->argument;

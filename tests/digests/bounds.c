@@ -116,7 +116,7 @@ static void set(const hlo_view *view, int64_t i, double value) {
     hlo_number_store(part, at + hlo_types[part].bytes, i % 3 ? 0.5 : value);
 }
 
-/* Creates the leaves of a result. Returns false if a leaf is not an array, or is large. */
+/* Creates the leaves of a result. Returns false if one is not an array, is dynamic or is large. */
 static bool make_leaves(state *s, const hlo_instr *instr) {
     const uint32_t count = leaf_count(instr->shape);
     hlo_view *values = hlo_arena_array(s->arena, count, sizeof *values),

@@ -7,9 +7,9 @@
  * usage: digests [--show=COLUMN] FILE...
  *        digests --operations[=ROW]
  *
- * --show prints the text of a column's digest. --operations prints digests of the error bounds of
- * each elementwise operation, or the text of operation ROW. Digests exclude the wording and the
- * lines of diagnostics. */
+ * --show prints the text from which a column's digest is computed. --operations prints digests of
+ * the error bounds of each elementwise operation, or the text of operation ROW. Digests exclude the
+ * wording and the lines of diagnostics. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@
 #include "perturb.h"
 #include "variants.h"
 
-/* Modules that compute more elements than this are not run. */
+/* Modules that compute MOST_ELEMENTS elements or more are not run. */
 enum {
     MOST_ELEMENTS = 1 << 16,
     MOST_EXTRACTED = 4,

@@ -8,8 +8,8 @@
 #include "hlo/module.h"
 
 /* Calls `print` with each valid variant of a module. A variant has two operands exchanged,
- * another opcode, constant, element type or size, or one more result. One in `share` variants is
- * created. */
+ * another opcode, constant, element type, size or layout, or one more result. One in `share`
+ * variants is created. */
 void variants_of_module(const hlo_module *module, unsigned share,
                         void (*print)(const hlo_module *variant, FILE *out), FILE *out);
 

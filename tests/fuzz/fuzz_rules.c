@@ -11,6 +11,7 @@
 
 #include "hlo/text.h"
 #include "passes/rules/library.h"
+#include "tests/every_phase.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -41,10 +42,6 @@ static void check_rule(const hlo_rules *rules, const hlo_rule *rule) {
     check_range(rule->first_guard, rule->guard_count, rules->guard_count);
     check_range(rule->first_action, rule->action_count, rules->action_count);
 }
-
-static const char every_phase[] =
-    "algebra,fp8-devices,move-dequantize,fp8-ragged,merge-dots,fp8-matmul,fp8-rows,widen-fp8-dots,"
-    "fp8-epilogue,fp8-rescale,fp8-geometry,algebra";
 
 static void run_on(const char *example, const char *path) {
     hlo_module *module = NULL;

@@ -48,8 +48,8 @@ def torch_seconds(a):
 
 
 def draw(jax, numpy, shape):
-    """Draws inputs with the distribution of hlo-fp8-run, but on the device; scalar floats are positive and small, like
-    scales."""
+    """Draws inputs with the distribution of hlo-fp8-run, but on the device; floats in scalars and vectors are at least
+    0.5, because they may be scales."""
     kind, dims = numpy.dtype(shape.numpy_dtype()), shape.dimensions()
     key = jax.random.PRNGKey(len(dims))
     if kind == numpy.bool_ or numpy.issubdtype(kind, numpy.integer):

@@ -13,7 +13,7 @@ matmul   Measures TFLOP/s of square and of fused matmuls, with and without scale
 models   Times the scaled MLP and encoder, then the matmuls of Llama's layers; compared with JAX's XLA.
 profile  Lists the longest steps of the training modules, and kernels by Nsight Compute, if it is installed.
 
-OUT/STAGE.jsonl has a line of JSON for the begin of each case, and one with its row when it ends. The first line, and a
+OUT/STAGE.jsonl has a line of JSON for the start of each case, and one with its row for the end. The first line, and a
 line before the rows of another machine, have the device and the versions. A case whose row has no error is not run
 again. Cases that failed, or that began and have no row because they hung or the machine was lost, come last. No case
 begins after --minutes (default: that of the stage), and no program runs for more than a minute longer. --from is the

@@ -154,7 +154,7 @@ def guards():
 
 
 def comments():
-    """Rejects comments of the library and the programs that begin with a word in place of their noun."""
+    """Rejects comments in the library and the programs that begin with a pronoun or question word."""
     vague = re.compile(r"/\*\s*(Whether|What|How (many|much|far|often)|Where|Those|Its|The same|One that|So many|Of what|Not 0|Past)\b")
     for name in sources(".c", ".h", ".y", ".l", ".cuh", rooms=(*LIBRARY, "include", "tools")):
         for number, line in lines(name):

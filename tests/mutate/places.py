@@ -113,7 +113,7 @@ class File:
             self.add(cursor, "negation", EXPRESSION, b"!(" + self.source(cursor) + b")")
 
     def operator(self, children):
-        """Returns the operator between two operands; None if a macro contains the operator."""
+        """Returns the text between two operands, which is their operator unless a macro contains it; empty for other numbers."""
         if len(children) != 2:
             return ""
         return COMMENT.sub(b"", self.data[children[0].extent.end.offset:children[1].extent.start.offset]).strip().decode()

@@ -27,6 +27,14 @@ rule quiet %x = twice(%y) => %y
   end
 """
 KERNEL = "ENTRY e {\n  x = f32[8] parameter(0)\n  ROOT n = f32[8] negate(x)\n}\n"
+WIDE = """ENTRY e {
+  x = bf16[16,16] parameter(0)
+  w = bf16[16,16] parameter(1)
+  a = bf16[16,16] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  b = bf16[16,16] dot(a, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT c = bf16[16,16] dot(b, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+"""
 WRONG = "ENTRY e {\n  a = f32[2] parameter(0)\n  ROOT b = f32[3] negate(c)\n}\n"
 
 
@@ -75,6 +83,8 @@ def commands(work, model, other):
     yield "compare-npz", run, [f"--compare={work}/out.npz", model], [], 0
     yield "compare-optimized-npz", run, ["--optimize", f"--compare={work}/out.npz", model], [], 0
     yield "compare-wrong", run, [f"--compare={work}/doubled.hlo", "--all-outputs", model], [], 3
+    yield "budget", run, ["--quantize=current", "--min-gain=0.001", "--max-error=0.01", f"--wide=@{work}/names.txt", f"--wide-file={out}",
+                          f"--remarks-file={work}/t.json", work / "wide.hlo"], [out], 0
     yield "typed-call", "test_runtime_ffi", ["once"], [], 0
     yield "plan-kernel", run, ["--plan", "--backend=cuda", "--target=sm_90", work / "kernel.hlo"], [], 0
     yield "plan", run, ["--plan", "--backend=cuda", "--target=sm_90", "--optimize", model], [], 0
@@ -91,6 +101,8 @@ def prepare(args, model):
     (work / "wrong.rules").write_text(RULES.replace("=> %y", "=> %z"))
     (work / "wrong.hlo").write_text(WRONG)
     (work / "kernel.hlo").write_text(KERNEL)
+    (work / "wide.hlo").write_text(WIDE)
+    (work / "names.txt").write_text("%c\n")
 
     def do(program, *rest):
         subprocess.run([args.bin / program, *rest], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

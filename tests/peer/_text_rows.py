@@ -10,7 +10,7 @@ NEWER = {'debug_attributes', 'has_dynamic_root', 'sparsity', 'preserve_layout', 
          'dot_any_f8_any_f8_any_fast_accum', 'topk is_stable', 'dot sparsity', 'collective-broadcast has_dynamic_root'}
 NEWER_TEST = 'testdata/parse/newer.hlo'
 
-# Asynchronous forms of operations, besides those that are opcodes.
+# Asynchronous forms of operations, except those that are opcodes.
 SUGAR = ('call-start call-update call-done custom-call-start custom-call-update custom-call-done fusion-start fusion-update '
          'fusion-done abs-start abs-done negate-start negate-update negate-done slice-start slice-done add-start add-done '
          'dot-start dot-done dynamic-update-slice-start dynamic-update-slice-done reduce-scatter-start reduce-scatter-update '

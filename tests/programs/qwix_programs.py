@@ -26,7 +26,7 @@ def quantized(provider, *inputs):
 
 @program
 def qwix_qt():
-    """Trains with the forward product in e4m3, a scale per token and per column, and wide gradients."""
+    """Applies a model for training, without its gradients: products in e4m3, a scale per token and per column."""
     model = qwix.quantize_model(Mlp(), qwix.QtProvider([qwix.QtRule(weight_qtype=E4M3, act_qtype=E4M3)]))
     x = array((32, 64), BF16)
     return model.apply, jax.eval_shape(model.init, jax.random.key(0), x), x
@@ -159,7 +159,7 @@ def qwix_conv():
 
 @program
 def qwix_int8():
-    """Multiplies 8-bit integers, which no fp8 type represents."""
+    """Multiplies 8-bit integers; no fp8 type represents all of them."""
     rule = qwix.QuantizationRule(weight_qtype=jnp.int8, act_qtype=jnp.int8)
     model, variables = quantized(qwix.PtqProvider([rule]), array((32, 64), BF16))
     return model.apply, variables, array((32, 64), BF16)

@@ -10,10 +10,11 @@
 
 from typing import TYPE_CHECKING, Any
 
+from ._advise import Advice, LayerAdvice, advise
 from ._explain import Explanation, assert_fp8, explain
 from ._explorer import ModelExplorer, model_explorer
 from ._library import Diagnostic, Error, RewriteWarning, get_include
-from ._look import Bisected, Bisection, Moved, Profile, bisect, extract, profile
+from ._look import Bisected, Bisection, Budget, Moved, Profile, bisect, extract, profile
 from ._module import ModuleLike, Rewritten, Verdict, rewrite
 from ._run import Comparison, compare, draw, run, values
 
@@ -21,13 +22,16 @@ if TYPE_CHECKING:
     from ._jax import Jitted, export, jit
 
 __all__ = [
+    "Advice",
     "Bisected",
     "Bisection",
+    "Budget",
     "Comparison",
     "Diagnostic",
     "Error",
     "Explanation",
     "Jitted",
+    "LayerAdvice",
     "ModelExplorer",
     "ModuleLike",
     "Moved",
@@ -35,6 +39,7 @@ __all__ = [
     "RewriteWarning",
     "Rewritten",
     "Verdict",
+    "advise",
     "assert_fp8",
     "bisect",
     "compare",

@@ -49,9 +49,12 @@ def layer_of(op_name: str | None) -> str:
 class Explanation:
     """The verdicts on the matmuls of a module: a sequence of Verdict, which prints as a table."""
 
-    def __init__(self, rewritten: Rewritten, module: ModuleLike | None = None):
+    def __init__(
+        self, rewritten: Rewritten, module: ModuleLike | None = None, options: dict[str, Any] | None = None
+    ):
         self.rewritten = rewritten  #: the module after rewriting
         self.module = module  #: the module before rewriting: the argument of explain(), or the lowered function
+        self.options = options or {}  #: the options of rewrite() that were used
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
@@ -156,7 +159,7 @@ def explain(what: Any, *args: Any, **kwargs: Any) -> Explanation:
     if isinstance(what, HasCompilerIR) or not callable(what):
         if args:
             raise TypeError(f"arguments require a function, not {type(what).__name__}")
-        return Explanation(rewrite(what, *args, **kwargs), what)
+        return Explanation(rewrite(what, *args, **kwargs), what, kwargs)
     from ._jax import explain_function
 
     return explain_function(what, args, kwargs)

@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
 import jax
+import numpy as np
 
 from ._dispatch import InvalidValue as _InvalidValue
 from ._dispatch import Unsupported as _Unsupported
@@ -164,7 +165,8 @@ def _key(lowered: Any, traced: Any) -> Any:
     return getattr(lowered, "_lowering", traced.jaxpr)
 
 
-def _rewrite(lowered: HasCompilerIR, name: str, options: dict[str, Any], platforms: Sequence[str]) -> Rewritten:
+def _settled(lowered: Any, options: dict[str, Any], platforms: Sequence[str]) -> dict[str, Any]:
+    """Returns the options of rewrite() for a lowered function: the given ones, and defaults for its platform."""
     options = {"emit": default_emit(platforms), "lint": True, **options}
     capability = _capability(lowered)
     if capability:
@@ -172,6 +174,11 @@ def _rewrite(lowered: HasCompilerIR, name: str, options: dict[str, Any], platfor
     elif options["emit"] == "ffi" and tuple(platforms) == ("cpu",):
         # The handler for CPUs reads operands in any layout, as sm_100 does. sm_90 would require a transpose.
         options = {"target": "sm_100", **options}
+    return options
+
+
+def _rewrite(lowered: HasCompilerIR, name: str, options: dict[str, Any], platforms: Sequence[str]) -> Rewritten:
+    options = _settled(lowered, options, platforms)
     return rewrite(lowered_proto(lowered), name=f"<{name}>", **options)
 
 
@@ -344,7 +351,8 @@ def _explain_traced(traced: Any, platform: Any, name: str, options: dict[str, An
         raise invalid_value("platform", platform, "one of cpu, cuda")
     with _tracing():
         lowered = traced.lower(lowering_platforms=(platform,)) if platform else traced.lower()
-    return Explanation(_rewrite(lowered, name, options, _platforms(lowered)), lowered)
+    settled = _settled(lowered, options, _platforms(lowered))
+    return Explanation(_rewrite(lowered, name, settled, _platforms(lowered)), lowered, settled)
 
 
 @overload
@@ -437,6 +445,33 @@ def explain_function(what: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     if jitted:
         made._jit = what
     return made.explain(*args, **kwargs, **options)
+
+
+def inputs_of(what: Any, lowered: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    """Returns the values of the parameters of a lowered function: the leaves of those arguments that it uses."""
+    options, kwargs = options_in(getattr(what, "_function", what), kwargs, (*_OPTIONS, *_JIT_OPTIONS, "platform"))
+    own = {name: options[name] for name in _JIT_OPTIONS if name in options}
+    made = what if isinstance(what, Jitted) else Jitted(what, "error", {}, own)
+    positional, named = made._dynamic(args, kwargs)
+    leaves, tree = jax.tree.flatten((tuple(positional), named))
+    if tree != lowered.in_tree:
+        raise TypeError("the function has static arguments; pass it to hlofp8.jit instead of jax.jit")
+    try:
+        kept = lowered._lowering.compile_args["kept_var_idx"]
+        constants = list(getattr(lowered._lowering, "const_args", ()))
+    except (AttributeError, KeyError, TypeError):
+        raise Error(f"jax {jax.__version__} does not store which arguments a function uses", "invalid usage") from None
+    infos = enumerate(jax.tree.leaves(lowered.args_info))
+    return constants + [_array(leaves[i], info) for i, info in infos if i in kept]
+
+
+def _array(leaf: Any, info: Any) -> Any:
+    """Returns an argument as a numpy array of the type that the lowered function has for it."""
+    if isinstance(leaf, jax.ShapeDtypeStruct):
+        raise TypeError("the arguments must be arrays, because the function is executed")
+    if jax.numpy.issubdtype(info.dtype, jax.dtypes.prng_key):
+        return np.asarray(jax.random.key_data(leaf))
+    return np.asarray(leaf, info.dtype)
 
 
 class _Exportable:

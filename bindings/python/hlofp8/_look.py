@@ -6,10 +6,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 from ._library import ffi, integer_of, lib, sink, string, text_of, written
-from ._module import ModuleLike, encoded, pass_options, read
+from ._module import ModuleLike, Verdict, encoded, pass_options, read, verdict_of
 from ._run import inputs_of, plan_options, ran
 
 
@@ -75,7 +76,23 @@ class Bisected:
     matmul: str  #: the name of the matmul in the original module
     op_name: str | None
     alone: Moved  #: the change if only this matmul is rewritten
-    without: Moved  #: the change if all other matmuls are rewritten
+    without: Moved | None  #: the change if all other matmuls are rewritten; None with ``max_error``
+    chosen: bool  #: with ``max_error``: the matmul is selected
+    predicted_saving: float  #: with ``max_error``: the predicted seconds that quantization saves; 0 if unknown
+    snr_db: float  #: with ``max_error``: the signal-to-noise ratio of its result; NaN if unknown
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The matmuls that ``bisect`` selects for quantization because of ``max_error``."""
+
+    max_error: float
+    predicted: float  #: the predicted change of the most affected output
+    moved: Moved  #: the measured change, which may exceed ``max_error``
+    wide: list[str]  #: the matmuls that stay wide, as the option ``wide`` of ``hlofp8.jit`` and ``rewrite``
+    predicted_saving: float  #: the predicted seconds that the selected matmuls save; 0 if unknown
+    runs: int  #: the number of executions of modules
+    verdicts: tuple[Verdict, ...]  #: the verdicts if the selected matmuls are quantized, with the measurements
 
 
 @dataclass(frozen=True)
@@ -86,6 +103,7 @@ class Bisection:
     all: Moved  #: the change if all matmuls are rewritten
     rounding: Moved  #: the change if no matmul is rewritten, but results are changed by their rounding errors
     text: str  #: these changes as a table
+    budget: Budget | None  #: with ``max_error``: the selection
 
     def __len__(self) -> int:
         return len(self.matmuls)
@@ -112,6 +130,7 @@ def bisect(
     draw: str = "realistic",
     backend: str = "cpu",
     accumulate: str = "f32",
+    max_error: float | None = None,
     **options: Any,
 ) -> Bisection:
     """Measures how much each rewritten matmul changes the outputs (docs/inside.md).
@@ -122,28 +141,63 @@ def bisect(
     Args:
       module: as for ``run``, but not rewritten yet.
       args, seed, draw, backend, accumulate: as for ``run``. backend and accumulate apply to the rewritten modules.
+      max_error: with the option ``quantize``, select the matmuls to quantize that save the most time while no output
+        changes by more than this, relative to its norm (docs/quantize.md). Then only the quantized matmuls are
+        measured, and only alone, and the modules are not executed without one matmul.
       **options: options of ``rewrite``.
 
     Raises:
-      Error: as for ``rewrite`` and ``run``.
+      Error: as for ``rewrite`` and ``run``; or ``max_error`` is negative or NaN, or is given without ``quantize``.
     """
+    if max_error is not None and not isinstance(max_error, Real):
+        raise TypeError(f"max_error must be a number, not {max_error!r}")
     how = plan_options(backend=backend, accumulate=accumulate)
     made = ffi.new("hlo_bisection **")
     with sink() as told, pass_options(told, **options) as passes:
         before = read(module, None, told)
         inputs = inputs_of(before, args, seed, draw, told)
-        told.check(lib.hlo_module_bisect(before, passes, how, inputs, told.pointer, made))
+        if max_error is None:
+            told.check(lib.hlo_module_bisect(before, passes, how, inputs, told.pointer, made))
+        else:
+            sets = ffi.new("hlo_arrays *[]", [inputs])
+            told.check(lib.hlo_module_budget(before, passes, how, sets, 1, float(max_error), told.pointer, made))
         found = ffi.gc(made[0], lib.hlo_bisection_free)
         rows = [lib.hlo_bisection_at(found, i) for i in range(lib.hlo_bisection_count(found))]
         _, text = written(lambda file: lib.hlo_bisection_print(found, file))
         return Bisection(
             tuple(
-                Bisected(string(r.matmul) or "", string(r.op_name), _moved(r.alone), _moved(r.without)) for r in rows
+                Bisected(
+                    string(r.matmul) or "",
+                    string(r.op_name),
+                    _moved(r.alone),
+                    _moved(r.without) if max_error is None else None,
+                    bool(r.chosen),
+                    float(r.predicted_saving),
+                    float(r.snr_db),
+                )
+                for r in rows
             ),
             _moved(lib.hlo_bisection_all(found)),
             _moved(lib.hlo_bisection_rounding(found)),
             text.decode("utf-8", "backslashreplace").rstrip("\n"),
+            _budget(lib.hlo_bisection_budget(found)),
         )
+
+
+def _budget(found: Any) -> Budget | None:
+    if not found:
+        return None
+    wide = string(found.wide) or ""
+    verdicts = [verdict_of(lib.hlo_report_verdict(found.report, i)) for i in range(lib.hlo_report_count(found.report))]
+    return Budget(
+        float(found.max_error),
+        float(found.predicted),
+        _moved(found.moved),
+        wide.split(",") if wide else [],
+        float(found.predicted_saving),
+        int(found.runs),
+        tuple(verdicts),
+    )
 
 
 def extract(module: ModuleLike, matmul: str, **options: Any) -> str:

@@ -56,6 +56,10 @@ class Verdict:
     block_size: int  #: elements along the contracting dimension that share a scale; 0 if all of them do
     quantized: str | None  #: the recipe by which ``quantize`` quantized the operands; None if it did not
     predicted_gain: float  #: the predicted speedup of a quantized matmul, including quantization; 0 if unknown
+    predicted_saving: float  #: the predicted seconds that quantization saves in one execution of the module
+    measured: bool  #: ``max_error`` measured the matmul; then these fields are also set if it is wide
+    snr_db: float  #: if measured: the signal-to-noise ratio of its result in dB; NaN if unknown
+    output_distance: float  #: if measured: the change of the most affected output, relative to its norm
 
     @property
     def name(self) -> str:
@@ -68,7 +72,7 @@ class Verdict:
         return self.kind in ("fp8", "missed")
 
 
-def _verdict(pointer: Any) -> Verdict:
+def verdict_of(pointer: Any) -> Verdict:
     values: dict[str, Any] = {}
     for field in fields(Verdict):
         value = getattr(pointer, field.name)
@@ -89,10 +93,10 @@ class Rewritten:
         self._module, self._report = module, report
         count = lib.hlo_report_count(report)
         #: A Verdict for each matmul of the input, in text order.
-        self.verdicts = tuple(_verdict(lib.hlo_report_verdict(report, i)) for i in range(count))
+        self.verdicts = tuple(verdict_of(lib.hlo_report_verdict(report, i)) for i in range(count))
         lints = lib.hlo_report_lint_count(report)
         #: The lints: likely mistakes with scales. Empty unless ``rewrite`` was called with ``lint=True``.
-        self.lints = tuple(_verdict(lib.hlo_report_lint(report, i)) for i in range(lints))
+        self.lints = tuple(verdict_of(lib.hlo_report_lint(report, i)) for i in range(lints))
 
     @property
     def name(self) -> str:
@@ -323,7 +327,7 @@ def rewrite(
       quantize: "current" or "current,attention" quantizes the operands of wide matmuls, which changes the results
         (docs/quantize.md).
       wide: matmuls that are not converted: names of instructions (``Verdict.input_instr``, or else ``Verdict.instr``),
-        op_names, "model.py:12", or globs of these.
+        op_names, "model.py:12", or globs of these. "%NAME" is exactly the instruction ``Verdict.input_instr``.
       rules: a file of additional rewrite rules (docs/rules.md).
       allow_bias_rounding: allow rounding an f32 bias to bf16.
       merge_dots: merge matmuls that share an operand, and whose other operands have the same scale, into one.

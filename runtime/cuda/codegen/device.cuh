@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Conversions by hardware instructions for generated kernels: from_<type>() and to_<type>(), like
- * element.cuh for other types. Before sm_89, there are none for 8-bit types. */
+ * element.cuh for other types. Before sm_89, no instruction converts 8-bit types. */
 
 /* Waits until the previous kernels have ended and their writes are visible, then lets the next
  * kernels start, which also wait. Before sm_90, no kernel starts early. */
@@ -48,8 +48,8 @@ static inline float from_f8e4m3fn(unsigned char bits) {
     return from_f16((unsigned short)pair);
 }
 #else
-/* For a type with M fraction bits and the smallest exponent `least`: a sum with `steps`, whose last
- * bit is that of the smallest value, rounds smaller values, and a carry rounds the rest. */
+/* For a type with M fraction bits and smallest normal exponent LEAST: adding `steps`, whose last bit
+ * is the smallest positive value, rounds subnormal values; a carry rounds all others. */
 template <int M, int LEAST> static inline unsigned char rounded(float x, float largest) {
     const float size = fabsf(x) < largest ? fabsf(x) : largest;
     const float steps = __int_as_float((127 + LEAST - M + 23) << 23);

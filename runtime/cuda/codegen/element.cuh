@@ -126,8 +126,7 @@ SMALL_UNSIGNED(u16, ushort, 16)
 
 /* -------------------------------------------------------------------------------------- convert */
 
-/* Rounds to odd: rounding the result to a type with at least two bits less is equivalent to
- * rounding once. */
+/* Rounds to odd. Rounding again, to at least two bits less, is like rounding once. */
 static inline float shorten(double x) {
     const float toward = ptx_shorten(x);
     if ((double)toward == x || x != x) return toward;

@@ -120,8 +120,7 @@ static uint32_t name_at(const char *text, size_t length) {
     return (uint32_t)strtoul(text + digits, NULL, 10);
 }
 
-/* Returns the first word at or after `text`: letters, digits and `_`; *out_length is 0 if there is
- * no word. */
+/* Returns the first word from `text` on: letters, digits and `_`; *out_length may be 0. */
 static const char *next_word(const char *text, size_t *out_length) {
     size_t length = 0;
     while (*text && !isalnum((unsigned char)*text) && *text != '_') text++;
@@ -130,8 +129,7 @@ static const char *next_word(const char *text, size_t *out_length) {
     return text;
 }
 
-/* Sets the entry of `set` of each name in the text. `set` has `count` entries, by a name's
- * number. */
+/* Sets set[n] for the number n of each name in the text, if n is less than `count`. */
 static void mark_names(const char *text, bool *set, uint32_t count) {
     size_t length;
     for (text = next_word(text, &length); length; text = next_word(text + length, &length)) {
@@ -624,8 +622,7 @@ static void append(emit *e, emit_lines *to, const emit_lines *from) {
 
 /* ------------------------------------------------------------------------- loop-invariant lines */
 
-/* Marks the variables that a line may set: its target, and the variable with which its text
- * starts. */
+/* Marks the variables that a line may set: its target, and the name with which its text starts. */
 static void mark_set(const emit_line *line, bool *set, uint32_t count) {
     size_t length;
     const char *word = next_word(line->text, &length);
@@ -634,8 +631,7 @@ static void mark_set(const emit_line *line, bool *set, uint32_t count) {
     if (line->target) mark_names(line->target, set, count);
 }
 
-/* Returns the lines of `from` that set variables that `lines` need, directly or through other lines
- * of `from`. */
+/* Returns the lines of `from` that set variables that `lines` need, directly or indirectly. */
 static emit_lines needed(emit *e, const emit_lines *lines, const emit_lines *from) {
     bool *read = hlo_arena_zero(e->arena, e->next_name + 1);
     bool *need = hlo_arena_zero(e->arena, from->count + 1);

@@ -14,16 +14,14 @@
 typedef struct cuda_type {
     const char *cell, *compute;
 } cuda_type;
-extern const cuda_type cuda_types[HLO_TYPE_COUNT]; /* members are NULL for types that kernels do not
-                                                    * support */
+extern const cuda_type cuda_types[HLO_TYPE_COUNT]; /* NULL for unsupported types */
 
 enum { CUDA_BLOCK = 256 }; /* threads per block */
 
 /* ---------------------------------------------------------------------------------------- lines */
 
 typedef struct emit_line {
-    const char *target; /* the variable that the line sets, without other effects; NULL if the line
-                         * is always kept */
+    const char *target; /* the variable that the line only sets, or NULL */
     const char *text;
 } emit_line;
 
@@ -40,8 +38,7 @@ typedef struct emit_index {
     uint32_t rank;
     const int64_t *dims;
     const char **at;
-    const char *linear;            /* variable with the sum over at[d] * linear_strides[d]; NULL if
-                                    * unknown */
+    const char *linear;            /* the sum over at[d] * linear_strides[d], or NULL */
     const int64_t *linear_strides; /* strides of a dense array */
 } emit_index;
 
@@ -87,8 +84,7 @@ typedef struct emit {
     const char *offset;         /* "int" or "int64": the type of indices */
     emit_lines *out;            /* list to which lines are added */
     emit_lines *around, *inner; /* lines around the loop over a thread's elements, and inside it */
-    emit_lines before, after;   /* loads before the loop over a thread's elements, stores after
-                                 * it */
+    emit_lines before, after;   /* loads before and stores after the loop over elements */
     emit_lines declared;        /* variables of loads, declared before the unrolled loop */
     uint32_t next_name;
 
@@ -141,8 +137,7 @@ typedef struct emit {
     int height;
     const char **turned;
     emit_lines across;
-    int64_t turned_dim; /* dimension of the contiguous elements of operands that are `turned`, or
-                         * -1 */
+    int64_t turned_dim; /* contiguous dimension of `turned` operands, or -1 */
 
     emit_array *operands, *results; /* indexed by leaf */
     uint32_t array_count;           /* number of used arrays */
@@ -153,23 +148,19 @@ typedef struct emit {
 void emit_init(emit *e, const cuda_device *device, const hlo_job *job, hlo_arena *arena);
 /* Begins a kernel whose lines go to `lines`. Forgets all variables and used arrays. */
 void emit_restart(emit *e, emit_lines *lines);
-/* Makes the generation fail with a reason for cuda_part's `why`, unless it failed before. Returns
- * "0". */
+/* Makes the generation fail with `why`, as in cuda_part, unless it failed before. Returns "0". */
 const char *emit_refuse(emit *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Writes a line that is always kept. */
 #define emit_text(e, ...) emit_set(e, NULL, __VA_ARGS__)
-/* Writes a line that is dropped unless a later line reads `target`. If `target` is NULL, the line
- * is always kept. */
+/* Writes a line that is dropped unless a later line reads `target`; NULL: always kept. */
 void emit_set(emit *e, const char *target, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Writes `const <type> <name> = <value>;` and returns the name, which is new and starts with
- * `prefix`. */
+/* Writes `const <type> <name> = <value>;` with a new name, which starts with `prefix`. */
 const char *emit_value(emit *e, const char *prefix, const char *type, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 const char *emit_name(emit *e, const char *prefix);
-/* Writes a line that ends in `{` and opens a block. Variables set in the block are forgotten at its
- * end. */
+/* Writes a line that ends in `{` and opens a block, at whose end its variables are forgotten. */
 void emit_open(emit *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Opens an unrolled loop in which `name` counts to `count`. */
 void emit_open_unrolled(emit *e, const char *name, int count);
@@ -180,8 +171,7 @@ void emit_close_as(emit *e, const char *line);
  * a wait for the previous kernels (cuda_launch_kernel()). */
 const char *emit_finish(const emit *e, const emit_lines *lines);
 
-/* Returns the variable of an earlier emit_pull() with the same arguments if it is in scope,
- * otherwise NULL. */
+/* Returns the variable of an earlier equal emit_pull() that is in scope, or NULL. */
 const char *emit_remembered(const emit *e, const hlo_instr *instr, const emit_index *index,
                             bool cell);
 void emit_remember(emit *e, const hlo_instr *instr, const emit_index *index, bool cell,
@@ -189,8 +179,7 @@ void emit_remember(emit *e, const hlo_instr *instr, const emit_index *index, boo
 
 /* Returns the index plus `count` elements. */
 const char *emit_behind(emit *e, const char *at, int64_t count);
-/* Creates an index variable for the text, or returns the text unchanged if it is a number or a
- * name. */
+/* Creates an index variable for the text; returns the text itself for a number or a name. */
 const char *emit_offset(emit *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 const emit_index *emit_index_new(emit *e, uint32_t rank, const int64_t *dims, const char *const *at,
                                  const char *linear, const int64_t *linear_strides);
@@ -200,15 +189,13 @@ const emit_index *emit_index_in(emit *e, const hlo_shape *shape, const char *con
 const emit_index *emit_reshape(emit *e, const emit_index *from, uint32_t rank, const int64_t *dims);
 /* Writes the sum over at[d] * strides[d]. */
 const char *emit_dot(emit *e, const emit_index *index, const int64_t *strides);
-/* Splits a linear index into indices of the dimensions in `order`, the last of which varies
- * slowest. */
+/* Splits a linear index into indices of the dimensions in `order`, fastest first. */
 void emit_split(emit *e, const char *linear, const int64_t *dims, const uint32_t *order,
                 uint32_t count, const char **out_at);
 
 /* --------------------------------------------------------------------------------------- values */
 
-/* Returns a variable or a literal with the value of `instr` at an index, or with its form in memory
- * if `cell`. */
+/* Returns a variable or literal with the value or, if `cell`, the cell of `instr` at an index. */
 const char *emit_pull(emit *e, const hlo_instr *instr, const emit_index *index, bool cell);
 const char *emit_pull_scalar(emit *e, const hlo_instr *instr, bool cell);
 /* Loads and clamps the start of a slice or window that is known only at run time, for the result's
@@ -232,8 +219,7 @@ bool emit_is_member(const emit *e, const hlo_instr *instr);
 uint32_t emit_leaf(const emit *e, const hlo_instr *instr);
 
 void emit_store(emit *e, uint32_t result, const emit_index *index, const char *cell);
-/* Opens an unrolled loop around the code for each element of a thread: `name` counts to `count`.
- * emit_close() closes it. */
+/* Opens an unrolled loop around a thread's elements; `name` counts to `count`. See emit_close(). */
 void emit_open_repeat(emit *e, const char *name, int count);
 /* Begin and end the code for each element of a thread. Values that are equal for all elements are
  * computed before that code. Values that are also equal in all iterations of the unrolled loop are
@@ -253,8 +239,7 @@ void emit_region(emit *e, const hlo_computation *region, const char *const *in, 
 bool emit_region_moves(const hlo_computation *region);
 /* Returns the expression of an elementwise instruction, before rounding to its type. */
 const char *emit_operation(emit *e, const hlo_instr *instr, const char *const *in);
-/* Converts `in`, computed as `from`, like HLO's convert. `within`: the value cannot exceed the
- * range of `to`. */
+/* Converts `in`, computed as `from`, like HLO's convert. `within`: `in` is in the range of `to`. */
 const char *emit_cast(emit *e, hlo_type from, hlo_type to, bool within, const char *in, bool cell);
 /* Rounds an expression to the type. */
 const char *emit_round(emit *e, hlo_type type, const char *expression, bool cell);
@@ -274,8 +259,7 @@ bool cuda_reduce_is_single(const hlo_instr *instr);
 const char *cuda_pull_refusal(const hlo_instr *instr);
 /* ---------------------------------------------------------------------------------------- forms */
 
-/* The index space of a kernel. `order` lists its dimensions from the fastest to the slowest in
- * memory. */
+/* The index space of a kernel. `order` has its dimensions from fastest to slowest in memory. */
 typedef struct emit_space {
     uint32_t rank;
     const int64_t *dims;
@@ -292,8 +276,7 @@ int emit_pack_width(int narrowest, int widest);
 /* Returns the number of contiguous elements per thread, for a space in which runs of `side`
  * elements are contiguous in memory. */
 int emit_width(const emit *e, const emit_space *space, int64_t side);
-/* Returns "int" or "int64": the smaller type that represents `count` and the indices of all leaves
- * and members. */
+/* Returns "int" or "int64": the type that represents `count` and the indices of all arrays. */
 const char *emit_offset_type(const emit *e, int64_t count);
 
 /* Adds the launch of the kernel whose body is `lines`. Its scratch arrays are t<i>, i <
@@ -307,8 +290,7 @@ cuda_launch emit_launch(emit *e, const char *form, const emit_lines *lines, int6
                         uint32_t scratch_count, const emit_scratch *scratch);
 
 void emit_add_launch(emit *e, cuda_code *code, cuda_launch launch);
-/* Adds the launch that copies an operand to a result. Returns false, without adding a launch, if
- * their layouts differ. */
+/* Adds the launch that copies an operand to a result. Returns false if their layouts differ. */
 bool emit_copy(emit *e, cuda_code *code, uint32_t from, uint32_t to);
 /* Adds the launch of a kernel that copies an operand to a result in another layout. */
 void emit_relayout(emit *e, cuda_code *code, uint32_t from, uint32_t to);

@@ -23,8 +23,7 @@ typedef struct cuda_pointer {
     size_t offset;  /* CUDA_SCRATCH: byte offset in the job's scratch; CUDA_NUMBER: the number */
 } cuda_pointer;
 
-/* kernel.c: returns the address that a pointer of the job refers to, or the number of a
- * CUDA_NUMBER. */
+/* kernel.c: returns the address of a pointer of the job, or the number of a CUDA_NUMBER. */
 void *cuda_pointer_of(const hlo_job *job, const cuda_pointer *pointer);
 
 /* A kernel with its arguments, or a copy. */
@@ -53,8 +52,7 @@ typedef struct cuda_code {
 cuda_code *cuda_code_new(const cuda_device *device, const hlo_job *job, hlo_arena *arena,
                          const char **why);
 
-/* Returns NULL if the instruction can run as a group of one, otherwise the reason, as in
- * cuda_part. */
+/* Returns NULL if the instruction can run alone, otherwise the reason, as in cuda_part. */
 const char *cuda_kernel_refusal(const hlo_instr *instr);
 
 enum { CUDA_POINTERS = 60 }; /* maximum number of pointers of a kernel */

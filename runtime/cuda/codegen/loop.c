@@ -173,8 +173,7 @@ int64_t emit_blocks(const emit *e, int64_t count) {
 typedef struct stored {
     const char *form;      /* form of the launch */
     const hlo_instr *part; /* NULL if the kernel stores all results */
-    const int64_t *begin;  /* offset of the part in the result; NULL if the indices of an update are
-                            * the offset */
+    const int64_t *begin;  /* offset of the part in the result; NULL for an update */
 } stored;
 
 /* Finds the operands whose memory a result may reuse: each thread reads an element of the operand
@@ -246,8 +245,7 @@ static bool emit_tiles(emit *e, cuda_code *code, emit_space space, const stored 
     return true;
 }
 
-/* Adds the launch of a kernel that loops over the space, or computes tiles if operands have another
- * memory order. */
+/* Adds the launch of a kernel that loops over the space, or of one that computes tiles. */
 static void emit_all(emit *e, cuda_code *code, const emit_space *space, const stored *s) {
     emit_lines lines = {0}, inner;
     emit_restart(e, &lines);
@@ -368,8 +366,7 @@ static bool has_dims(const emit_space *space, uint32_t rank, const int64_t *dims
            (rank == 0 || memcmp(dims, space->dims, rank * sizeof *dims) == 0);
 }
 
-/* Returns the dimension of the space along which a result's elements are contiguous in memory, or
- * -1. */
+/* Returns the dimension of the space along which a result is contiguous in memory, or -1. */
 static int64_t fastest(const emit *e, const emit_space *space, uint32_t result) {
     const hlo_group *group = &e->job->group;
     const hlo_view *view = &e->job->results[result];

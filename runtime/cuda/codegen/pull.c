@@ -218,14 +218,12 @@ const char *emit_cast(emit *e, hlo_type from, hlo_type to, bool within, const ch
     return cell ? emit_cell(e, to, value) : value;
 }
 
-/* Returns a variable with the rounded result of an elementwise instruction, as a value or a
- * cell. */
+/* Returns a variable with the rounded result of an elementwise instruction. */
 static const char *apply_elementwise(emit *e, const hlo_instr *instr, const char *const *in,
                                      bool cell) {
     if (instr->op == HLO_OP_CONVERT) {
         hlo_type from = hlo_instr_operand(instr, 0)->shape->type, to = instr->shape->type;
-        /* If the operand cannot exceed the type's range, the hardware instruction needs no
-         * comparison. */
+        /* The hardware instruction needs no comparison if the operand is in the type's range. */
         bool within = false;
         if (from != to && (to == HLO_TYPE_F8E4M3FN || to == HLO_TYPE_F8E5M2)) {
             const hlo_range range = hlo_range_of(hlo_instr_operand(instr, 0));
@@ -404,8 +402,8 @@ DEEP const char *emit_start(emit *e, const hlo_index_map *map, const hlo_index *
     return start;
 }
 
-/* Returns the index along a dimension of an operand whose part is the result. `i` is the index in
- * the result, of `count` indices. `start` is a start at run time; if NULL, x->start applies. */
+/* Returns the index along a dimension of an operand of which the result is a part. `i` is one of
+ * the `count` indices in the result. `start` is a start at run time; if NULL, x->start applies. */
 static const char *part_index(emit *e, const hlo_index *x, const char *start, const char *i,
                               int64_t count, int64_t size) {
     if (start) return count == 1 ? start : emit_offset(e, "%s + %s", start, i);
@@ -434,8 +432,8 @@ static const char *placed_index(emit *e, const hlo_index *x, const char *start, 
     return step > 1 ? emit_offset(e, "%s / %lld", i, step) : i;
 }
 
-/* Returns the index in the operand of a map. Appends to `*inside` the condition that the operand
- * contains the element. */
+/* Returns the index in a map's operand. Appends to `*inside` the condition that it has the
+ * element. */
 DEEP static const emit_index *operand_index(emit *e, const hlo_index_map *map,
                                             const emit_index *index, const char **inside) {
     const hlo_shape *from = map->from->shape;

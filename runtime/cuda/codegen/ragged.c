@@ -53,8 +53,8 @@ typedef struct ragged_part {
 
 /* Elements that a thread copies to shared memory. */
 typedef struct ragged_place {
-    const char *term, *row; /* term and row of the first element in the tile */
-    const char *k, *at;     /* term and row of the first element in the operand */
+    const char *term, *row; /* term and row of the first of these elements in the tile */
+    const char *k, *at;     /* term and row of the same element in the operand */
     const char *first, *last, *end;
     bool by_terms; /* the elements belong to one row; otherwise to one term */
 } ragged_place;
@@ -163,8 +163,7 @@ static ragged_place open_tile(ragging *g, unsigned number, const ragged_part *pa
     return p;
 }
 
-/* Opens the condition that elements are in the part, and sets the operand's index to the first
- * element. */
+/* Opens the condition that elements are in the part, and sets the index of the first one. */
 static void open_inside(ragging *g, unsigned number, const ragged_place *p) {
     ragged_side *s = &g->side[number];
     emit_open(g->e, "if (%s < %s && %s >= %s && %s < %s) {", p->k, p->end, p->at, p->first, p->at,
@@ -435,7 +434,7 @@ static void write_sums(ragging *g) {
 
 /* ---------------------------------------------------------------------------------- the results */
 
-/* The row (or column) in the tile of a thread's sum r (or c), and the thread's number of rows (or
+/* The row (or column) of a thread's sum r (or c) in the tile, and the number of a thread's rows (or
  * columns). */
 typedef struct sum_place {
     const char *text;

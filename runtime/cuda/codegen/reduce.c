@@ -19,12 +19,10 @@
 typedef struct reducing {
     const hlo_instr *instr;
     const hlo_computation *region;
-    hlo_op simple;          /* the operation, if the reduce is one operation with an identity;
-                             * otherwise INVALID */
+    hlo_op simple;          /* the operation, if it is one with an identity, or INVALID */
     bool cells;             /* accumulators are cells, not values */
     uint32_t arrays, phase; /* number of reduced arrays; number of the phase, from 0 */
-    const char **acc;       /* a thread's accumulators; after gather_lanes(), those of all lanes
-                             * together */
+    const char **acc;       /* a thread's accumulators, or those of all lanes */
     const char **shared;    /* arrays in shared memory that hold the accumulators of warps */
     const char **total;     /* the reduce's values, after the row is reduced */
 } reducing;
@@ -34,8 +32,7 @@ typedef struct reduction {
     cuda_code *code;
     reducing *reduces;
     uint32_t count, phases;
-    uint32_t *levels; /* by member: length of the longest chain of reduces that the member depends
-                       * on */
+    uint32_t *levels;       /* by member: longest chain of reduces before it */
     const hlo_shape *shape; /* shape of the space */
     bool row;
     uint32_t kept_order[HLO_EVAL_MAX_RANK], kept_count, order[HLO_EVAL_MAX_RANK], order_count;
@@ -46,8 +43,7 @@ typedef struct reduction {
     emit_tile tile;  /* tile of a thread; width 0 if there are no tiles */
     int lanes, rows; /* lanes per row, and rows per block; lanes * rows = CUDA_BLOCK */
     int paired;      /* number of a thread's steps whose loads start together */
-    int each;        /* number of contiguous columns of a thread; column u has separate
-                      * accumulators */
+    int each;        /* contiguous columns of a thread, each with accumulators */
     const char *at[HLO_EVAL_MAX_RANK];
     const char *lane, *mine, *k, *live, *begin, *end, *part;
 } reduction;
@@ -124,8 +120,7 @@ static void close_columns(reduction *s) {
     if (s->each > 1) emit_close(s->e);
 }
 
-/* Declares a variable for each column of a thread. Returns the text of the current column's
- * variable. */
+/* Declares a variable for each column of a thread. Returns the current column's variable. */
 static const char *declare_each(reduction *s, const char *storage, const char *type,
                                 const char *prefix, const char *dims) {
     emit *e = s->e;
@@ -170,8 +165,7 @@ typedef struct other {
     bool shared;
 } other;
 
-/* Sets this thread's accumulators of a phase to another thread's or, with `combines`, combines
- * both. */
+/* Sets or, with `combines`, combines this thread's accumulators with another thread's. */
 static void take(reduction *s, uint32_t phase, other from, bool combines) {
     emit *e = s->e;
     open_columns(s);
@@ -314,8 +308,7 @@ static int find_columns(reduction *s) {
 
 /* -------------------------------------------------------------------------------------- results */
 
-/* Computes the value of each reduce of a phase: combines the accumulators with the initial value,
- * and rounds. */
+/* Computes the rounded value of each reduce of a phase from accumulator and initial value. */
 static void finish(reduction *s, uint32_t phase) {
     emit *e = s->e;
     for (uint32_t i = 0; i < s->count; i++) {
@@ -391,8 +384,7 @@ static const emit_index *element_index(reduction *s, const char *step, emit_line
     for (uint32_t i = s->order_count; i-- > 0;)
         if (s->shape->dims[s->order[i]] > 1) minor = s->order[i];
     bool aligned = e->width > 1 && s->shape->dims[minor] % e->width == 0;
-    /* If the reduced dimensions are the fastest, an element's row-major number equals its offset in
-     * memory. */
+    /* If the reduced dimensions are the fastest, the row-major number is the offset in memory. */
     bool dense = s->row && (s->order_count == 0 || row_major[s->order[0]] == 1);
     int64_t inside = 1;
     for (uint32_t i = 0; i < s->order_count; i++) {
@@ -428,8 +420,7 @@ static int64_t full_blocks(const reduction *s) {
     return (int64_t)BLOCKS * s->e->device->processors;
 }
 
-/* Returns how many positions of a row a thread processes at once: contiguous elements, or the rows
- * of a tile of columns. */
+/* Returns how many positions of a row a thread processes at once: elements, or tile rows. */
 static int along(const reduction *s) {
     if (s->each == 1) return s->e->width;
     return s->tile.width ? s->tile.height : 1;
@@ -490,8 +481,7 @@ static void divide(reduction *s, int64_t count, int width) {
         while (across < ACROSS && across < s->kept / s->each) across *= 2;
         most = CUDA_BLOCK / across;
     }
-    /* If there are enough rows to fill the device, use fewer lanes, so that a thread starts several
-     * loads. */
+    /* With enough rows to fill the device, use fewer lanes: a thread then starts several loads. */
     if (s->row && s->kept * parts / (PAIRED * CUDA_BLOCK) >= full_blocks(s))
         parts = (parts + PAIRED - 1) / PAIRED;
     while (lanes < most && lanes < parts) lanes *= 2;
@@ -541,8 +531,7 @@ static int64_t row_blocks(const reduction *s) {
     return (s->kept + rows - 1) / rows;
 }
 
-/* Allocates scratch memory for the accumulators of all chunks, and writes the code that stores
- * them. */
+/* Allocates scratch memory for the accumulators of all chunks, and writes their stores. */
 static emit_scratch *write_partials(reduction *s, uint32_t *out_count) {
     emit *e = s->e;
     uint32_t count = 0;
@@ -704,7 +693,7 @@ void emit_reduce(emit *e, cuda_code *code) {
     find_reduces(&s);
     if (e->why) return;
     find_rows(&s, s.reduces[0].instr);
-    /* Count the phases. A phase follows that of the last reduce only if a result with an element
+    /* Count the phases. A phase follows the last reduce's phase only if a result with an element
      * per element of the space reads this reduce. */
     const hlo_group *group = &s.e->job->group;
     for (uint32_t i = 0; i < s.count; i++)

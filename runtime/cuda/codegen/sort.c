@@ -17,8 +17,7 @@ struct sorting {
     size_t bytes;            /* bytes per record */
     bool across;             /* neighboring elements in memory belong to different rows */
     void *user;
-    /* load() and store() write the bodies of functions; `row` and `at` are the position of a
-     * record. */
+    /* load() and store() write the bodies of functions for the record at (`row`, `at`). */
     void (*load)(sorting *s, const char *row, const char *at); /* the body ends with a return */
     const char *(*less)(sorting *s, const char *x, const char *y);
     /* If store() is NULL, the sorted records stay in scratch memory. */
@@ -187,33 +186,6 @@ static void store_record(sorting *s, const char *row, const char *at, const char
                                 : emit_pull(s->e, hlo_instr_operand(o->instr, a), from, true));
 }
 
-/* Declares the record, widest members first. */
-static void declare_record(sorting *s) {
-    const sorted *o = s->user;
-    const hlo_view *views = s->e->job->results;
-    const size_t position = strcmp(s->e->offset, "int") == 0 ? 4 : 8;
-    const char *members = "";
-    size_t widest = 1;
-    for (size_t bytes = 8; bytes > 0; bytes /= 2) {
-        for (uint32_t a = 0; a < o->instr->operand_count; a++) {
-            if (!o->is_key[a] || hlo_types[views[a].type].bytes != (int)bytes) continue;
-            members = hlo_arena_format(s->e->arena, "%s %s k%u;", members,
-                                       cuda_types[views[a].type].cell, a);
-            s->bytes += bytes;
-            widest = bytes > widest ? bytes : widest;
-        }
-        if (!o->positioned || position != bytes) continue;
-        members = hlo_arena_format(s->e->arena, "%s %s at;", members, s->e->offset);
-        s->bytes += bytes;
-        widest = bytes > widest ? bytes : widest;
-    }
-    s->bytes = (s->bytes + widest - 1) / widest * widest;
-    size_t alignment = s->bytes & (~s->bytes + 1);
-    s->record = "record";
-    s->declaration = hlo_arena_format(s->e->arena, "struct alignas(%zu) record {%s };",
-                                      alignment < 16 ? alignment : 16, members);
-}
-
 void emit_sort(emit *e, cuda_code *code) {
     sorted o = {.instr = e->job->group.results[0]};
     const char *why = cuda_applied_refusal(o.instr);
@@ -243,14 +215,35 @@ void emit_sort(emit *e, cuda_code *code) {
         if (i->op == HLO_OP_PARAMETER && (i->uses || i == region->root))
             o.is_key[i->u.parameter / 2] = true;
     for (uint32_t a = 0; a < o.instr->operand_count; a++) o.positioned |= !o.is_key[a];
-    declare_record(&s);
+    /* Declare the record, widest members first. */
+    const size_t position = strcmp(e->offset, "int") == 0 ? 4 : 8;
+    const char *members = "";
+    size_t widest = 1;
+    for (size_t bytes = 8; bytes > 0; bytes /= 2) {
+        const size_t before = s.bytes;
+        for (uint32_t a = 0; a < o.instr->operand_count; a++) {
+            const hlo_type type = view[a].type;
+            if (!o.is_key[a] || hlo_types[type].bytes != (int)bytes) continue;
+            members = hlo_arena_format(e->arena, "%s %s k%u;", members, cuda_types[type].cell, a);
+            s.bytes += bytes;
+        }
+        if (o.positioned && position == bytes) {
+            members = hlo_arena_format(e->arena, "%s %s at;", members, e->offset);
+            s.bytes += bytes;
+        }
+        if (s.bytes > before && bytes > widest) widest = bytes;
+    }
+    s.bytes = (s.bytes + widest - 1) / widest * widest;
+    size_t alignment = s.bytes & (~s.bytes + 1);
+    s.record = "record";
+    s.declaration = hlo_arena_format(e->arena, "struct alignas(%zu) record {%s };",
+                                     alignment < 16 ? alignment : 16, members);
     add_sorting(&s);
 }
 
 enum {
     FEW = 8,     /* maximum number of updates that are not worth sorting */
-    TOGETHER = 4 /* number of updates whose loads are started together; twice as many if packs are
-                  * narrow */
+    TOGETHER = 4 /* updates loaded together; twice as many if narrow */
 };
 
 typedef struct scattering {
@@ -269,16 +262,14 @@ typedef struct scattering {
     const char *atomic;                    /* the atomic operation that applies updates, or NULL */
     /* The members below are used for sorted updates. */
     int64_t places;                     /* number of positions that windows may have */
-    int64_t strides[HLO_EVAL_MAX_RANK]; /* strides of a position's number, by dimension of the
-                                         * result */
+    int64_t strides[HLO_EVAL_MAX_RANK]; /* by dimension of the result */
     const char *key;                    /* type of a record: position << shift | update */
     int shift;
     uint32_t minor; /* dimension of the updates in which threads have several elements */
     const char
         *base[HLO_EVAL_MAX_RANK]; /* base of a thread's elements, by dimension of the updates */
     bool cells;                   /* the combiner takes cells, not values */
-    const char **sum;             /* the results' elements, in the form that the combiner
-                                   * takes */
+    const char **sum;             /* the results' elements, as the combiner takes them */
 } scattering;
 
 /* True if windows have several positions along a dimension of the result. */
@@ -319,8 +310,7 @@ static void find_dimensions(scattering *s) {
     }
 }
 
-/* Returns the index in the result of an update's element, and writes the condition that its window
- * is in bounds. */
+/* Returns the index of an update's element in the result, and writes the bounds condition. */
 static const emit_index *destination(scattering *s, const char **out_fits) {
     emit *e = s->e;
     const char *place[HLO_EVAL_MAX_RANK], *at[HLO_EVAL_MAX_RANK], *inside = "true";
@@ -355,8 +345,7 @@ static const char *load(const scattering *s, uint32_t array, const emit_index *a
     return emit_as(s->e, s->e->job->results[array].type, cell, true, s->cells);
 }
 
-/* Adds the launch of a kernel in which each thread applies all updates to its elements of the
- * result. */
+/* Adds the launch of a kernel in which each thread applies all updates to its elements. */
 static void scatter_all(scattering *s, cuda_code *code) {
     emit *e = s->e;
     emit_lines lines = {0}, inner;
@@ -594,8 +583,7 @@ void emit_scatter(emit *e, cuda_code *code) {
         return;
     }
     find_dimensions(&s);
-    /* If an element may have several updates and the combiner is order-independent, find its atomic
-     * operation. */
+    /* If elements may have several updates in any order, find the combiner's atomic operation. */
     static const char *const names[] = {
         [HLO_OP_ADD] = "Add", [HLO_OP_MAXIMUM] = "Max", [HLO_OP_MINIMUM] = "Min",
         [HLO_OP_AND] = "And", [HLO_OP_OR] = "Or",       [HLO_OP_XOR] = "Xor"};
@@ -607,8 +595,7 @@ void emit_scatter(emit *e, cuda_code *code) {
         s.atomic = names[op];
     for (uint32_t d = 0; d < s.narrow->rank; d++) s.shared[d] |= s.atomic != NULL;
     if (hlo_shape_count(s.wide) == 0) return;
-    /* Copy the operands to the results. A result may reuse its operand's memory if the operand
-     * occurs once. */
+    /* Copy operands to results. A result may reuse its operand's memory if that occurs once. */
     for (uint32_t a = 0; a < s.arrays; a++) {
         const hlo_instr *operand = hlo_instr_operand(s.instr, a);
         const uint32_t leaf = emit_leaf(e, operand);

@@ -34,7 +34,7 @@ static inline void sort_few(R (&x)[V], int count, const Less &less) {
     }
 }
 
-/* Writes records `d` to d + V of two merged runs to x. */
+/* Writes to x the V records of two merged runs that start at number `d`. */
 template <int V, typename R, typename Less>
 static inline void merge_few(R (&x)[V], const R *a, int a_count, const R *b, int b_count, int d,
                              const Less &less) {
@@ -94,8 +94,7 @@ static inline void sort_tiles(R (&tile)[SIZE], N rows, N n, const Load &load, co
                   less);
     }
     put_tile(tile, x);
-/* Do not unroll completely: the compiler would keep the addresses of the loads above in local
- * memory. */
+/* Do not unroll completely, or the compiler keeps the addresses of loads in local memory. */
 #pragma unroll 4
     for (int v = 0; v < V; v++) {
         const int k = (int)threadIdx.x + v * (SIZE / V);

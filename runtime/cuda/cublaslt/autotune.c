@@ -111,8 +111,7 @@ static hlo_status find_choice(cuda_device *device, const char *key, uint32_t tri
     return HLO_OK;
 }
 
-/* Adds a choice to the cache, and replaces the file. Returns HLO_INVALID_INPUT if the file cannot
- * be written. */
+/* Adds a choice to the cache file. Returns HLO_INVALID_INPUT if the file cannot be written. */
 static hlo_status add_choice(cuda_device *device, const char *key, uint32_t tried,
                              double milliseconds, const lt_heuristic *chosen, char *why,
                              size_t size) {
@@ -221,8 +220,7 @@ static size_t bytes_of(hlo_type type, int64_t count) {
     return type == HLO_TYPE_F4E2M1FN ? (size_t)count / 2 : (size_t)count * hlo_types[type].bytes;
 }
 
-/* Fills a part with approximately normal numbers, or a scale with 1. The numbers are the same each
- * time. */
+/* Fills a part with approximately normal numbers, or a scale with 1, always the same. */
 static int fill(tuning *t, lt_part part, char *memory) {
     hlo_type type;
     int64_t count;
@@ -244,8 +242,7 @@ static int fill(tuning *t, lt_part part, char *memory) {
             continue;
         }
         hlo_number_store(type, &code, value);
-        to = (unsigned char *)t->raw + i / 2; /* two elements per byte, as the library stores
-                                               * them */
+        to = (unsigned char *)t->raw + i / 2; /* two elements per byte */
         *to = (unsigned char)(i % 2 ? *to | code << 4 : code);
     }
     cuda_stream *stream = t->device->stream;
@@ -286,8 +283,7 @@ static int compare_doubles(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Returns the median time of an algorithm in milliseconds, or a negative number if the algorithm
- * fails. */
+/* Returns the median time of an algorithm in milliseconds, or a negative number on failure. */
 static double time_algo(tuning *t, const lt_heuristic *algorithm) {
     double times[TIMES];
     const cuda_library *lib = t->lib;

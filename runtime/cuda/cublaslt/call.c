@@ -28,8 +28,7 @@ static const log_row log_rows[] = {
 #undef LT_LOG
 };
 
-/* The most informative line of the log: the first line that matches a row of log.def, otherwise the
- * first line. */
+/* The most informative line of the log: the first that matches a row of log.def, or the first. */
 typedef struct log_line {
     char text[512];
     const char *rule;
@@ -39,8 +38,7 @@ typedef struct log_target {
     log_line *line;
 } log_target;
 
-/* The destination of log lines. The library passes only the line to its callback, on the thread of
- * the call. */
+/* The destination of log lines: the callback gets only the line, on the thread of the call. */
 static _Thread_local const log_target *log_to;
 
 static void take_line(int level, const char *function, const char *message) {

@@ -59,16 +59,14 @@ typedef struct lt_attribute {
 
 /* Returns the attribute of an object with that number (static), or NULL. */
 const lt_attribute *lt_attribute_find(lt_object object, int number);
-/* Returns the word for that number in word.def or matmul/table/scale.def, or "?" if there is no
- * such word. */
+/* Returns the word for that number in word.def or matmul/table/scale.def, or "?". */
 const char *lt_word(lt_kind kind, int64_t number);
 
 /* An element type of matrices. */
 typedef struct lt_type {
     int word; /* LT_TYPE_... */
     hlo_type type;
-    double step; /* relative size of a rounding to the type, but at least that of a rounding of a
-                  * sum in f32 */
+    double step; /* relative rounding of the type, or of a sum in f32 */
 } lt_type;
 
 /* Returns the type with a number of word.def. */
@@ -89,8 +87,7 @@ const char *lt_part_name(lt_part part);
 typedef struct lt_matrix {
     int type;               /* LT_TYPE_... */
     int64_t rows, cols, ld; /* numbers of elements */
-    int64_t stride;         /* elements from one matrix to the next; 0 if all matrices are the
-                             * same */
+    int64_t stride;         /* elements between matrices; 0 if all are the same */
 } lt_matrix;
 
 /* An attribute of the matmul's descriptor. For a pointer, `value` is an lt_part. */
@@ -117,8 +114,7 @@ typedef struct cuda_matmul {
     bool fp8;
     int64_t m, n, k, batch;
     int64_t times;                      /* number of calls, each of `batch` matrices */
-    int64_t steps[4];                   /* bytes from one call's matrices to the next call's, by
-                                         * lt_part A to D */
+    int64_t steps[4];                   /* bytes between calls, by lt_part A to D */
     int compute, scale_type;            /* LT_COMPUTE_..., LT_TYPE_... of alpha and beta */
     lt_matrix matrices[4];              /* by lt_part, A to D */
     lt_setting settings[CUDA_SETTINGS]; /* in the order in which they are set */
@@ -171,8 +167,7 @@ const char *cuda_matmul_key(const cuda_matmul *matmul, hlo_arena *arena);
  * must be used by one thread at a time. */
 typedef struct cuda_call cuda_call;
 
-/* Returns the alignment of an address: a power of two, at most 256, the largest that cuBLASLt
- * requires. */
+/* Returns the alignment of an address: a power of two, at most the 256 that cuBLASLt needs. */
 uint32_t cuda_alignment_of(const void *address);
 
 /* Creates the descriptors and sets every pointer; `addresses` are those of the parts. Borrows the

@@ -20,8 +20,7 @@ typedef struct split {
     const hlo_shape *shape;
     uint32_t counts[KINDS], dims[KINDS][DIMS]; /* dimensions of each kind, from major to minor */
     axis axes[KINDS];
-    bool apart; /* the call is repeated for each index of the first batch dimension, whose axis is
-                 * `outer` */
+    bool apart; /* one call for each index along axis `outer` */
     axis outer;
     bool joined; /* the dimensions of each kind can be merged in memory */
 } split;
@@ -32,10 +31,8 @@ typedef struct builder {
     const cuda_matmul_options *options;
     hlo_arena *arena;
     cuda_matmul *p;
-    hlo_type operand_type, d_type; /* types of the library's operands and D; INVALID for the types
-                                    * of the instruction */
-    bool apart;                    /* the call is repeated for each index of the first batch
-                                    * dimension */
+    hlo_type operand_type, d_type; /* the library's types; INVALID for the instruction's */
+    bool apart;                    /* one call for each index of the first batch dimension */
     bool swapped;                  /* the library's A is the instruction's b */
 } builder;
 
@@ -76,8 +73,7 @@ static split split_result(const hlo_matmul *m, const hlo_shape *shape, bool apar
     return s;
 }
 
-/* True if the array is a column-major matrix whose columns are along `minor` and whose rows are
- * along `major`. */
+/* True if the array is column-major, with columns along `minor` and rows along `major`. */
 static bool lies(const split *s, int minor, int major) {
     const axis *in = &s->axes[minor], *out = &s->axes[major];
     return s->joined && (in->size == 1 || in->stride == 1) &&
@@ -163,16 +159,6 @@ static void copy_part(builder *b, lt_part part, cuda_pointer outside, hlo_type t
     }
 }
 
-static const char *copy_reason(const builder *b, const split *s, hlo_type type) {
-    if (type == HLO_TYPE_F4E2M1FN) return "two elements per byte";
-    if (type != s->shape->type) return "unsupported type combination";
-    if (!s->joined) return "dimensions cannot be merged";
-    if (hlo_matmul_is_tiled(b->m)) return "block scales require TN layout";
-    if (b->p->fp8 && b->options->target->tn_only)
-        return hlo_arena_format(b->arena, "sm_%d requires TN layout", b->options->target->sm);
-    return "no matrix dimension is minor";
-}
-
 /* Places the library's A (free dimension m) or B (free dimension n). */
 static void place_operand(builder *b, lt_part part, const hlo_instr *operand, const hlo_ints *batch,
                           const hlo_ints *contracting) {
@@ -188,8 +174,14 @@ static void place_operand(builder *b, lt_part part, const hlo_instr *operand, co
     bool tn_only = b->p->fp8 && (b->options->target->tn_only || hlo_matmul_is_tiled(b->m));
     bool by_columns = lies(&s, FREE, CONTRACTING) && !tn_only;
     if (type != given || type == HLO_TYPE_F4E2M1FN || (!by_rows && !by_columns)) {
-        copy_part(b, part, operand_place(b, operand), type, &s, FREE, CONTRACTING,
-                  copy_reason(b, &s, type));
+        const char *why = "no matrix dimension is minor";
+        if (b->p->fp8 && b->options->target->tn_only)
+            why = hlo_arena_format(b->arena, "sm_%d requires TN layout", b->options->target->sm);
+        if (hlo_matmul_is_tiled(b->m)) why = "block scales require TN layout";
+        if (!s.joined) why = "dimensions cannot be merged";
+        if (type != given) why = "unsupported type combination";
+        if (type == HLO_TYPE_F4E2M1FN) why = "two elements per byte";
+        copy_part(b, part, operand_place(b, operand), type, &s, FREE, CONTRACTING, why);
         by_rows = true;
     } else {
         put_operand(b, part, operand);
@@ -293,8 +285,7 @@ typedef struct facts {
     bool fp4;                 /* A and B have two elements per byte */
     bool tiled;               /* A and B have 8-bit scales per block */
     bool unaligned[4];        /* by lt_part: columns do not begin at multiples of 16 bytes */
-    int64_t unaligned_stride; /* a stride between matrices that is not a multiple of 16 bytes, or
-                               * 0 */
+    int64_t unaligned_stride; /* a stride between matrices that is not aligned, or 0 */
     int64_t ld;               /* the largest leading dimension of A to D */
     int64_t aux_ld;           /* leading dimension of the auxiliary result; 0 without one */
     int64_t tile_k;           /* elements along k that a tile of scales covers; 0 without tiled
@@ -307,8 +298,7 @@ static int64_t setting(const cuda_matmul *p, int attribute) {
     return 0;
 }
 
-/* Returns the number of elements along k that a tile of scales covers, or 0 if the scales are not
- * tiled. */
+/* Returns the number of elements along k of a tile of scales, or 0 without tiles. */
 static int64_t tile_k(const cuda_matmul *p) {
     for (int mode = 0; mode < HLO_SCALE_MODE_COUNT; mode++)
         if (hlo_scale_modes[mode].tiled &&
@@ -430,8 +420,7 @@ static const char *build(builder *b) {
     p->reductions = hlo_types[d_type].bits < 32 ? LT_REDUCTION_COMPUTE_TYPE : LT_REDUCTION_MASK;
     if (!m->c) place_c(b);
     set_all(b);
-    /* D may reuse the memory of C if both have the same layout for the library and no other part
-     * reads that memory. */
+    /* D may reuse the memory of C if both have the same layout and no other part reads it. */
     const cuda_pointer *c = &p->places[LT_PART_C];
     const lt_matrix *from = &p->matrices[LT_PART_C], *to = &p->matrices[LT_PART_D];
     const bool equal = p->present >> LT_PART_C & 1 && c->kind == CUDA_OPERAND &&

@@ -21,8 +21,7 @@ enum { CUDA_PROCESSORS = 132 }; /* multiprocessors of an H100 SXM */
 
 /* A device, or the description of a device that need not exist. */
 typedef struct cuda_device {
-    const cuda_library *lib;  /* NULL if plans are only printed: nothing is allocated, compiled or
-                               * run */
+    const cuda_library *lib;  /* NULL if plans are only printed */
     int sm;                   /* compute capability * 10 */
     int processors;           /* number of multiprocessors; CUDA_PROCESSORS without a device */
     const hlo_target *target; /* the device's target, or the closest older target that is known */
@@ -30,22 +29,18 @@ typedef struct cuda_device {
     char name[128];           /* "NVIDIA H100 80GB HBM3"; "sm_90" without a device */
     size_t l2_size;           /* bytes; 0 without a device */
     void *context;            /* CUcontext, current in the thread that runs the plan */
-    void *stream;             /* CUstream of all work: own_stream or, during a run on the caller's
-                               * stream, that stream */
+    void *stream;             /* CUstream of all work: own_stream or a caller's */
     void *own_stream;
     void *lt;              /* cublasLtHandle */
-    cuda_program *program; /* the kernels of all jobs; prepare() adds kernels, and the first bind()
-                            * compiles the program */
+    cuda_program *program; /* kernels of all jobs: prepare() adds, bind() compiles */
     bool compiled;
     void *module;               /* CUmodule of the compiled program */
     const char *kernel_cache;   /* folder of compiled programs; NULL without a cache */
     size_t workspace;           /* bytes of a matmul's workspace */
-    int autotune;               /* number of algorithms to time; 0 to use the heuristic's first
-                                 * algorithm */
+    int autotune;               /* algorithms to time; 0: the heuristic's first */
     const char *autotune_cache; /* path of the cache file, or NULL */
     void *tuned;                /* cache of tuned choices in memory (autotune.c) */
-    const hlo_diag_sink *sink;  /* sink of hlo_plan_new(), for warnings of prepare() and bind(); not
-                                 * used later */
+    const hlo_diag_sink *sink;  /* for warnings of prepare() and bind() only */
     struct cuda_owned *owned;   /* see cuda_own() */
     /* The next members are used by device.c and cuda.c. */
     int ordinal;
@@ -139,8 +134,7 @@ bool cuda_event_done(void *device, void *event);
  * that the calls access must be private to the node, or read only. In a recorded graph, the node
  * waits for other nodes if the ranges require it. Returns 0 or a CUresult. */
 int cuda_node_begin(cuda_device *device, const cuda_range *ranges, uint32_t count);
-/* Ends the node. `kernel`: the node is one launch of a generated kernel. Returns 0 or a
- * CUresult. */
+/* Ends the node, one launch of a generated kernel if `kernel`. Returns 0 or a CUresult. */
 int cuda_node_end(cuda_device *device, bool kernel);
 /* Launches a generated kernel that accesses these ranges, as a node. Returns 0 or a CUresult. */
 int cuda_launch_kernel(cuda_device *device, void *function, unsigned grid, unsigned block,
@@ -159,8 +153,7 @@ hlo_status cuda_branch_end(void *device, const char **why);
 void cuda_range_push(void *device, const char *name);
 void cuda_range_pop(void *device);
 
-/* Writes to `why` that `what`, e.g. "launch the kernel", failed with `result`. Returns
- * HLO_INVALID_INPUT. */
+/* Writes to `why` that `what`, e.g. "launch the kernel", failed. Returns HLO_INVALID_INPUT. */
 hlo_status cuda_fails(cuda_device *device, const char *what, int result, const char **why);
 
 /* Makes the device own `object`: when the device is closed, calls `release` for its objects in

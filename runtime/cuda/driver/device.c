@@ -44,8 +44,7 @@ static hlo_status refuse(const cuda_device *device, const hlo_diag_sink *sink, c
                            cuda_error_text(device->lib, result, capacity, sizeof capacity));
 }
 
-/* Queries the properties of device `ordinal`. `result` is the status of the driver's call that
- * found the device. */
+/* Queries the properties of device `ordinal`; `result` is the status of finding it. */
 static hlo_status ask_device(cuda_device *device, int result, const hlo_diag_sink *sink) {
     const cuda_library *lib = device->lib;
     int major = 0, minor = 0, l2 = 0;

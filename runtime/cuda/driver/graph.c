@@ -47,8 +47,7 @@ static bool append(handles *h, cuda_graph_node *const *nodes, size_t count) {
 
 /* ---------------------------------------------------------------------------------------- nodes */
 
-/* Queries the dependencies of the next call. *out_nodes is valid until the next call of the
- * driver. */
+/* Queries the dependencies of the next call. *out_nodes is valid until the next driver call. */
 static int ask(const cuda_device *d, cuda_graph_node *const **out_nodes, size_t *out_count) {
     cuda_graph *graph;
     int capturing = 0;
@@ -58,8 +57,7 @@ static int ask(const cuda_device *d, cuda_graph_node *const **out_nodes, size_t 
     return result;
 }
 
-/* Adds the captured form of the node that was last added to the order. The node ends with the
- * handles `ends`. */
+/* Adds the captured form of the node last added to the order, which ends with `ends`. */
 static int add_node(cuda_capture *c, cuda_graph_node *const *ends, size_t count, bool kernel) {
     if (!hlo_heap_grow(&c->nodes, c->count + 1, &c->capacity, sizeof *c->nodes))
         return CUDA_OUT_OF_MEMORY;
@@ -251,8 +249,7 @@ static int try_kernels(cuda_device *d, void *memory) {
     return result;
 }
 
-/* On the first call, tests which graph features work, and sets the device's `parallel` and
- * `early`. */
+/* On the first call, tests graph features, and sets the device's `parallel` and `early`. */
 static void try_parallel(cuda_device *d) {
     const cuda_library *lib = d->lib;
     const int before = d->failed;
@@ -274,8 +271,7 @@ static void try_parallel(cuda_device *d) {
         d->failed = 0;
         d->parallel = true;
         d->early = i;
-        /* Run a graph with two concurrent nodes, a node that depends on both, and kernels that
-         * depend on that node. */
+        /* Run a graph with two concurrent nodes, one after both, and kernels after that. */
         static const unsigned char wanted[4] = {1, 2, 1, 2};
         unsigned char found[4] = {0};
         cuda_graph_exec *exec = NULL;
@@ -372,8 +368,7 @@ static const char choose_program[] =
     "    ret;\n"
     "}\n";
 
-/* A branch that is being recorded. It has a separate stream, because the enclosing branch is also
- * being captured. */
+/* A branch that is being recorded, on another stream than the enclosing branch. */
 typedef struct level {
     cuda_stream *stream;
     uint64_t handle;
@@ -452,8 +447,7 @@ hlo_status cuda_branch_end(void *device, const char **why) {
     return result ? cuda_fails(device, "record a branch", result, why) : HLO_OK;
 }
 
-/* Runs a graph with kernels and a loop with zero iterations that contains a branch. Returns 0 or a
- * CUresult. */
+/* Runs a graph with kernels and a loop of zero iterations with a branch. Returns a CUresult. */
 static int try_branches(cuda_device *d, void *predicate) {
     const hlo_choice choice = {predicate, 1, 0};
     cuda_graph_exec *exec = NULL;

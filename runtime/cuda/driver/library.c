@@ -52,8 +52,7 @@ static void *open_path(const library_info *info, const char *path) {
     return dlopen(path, LOADING);
 }
 
-/* Writes the folder that the root of a row of library.def stands for. Returns false if there is no
- * such folder. */
+/* Writes the folder that the root of a row of library.def stands for, if there is one. */
 static bool find_root(const char *root, char *out, size_t size) {
     if (strcmp(root, "python3") == 0) {
         /* Find the parent folder of the folder of the first python3 in PATH. */

@@ -45,8 +45,8 @@ static inline cuda_address cuda_address_of(const void *memory) {
     return (cuda_address)(uintptr_t)memory;
 }
 
-/* Has the layout of cublasLtMatmulAlgo_t. May be stored in a file, for use with the same version of
- * the library. */
+/* Has the layout of cublasLtMatmulAlgo_t. A file may store it for later use with the same library
+ * version. */
 typedef struct lt_algo {
     uint64_t data[8];
 } lt_algo;

@@ -15,8 +15,7 @@ typedef uint32_t mark;
 
 typedef struct node {
     uint32_t lane;
-    mark seen[CUDA_LANES]; /* the last node of each lane that is this node or is ordered before
-                            * it */
+    mark seen[CUDA_LANES]; /* by lane: the last node that is this node or is ordered before it */
 } node;
 
 typedef struct segment {

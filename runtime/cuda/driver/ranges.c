@@ -17,12 +17,10 @@ typedef void function(void);
 typedef struct profiler {
     pthread_once_t once;
     function *functions[CUDA_NVTX_CORE_FUNCTIONS];
-    function **addresses[CUDA_NVTX_CORE_FUNCTIONS + 1]; /* pointers to `functions`, terminated by
-                                                         * NULL */
+    function **addresses[CUDA_NVTX_CORE_FUNCTIONS + 1]; /* of `functions`, then NULL */
 } profiler;
 
-/* Returns the profiler of the process. It is static, because the functions of NVTX have no argument
- * for context. */
+/* Returns the profiler of the process. It is static: functions of NVTX have no context. */
 static profiler *find_profiler(void) {
     static profiler p = {.once = PTHREAD_ONCE_INIT};
     return &p;

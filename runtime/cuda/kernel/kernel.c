@@ -177,8 +177,7 @@ static group_class class_of(const hlo_instr *instr) {
     }
 }
 
-/* True if the opcode compiles to tens of instructions or more, some of which may use local
- * memory. */
+/* True if the opcode compiles to tens of instructions, which may use local memory. */
 static bool is_slow(const hlo_instr *instr) {
     switch (instr->op) {
     case HLO_OP_ATAN2:

@@ -128,7 +128,7 @@ class Module:
             self.keep(plain, kind, dims)
 
     def comparator(self, name, kinds):
-        """Returns a comparator: the lexicographic order of the first operands of a random list."""
+        """Adds a comparator: the lexicographic order by some of the operands, in random order."""
         lines = [f"p{i} = {kinds[i // 2]}[] parameter({i})" for i in range(2 * len(kinds))]
         lines.append("z = pred[] constant(false)")
         found = "z"

@@ -46,7 +46,7 @@ def ints(*shape, seed=0):
 
 
 def on(array, *spec):
-    """Returns the array on the mesh, or only its type if the devices do not exist."""
+    """Returns the array on the mesh, or only its type if the devices are those of _cases.devices."""
     sharding = NamedSharding(MESH, P(*spec))
     if _cases.devices:
         return jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=sharding)

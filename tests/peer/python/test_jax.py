@@ -56,7 +56,7 @@ def again(args):
 
 def expectations(case, name):
     """Returns, for small integers and for normal numbers: arguments, results of jax.jit, and the module that bounds the
-    results."""
+    results, or None."""
     wanted = jax.jit(case.function, **case.options)
     for args in [case.args] * case.exact + [drawn(case)]:
         module = None

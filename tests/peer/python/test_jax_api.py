@@ -400,8 +400,8 @@ def decorates(args):
 
 
 def nested(args):
-    """hlofp8.jit has no effect within a function that is rewritten as a whole; within any other function, hlofp8.jit
-    also has no effect, and warns."""
+    """hlofp8.jit has no effect within a function that is rewritten as a whole. Within any other function, it raises an
+    error or, with fallback='warn', has no effect and warns."""
     import hlofp8
     from hlofp8._explain import watching
     f = functions()
@@ -551,8 +551,8 @@ def refusals(args):
 
 
 def invalid_values(args):
-    """With JAX's checks for NaN or infinity enabled, the same error is raised as by jax.jit, with or without donated
-    arguments."""
+    """With JAX's checks for NaN or infinity enabled, the same error is raised as by jax.jit; for an infinity with donated
+    arguments, an error that names the function."""
     import hlofp8
     f = functions()
 

@@ -226,7 +226,7 @@ def warns(args):
 
 
 def threads(args):
-    """Eight threads rewrite eight modules concurrently."""
+    """Eight threads rewrite a module concurrently, with equal results."""
     import concurrent.futures
 
     import hlofp8

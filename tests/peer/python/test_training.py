@@ -42,7 +42,7 @@ def losses(step, state, place=lambda batch: batch, steps=STEPS):
 
 
 def trained(make, place=lambda batch: batch, emits=('dq', 'qdq')):
-    """Trains with jax.jit and with hlofp8.jit. Returns the number of FP8 matmuls of a step."""
+    """Trains with jax.jit and with hlofp8.jit. Returns a line about the FP8 matmuls of a step and the losses."""
     import hlofp8
     from hlofp8._explain import watching
     counts = []
@@ -83,7 +83,7 @@ dense.defvjp(lambda x, w: (dense(x, w), (x, w)), _backward)
 
 
 def mlp(optimizer):
-    """Trains a network of three layers with current scaling."""
+    """Returns make(), which creates a network of three layers, the first two with current scaling, and its training step."""
     def loss(params, x, y):
         h = jax.nn.relu(dense(x, params['a']).astype(jnp.float32))
         h = jax.nn.relu(dense(h, params['b']).astype(jnp.float32))

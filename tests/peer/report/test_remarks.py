@@ -24,7 +24,7 @@ def run(program, *arguments):
 
 
 def complaints(done):
-    """Returns the messages of the program, except warnings about the text of modules that are not partitioned."""
+    """Returns the messages that begin with the program's name, so no warnings about a place in a module."""
     return [line for line in done.stderr.splitlines() if line.startswith("hlo-fp8-opt: ")]
 
 
@@ -38,6 +38,11 @@ def main():
         done = run(program, f"--remarks-format={kind}", f"--remarks-file={path}", *models)
         assert done.returncode == 0 and not complaints(done), done.stderr
         told[kind] = path.read_text()
+    measured = args.work / "measured.json"
+    subprocess.run([args.bin / "hlo-fp8-run", "--quantize=current", "--min-gain=0.001", "--max-error=0.05", "--remarks-format=json",
+                    f"--remarks-file={measured}", SCHEMA.parents[1] / "testdata/run/budget-edges.hlo"], check=True, capture_output=True)
+    jsonschema.validate(json.loads(measured.read_text()), json.loads(SCHEMA.read_text()))
+    assert sum("snr_db" in (dot["quantized"] or {}) for dot in json.loads(measured.read_text())["dots"]) == 4
 
     report = json.loads(told["json"])
     jsonschema.validate(report, json.loads(SCHEMA.read_text()), cls=jsonschema.Draft202012Validator)

@@ -334,7 +334,7 @@ def header(name, rows):
 
 
 def in_entry(line, rows):
-    """Returns the line with each row in place of `VALUE`."""
+    """Returns a module for each row, which replaces `VALUE` in the line."""
     return [E % (A + ' ROOT c = ' + line.replace('VALUE', row)) for row in rows]
 
 

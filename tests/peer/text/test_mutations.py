@@ -88,7 +88,7 @@ def sample(count, seed):
 
 
 def refused(program, path, texts, *options):
-    """Returns the texts that hlo-fp8-opt rejects, and the output if it rejects none."""
+    """Returns the indices of the texts that hlo-fp8-opt rejects, and, if it rejects none, the printed modules."""
     path.write_text(SPLIT.join(texts))
     ran = subprocess.run([program, '--passes=', '--max-errors=0', *options, path], capture_output=True)
     lines = {int(n) for n in re.findall(rb'^%s:(\d+):\d+: error: ' % re.escape(str(path).encode()), ran.stderr, re.M)}
@@ -105,7 +105,7 @@ def refused(program, path, texts, *options):
 
 def another(text, printed, forms):
     """Returns whether two texts are different modules to a new jaxlib process. In a process that has read other
-    texts, accidents of these may have an effect."""
+    texts, the answer may depend on these."""
     return _jaxlib_text.read([text], forms) != _jaxlib_text.read([printed], forms)
 
 

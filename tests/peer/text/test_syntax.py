@@ -35,7 +35,7 @@ class Printer:
         return subprocess.run([self.program, '--passes=', '--no-verify', *options, self.path], capture_output=True)
 
     def print_one(self, text):
-        """Returns the print, or the error messages."""
+        """Returns whether the module is read, and the print or the error messages."""
         ran = self.run(text)
         return ran.returncode == 0, (ran.stderr if ran.returncode else ran.stdout).decode('latin-1')
 

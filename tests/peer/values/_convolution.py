@@ -27,7 +27,7 @@ def labels(rng, letters, rank):
 
 
 def draw(rng, number):
-    """Returns a random instruction, and the two shapes and the type of its operands."""
+    """Returns the type and the two shapes of the operands, the shape of the result, and a random convolution."""
     rank = 2 + rng.choice([0, 1, 1, 2, 2, 3])
     features = rng.choice([1, 1, 2, 3])
     batches = rng.choice([1, 2]) if features == 1 else 1

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Creates cases of dynamic shapes: an array gets a size, an operation runs on it, and the result has the real elements,
-padded with zeros, and their number.
+"""Creates cases of dynamic shapes. A dimension of an array gets a size, and operations run on the array. The results are
+the sizes of the dynamic dimensions, and the elements, padded with zeros.
 """
 import numpy as np
 
@@ -25,7 +25,7 @@ class Value:
 
 
 def sized(e, name, dims, dynamic, sizes):
-    """Returns an input; an s32[] parameter is the size of some of its dimensions."""
+    """Returns an input; s32[] values are its sizes along the dynamic dimensions."""
     text, done = e.whole(name, dims), []
     for d, size in zip(dynamic, sizes):
         done.append(d)

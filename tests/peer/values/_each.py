@@ -53,7 +53,7 @@ def ints(values):
 
 
 class Each:
-    """Creates cases in `cases` of test_opcodes.py."""
+    """Creates the cases of test_opcodes.py, in `cases`."""
 
     def __init__(self, cases, rng, within):
         self.cases, self.rng, self.within = cases, rng, within
@@ -66,7 +66,7 @@ class Each:
         return [int(d) for d in self.rng.integers(1, 5, self.rng.integers(low, high))]
 
     def whole(self, name, dims, low=-3, high=4):
-        """Returns an array of small integers with a random layout."""
+        """Returns an array of small integers, sometimes with a random layout."""
         if name == 'pred':
             low, high = 0, 2
         x = self.rng.integers(0 if name[0] == 'u' else low, high, dims)

@@ -117,7 +117,7 @@ def exact_differences(op, want, got):
 
 
 def rounded_differences(wide, got, ulps):
-    """Returns the number of wrong roundings. `wide`: XLA's result in a type that represents all values of the type of
+    """Returns which roundings are wrong. `wide`: XLA's result in a type that represents all values of the type of
     `got`."""
     t, g = wide.astype(np.float64), got.astype(np.float64)
     unit = 2.0 ** -53 if wide.dtype == np.float64 else 2.0 ** -24

@@ -223,7 +223,7 @@ def codes(array):
 
 
 def stored(array):
-    """Returns arrays as opaque bytes, the form in which numpy writes types that it lacks."""
+    """Returns an array, as opaque bytes if numpy lacks its type."""
     return array if array.dtype in (np.float32, np.float16, np.uint8) else array.view(f'V{array.dtype.itemsize}')
 
 

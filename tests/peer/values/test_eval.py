@@ -80,7 +80,7 @@ class Runner:
                 for i, d in enumerate(dtypes)]
 
     def compare(self, name, text, inputs, allowed, labels=None):
-        """Compares results. `allowed(label, theirs)` returns the allowed absolute difference."""
+        """Compares results. `allowed(label, theirs, type)` returns the allowed absolute difference."""
         theirs = self.xla(text, inputs)
         try:
             results = self.ours(text, inputs, [t.dtype for t in theirs])
@@ -253,7 +253,7 @@ def arrays(run):
 
 
 def starts(run):
-    """Returns dynamic slices and updates with any start index, also below 0, and the largest of each type."""
+    """Compares dynamic slices and updates with any start index, also below 0, and the largest of each type."""
     x, update = np.arange(6, dtype=np.float32), np.array([-1, -2], np.float32)
     for name, dtype in INTEGERS.items():
         limits = np.iinfo(dtype)

@@ -52,7 +52,7 @@ def run(program, *arguments):
 
 
 def raw(array):
-    """Returns an array as opaque bytes, the form in which numpy stores types that it lacks."""
+    """Returns an array, as opaque bytes if numpy lacks its type."""
     return array.view(f'V{array.dtype.itemsize}') if array.dtype.kind in 'Vf' and \
         array.dtype not in (np.float16, np.float32, np.float64) else array
 
@@ -123,7 +123,7 @@ def check_files(checks, program, work):
 
 def run_xla(name, models, work):
     """Computes XLA's outputs for the inputs from seed 0, and those inputs, in a process for many modules. Returns its
-    output."""
+    status and output."""
     import _xla_cpu
     try:
         with contextlib.redirect_stdout(io.StringIO()) as said:

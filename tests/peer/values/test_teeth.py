@@ -96,7 +96,7 @@ def product(numbers):
 
 
 def dequantized(text, line, side):
-    """Returns the multiplication that computes an operand of the dot: (instr, quantized, scale), or None."""
+    """Returns the multiplication or division that computes an operand of the dot: (instr, quantized, scale), or None."""
     dot = text.at(line)
     name = dot.operands[side]
     instr = text.find(name, line)
@@ -159,7 +159,7 @@ def transposed(text, line, side):
 
 
 def missing(text, line):
-    """Omits the bias added to the dot, and its relu."""
+    """Yields the program without the bias that is added to the dot, and the program without the relu."""
     value = text.at(line)
     for at in range(line + 1, len(text.lines)):
         if text.lines[at] == '}':

@@ -139,7 +139,7 @@ class Row:
         return '' if done.returncode else self.out.read_text(), done.stderr
 
     def plain(self, xla):
-        """Returns XLA's calls for the plain form, and the words for the differences."""
+        """Returns the number of XLA's calls for the plain form, and the words for the differences."""
         text, said = self.emit('--emit=qdq')
         if not text:
             return '-', {'refused'}
@@ -150,7 +150,7 @@ class Row:
         return theirs.total(), why(xla, self.out, self.ours, told, theirs)
 
     def typed(self, xla):
-        """Returns the typed calls that XLA keeps, and the words for the differences."""
+        """Returns the number of typed calls that XLA keeps, and the words for the differences."""
         text, _ = self.emit('--emit=ffi')
         if not text:
             return '-', {'refused'}

@@ -123,7 +123,7 @@ def richer(epilogue, other):
 
 
 def check(program, path, name, facts):
-    """Returns the row of one module, the calls of hlo-fp8-opt and of XLA, and the faults."""
+    """Returns the calls of hlo-fp8-opt and of XLA for one module, the number of dots that are left, and the faults."""
     ours = [rewrite(program, path, form) for form in ("used", "all")]
     for text, said in ours:
         if not text:
@@ -137,7 +137,7 @@ def check(program, path, name, facts):
 
 
 def taken(args, name):
-    """Returns the messages of XLA's GPU compiler about the output in the operand form that it supports."""
+    """Returns whether XLA's GPU compiler accepts the output in the operand form that it supports, or its messages."""
     try:
         problems = test_handover.check(name, "sm_90", args)
     except test_handover.Refused as refused:
@@ -146,7 +146,8 @@ def taken(args, name):
 
 
 def emitted(args, name):
-    """Returns stock XLA's calls with --emit=qdq, those it keeps with --emit=ffi, and the faults."""
+    """Returns the numbers of stock XLA's calls with --emit=qdq and of those it keeps with --emit=ffi, as text; the first
+    number; and the faults."""
     ours, fused, said = test_emit.fused(args, name)
     ours, (_, kept, told) = sum(ours.values()), test_emit.kept(args, name)
     if fused is None or kept is None:

@@ -56,7 +56,8 @@ def epilogues(text):
 
 
 def fused(args, name):
-    """Returns FP8 calls by epilogue: those of hlo-fp8-opt, and XLA's for the module with --emit=qdq."""
+    """Returns FP8 calls by epilogue: those of hlo-fp8-opt, and XLA's for the module with --emit=qdq, or None; and XLA's
+    messages."""
     _, ours = emit(args, name, 'cublas')
     path, _ = emit(args, name, 'qdq')
     text, said = gpu(path)
@@ -66,7 +67,8 @@ def fused(args, name):
 
 
 def kept(args, name):
-    """Returns the typed calls, and those that XLA keeps until it requires their handler."""
+    """Returns the number of typed calls; of those that XLA keeps until it requires their handler, or None; and XLA's
+    messages."""
     path, ours = emit(args, name, 'ffi')
     text, said = gpu(path)
     wanted = len(re.findall(CALL['ffi'], ours))

@@ -56,12 +56,16 @@ hlo_module *read_module(const char *text, const char *name) {
 }
 
 hlo_pass_options draw_options(dice *d) {
-    static const int targets[] = {80, 89, 90, 90, 90, 90, 100, 100, 120};
+    static const int targets[] = {
+#define HLO_TARGET(sm, ...) sm,
+#include "matmul/table/target.def"
+#undef HLO_TARGET
+    };
     static const int minors[] = {0, 3, 8, 8, 9, 9, 9};
     hlo_pass_options options;
     hlo_pass_options_init(&options);
     if (dice_chance(d, 50)) options.passes = "fp8-gemm-rewriter";
-    options.target = DICE_PICK(d, targets);
+    options.target = dice_chance(d, 40) ? 90 : DICE_PICK(d, targets);
     const int minor = DICE_PICK(d, minors), major = dice_chance(d, 4) ? 11 : 12;
     options.cuda = major * 1000 + minor * 10;
     options.scales_used = dice_chance(d, 50);
@@ -93,7 +97,7 @@ static void scale_array(const hlo_array *array, double factor) {
 
 /* Draws a factor; `may_be_zero` is false for divisors. The smallest factor keeps products of three
  * scales out of the subnormal range, and the largest keeps them finite; docs/numerics.md guarantees
- * nothing for other products. Factors between scales are closer to 1. */
+ * nothing for other products. `near` excludes the smallest factors and the largest one. */
 static double draw_factor(dice *d, bool may_be_zero, bool near) {
     static const double factors[] = {0,  -0.0, 1,    -1,   -0.25, 0.5, 3,
                                      20, 2000, 0.01, 1e-5, 1e-11, 1e12};
@@ -194,8 +198,8 @@ static outcome check_on(const hlo_module *before, const hlo_module *after, hlo_a
     return result;
 }
 
-/* Returns inputs like check_values(), but with numbers that bf16 represents, so that a bias among
- * the inputs is not rounded. */
+/* Draws inputs like draw_inputs(), but of numbers that bf16 represents, so that a bias among the
+ * inputs is not rounded. */
 static hlo_arrays *draw_coarse(const hlo_module *module, uint64_t seed) {
     hlo_arrays *inputs = draw_inputs(module, seed);
     for (size_t i = 0; inputs && i < hlo_arrays_count(inputs); i++) {
@@ -360,7 +364,7 @@ static hlo_instr *instr_at(const hlo_module *module, uint32_t index) {
 }
 
 /* Replaces the instruction by an operand of the same shape (`way` >= 0), or by a parameter (-1). A
- * root tuple is reduced to the operand. */
+ * root tuple is reduced to a tuple of the operand. */
 static bool simplify(hlo_module *module, uint32_t index, int way) {
     hlo_instr *i = instr_at(module, index);
     if (!i || (!i->use_count && i->parent->root != i) || i->op == HLO_OP_PARAMETER) return false;

@@ -15,7 +15,8 @@ typedef enum outcome {
     OUTCOME_NO_CASE,  /* the module itself does not verify or run, so there is no result */
     OUTCOME_NO_END,   /* the passes failed: a phase does not terminate, or the result does not
                        * verify */
-    OUTCOME_DIFFERENT /* the rewritten module computes a different value, or has more matmuls */
+    OUTCOME_DIFFERENT /* the rewrite changes a value, the number of products or a constraint of
+                       * module/places.h, or products lack a verdict */
 } outcome;
 
 /* Counts over many random modules. */
@@ -64,9 +65,9 @@ void use_processor(int job);
 void limit_seconds(int seconds);
 
 /* kept.c: returns true if a rewrite kept the constraints of module/places.h. A scheduled module and
- * the code of another thread must not change. Ends of control dependencies, instructions with
- * effects, and operands in another memory space must still exist, in order. Otherwise `why` (of
- * `size` bytes) names the violation. */
+ * the code of another thread must not change. Ends of control dependencies, instructions with side
+ * effects, and instructions that read or write another memory space must still exist; the ends must
+ * still be ordered. Otherwise `why` (of `size` bytes) names the violation. */
 bool places_kept(const hlo_module *before, const hlo_module *after, char *why, size_t size);
 
 #endif

@@ -119,7 +119,7 @@ static bool is_given(const hlo_instr *instr) {
     return instr->op == HLO_OP_PARAMETER || instr->op == HLO_OP_CONSTANT;
 }
 
-/* Checks that the successor of a control dependency still runs after its former predecessors. */
+/* Checks that an end of a control dependency still runs after all ends that it had to run after. */
 static bool same_order(const kept *k, const hlo_instr *was, const hlo_computation *in) {
     const hlo_instr *is = find_instr(in, was->name);
     bool *old = calloc(was->parent->module->next_id, 1), *new = calloc(in->module->next_id, 1);

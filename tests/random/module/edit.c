@@ -137,7 +137,7 @@ static bool stands_before(const hlo_instr *a, const hlo_instr *b) {
     return false;
 }
 
-/* Replaces an operand by another value of that shape, which is inserted before the user. */
+/* Replaces an operand by another value of its shape that comes before the user. */
 static void edit_operand(hlo_computation *comp, dice *d) {
     hlo_instr *user = any_instr(comp, d), *value = any_instr(comp, d);
     if (!user->operand_count || value == user || !stands_before(value, user)) return;
@@ -203,7 +203,7 @@ static void add_result(hlo_computation *comp, dice *d) {
     hlo_computation_set_root(comp, tuple);
 }
 
-/* Inserts an instruction between a value and all its users. */
+/* Inserts an instruction between a value and one of its users. */
 static void insert_link(hlo_computation *comp, dice *d) {
     static const hlo_op ops[] = {HLO_OP_NEGATE, HLO_OP_ABS,     HLO_OP_COPY,
                                  HLO_OP_COPY,   HLO_OP_RESHAPE, HLO_OP_CONVERT};
@@ -233,7 +233,7 @@ static void edit_layout(hlo_computation *comp, dice *d) {
         hlo_shape_with_layout(comp->module, i->shape->type, i->shape->rank, i->shape->dims, order);
 }
 
-/* Changes one number of a list attribute. */
+/* Changes one number of a list attribute, or exchanges two. */
 static void edit_dimensions(hlo_computation *comp, dice *d) {
     static const hlo_attr_id ids[] = {HLO_ATTR_DIMENSIONS, HLO_ATTR_PADDING, HLO_ATTR_SLICE};
     hlo_instr *i = any_instr(comp, d);
@@ -249,7 +249,7 @@ static void edit_dimensions(hlo_computation *comp, dice *d) {
     hlo_instr_set_ints(i, id, old->count, v);
 }
 
-/* Changes operands, opcodes, constants, layouts, users. The result may be invalid. */
+/* Changes operands, opcodes, constants, results, layouts, dimensions. The result may be invalid. */
 static void edit_module(hlo_module *module, dice *d) {
     static void (*const edits[])(hlo_computation *, dice *) = {
         edit_operand, edit_operand, swap_operands, edit_opcode, edit_constant,  edit_constant,

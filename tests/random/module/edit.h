@@ -10,7 +10,7 @@
 typedef struct text_case {
     char *name; /* name of the rule or the file */
     char *text;
-    char *head;   /* text of the first module in the file, with the RUN lines; "" for an example */
+    char *head; /* text of the file's first module, with RUN lines; "--cuda=12.9" for an example */
     uint64_t key; /* hash of the module's text */
 } text_case;
 
@@ -25,7 +25,8 @@ void find_cases(text_cases *out, const char *pattern);
 void free_cases(text_cases *cases);
 
 /* Creates the module of a seed. Half of the modules are generated (gen.h), the others are edited
- * cases. Returns NULL if the module does not verify. The caller frees the module. */
+ * cases. Returns NULL if the module is invalid or would run for seconds. The caller frees the
+ * module. */
 hlo_module *draw_module(const text_cases *cases, uint64_t seed);
 
 #endif

@@ -118,7 +118,8 @@ array gen_binary(gen *g, const char *op, array a, array b, bool swap) {
     return gen_emit(g, a, "%s(%s, %s)", op, a.name, b.name);
 }
 
-/* Creates a value of one element of that type, in any shape; `prefix` as in gen_parameter(). */
+/* Creates a scalar of that type, sometimes from an array of one element; `prefix` as in
+ * gen_parameter(). */
 static array fresh_scale(gen *g, const char *type, char prefix) {
     static const double constants[] = {1, 0.5, 2, -0.25, 3, 0.125, 0.1};
     static const int ones[] = {1, 1};
@@ -250,7 +251,7 @@ static void write_elements(FILE *out, const arrays *list, const char *tuple, int
     }
 }
 
-/* Writes a branch that returns zeros instead of the results. */
+/* Writes an array of zeros for each result of the module. */
 static arrays write_zeros(FILE *out, const gen *g) {
     arrays zeros = g->results;
     for (int i = 0; i < zeros.count; i++) {

@@ -9,7 +9,7 @@
  *   regions.c      manual regions and their operands
  *   loops.c        loops and branches with dequantized operands
  *   rare.c         forms that are rare in the other files
- *   products.c     products other than dots of fp8 values */
+ *   products.c     modules of other products: ragged, block-scaled, convolutions, library calls */
 #ifndef HLO_TESTS_RANDOM_MODULE_GEN_H
 #define HLO_TESTS_RANDOM_MODULE_GEN_H
 
@@ -82,21 +82,21 @@ array gen_binary(gen *g, const char *op, array a, array b, bool swap);
 void gen_result(gen *g, array value);                      /* makes it a result of the module */
 const char *gen_dims(array shape, char *out, size_t size); /* writes dimensions such as `16,32` */
 int64_t gen_count(array shape);
-/* Creates a scalar scale of that type, which is nonzero if `divides`. */
+/* Creates a scalar scale of that type. If `divides`, only a scale that is an amax may be 0. */
 array gen_scale(gen *g, const char *type, bool divides);
 const char *gen_wide_type(gen *g);
 bool gen_is_fp8(const char *type);
 
 /* table.c: creates a scalar that is one element of a constant array. */
 array gen_of_table(gen *g, const char *type, double number);
-/* Creates a value of that wide type with the bytes of a parameter of another type. */
+/* Creates a value of that wide type, if possible with the bytes of a parameter of another type. */
 array gen_bits(gen *g, array shape);
 
 /* collectives.c: creates a value of that shape that a collective receives; `make` creates each
  * device's part. */
 typedef array gen_maker(gen *g, array shape, void *arg);
 array gen_sent(gen *g, array shape, gen_maker *make, void *arg);
-/* Returns the maximum over all devices. */
+/* Returns the maximum over all devices or over two. */
 array gen_agreed(gen *g, array scalar);
 /* Creates a scalar that differs between devices; gen_called() creates one that a computation
  * returns on each device. */
@@ -118,12 +118,11 @@ array gen_dot(gen *g);
 /* rare.c: creates a dot and its results, of a rare form. */
 void gen_rare(gen *g);
 
-/* Returns the text of a module of loops and branches; NULL if memory runs out. The caller frees the
- * text. */
+/* Returns the text of a module with a loop or a branch (loops.c); NULL if memory runs out. The
+ * caller frees the text. */
 char *random_handed_in(dice *d);
 
-/* Returns the text of a module of products other than dots of fp8 values (products.c); NULL if
- * memory runs out. The caller frees the text. */
+/* Returns the text of a module of other products (products.c). The caller frees the text. */
 char *random_others(dice *d);
 
 /* result.c: creates epilogues, quantization and amax. */

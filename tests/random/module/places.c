@@ -94,7 +94,7 @@ static void space(hlo_module *module, dice *d) {
     hlo_instr_set_operand(user, index, copy_to(value, next, here));
 }
 
-/* Returns a scalar instruction (scales are scalars), or NULL if a few tries find none. */
+/* Returns a scalar with users, as scales are. After eight attempts, returns any instruction. */
 static hlo_instr *any_scalar(hlo_module *module, dice *d) {
     hlo_instr *value = NULL;
     for (int tries = 0; tries < 8; tries++) {
@@ -143,7 +143,7 @@ static void set_thread(hlo_computation *comp) {
     comp->attr_count = 1;
 }
 
-/* Assigns a call to another thread. */
+/* Makes a call asynchronous, usually in another thread. */
 static void start_call(hlo_module *module, dice *d) {
     enum { MOST = 64 };
     hlo_instr *call = find_call(module), *operands[MOST], *inner[MOST];

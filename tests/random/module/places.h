@@ -8,7 +8,8 @@
 #include "tests/random/module/draw.h"
 
 /* Adds some of these: control dependencies, a schedule, other memory spaces, side effects, calls
- * that must not be inlined or that run on the host, threads. The result may be invalid. */
+ * that must not be inlined or that run on the host, threads. Does not change a module with
+ * num_partitions. The result may be invalid. */
 void edit_places(hlo_module *module, dice *d);
 
 #endif

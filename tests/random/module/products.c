@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Generates products other than dots of fp8 values: products that the rewriter supports, such as
+/* Generates products that gen_dot() does not create: some that the rewriter supports, such as
  * ragged and block-scaled ones, and others, such as library calls. */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -74,7 +74,8 @@ static void quantized(others *o) {
     add_dot(o, a, dequantized(o, "f8e4m3fn", o->n, o->k));
 }
 
-/* Creates narrow values, optionally shifted by a zero point, which may be an integer. */
+/* Converts a parameter of a narrow type, and optionally subtracts a zero point, which need not be
+ * an integer. */
 static int shifted(others *o, const char *type) {
     static const char *const points[] = {"8", "-3", "0.5", "40"};
     int value =
@@ -227,7 +228,7 @@ typedef struct scaled {
     int k, each; /* contracting size; number of elements that share a scale */
 } scaled;
 
-/* Writes an array of such an operand: its size is the rows, followed by `columns`. */
+/* Writes the shape of an operand or of its scales: the batches, the rows, and `columns`. */
 static void block_shape(const scaled *b, const char *type, int rows, const char *columns,
                         char out[64]) {
     char batch[8] = "";
@@ -235,8 +236,7 @@ static void block_shape(const scaled *b, const char *type, int rows, const char 
     snprintf(out, 64, "%s[%s%d,%s]", type, batch, rows, columns);
 }
 
-/* Creates values times the scales of their rows, in blocks or broadcast, optionally times a
- * scalar. */
+/* Creates values times the scales of their blocks, optionally multiplied or divided by a scalar. */
 static int dequantized_blocks(others *o, const scaled *b, const char *type, int value, int scale,
                               int rows) {
     const bool apart = dice_chance(o->dice, 50);
@@ -324,8 +324,8 @@ static void scaled_product(others *o) {
                     b.written ? "dot" : "scaled-dot", operands, batched, last, last));
 }
 
-/* Writes convolutions with or without fp8 values. Windows have one element, cover the whole input,
- * or are adjacent, overlapping or padded. */
+/* Writes a convolution with one or two fp8 operands. Windows have one element, cover the whole
+ * input, or are adjacent, overlapping or padded. */
 static void convolution(others *o) {
     static const struct {
         int size, stride, pad; /* size 0: the whole input */

@@ -36,7 +36,7 @@ static void give_fp8(gen *g, array v) {
     gen_result(g, gen_convert(g, gen_clamped(g, v, 448), "f8e4m3fn"));
 }
 
-/* Creates a scale for each run of 128 in a row, or for 128 rows of such runs. */
+/* Multiplies by a scale for each run of 128 in a row, or for 128 rows of such runs. */
 static array times_blocks(gen *g, array v, bool square) {
     const int rows = v.dims[0], runs = v.dims[1] / BLOCK;
     const int few[] = {square ? rows / BLOCK : rows, runs};
@@ -147,7 +147,8 @@ static void wide_bias(gen *g) {
     gen_result(g, gen_binary(g, "add", d, v, true));
 }
 
-/* Makes the output scale the result of a side effect that runs after the amax. */
+/* Makes the output scale the result of a side effect that runs after the amax, unless there are
+ * several devices. */
 static void effect(gen *g) {
     array d = plain(g, g->wide);
     gen_result(g, gen_amax(g, d, -1));
@@ -226,8 +227,8 @@ static array filled(gen *g, array v, const narrow *n) {
                     first ? rest.name : v.name);
 }
 
-/* Creates an operand of a dot with narrow values, which are padded in their type, in f8e4m3fn, in
- * the wide type, or before the scale. */
+/* Creates an operand of a dot with narrow values, which are filled in their type, in f8e4m3fn, in
+ * the wide type, or after the scale. */
 static array filled_operand(gen *g, const narrow *n, int rows, int kind) {
     const int dims[] = {rows, 4 * n->run}, few[] = {rows, 4}, runs[] = {rows, 4, n->run};
     array v = gen_parameter(g, 'p', gen_shape(n->type, 2, dims));

@@ -36,7 +36,7 @@ static array step_relu(gen *g, array v) {
     return gen_binary(g, "maximum", v, gen_splat(g, gen_constant(g, v.type, zero), v), true);
 }
 
-/* Applies an operation to `v` that keeps the shape. */
+/* Returns `v`, or a value of its shape that is computed from it. */
 static array made_of(gen *g, array v) {
     switch (dice_below(&g->dice, 4)) {
     case 0: return v;
@@ -204,7 +204,7 @@ static array moved_about(gen *g, array v) {
     return gen_emit(g, out, "transpose(%s), dimensions={1,0}", v.name);
 }
 
-/* Creates the largest element over all dimensions except `kept` (or -1). */
+/* Creates the largest element over all dimensions except `kept` (-1: over all). */
 static array largest(gen *g, array v, double start, int kept) {
     array init = gen_constant(g, v.type, start), out = gen_shape(v.type, 0, NULL);
     int dims[MAX_RANK], count = 0;
@@ -261,7 +261,7 @@ array gen_clamped(gen *g, array v, double most) {
     }
 }
 
-/* Multiplies by a vector along some dimension, and optionally by another vector. */
+/* Multiplies or divides by a vector along some dimension, sometimes by several vectors. */
 static array step_rows(gen *g, array v) {
     if (!v.rank) return v;
     int at = dice_below(&g->dice, (size_t)v.rank);
@@ -273,7 +273,7 @@ static array step_rows(gen *g, array v) {
     return dice_chance(&g->dice, 25) ? step_rows(g, v) : v;
 }
 
-/* Multiplies a value by 448 divided by its own amax. */
+/* Multiplies a value by 448 divided by its own amax, if the amax is a scalar. */
 static array self_scaled(gen *g, array v, array most) {
     if (most.rank) return v;
     array s = gen_binary(g, "divide", gen_constant(g, v.type, 448), most, false);

@@ -98,7 +98,7 @@ static array taken(gen *g, table t) {
     array out = gen_shape(t.value.type, 1, &one);
     if (dice_chance(&g->dice, 75))
         return gen_emit(g, out, "slice(%s), slice={[%d:%d]}", t.value.name, t.at, t.at + 1);
-    /* Computes an index; one beyond the end selects the last element. */
+    /* An index beyond the end selects the last element. */
     bool last = t.at + 1 == t.value.dims[0];
     array index = gen_emit(g, gen_shape("s32", 0, NULL), "constant(%d)", last ? 1000 : t.at);
     return gen_emit(g, out, "dynamic-slice(%s, %s), dynamic_slice_sizes={1}", t.value.name,

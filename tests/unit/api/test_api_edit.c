@@ -274,7 +274,7 @@ static void test_refused_changes(void **state) {
     assert_done(f, s);
 }
 
-/* A removed instruction is rejected as an argument of every function. */
+/* A removed instruction is rejected as an argument of every function that edits a module. */
 static void test_removed(void **state) {
     fixture *f = *state;
     hlo_instruction *late = f->late, *operands[] = {f->late};

@@ -2,6 +2,7 @@
 /* Passes NULL where the public headers allow it: no sink, default options, unused results. Each
  * exported function has a row in the table. */
 #include <glob.h>
+#include <math.h>
 
 #include "hlo/bisect.h"
 #include "hlo/buffer.h"
@@ -334,6 +335,39 @@ static void bisect(fixture *f) {
     FILE *out = fopen("/dev/null", "w");
     hlo_bisection_print(made, out);
     fclose(out);
+    hlo_bisection_free(made);
+    hlo_arrays_free(inputs);
+    hlo_arrays_free(none);
+}
+
+static void budget(fixture *f) {
+    hlo_bisection *made = (hlo_bisection *)f;
+    hlo_arrays *none, *inputs = inputs_of(f);
+    const hlo_arrays *sets[] = {inputs};
+    hlo_pass_options pass;
+    hlo_pass_options_init(&pass);
+    assert_int_equal(hlo_module_budget(f->module, NULL, NULL, sets, 1, 1, NULL, &made),
+                     HLO_INVALID_USAGE);
+    assert_null(made);
+    pass.quantize = "current";
+    assert_int_equal(hlo_module_budget(f->module, &pass, NULL, NULL, 0, 1, NULL, &made),
+                     HLO_INVALID_USAGE);
+    assert_int_equal(hlo_module_budget(f->module, &pass, NULL, sets, 1, -1, NULL, &made),
+                     HLO_INVALID_USAGE);
+    assert_int_equal(hlo_module_budget(f->module, &pass, NULL, sets, 1, (double)NAN, NULL, &made),
+                     HLO_INVALID_USAGE);
+    assert_done(f, hlo_arrays_new(&none));
+    assert_int_equal(
+        hlo_module_budget(f->module, &pass, NULL, (const hlo_arrays *[]){none}, 1, 1, NULL, &made),
+        HLO_INVALID_INPUT);
+    assert_null(made);
+    assert_done(f, hlo_module_budget(f->module, &pass, NULL, sets, 1, 1, NULL, &made));
+    const hlo_budget *selection = hlo_bisection_budget(made);
+    assert_non_null(selection->report);
+    assert_string_equal(selection->wide, "");
+    hlo_bisection_free(made);
+    assert_done(f, hlo_module_bisect(f->module, NULL, NULL, inputs, NULL, &made));
+    assert_null(hlo_bisection_budget(made));
     hlo_bisection_free(made);
     hlo_arrays_free(inputs);
     hlo_arrays_free(none);

@@ -26,7 +26,7 @@ static uint64_t random_bits(void) {
 
 static bool draws_specials; /* true if some numbers are large, infinite or NaN */
 
-/* Draws numbers. Half of the integers are indices, some of them out of bounds. */
+/* Draws numbers. Integers are from -2 to 9, so that indices are within and out of bounds. */
 static void draw(const hlo_view *view, int64_t count) {
     size_t bytes = hlo_types[view->type].bytes;
     for (int64_t i = 0; i < count; i++) {

@@ -130,8 +130,8 @@ static void test_transposition(void **state) {
     assert_null(cuda_matmul_preflight(&m, &options, f->arena));
 }
 
-/* 16 bytes are 32 4-bit elements. Both operands must be contiguous along k regardless of their
- * position. */
+/* 16 bytes are 32 4-bit elements. With block scales, operands must be contiguous along k, also on
+ * sm_100. */
 static void test_fp4(void **state) {
     fixture *f = *state;
     cuda_matmul m = f->matmul;

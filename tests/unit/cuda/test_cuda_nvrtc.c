@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Compiles generated kernels with the real NVRTC: those of every model, before and after
  * optimization, for one architecture, and those of some models for the other architectures. With
- * --long, compiles those of all models for all architectures. Equal kernels are compiled once.
- * Without NVRTC, the test is skipped with a message. Also tests that cached cubins are found
- * again. */
+ * --long, compiles those of all models for all architectures that have FP8. Equal kernels are
+ * compiled once. Without NVRTC, the test is skipped with a message. Also tests that cached cubins
+ * are found again. */
 #include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -97,13 +97,24 @@ static void test_models(void **state) {
     add_model("../run/ragged-cuda.hlo", some);
     add_model("../run/sort-cuda.hlo", few);
     add_model("../run/sort-cuda.hlo", some);
-    const int others[] = {89, 100, 103, 120};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        compile(is_long ? all : others[i] <= 100 ? some : few, others[i]);
     cuda_program *narrow =
         cuda_program_new(); /* has FP8 conversions, for which sm_80 has no instructions */
     add_model("../run/cuda-tiles.hlo", narrow);
-    compile(narrow, 80);
+    static const struct {
+        int sm;
+        bool fp8;
+    } targets[] = {
+#define HLO_TARGET(sm, fp8, ...) {sm, fp8},
+#include "matmul/table/target.def"
+#undef HLO_TARGET
+    };
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
+        if (targets[i].sm != 90)
+            compile(!targets[i].fp8        ? narrow
+                    : is_long              ? all
+                    : targets[i].sm <= 100 ? some
+                                           : few,
+                    targets[i].sm);
     cuda_program_free(narrow);
     cuda_program_free(some);
     cuda_program_free(few);
@@ -138,7 +149,7 @@ static void test_packed(void **state) {
     hlo_arena_free(arena);
 }
 
-/* Compiles one function for every opcode and type, because unused templates are not compiled. */
+/* Compiles the helper functions alone, without kernels. */
 static void test_helpers(void **state) {
     (void)state;
     if (!nvrtc.nvrtcCompileProgram) skip();

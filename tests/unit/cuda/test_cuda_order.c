@@ -75,8 +75,8 @@ static void add(cuda_order *order, tried *nodes, uint32_t n) {
             assert_false(nodes[t->before[i]].after[t->before[k]]); /* no redundant edges */
 }
 
-/* Returns the maximum number of final nodes that could run concurrently, which are nodes without
- * successors. */
+/* Checks that the final nodes of the order are those without successors, and returns their
+ * number. */
 static int count_ends(const cuda_order *order, const tried *nodes, uint32_t count) {
     uint32_t ends[CUDA_LANES];
     const int found = cuda_order_ends(order, ends);

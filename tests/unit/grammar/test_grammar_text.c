@@ -99,7 +99,7 @@ static void shapes_left_out_are_inferred(void **state) {
     hlo_module_free(m);
 }
 
-/* Parses a constant of one element, and checks its bits or the error. */
+/* Parses a constant of one element, and checks its bits. */
 static void literals_have_these_bits(void **state) {
     (void)state;
     static const struct {
@@ -230,7 +230,7 @@ static void long_texts_that_are_wrong_end(void **state) {
     }
 }
 
-/* Reads a sharding with `ones` dimensions of one tile, and returns its canonical form. */
+/* Reads a sharding with `ones` dimensions of one tile, and checks the end of its canonical form. */
 static void sharding_is(const char *before, size_t ones, const char *after, const char *canonical) {
     char *text = malloc(2 * ones + strlen(after) + 512), *at = text;
     at += sprintf(at, "HloModule m\nENTRY e {\n a = f32[] parameter(0), sharding={devices=[%s",
@@ -307,8 +307,8 @@ static void places_are_found_in_long_texts(void **state) {
     free(text);
 }
 
-/* Formats the source line and the caret line of a diagnostic about `length` bytes at `at`, as a
- * user sees them. */
+/* Checks the source line and the caret line of a diagnostic about `length` bytes at `at`, as a user
+ * sees them. */
 static void shown(const char *source, size_t at, size_t length, const char *wanted) {
     hlo_diag diag = {.severity = HLO_ERROR, .message = "x", .source = source};
     diag.source_size = strlen(source);

@@ -154,7 +154,8 @@ static void perturbing_is_by_index(void **state) {
     assert_int_equal(dense[301], 0x7f80);
 }
 
-/* Two numbers that are 3 sigmas apart may be rounded to the two neighbors of a common neighbor. */
+/* Numbers that are less than lambda sigmas apart may be rounded to numbers that are two or three
+ * steps apart. */
 static void fp8_counts_from_before_its_rounding(void **state) {
     (void)state;
     static const int64_t dims[] = {4}, strides[] = {1};
@@ -244,7 +245,8 @@ static double gap(const numbers *n, double value, int side) {
 }
 
 /* Returns the bound of an fp8 number: lambda sigmas of the value before rounding, and half a step
- * for each rounding. If the sigma is that of a tie, the number before rounding is known exactly. */
+ * for each rounding; 0 for a sigma of 0. If the sigma is that of a tie, the number before rounding
+ * is almost exact. */
 static double fp8_bound(const numbers *n, double a, double b, double sigma) {
     const double outwards = gap(n, a, a < 0 ? -1 : 1), inwards = gap(n, a, a < 0 ? 1 : -1);
     const double step = outwards > 0 ? outwards : inwards, flip = step / HLO_ERROR_FLIP;

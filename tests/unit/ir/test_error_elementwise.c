@@ -9,7 +9,7 @@ static void fp8_moves_by_a_step_only_near_a_boundary(void **state) {
     setup s = prepare(
         MODULE("(x: f32[4]) -> f8e4m3fn[4]", X "  ROOT %r = f8e4m3fn[4]{0} convert(%x)"), &recover);
     static const double x[] = {16.5, 16.999, 16.999, 16}, sigma[] = {0.01, 0.01, 0, 0.06};
-    /* The result is NaN if the operand moves in either direction, but not in between. */
+    /* The result is NaN at both ends of the range of the operand, but a number in between. */
     for (int i = 0; i < 4; i++) set(&s.operands[0], i, 1e5), set(&s.operand_sigmas[0], i, 5e4);
     run(&s, true);
     assert_true(isinf(at(&s.sigma, 0)));
@@ -126,7 +126,7 @@ static void what_may_be_nan_is_anything(void **state) {
         {0, 0, 0.001, inf, 0, nan},     /* NaN in this execution */
         {0, 3, 0.001, inf, 0, 0},       /* infinite in both executions */
         {0, 0, 0, inf, 0, 0},           /* NaN in both executions */
-        {0, nan, inf, 3, 0, inf},       /* a number in another execution */
+        {0, nan, inf, 3, 0, inf},       /* may be a number in another execution */
         {1, 0.001, 0.001, 0.001, 0.001, inf},
         {1, 0.001, 0.001, 0, 0.001, nan}, /* 0 over 0 for some values in between */
         {1, 3, 0, 0, 0.001, inf},         /* never 0 over 0 */
@@ -358,8 +358,7 @@ static void jumps_are_found_between_one_sigma_and_lambda(void **state) {
            "  %w = " wide "[4,1]{1,0} convert(%q)\n"                                               \
            "  ROOT %r = " wide "[4,1]{1,0} multiply(%w, %m)")
 
-/* If rows have one element, either factor may be the scale of the rows. Quantized values cannot be
- * scales. */
+/* If rows have one element, a factor of quantized values may be the scale of the rows. */
 static void rows_of_one_element_are_scaled(void **state) {
     (void)state;
     jmp_buf recover;
@@ -380,7 +379,7 @@ static void rows_of_one_element_are_scaled(void **state) {
                        "  %w = f32[4]{0} convert(%q)\n  %n = f32[] convert(%m)\n"
                        "  %b = f32[4]{0} broadcast(%n), dimensions={}\n"
                        "  ROOT %r = f32[4]{0} multiply(%w, %b)"),
-                &recover); /* the broadcast factor may be the scale */
+                &recover); /* both factors are quantized: either may be the scale */
     set(&s.operands[0], 1, INFINITY);
     for (int i = 0; i < 4; i++) set(&s.operands[1], i, 1);
     run(&s, true);

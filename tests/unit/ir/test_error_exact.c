@@ -108,7 +108,8 @@ static void complex_numbers_have_the_sigma_of_their_moduli(void **state) {
     hlo_module_free(s.module);
 }
 
-/* An infinity with unknown sign may have the other sign: its sum with an infinity is NaN. */
+/* An infinity of unknown sign may have the other sign in the other execution, where its sum with
+ * an infinity is then NaN: the sigma is NaN. */
 static void an_unknown_infinity_may_be_the_other(void **state) {
     (void)state;
     jmp_buf recover;

@@ -96,8 +96,8 @@ static const struct {
     {UNARY("erf"), 0, 0.5},
 };
 
-/* Returns the root-mean-square difference, in sigmas, caused by random errors of the operands'
- * sigmas, for normal operands, or operands in an interval where the operation is smooth. */
+/* Random errors of the operands' sigmas cause a root-mean-square difference of about one sigma of
+ * the result, for normal operands, or operands in an interval where the operation is smooth. */
 static void errors_are_about_as_large_as_the_bound(void **state) {
     (void)state;
     jmp_buf recover;
@@ -143,7 +143,7 @@ static void errors_are_about_as_large_as_the_bound(void **state) {
     }
 }
 
-/* The product of an infinity and an infinity is infinite with certainty. */
+/* The product of an infinity and an exact number other than 0 is infinite with certainty. */
 static void a_dot_of_infinities_is_exact(void **state) {
     (void)state;
     jmp_buf recover;
@@ -184,7 +184,8 @@ static void a_dot_that_overflows_is_known_in_f64(void **state) {
     hlo_module_free(s.module);
 }
 
-/* A sum with an infinity and a value that may be NaN may also be a number. */
+/* The sum of an infinity and a value of infinite sigma may be NaN; without the infinity, only the
+ * sigma is infinite. */
 static void a_sum_may_be_nan(void **state) {
     (void)state;
     jmp_buf recover;
@@ -284,7 +285,8 @@ static void a_shared_error_moves_a_sum_linearly(void **state) {
     hlo_module_free(s.module);
 }
 
-/* All terms are one quantized number, so either all are a step away or none is. */
+/* All elements of one operand are the same quantized number, so either all are a step away or none
+ * is. */
 static void equal_operands_flip_together(void **state) {
     (void)state;
     jmp_buf recover;

@@ -215,7 +215,7 @@ static void reduce_by_any_computation(void **state) {
     "  %o = f32[3]{0} constant({1, 1, 1})\n"                                                       \
     "  ROOT %q = f32[3]{0} divide(%o, %r)\n}\n"
 
-/* 0 is above -0, and NaN is above all numbers. */
+/* 0 is above -0; a row with a NaN has the result NaN. */
 static void extremes_of_rows(void **state) {
     (void)state;
     EXPECT(EXTREMES("maximum"), (double)INFINITY, (double)NAN, (double)-INFINITY);

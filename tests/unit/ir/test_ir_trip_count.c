@@ -121,7 +121,7 @@ static void counts_are_those_of_the_loop(void **state) {
     }
 }
 
-/* Tests the first trip count that exceeds the analysis' limit, and those before. */
+/* Tests trip counts just below and above the analysis' limit. */
 static void long_loops_have_no_count(void **state) {
     (void)state;
     for (int64_t limit = MOST_TRIPS - 2; limit <= MOST_TRIPS + 1; limit++) {
@@ -130,7 +130,8 @@ static void long_loops_have_no_count(void **state) {
     }
 }
 
-/* Loops with numbers of more than 32 bits, or with a subtracted counter, are not analyzed. */
+/* Loops with numbers of more than 32 bits, or whose counter is subtracted or multiplied, are not
+ * analyzed. */
 static void what_is_not_counted_with_is_unknown(void **state) {
     (void)state;
     const int64_t large = INT64_C(1) << 32;

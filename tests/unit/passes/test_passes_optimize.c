@@ -225,7 +225,7 @@ static void test_tidied_once(const char *name, const char *pass) {
     hlo_module_free(module);
 }
 
-/* The pass manager does not rerun a cleanup pass on an unchanged module. */
+/* A second run of a cleanup pass changes nothing, as the pass manager assumes. */
 static void test_tidying_ends(void **state) {
     (void)state;
     static const char *const tidy[] = {"algebra", "dce", "cse", "constant-folding"};

@@ -14,10 +14,7 @@
 #include "hlo/text.h"
 #include "passes/rules/library.h"
 #include "passes/verdict/report.h"
-
-static const char every_phase[] = "algebra,fp8-devices,move-dequantize,fp8-ragged,merge-dots,fp8-"
-                                  "matmul,fp8-rows,widen-fp8-dots,fp8-"
-                                  "epilogue,fp8-rescale,fp8-geometry,algebra";
+#include "tests/every_phase.h"
 
 static void print(void *user, const hlo_diag *diag) {
     (void)user;
@@ -402,7 +399,7 @@ static void faulty(const char *actions, const char *message) {
     assert_int_equal(last_line, 2);
 }
 
-/* A rule that the engine, or a builder, must reject before it changes the module. */
+/* Actions that build invalid HLO are reported at the rule. */
 static void what_a_rule_makes_verifies_or_it_is_at_fault(void **state) {
     (void)state;
     faulty("slice(%x) {slice=%y}", "is bound to a value");
@@ -413,7 +410,8 @@ static void what_a_rule_makes_verifies_or_it_is_at_fault(void **state) {
     faulty("parameter() like %r", "rule r produces invalid HLO: ");
 }
 
-/* Builders build nothing if a rule does not provide the arguments that they need. */
+/* If a rule does not provide the arguments that a builder needs, the rule does not apply, or is
+ * reported; there is no other error. */
 static void builders_refuse_what_they_are_not_for(void **state) {
     (void)state;
     static const char *const actions[] = {

@@ -202,7 +202,7 @@ typedef struct field {
 #define AT(member, why)                                                                            \
     { #member, offsetof(call, member), sizeof(((call *)NULL)->member), why }
 
-/* Tests that any value except the right one is rejected. */
+/* Members in which a wrong number is rejected. */
 static const field numbers[] = {
     AT(api.version.major, "is called by version"),
     AT(frame.stage, "is called at stage"),
@@ -235,7 +235,7 @@ static void put_number(call *c, const field *f, int64_t number) {
 #define EACH(field_of, table)                                                                      \
     for (const field *field_of = table; field_of < table + sizeof table / sizeof *table; field_of++)
 
-/* Invalid numbers are reported; a list must not become longer than its array. */
+/* Wrong numbers are reported. Numbers that make a list longer than its array are not tried. */
 static void refuses_wrong_numbers(struct XLA_FFI_Error *execute(struct XLA_FFI_CallFrame *),
                                   call *c, memory *m, const ffi_api *api) {
     static const int64_t tried[] = {-1, 0, 2, 3, 4, 5, 12, 77, 1 << 30, INT32_MIN};

@@ -12,8 +12,8 @@ static const char SWAP[] = "HloModule m, input_output_alias={ {0}: (0, {}), {1}:
                            "  %a = f32[4]{0} parameter(0)\n  %b = f32[4]{0} parameter(1)\n"
                            "  ROOT %t = (f32[4]{0}, f32[4]{0}) tuple(%b, %a)\n}\n";
 
-/* The first input is still read after the first output is written; the third input is itself an
- * output. */
+/* The first input is still read after the first output is written; the second input is itself the
+ * third output. */
 static const char READ_LATE[] =
     "HloModule m, input_output_alias={ {0}: (0, {}), {2}: (1, {}) }\n\n"
     "ENTRY %e (a: f32[4], b: f32[4]) -> (f32[4], f32[2,4], f32[4]) {\n"

@@ -69,8 +69,8 @@ static void a_distance_is_relative_to_the_first(void **state) {
     assert_int_equal(hlo_array_distance(&fa, &shorter, &distance), HLO_INVALID_USAGE);
 }
 
-/* Creates numbers around 1, with known sigmas and, at the end, unknown ones; the other side is
- * `off` sigmas away, alternating in sign. */
+/* Numbers around 1, with known sigmas and, at the end, unknown ones; the other side is `off` sigmas
+ * away, alternating in sign. */
 typedef struct sides {
     float judge[COUNT], other[COUNT], bound[COUNT];
 } sides;
@@ -168,8 +168,8 @@ static void a_violation_is_described(void **state) {
     assert_int_equal(d.worst, -1);
 }
 
-/* A case of a comparison's output: the types, sizes and elements of both sides, as indices of
- * arrays, and the number of expected outputs. */
+/* A case of a comparison's output: the arrays of both sides, as indices of `all` below, and the
+ * number of expected outputs. */
 static const struct {
     size_t found, expected, count;
     hlo_status status;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Merges dots that share an operand. */
-#include "passes/builders/merge_dots.h"
-
+/* Implements the functions that merge dots that share an operand. The other operands are
+ * concatenated in fp8, and each result becomes a slice of the merged result. */
 #include <string.h>
 
 #include "passes/builders/move_chain.h"
+#include "passes/rules/library.h"
 
 enum { EXTENT_LIMIT = 1 << 30 }; /* sums of extents up to this limit do not overflow */
 
@@ -12,8 +12,7 @@ enum { EXTENT_LIMIT = 1 << 30 }; /* sums of extents up to this limit do not over
 typedef struct share {
     const hlo_instr *dot;
     unsigned side;         /* number of the operand that is not shared */
-    hlo_dequantized other; /* the operand that is not shared; `op` is HLO_OP_COPY for an fp8 value
-                            * without dequantization */
+    hlo_dequantized other; /* the operand that is not shared; HLO_OP_COPY: a plain fp8 value */
     int64_t free;          /* the only free dimension of that operand */
 } share;
 
@@ -42,11 +41,13 @@ static bool same_but_free(const share *a, const share *b) {
     return true;
 }
 
-bool hlo_dots_alike(hlo_engine *engine, const hlo_instr *first, const hlo_instr *second,
-                    const hlo_instr *shared) {
+/* Two dots can be merged if the shared operand is on the same side of both, the other operands have
+ * the same dequantization, and contracting and batch dimensions, types and attributes are equal. */
+TEST(dots_alike) {
+    const hlo_instr *first = args[0].instr, *second = args[1].instr, *shared = args[2].instr;
     share a, b;
     if (first == second || !read_share(first, shared, &a) || !read_share(second, shared, &b) ||
-        !hlo_engine_before(engine, first, second))
+        !hlo_engine_before(env->engine, first, second))
         return false;
     for (unsigned side = 0; side < 2; side++)
         if (!hlo_ints_equal(hlo_dot_contracting(first, side), hlo_dot_contracting(second, side)) ||
@@ -83,8 +84,7 @@ static hlo_instr *join(hlo_builder *b, uint32_t count, hlo_instr *const *values,
                           &dim);
 }
 
-/* Appends the value to `parts`, or its operands if the value is a concatenation along the
- * dimension. */
+/* Appends the value to `parts`, or its operands if it is a concatenation along the dimension. */
 static bool add_parts(hlo_instr *value, int64_t dim, hlo_instr **parts, uint32_t *count) {
     const hlo_ints *along = hlo_instr_ints(value, HLO_ATTR_DIMENSIONS);
     bool joins = value->op == HLO_OP_CONCATENATE && along->v[0] == dim && !value->pin;
@@ -95,44 +95,46 @@ static bool add_parts(hlo_instr *value, int64_t dim, hlo_instr **parts, uint32_t
     return true;
 }
 
-hlo_instr *hlo_dots_merged(hlo_rule_env *env, const hlo_instr *first, const hlo_instr *second,
-                           const hlo_instr *shared) {
+MAKE(merged) {
+    const hlo_instr *first = args[0].instr, *second = args[1].instr, *shared = args[2].instr;
     share a, b;
     hlo_instr *parts[HLO_RULE_ARGS];
-    uint32_t count = 0;
+    uint32_t part_count = 0;
     if (!read_share(first, shared, &a) || !read_share(second, shared, &b) ||
-        !add_parts(a.other.fp8, a.free, parts, &count) ||
-        !add_parts(b.other.fp8, b.free, parts, &count) || !same_but_free(&a, &b) ||
+        !add_parts(a.other.fp8, a.free, parts, &part_count) ||
+        !add_parts(b.other.fp8, b.free, parts, &part_count) || !same_but_free(&a, &b) ||
         first->shape->rank != second->shape->rank)
-        return NULL;
+        return false;
     hlo_builder *build = env->build;
-    hlo_instr *value = join(build, count, parts, a.free);
+    hlo_instr *value = join(build, part_count, parts, a.free);
     value = hlo_build_convert(build, value, a.other.to);
     if (a.other.scale) value = hlo_build_by_scalar(build, a.other.op, value, a.other.scale);
-    if (!value) return NULL;
+    if (!value) return false;
     hlo_instr *operands[2];
     operands[a.side] = value;
     operands[!a.side] = hlo_instr_operand(first, !a.side);
     int64_t dims[HLO_RULE_ARGS];
     const hlo_shape *shape = first->shape;
-    if (shape->rank > HLO_RULE_ARGS) return NULL;
+    if (shape->rank > HLO_RULE_ARGS) return false;
     memcpy(dims, shape->dims, shape->rank * sizeof dims[0]);
     uint32_t at = a.side ? shape->rank - 1 : hlo_dot_batch(first, 0)->count;
     dims[at] += second->shape->dims[at];
     shape = hlo_shape_array(env->context->module, shape->type, shape->rank, dims);
-    hlo_instr *dot = hlo_build(build, HLO_OP_DOT, shape, 2, operands);
-    if (dot) hlo_instr_copy_attrs(dot, first);
-    return dot;
+    *out = hlo_build(build, HLO_OP_DOT, shape, 2, operands);
+    if (*out) hlo_instr_copy_attrs(*out, first);
+    return *out != NULL;
 }
 
-hlo_instr *hlo_dots_part(hlo_rule_env *env, hlo_instr *merged, const hlo_instr *part, bool last) {
-    const hlo_shape *shape = part->shape;
+MAKE(split_merged) {
+    hlo_instr *merged = args[0].instr;
+    const hlo_shape *shape = args[1].instr->shape;
+    const bool last = args[2].number != 0;
     int64_t slices[3 * HLO_RULE_ARGS];
-    if (shape->rank > HLO_RULE_ARGS || shape->rank != merged->shape->rank) return NULL;
+    if (shape->rank > HLO_RULE_ARGS || shape->rank != merged->shape->rank) return false;
     for (uint32_t i = 0; i < shape->rank; i++) {
         slices[3 * i] = last ? merged->shape->dims[i] - shape->dims[i] : 0;
         slices[3 * i + 1] = slices[3 * i] + shape->dims[i];
         slices[3 * i + 2] = 1;
     }
-    return hlo_build_slice(env->build, merged, shape, slices);
+    return (*out = hlo_build_slice(env->build, merged, shape, slices)) != NULL;
 }

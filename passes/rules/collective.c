@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sends scales through collectives, and quantizes values before collectives. */
-#include "passes/builders/collective.h"
-
+/* Implements the functions that send scales through collectives, and quantize values before
+ * collectives. */
 #include "passes/builders/granularity.h"
 #include "passes/builders/move_chain.h"
+#include "passes/rules/library.h"
 #include "passes/sharding/devices.h"
 
-/* Minimum number of values per scale: with fewer, sending f32 scales costs more bytes than sending
- * fp8 values saves. */
+/* Minimum number of values per scale: with fewer, f32 scales cost more bytes than fp8 saves. */
 enum { LEAST_VALUES = 8 };
 
 typedef struct path {
     const hlo_instr *links[HLO_CHAIN_LIMIT]; /* links from the collective's operand to the scale */
-    hlo_granularity granularity[HLO_CHAIN_LIMIT + 1]; /* granularity of each link, and of the
-                                                       * scale */
+    hlo_granularity granularity[HLO_CHAIN_LIMIT + 1]; /* of each link and of the scale */
     uint32_t length;
 } path;
 
@@ -25,7 +23,8 @@ static bool holds(path *p, hlo_instr *scale) {
     return hlo_granularity_holds(scale, &p->granularity[p->length]);
 }
 
-/* Finds the coarsest granularity of the scale; does not change dimension `fixed`. */
+/* Finds the granularity of the scale along each dimension: the whole dimension, BLOCK or 1; always
+ * 1 along `fixed`. */
 static bool coarsen(path *p, const hlo_shape *shape, int64_t fixed, hlo_instr *scale) {
     enum { BLOCK = 128 };
     for (uint32_t i = 0; i < shape->rank; i++) p->granularity[0].v[i] = 1;
@@ -75,8 +74,13 @@ static hlo_instr *send(hlo_rule_env *env, const hlo_instr *collective, const hlo
     return hlo_build_reshape(env->build, sent, all->rank, whole);
 }
 
-hlo_instr *hlo_collective_scale(hlo_rule_env *env, const hlo_instr *collective,
-                                const hlo_binding *chain, hlo_instr *scale) {
+/* Builds the factor with the dimensions of the collective's result. A separate collective sends the
+ * compact form of the scale, unless that is too large. A scale is not sent if it is proved to be
+ * replicated and does not vary along the dimension that grows. */
+MAKE(sent_scale) {
+    const hlo_instr *collective = args[0].instr;
+    const hlo_binding *chain = args + 1;
+    hlo_instr *scale = args[2].instr;
     const hlo_shape *each = chain->instr->shape, *all = collective->shape;
     const hlo_instr *sender = hlo_devices_sender(collective);
     const hlo_ints *dims = hlo_instr_ints(sender, HLO_ATTR_DIMENSIONS);
@@ -85,7 +89,7 @@ hlo_instr *hlo_collective_scale(hlo_rule_env *env, const hlo_instr *collective,
     path p = {.length = 0};
     if (!hlo_op_is(sender->op, HLO_COLLECTIVE) || along < -1 || each->rank > HLO_RULE_ARGS ||
         each->rank != all->rank || !hlo_shape_count(each))
-        return NULL;
+        return false;
     for (const hlo_instr *l = chain->instr; l != chain->inner; l = hlo_instr_operand(l, 0))
         p.links[p.length++] = l;
     /* The scale and the indices that move it must be replicated. */
@@ -96,17 +100,18 @@ hlo_instr *hlo_collective_scale(hlo_rule_env *env, const hlo_instr *collective,
                 hlo_devices_replicated(env->context, hlo_instr_operand(p.links[i], o), collective);
     agree = agree && coarsen(&p, each, -1, scale) &&
             (along < 0 || p.granularity[0].v[along] >= each->dims[along]);
-    if (!agree && !coarsen(&p, each, along, scale)) return NULL;
+    if (!agree && !coarsen(&p, each, along, scale)) return false;
     hlo_instr *packed = hlo_granularity_compact(env, scale, &p.granularity[p.length]);
     for (uint32_t i = p.length; packed && i-- > 0;)
         if (p.links[i]->op != HLO_OP_CONVERT)
             packed = hlo_granularity_carry(env, p.links[i], &p.granularity[i], packed);
     if (!packed || hlo_shape_count(packed->shape) > hlo_shape_count(each) / LEAST_VALUES)
-        return NULL;
+        return false;
     if (!agree) packed = send(env, sender, all, each, along, packed);
     hlo_granularity granularity = p.granularity[0];
     if (agree && along >= 0) granularity.v[along] = all->dims[along];
-    return packed ? hlo_granularity_expand(env, packed, all, &granularity) : NULL;
+    *out = packed ? hlo_granularity_expand(env, packed, all, &granularity) : NULL;
+    return *out != NULL;
 }
 
 /* Returns the number of the operand that the other operands scale or clamp, if these are splats; -1
@@ -134,7 +139,8 @@ static int scaled_operand(const hlo_instr *instr) {
 
 enum { STEP_LIMIT = 8 };
 
-/* Returns the collective that hlo_collective_quantized() clones onto fp8, or NULL. */
+/* Returns the collective of wide values whose result `convert` converts to fp8, after scaling by
+ * scalars and clamping; each of these values has one user. Returns NULL if not found. */
 static hlo_instr *quantized_collective(const hlo_instr *convert) {
     const hlo_instr *v = convert;
     for (unsigned step = 0; step < STEP_LIMIT; step++) {
@@ -149,6 +155,7 @@ static hlo_instr *quantized_collective(const hlo_instr *convert) {
     return NULL;
 }
 
+/* Quantizes the operand of the collective. Returns NULL if a scalar may differ between devices. */
 static hlo_instr *quantize(hlo_rule_env *env, const hlo_instr *like, hlo_instr *collective) {
     if (like == collective) return hlo_instr_operand(collective, 0);
     hlo_instr *operands[HLO_RULE_ARGS];
@@ -166,13 +173,13 @@ static hlo_instr *quantize(hlo_rule_env *env, const hlo_instr *like, hlo_instr *
     return hlo_build(env->build, like->op, shape, like->operand_count, operands);
 }
 
-hlo_instr *hlo_collective_quantized(hlo_rule_env *env, const hlo_instr *convert) {
-    hlo_instr *collective = quantized_collective(convert);
-    hlo_instr *value = collective ? quantize(env, convert, collective) : NULL;
-    return value ? hlo_link_clone_onto(env, collective, value) : NULL;
+MAKE(sent_quantized) {
+    hlo_instr *collective = quantized_collective(args->instr);
+    hlo_instr *value = collective ? quantize(env, args->instr, collective) : NULL;
+    return value && (*out = hlo_link_clone_onto(env, collective, value));
 }
 
-int64_t hlo_collective_wide(const hlo_instr *value) {
+MEASURE(wide_collectives) {
     if (value->op == HLO_OP_CONVERT) return quantized_collective(value) != NULL;
     bool sends = hlo_op_is(value->op, HLO_COLLECTIVE) || value->op == HLO_OP_ASYNC_DONE;
     if (!sends || hlo_types[value->shape->type].bits <= 8) return 0;

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "passes/builders/bias.h"
-
+/* Implements the functions for biases: vectors that are added to each row of a matmul's result. */
 #include "ir/float/float.h"
 #include "ir/module/known.h"
 #include "passes/builders/granularity.h"
+#include "passes/rules/library.h"
 
 enum { STEP_LIMIT = 256, KNOWN_LIMIT = 1 << 12 };
 
 /* Finds the granularity of a value that repeats one row along all dimensions except the last ones,
- * which form the row. */
-static bool row_granularity(const hlo_instr *value, const hlo_instr *result, const hlo_instr *view,
-                            hlo_granularity *granularity, int64_t *row) {
-    const hlo_shape *shape = value->shape;
-    const hlo_shape *d = view->op == HLO_OP_SLICE ? view->shape : result->shape;
+ * which form the row. The arguments are the value, the result of the matmul, and a view of the
+ * result: the result itself, or a reshape or slice of it. */
+static bool row_granularity(const hlo_binding *args, hlo_granularity *granularity, int64_t *row) {
+    const hlo_instr *view = args[2].instr;
+    const hlo_shape *shape = args[0].instr->shape;
+    const hlo_shape *d = view->op == HLO_OP_SLICE ? view->shape : args[1].instr->shape;
     if (!hlo_shape_is_array(shape) || shape->rank > HLO_RULE_ARGS || shape->dynamic) return false;
     if (!hlo_shape_is_array(d) || !d->rank) return false;
     uint32_t first = shape->rank;
@@ -23,21 +24,23 @@ static bool row_granularity(const hlo_instr *value, const hlo_instr *result, con
     return size == *row && hlo_shape_count(shape) > 0;
 }
 
-bool hlo_bias_repeats(hlo_instr *value, const hlo_instr *result, const hlo_instr *view) {
+/* A value in another memory space passes this test, so that MAKE(row) reports the reason. */
+TEST(broadcasts_row) {
+    hlo_instr *value = args->instr;
     hlo_granularity granularity;
     const hlo_instr *held;
     int64_t row;
-    return row_granularity(value, result, view, &granularity, &row) &&
+    return row_granularity(args, &granularity, &row) &&
            (hlo_shape_count(value->shape) > row || value->op == HLO_OP_BROADCAST) &&
            hlo_granularity_holds_elsewhere(value, &granularity, &held);
 }
 
-bool hlo_bias_row(hlo_rule_env *env, hlo_instr *value, const hlo_instr *result,
-                  const hlo_instr *view, hlo_instr **out) {
+MAKE(row) {
+    hlo_instr *value = args[0].instr;
+    const hlo_instr *result = args[1].instr, *view = args[2].instr, *held;
     hlo_granularity granularity;
-    const hlo_instr *held;
     int64_t row;
-    if (!row_granularity(value, result, view, &granularity, &row)) return false;
+    if (!row_granularity(args, &granularity, &row)) return false;
     if (hlo_granularity_holds_elsewhere(value, &granularity, &held) && held)
         return hlo_rule_refuse(env, "memory-space", held);
     hlo_instr *packed = hlo_granularity_compact(env, value, &granularity);
@@ -55,23 +58,24 @@ bool hlo_bias_row(hlo_rule_env *env, hlo_instr *value, const hlo_instr *result,
     return *out != NULL;
 }
 
-/* True if each element is a constant that `type` represents. */
-static bool elements_fit(const hlo_instr *value, hlo_type type) {
+/* True if each element is a constant that bf16 represents. */
+static bool elements_fit(const hlo_instr *value) {
     int64_t count = hlo_shape_count(value->shape);
     if (count > KNOWN_LIMIT && value->op != HLO_OP_CONSTANT) return false;
     for (int64_t i = 0; i < count; i++) {
         double number;
         if (!hlo_known_element(value, i, &number)) return false;
-        double again = hlo_float_decode(type, hlo_float_encode(type, number));
+        double again = hlo_float_decode(HLO_TYPE_BF16, hlo_float_encode(HLO_TYPE_BF16, number));
         if (again != number && number == number) return false;
     }
     return true;
 }
 
-bool hlo_bias_fits(const hlo_instr *value, hlo_type type) {
+TEST(fits_bf16) {
+    const hlo_instr *value = args->instr;
     for (unsigned step = 0; step < STEP_LIMIT; step++) {
         if (!hlo_shape_is_array(value->shape)) return false;
-        if (value->shape->type == type || elements_fit(value, type)) return true;
+        if (value->shape->type == HLO_TYPE_BF16 || elements_fit(value)) return true;
         bool sign = value->op == HLO_OP_ABS || value->op == HLO_OP_NEGATE;
         if (!sign && value->op != HLO_OP_CONVERT && !hlo_instr_moves_by(value, HLO_REARRANGES))
             return false;
