@@ -274,7 +274,7 @@ static void declare(composition *c, const hlo_computation *comp) {
     end_line(c);
 }
 
-/* Returns the next word in a list of attributes that is neither quoted nor the name of an
+/* In the text of attributes, returns the next word that is neither quoted nor the name of an
  * attribute; NULL if there is no such word. */
 static const char *next_word(const char *at, size_t *out_length) {
     while (*at) {
@@ -304,8 +304,8 @@ static void add_input(composition *c, hlo_instr *value) {
     c->inputs[c->input_count++] = value;
 }
 
-/* Declares an async-start in place of the computations that the attributes name. Makes inputs of
- * the operands and of the instructions that the attributes name. */
+/* Declares the computations that the attributes name and that `ongoing` executes. Adds inputs: the
+ * operands, and the instructions that the attributes name. */
 static void find_named(composition *c) {
     const fragment *f = c->f;
     const char *text = f->attributes ? f->attributes : "";
@@ -349,7 +349,7 @@ static void compose(composition *c) {
     HLO_PUT(o, "ENTRY %__xla_fragment {");
     end_line(c);
     for (uint32_t i = 0; i < c->input_count; i++) put_parameter(c, c->inputs[i], i);
-    if (c->ongoing) { /* print it as an async-start whose operands are new parameters */
+    if (c->ongoing) { /* print `ongoing` as an async-start of new parameters */
         const hlo_shape *bound = c->ongoing->shape->elements[0];
         for (uint32_t i = 0; i < bound->rank; i++) {
             HLO_PUT(o, "%" BOUND);

@@ -47,7 +47,7 @@ if(SKBUILD)
   set(scripts ${SKBUILD_SCRIPTS_DIR})
   set(data ${SKBUILD_DATA_DIR})
 endif()
-install(DIRECTORY bindings/python/hlofp8 DESTINATION . ${package} PATTERN __pycache__ EXCLUDE)
+install(DIRECTORY bindings/python/hlofp8 bindings/python/jax_plugins DESTINATION . ${package} PATTERN __pycache__ EXCLUDE)
 install(DIRECTORY include/hlo DESTINATION hlofp8/include ${package} FILES_MATCHING PATTERN *.h)
 # A wheel cannot contain links, so the wheel has one library file, with the name that the Python
 # package loads.

@@ -50,8 +50,8 @@ struct hlo_shape {
     uint64_t hash;
 };
 
-/* Maximum nesting depth of tuples: functions on shapes are recursive. Messages have a lower
- * limit. */
+/* Maximum nesting depth of tuples: functions on shapes are recursive. Protobuf messages have a
+ * lower limit. */
 enum { HLO_DEEPEST_SHAPE = 200 };
 
 /* Counts the arrays in a shape, including nested tuples. */
@@ -407,9 +407,9 @@ void hlo_instr_append_operand(hlo_instr *instr, hlo_instr *def);
 void hlo_instr_set_operands(hlo_instr *instr, uint32_t count, hlo_instr *const *operands);
 /* Replaces uses of `from` by `to`, except in `to` itself, and the root if it is `from`. O(uses). */
 void hlo_instr_replace_uses(hlo_instr *from, hlo_instr *to);
-/* Copies attributes that do not affect the computation from `from` to its replacement `to`:
- * metadata, frontend attributes and, if both have equal dimensions, sharding and original value.
- * Does not overwrite attributes of `to`. */
+/* Copies from `from` to its replacement `to` the attributes that do not affect the value: metadata,
+ * frontend attributes and, if both have equal dimensions, sharding and original value. Does not
+ * overwrite attributes of `to`. */
 void hlo_instr_inherit(hlo_instr *to, const hlo_instr *from);
 /* Counts the uses as an operand, plus one if the instruction is the root of its computation. */
 uint32_t hlo_instr_user_count(const hlo_instr *instr);

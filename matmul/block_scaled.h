@@ -37,8 +37,8 @@ typedef struct hlo_block_dot {
     hlo_instr *a_scale, *b_scale; /* NULL if the operand is not scaled */
     hlo_instr *global_scale;      /* factor of the result, or NULL */
     const hlo_ints *a_batch, *a_contracting, *b_batch, *b_contracting;
-    int64_t block;      /* number of elements along the contracting dimension that share a scale; 0
-                         * if only each size of a scale divides the size of the operand */
+    int64_t block;      /* number of elements along the contracting dimension that share a scale; 0:
+                         * for each operand, its size divided by the size of its scale */
     bool tiled;         /* scales are stored in tiles (hlo_scale_index()) */
     bool rows_padded;   /* true for custom calls: scales may have more rows than the operand */
     const hlo_shape *d; /* shape of the product */

@@ -159,8 +159,8 @@ static const char *take_operands(const hlo_instr *call, hlo_matmul *m) {
     }
     if (!m->wide) {
         /* XLA omits the output scale of an fp8 result if neither operand is scaled, and then reads
-         * the last operand as the output scale. So the output scale is present, or the last operand
-         * is a scale of 1. */
+         * the last operand as the output scale. If the output scale is absent, the last operand
+         * must therefore be a scale of 1. */
         bool bias = hlo_epilogues[m->epilogue].bias, d_fp8 = hlo_type_is_fp8(m->d->type);
         uint32_t rest = call->operand_count - at;
         bool all = rest == 4u + bias, d_scaled = rest == 2u + bias + d_fp8;

@@ -23,7 +23,12 @@ typedef struct hlo_pass_context {
     const struct hlo_rules *rules;          /* loaded from a file, or NULL */
     const hlo_module *rules_source;         /* owner of `rules` and of their text */
     struct hlo_rule_use *uses; /* for each rule of `rules`, its applications; in `lasting` */
-    bool committed;            /* a pass that creates calls has run */
+    /* With --quantize=static, the amaxes of passes/quantize/amaxes.h; otherwise NULL. */
+    const struct json_t *amaxes;
+    /* If not NULL, the pass quantize-wide inserts amaxes instead of quantizing, and adds the name
+     * of the amax of each value. */
+    struct json_t *records;
+    bool committed;   /* a pass that creates calls has run */
     uint64_t changes; /* number of changes by passes and rules: 0 after a run means that the module
                        * is unchanged */
 } hlo_pass_context;

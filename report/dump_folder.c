@@ -132,7 +132,7 @@ static hlo_status list(hlo_dump **out_dump, const char *folder, DIR *entries) {
     }
     for (size_t i = 0; i < dump->module_count; i++) {
         module_stages *of = &dump->modules[i];
-        /* Move the dump of the partitioner after the last numbered stage of the partitioner. */
+        /* Move the stage after_spmd_partitioner after the partitioner's last numbered stage. */
         stage *stages = of->stages;
         const size_t count = of->count;
         size_t at = 0, to;

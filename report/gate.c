@@ -14,9 +14,7 @@
 #include "report/format.h"
 
 static hlo_status gate_count(const writer_summary *s, const char *expect, char *why, size_t size) {
-    /* Do not count matmuls that --quantize quantized, because the gate is about the quantization of
-     * the program. */
-    const size_t fp8 = writer_fp8_count(s) - s->quantized;
+    const size_t fp8 = writer_fp8_count(s);
     double number = 100;
     const char *end = strcmp(expect, "all") == 0 ? "%" : hlo_read_decimal(expect, &number);
     const bool percent = end && strcmp(end, "%") == 0;
@@ -33,11 +31,8 @@ static hlo_status gate_count(const writer_summary *s, const char *expect, char *
      * 55. */
     const double share = s->total ? 100.0 * (double)fp8 / (double)s->total : 100;
     if ((percent ? share : (double)fp8) >= number) return HLO_OK;
-    char more[64] = "";
-    if (s->quantized)
-        snprintf(more, sizeof more, "; %zu quantized by --quantize do not count", s->quantized);
-    snprintf(why, size, "expected %s%s matmuls in FP8, found %zu of %zu%s", expect,
-             percent && number < 100 ? " of" : "", fp8, s->total, more);
+    snprintf(why, size, "expected %s%s matmuls in FP8, found %zu of %zu", expect,
+             percent && number < 100 ? " of" : "", fp8, s->total);
     return HLO_MISMATCH;
 }
 
@@ -144,7 +139,7 @@ static bool read_keys(const json_t *document, keys *out) {
         const char *op_name = json_string_value(json_object_get(dot, "op_name"));
         const char *shape = json_string_value(json_object_get(dot, "input_shape"));
         const json_t *name = json_object_get(dot, "input_instruction");
-        if (!name) name = json_object_get(dot, "instruction"); /* key of an older hlo-fp8 */
+        if (!name) name = json_object_get(dot, "instruction"); /* in files of older versions */
         const char *instr = json_string_value(name);
         if (!verdict || !shape || !instr) return false;
         if (strcmp(verdict, "wide") != 0)

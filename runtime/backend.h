@@ -136,7 +136,7 @@ typedef struct hlo_backend {
      * the host memory itself. The caller must not change or free the host memory until the device
      * is closed. The device frees the copy then. Returns NULL if memory runs out. */
     const void *(*import)(void *device, const void *bytes, size_t size);
-    /* finish() reports errors of copy_in() and the next three functions, and of mark(). */
+    /* finish() reports errors of copy_in(), copy_out(), copy(), fill() and mark(). */
     void (*copy_in)(void *device, void *to, const void *host, size_t size);
     void (*copy_out)(void *device, void *host, const void *from, size_t size);
     void (*copy)(void *device, void *to, const void *from, size_t size);

@@ -6,7 +6,8 @@ not after the edit.
 usage: explain.py hlo-fp8-opt
 
 A page has its module in a ```hlo block, optionally after a ```rules block for --rules, and the edit in a ```diff block,
-whose hunks are separated by empty lines. Options are in the lines that begin with Before and After.
+whose hunks are separated by empty lines. Options are in the lines that begin with Before and After. With
+--quantize=static, the amaxes of a run on random inputs are used.
 """
 import json
 import pathlib
@@ -35,6 +36,11 @@ def verdicts(program, options, rules, module):
         hlo.write(module)
         hlo.flush()
         command = [program, *options.split(), "--remarks=all", "--remarks-format=json", f"--remarks-file={folder}/remarks", "-o", "/dev/null", hlo.name]
+        if "--quantize=static" in command:
+            amaxes = f"{folder}/amaxes.json"
+            run = program.replace("hlo-fp8-opt", "hlo-fp8-run")
+            subprocess.run([run, f"--record-amaxes={amaxes}", hlo.name], check=True)
+            command.append(f"--amaxes={amaxes}")
         if rules:
             file.write(rules)
             file.flush()

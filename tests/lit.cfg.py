@@ -42,6 +42,7 @@ config.substitutions += [
     (r"%hlo-fp8-opt\b", quoted(config.hlo_bin_dir + "/hlo-fp8-opt")),
     *((rf"%{name}\b", quoted(f"{config.hlo_bin_dir}/{name}")) for name in ("rulec", "generate")),
     (r"%completions\b", quoted(config.hlo_binary_dir + "/completions")),
+    (r"%bin\b", quoted(config.hlo_bin_dir)),
     (r"%man\b", quoted(config.hlo_binary_dir + "/man")),
     (r"%hlo-fp8-run\b", quoted(config.hlo_bin_dir + "/hlo-fp8-run")),
     (r"%lt-calls\b", quoted(config.hlo_bin_dir + "/lt_calls")),

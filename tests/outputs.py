@@ -22,7 +22,7 @@ import sys
 SILENT = """inputs seed draw accumulate devices dump-values graph autotune autotune-cache kernel-cache workspace fallback
 partitioned xla topology backend optimize target cuda scale-operands emit allow-bias-rounding min-gain wide merge-dots ragged
 passes rules module framework-files expect-fp8 fail-on-missed baseline allow-empty verify-each no-verify max-errors
-remarks-format lint quantize""".split()
+remarks-format lint quantize amaxes record-amaxes""".split()
 
 # The stream that receives the text, and the command: {m} and {n} are modules, {d} is a dump folder, {p} a plugin.
 COMMANDS = """
@@ -37,6 +37,8 @@ COMMANDS = """
 1 opt --format=pbtxt {m}
 1 opt --print=short {m}
 1 opt --extract=dot_general.1 {m}
+1 opt --ahead=* --ahead-output=a.hlo {m}
+1 opt --ahead=* --ahead-output=- -o a.hlo {m}
 1 opt --diff {m} {n}
 1 opt {d}
 1 opt --remarks=all -o /dev/stdout {m}

@@ -29,6 +29,7 @@ typedef struct opt_job {
     options options;
     hlo_pass_options pass;
     hlo_module **modules; /* modules of all inputs, in order */
+    hlo_module *ahead;    /* the module that --ahead splits off, or NULL */
     hlo_report **reports; /* report of each module; NULL if no report is requested */
     size_t count;
     hlo_dump *dump;          /* the dump folder, or NULL */
@@ -103,7 +104,7 @@ typedef struct product {
     hlo_status (*print)(const opt_job *job, FILE *out);
 } product;
 
-enum { PRODUCTS_MOST = 3 };
+enum { PRODUCTS_MOST = 4 };
 
 /* Writes all products or none. */
 static hlo_status write_products(const opt_job *job, const product *products, size_t count) {
@@ -131,7 +132,8 @@ static hlo_status write_products(const opt_job *job, const product *products, si
     return status;
 }
 
-static hlo_status print_modules(const opt_job *job, FILE *out) {
+static hlo_status print_list(const opt_job *job, hlo_module *const *modules, size_t count,
+                             FILE *out) {
     const char *format = job->options.values[OPTION_FORMAT].text;
     const bool text = strcmp(format, "text") == 0;
     const hlo_proto_format proto = strcmp(format, "pb") == 0 ? HLO_PROTO_BINARY : HLO_PROTO_TEXT;
@@ -139,12 +141,20 @@ static hlo_status print_modules(const opt_job *job, FILE *out) {
     hlo_print_options_init(&shown, (hlo_print_form)job->options.values[OPTION_PRINT].number);
     shown.sink = &options_sink;
     hlo_status status = HLO_OK;
-    for (size_t i = 0; i < job->count && status == HLO_OK; i++) {
+    for (size_t i = 0; i < count && status == HLO_OK; i++) {
         if (i) fputs("// -----\n", out);
-        status = text ? hlo_module_print(job->modules[i], &shown, out)
-                      : hlo_module_print_proto(job->modules[i], proto, &options_sink, out);
+        status = text ? hlo_module_print(modules[i], &shown, out)
+                      : hlo_module_print_proto(modules[i], proto, &options_sink, out);
     }
     return status;
+}
+
+static hlo_status print_modules(const opt_job *job, FILE *out) {
+    return print_list(job, job->modules, job->count, out);
+}
+
+static hlo_status print_ahead(const opt_job *job, FILE *out) {
+    return print_list(job, &job->ahead, 1, out);
 }
 
 static hlo_status print_difference(const opt_job *job, FILE *out) {
@@ -289,8 +299,9 @@ static bool spares_inputs(const options *given) {
     const option_value *values = given->values;
     const char *modules = values[OPTION_DIFF].given ? NULL : values[OPTION_OUTPUT].text;
     const char *outputs[] = {values[OPTION_OUTPUT].text, values[OPTION_REMARKS_FILE].text,
-                             values[OPTION_REPORT].text};
-    const char *read[] = {values[OPTION_RULES].text, values[OPTION_BASELINE].text};
+                             values[OPTION_REPORT].text, values[OPTION_AHEAD_OUTPUT].text};
+    const char *read[] = {values[OPTION_RULES].text, values[OPTION_BASELINE].text,
+                          values[OPTION_AMAXES].text};
     for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++) {
         const char *lost = NULL;
         for (size_t j = 0; j < sizeof read / sizeof *read; j++)
@@ -384,12 +395,22 @@ static hlo_status run_modules(opt_job *job) {
                        values[OPTION_FORMAT].text, job->count);
         return HLO_INVALID_USAGE;
     }
+    if (values[OPTION_AHEAD].given && job->count != 1) {
+        options_refuse(PROGRAM_OPT, "--ahead splits one module, but the input has %zu", job->count);
+        return HLO_INVALID_USAGE;
+    }
+    if (values[OPTION_AHEAD].given)
+        status = hlo_module_split(job->modules[0], values[OPTION_AHEAD].text, &options_sink,
+                                  &job->ahead);
+    if (status != HLO_OK) return status;
     product products[PRODUCTS_MOST];
     size_t count = 0;
     if (wants_remarks(values))
         products[count++] = (product){values[OPTION_REMARKS_FILE].text, stderr, print_remarks};
     if (values[OPTION_REPORT].given)
         products[count++] = (product){values[OPTION_REPORT].text, stdout, print_page};
+    if (job->ahead)
+        products[count++] = (product){values[OPTION_AHEAD_OUTPUT].text, stdout, print_ahead};
     products[count++] = (product){values[OPTION_OUTPUT].text, stdout, print_modules};
     return write_judged(job, job->count, products, count);
 }
@@ -452,6 +473,10 @@ int main(int argc, char **argv) {
     for (int i = 0; i < job.options.file_count; i++)
         if (stat(job.options.files[i], &about) == 0 && S_ISDIR(about.st_mode)) mode = FOLDER;
     if (!options_suit(PROGRAM_OPT, &job.options, mode) || !spares_inputs(&job.options)) return 2;
+    if (values[OPTION_AHEAD].given != values[OPTION_AHEAD_OUTPUT].given)
+        return options_refuse(PROGRAM_OPT, values[OPTION_AHEAD].given
+                                               ? "--ahead requires --ahead-output=FILE"
+                                               : "--ahead-output requires --ahead=PARAMETER,...");
     /* Evaluate the gates without reports, to reject invalid gates before any work. */
     char why[1024];
     hlo_status status = check_gates(&job, 0, why, sizeof why);
@@ -463,6 +488,7 @@ int main(int argc, char **argv) {
     free(job.histories);
     free(job.reports);
     hlo_dump_free(job.dump);
+    hlo_module_free(job.ahead);
     hlo_modules_free(job.modules, job.count);
     return options_end(PROGRAM_OPT, status);
 }

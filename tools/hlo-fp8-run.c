@@ -22,9 +22,9 @@ typedef struct run_job {
     options options;
     hlo_pass_options pass;
     hlo_module *module; /* the executed module */
-    hlo_module *before; /* copy of `module` before --optimize, with the quantization of --quantize;
-                         * also made for --compare=before, and for comparing a run on another
-                         * backend than cpu */
+    hlo_module *before; /* copy of `module` before --optimize, with the quantization of --quantize.
+                         * Without --optimize, also made for --compare=before, and for any
+                         * comparison on another backend than cpu */
     hlo_module *wide;   /* with --quantize: `module` before --optimize and without the
                          * quantization */
     hlo_module *reference;       /* the module that --compare specifies */
@@ -32,7 +32,7 @@ typedef struct run_job {
     hlo_plan *plan, *judge_plan; /* `plan` is NULL with a plugin */
     hlo_pjrt *pjrt;
     hlo_arrays *inputs, *outputs, *expected;
-    hlo_arrays **sets; /* with --max-error: the sets of inputs */
+    hlo_arrays **sets; /* with --max-error or --record-amaxes: the sets of inputs */
     size_t set_count;
     hlo_bisection *selection; /* the result of --max-error */
     progress_line progress;
@@ -46,10 +46,10 @@ typedef struct run_job {
 #define refuse(...) (options_refuse(PROGRAM_RUN, __VA_ARGS__), false)
 
 /* Options whose arguments are output files of an execution. */
-enum { USAGE_WRITTEN = 7 };
+enum { USAGE_WRITTEN = 8 };
 static const option_id usage_written[USAGE_WRITTEN] = {
-    OPTION_OUTPUTS,   OPTION_VALUES, OPTION_TRACE,       OPTION_OPTIMIZED,
-    OPTION_WIDE_FILE, OPTION_REPORT, OPTION_REMARKS_FILE};
+    OPTION_OUTPUTS,   OPTION_VALUES, OPTION_TRACE,        OPTION_OPTIMIZED,
+    OPTION_WIDE_FILE, OPTION_REPORT, OPTION_REMARKS_FILE, OPTION_RECORD_AMAXES};
 
 /* Returns the plugin that --backend specifies; NULL for another backend. */
 static const char *usage_plugin(const option_value *values) {
@@ -71,12 +71,9 @@ static uint32_t usage_judged_devices(const options *given) {
                                             : usage_devices(given);
 }
 
-/* True if the combination of options is valid; otherwise prints an error. */
-static bool usage_is_right(const options *given) {
-    if (given->file_count != 1)
-        return given->file_count ? refuse("expected one input file, found %d", given->file_count)
-                                 : refuse("no input file");
-    const option_value *values = given->values;
+/* Returns the modes (program_mode) that the options select. */
+static int usage_modes(const option_value *values) {
+    if (values[OPTION_RECORD_AMAXES].given) return RECORD;
     const bool executes = !values[OPTION_PLAN].given && !values[OPTION_COMPILE_ONLY].given;
     int modes = values[OPTION_MAX_ERROR].given ? BUDGET | OPTIMIZE : executes ? EXECUTE : PLAN;
     if (values[OPTION_OPTIMIZE].given) modes |= OPTIMIZE;
@@ -85,7 +82,16 @@ static bool usage_is_right(const options *given) {
         modes |= PLUGIN;
     else if (values[OPTION_BACKEND].number)
         modes |= DEVICE;
-    if (modes & EXECUTE && !(modes & PLUGIN)) modes |= LOOK;
+    return modes & EXECUTE && !(modes & PLUGIN) ? modes | LOOK : modes;
+}
+
+/* True if the combination of options is valid; otherwise prints an error. */
+static bool usage_is_right(const options *given) {
+    if (given->file_count != 1)
+        return given->file_count ? refuse("expected one input file, found %d", given->file_count)
+                                 : refuse("no input file");
+    const option_value *values = given->values;
+    const int modes = usage_modes(values);
     if (!options_suit(PROGRAM_RUN, given, modes)) return false;
     if (modes & BUDGET && modes & PLUGIN)
         return refuse("--max-error cannot be combined with --backend=pjrt:PLUGIN");
@@ -121,10 +127,14 @@ static bool usage_is_right(const options *given) {
                                                   : "--dump-values requires --values=FILE.npz");
     if (values[OPTION_BISECT].given && !values[OPTION_OPTIMIZE].given)
         return refuse("--bisect requires --optimize");
-    const char *inputs[] = {
-        given->files[0],           values[OPTION_INPUTS].text,   values[OPTION_COMPARE].text,
-        values[OPTION_RULES].text, values[OPTION_TOPOLOGY].text, values[OPTION_AUTOTUNE_CACHE].text,
-        usage_plugin(values)};
+    const char *inputs[] = {given->files[0],
+                            values[OPTION_INPUTS].text,
+                            values[OPTION_COMPARE].text,
+                            values[OPTION_RULES].text,
+                            values[OPTION_TOPOLOGY].text,
+                            values[OPTION_AUTOTUNE_CACHE].text,
+                            values[OPTION_AMAXES].text,
+                            usage_plugin(values)};
     for (int w = 0; w < USAGE_WRITTEN; w++) {
         const char *path = values[usage_written[w]].text;
         if (path && output_is_standard(path))
@@ -268,7 +278,7 @@ static hlo_status prepare(run_job *job) {
     return status == HLO_OK ? hlo_plan_check(job->judge_plan, job->inputs, &options_sink) : status;
 }
 
-/* Loads or draws the inputs of --max-error. */
+/* Loads or draws the inputs of --max-error and --record-amaxes. */
 static hlo_status prepare_sets(run_job *job) {
     const option_value *values = job->options.values;
     const char *given = values[OPTION_INPUTS].text;
@@ -463,7 +473,12 @@ static hlo_status execute_to(run_job *job) {
         options_refuse(PROGRAM_RUN, "two outputs would be written to the same file %s", shared);
         status = HLO_INVALID_USAGE;
     }
-    if (status == HLO_OK) status = execute_all(job);
+    const int recorded = USAGE_WRITTEN - 1;
+    if (status == HLO_OK)
+        status = names[recorded]
+                     ? hlo_module_record_amaxes(job->module, (const hlo_arrays *const *)job->sets,
+                                                job->set_count, &options_sink, files[recorded].file)
+                     : execute_all(job);
     bool keep = status == HLO_OK || status == HLO_MISMATCH;
     if (keep && !output_end(&files[STANDARD])) {
         ended = options_complain(PROGRAM_RUN, "write", files[STANDARD].name);
@@ -475,6 +490,7 @@ static hlo_status execute_to(run_job *job) {
         switch (usage_written[i]) {
         case OPTION_OUTPUTS: ended = hlo_arrays_write(job->outputs, out); break;
         case OPTION_VALUES: ended = hlo_arrays_write(hlo_plan_values(job->plan), out); break;
+        case OPTION_RECORD_AMAXES: break; /* record() has written it */
         case OPTION_OPTIMIZED: ended = hlo_module_print(job->made, NULL, out); break;
         case OPTION_WIDE_FILE: print_names(hlo_bisection_budget(job->selection)->wide, out); break;
         case OPTION_REPORT: ended = print_page(job, out); break;
@@ -498,7 +514,7 @@ static hlo_status run(run_job *job) {
     const bool with_before = compared && strcmp(compared, "before") == 0;
     const bool other = strcmp(values[OPTION_BACKEND].text, "cpu") != 0;
     hlo_status status = load(job->options.files[0], &job->module);
-    if (values[OPTION_MAX_ERROR].given) {
+    if (values[OPTION_MAX_ERROR].given || values[OPTION_RECORD_AMAXES].given) {
         if (status == HLO_OK) status = prepare_sets(job);
         return status == HLO_OK ? execute_to(job) : status;
     }

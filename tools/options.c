@@ -425,6 +425,7 @@ bool options_suit(program_id program, const options *from, int modes) {
                        : wanted == PLUGIN    ? "requires --backend=pjrt:PLUGIN"
                        : wanted == LOOK && modes & EXECUTE
                            ? "cannot be combined with --backend=pjrt:PLUGIN"
+                       : modes & RECORD         ? "cannot be combined with --record-amaxes"
                        : modes & FOLDER         ? "cannot be used with a dump folder"
                        : modes & DIFF           ? "cannot be combined with --diff"
                        : modes & PLAN && plugin ? "cannot be combined with --compile-only"
@@ -452,6 +453,8 @@ bool options_pass(program_id program, const options *from, hlo_pass_options *out
     out->min_gain = values[OPTION_MIN_GAIN].factor;
     out->wide = values[OPTION_WIDE].text;
     out->quantize = values[OPTION_QUANTIZE].text;
+    out->amaxes = values[OPTION_AMAXES].text;
+    out->ahead = values[OPTION_AHEAD].text;
     out->wide_unmatched = program == PROGRAM_OPT; /* hlo-fp8-opt checks the words of --wide for all
                                                    * modules together */
     out->rules = values[OPTION_RULES].text;

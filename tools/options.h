@@ -13,9 +13,9 @@ typedef enum option_id {
     OPTION_COUNT
 } option_id;
 
-/* Modes of a program. hlo-fp8-opt has one of MODULES, FOLDER and DIFF; hlo-fp8-run has EXECUTE,
- * PLAN or BUDGET, combined with further modes that its options select. Options that inspect the run
- * require LOOK. */
+/* Modes of a program. hlo-fp8-opt has one of MODULES, FOLDER and DIFF; hlo-fp8-run has RECORD, or
+ * EXECUTE, PLAN or BUDGET, combined with further modes that its options select. Options that
+ * inspect the run require LOOK. */
 typedef enum program_mode {
     MODULES = 1,
     FOLDER = 2,
@@ -28,6 +28,7 @@ typedef enum program_mode {
     PLUGIN = 256,
     LOOK = 512,
     BUDGET = 1024,
+    RECORD = 2048,
     OPT = MODULES | FOLDER | DIFF,
     RUN = EXECUTE | PLAN | OPTIMIZE | COMPARING | DEVICE | PLUGIN | LOOK | BUDGET,
     BOTH = OPT | RUN

@@ -482,7 +482,7 @@ bool hlo_sharding_read_metadata(hlo_notation *f, bool list, hlo_sharding *s) {
 
 /* ---------------------------------------------------------------------------------- with a mesh */
 
-/* Reads metadata and, if `axes`, sets of axes; each may occur once. */
+/* Reads metadata and, if `axes` is true, the sets of axes. Each may occur once, in any order. */
 static bool read_sets(hlo_notation *f, hlo_sharding *s, hlo_axis_ref *refs, bool axes) {
     bool given[HLO_SHARDING_SETS + 1] = {false};
     while (hlo_notation_take(f, ",")) {

@@ -44,7 +44,7 @@ bool hlo_notation_replication(hlo_notation *f) {
     return bools(f, &any);
 }
 
-/* Reads a list, or a word instead of a list of one. Writes nothing for `{}` and `{false}`. */
+/* Reads a list of booleans, or one without braces. Writes nothing for `{}` and `{false}`. */
 bool hlo_notation_propagation(hlo_notation *f) {
     bool value;
     if (hlo_notation_next(f, '{')) {
@@ -59,7 +59,7 @@ bool hlo_notation_propagation(hlo_notation *f) {
     return true;
 }
 
-/* Reads `{high,default}`, in either case. Writes nothing if all words are the default. */
+/* Reads `{high,default}`, in upper or lower case. Writes nothing if all words are the default. */
 bool hlo_notation_precision(hlo_notation *f) {
     static const char *const words[][2] = {
         {"default", "DEFAULT"}, {"high", "HIGH"}, {"highest", "HIGHEST"}};
@@ -151,8 +151,8 @@ bool hlo_notation_labels(hlo_notation *f) {
     return true;
 }
 
-/* Reads the parts of a window attribute, separated by `x`: a number or, for a pad, a pair joined by
- * `_`. The number 1 means that a dimension is reversed. */
+/* Reads the parts of a window attribute, separated by `x`: numbers or, for `pad`, pairs joined by
+ * `_`. In `rhs_reversal`, 1 means that the dimension is reversed. */
 bool hlo_notation_sizes(hlo_notation *f) {
     const bool pair = f->value.id == HLO_ATTR_PAD, reversal = f->value.id == HLO_ATTR_RHS_REVERSAL;
     hlo_notation_ints all = {0};

@@ -204,7 +204,7 @@ static int entry_order(const hlo_notation_link *a, const hlo_notation_link *b) {
     return hlo_notation_compare_ints(&first->index, &second->index);
 }
 
-/* Reads an array; if it has no name, sets an empty one. */
+/* Reads an array. The name is empty if the text has none. */
 static bool read_array(hlo_notation *f, array *out) {
     if (!hlo_notation_expect(f, "{") || !origin_array(f, out)) return false;
     if (!out->name) out->name = "";

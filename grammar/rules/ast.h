@@ -102,7 +102,7 @@ typedef struct rules_parser {
     hlo_error_budget faults;
     size_t position; /* position of the scanner in the source */
     size_t example;  /* start of the example that is being scanned */
-    size_t counted;  /* the line ends before this position are counted */
+    size_t counted;  /* position up to which line ends are counted */
     uint32_t lines;  /* number of line ends before `counted` */
     struct rules_draft *draft;
     let_node *lets;

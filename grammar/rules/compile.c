@@ -8,9 +8,9 @@
 #include "ir/intern.h"
 #include "ir/text/diag.h"
 
-/* MAX_TERMS: maximum number of terms in a file before expansion of definitions stops. A term counts
- * once for each path from a pattern to it. Nested definitions that each use another one twice
- * double the number at every level. */
+/* MAX_TERMS: maximum number of terms in a file. Expansion of definitions stops there. A term counts
+ * once for each path from a pattern to it. Nested definitions, each of which uses the next one
+ * twice, double the number at every level. */
 enum { MAX_DEPTH = 64, MAX_TERMS = 1 << 16 };
 
 /* A growing table. */
@@ -36,8 +36,8 @@ struct rules_draft {
     uint32_t slot_count, expansions, depth;
     uint32_t size; /* number of terms; a term counts once for each path from a pattern to it */
     bool full;     /* MAX_TERMS was reached and reported */
-    bool apart;    /* an argument gets its own term, because the use of the parameter adds to the
-                    * argument or is not a pattern */
+    bool apart;    /* the current use of a parameter has its own term, because it adds to the
+                    * argument's pattern or is not in a pattern */
 };
 
 enum { HOLDS_VALUE = -1 };

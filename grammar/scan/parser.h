@@ -199,7 +199,7 @@ void hlo_text_pop_frame(hlo_text *text);
 /* Pushes a shape onto text->shapes. */
 void hlo_text_shape_push(hlo_text *text, const hlo_shape *shape);
 
-/* This function and the next three require the innermost frame. */
+/* In this function and the next three, `frame` must be the innermost frame. */
 static inline uint32_t hlo_frame_attr_count(const hlo_text *text, const hlo_frame *frame) {
     return (uint32_t)((text->attrs.used - frame->attrs) / sizeof(hlo_attr));
 }

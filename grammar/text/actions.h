@@ -52,9 +52,9 @@ hlo_instr *hlo_text_instr_end(hlo_text *text);
 void hlo_text_instr_part(hlo_text *text);
 /* Adds the operand `name`. `shape` is NULL if the text has no shape. */
 void hlo_text_operand(hlo_text *text, hlo_span at, const hlo_shape *shape, const char *name);
-/* Adds the operands at the position of the scanner that are only names, up to the `)` or to the
- * last name before anything else. This is faster than a token for each name. The parser must not
- * have a lookahead token. */
+/* Adds operands from the position of the scanner on, as long as they are only names. Leaves a name
+ * before any other operand to the parser. This is faster than a token for each name. The parser
+ * must not have a lookahead token. */
 void hlo_text_names(hlo_text *text);
 /* Adds the operand `instr`, whose shape in the text must be that of its definition. */
 void hlo_text_operand_shaped(hlo_text *text, hlo_span at, const hlo_shape *shape, hlo_instr *instr);

@@ -344,14 +344,14 @@ static const char *expected_tokens(hlo_text *text, const yysymbol_kind_t *wanted
 static int yyreport_syntax_error(const yypcontext_t *context, hlo_text *text) {
     hlo_span at = *yypcontext_location(context);
     yysymbol_kind_t wanted[MOST_WANTED], found = yypcontext_token(context);
-    /* Report nothing after an unknown opcode on the same line: its operands and attributes are
+    /* After an unknown opcode, report nothing else on its line: its operands and attributes are
      * unknown, too. */
     const hlo_frame *frame = text->frames.used ? hlo_text_frame(text) : NULL;
     if (frame && frame->owner == HLO_OWNER_INSTR && frame->op == HLO_OP_INVALID &&
         hlo_text_line_end(text, frame->op_at.offset) >= at.offset)
         return 0;
-    /* Report a value that ends before `at` and began on an earlier line: it likely lacks its end.
-     */
+    /* If a value from an earlier line ends on the line of `at`, report the value: it likely lacks
+     * its own closing quote or brace. */
     const uint32_t end = text->string.offset + text->string.length;
     if (text->string.length && end <= at.offset && hlo_text_line_end(text, end) >= at.offset) {
         text->overlong = text->string;

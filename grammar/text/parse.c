@@ -64,7 +64,7 @@ typedef struct reading {
     hlo_arena *scratch;
 } reading;
 
-/* Estimated number of bytes of text per interned string. Most modules have more. */
+/* Estimated number of bytes of text per interned string. Most modules have more bytes. */
 enum { BYTES_PER_STRING = 80 };
 
 static hlo_status read_text(reading *r, hlo_content *content, const char *name, uint32_t line,

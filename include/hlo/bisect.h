@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions that measure how much each rewritten matmul changes the outputs of a module, and that
- * select the matmuls to quantize within a limit on this change. */
+/* Functions that execute a module to measure its matmuls: how much each rewritten matmul changes
+ * the outputs, and the largest values of the operands. They also select the matmuls to quantize
+ * within a limit on the change. */
 #ifndef HLO_BISECT_H
 #define HLO_BISECT_H
 
@@ -76,16 +77,16 @@ hlo_status hlo_module_bisect(const hlo_module *module, const hlo_pass_options *p
  *
  * Executes the original module, the module with all matmuls quantized, and for each quantized
  * matmul, the module with only this matmul quantized. Matmuls that the program quantizes are not
- * converted in these modules. Assumes that the squares of the changes of an output add up. If the
- * change of an output with all matmuls exceeds the square root of that sum, increases all
- * predictions for this output by the same factor. Tries the matmuls in the order of predicted
- * seconds saved per squared change, and selects those with which each output is predicted to stay
- * within the limit. Seconds are those of hlo_verdict.predicted_saving, or FLOPs if these are
- * unknown. If the outputs stay within the limit with all matmuls, selects all. Then executes the
- * module with the selected matmuls quantized, unless this module has been executed before. For N
- * quantized matmuls, there are at most N + 3 executions for each element of `inputs`. `inputs` is
- * an array of `input_count` sets of inputs. With several sets, the largest change of each output
- * counts.
+ * converted in these modules. Predicts the change of an output as the square root of the sum of
+ * the squared changes of the selected matmuls. If the measured change with all matmuls quantized is
+ * larger than predicted, increases all predictions for this output by that ratio. Tries the matmuls
+ * in the order of predicted seconds saved per squared change, and selects those with which each
+ * output is predicted to stay within the limit. Seconds are those of hlo_verdict.predicted_saving,
+ * or FLOPs if these are unknown. If the outputs stay within the limit with all matmuls, selects
+ * all. Then executes the module with the selected matmuls quantized, unless this module has been
+ * executed before. For N quantized matmuls, there are at most N + 3 executions for each element of
+ * `inputs`. `inputs` is an array of `input_count` sets of inputs. With several sets, the largest
+ * change of each output counts.
  *
  * `max_error` must not be negative or NaN; it may be infinite. The other parameters and statuses
  * are those of hlo_module_bisect(). In addition, returns HLO_INVALID_USAGE, with an error in
@@ -117,8 +118,19 @@ hlo_moved hlo_bisection_all(const hlo_bisection *bisection);
  * Rewriting need not be the cause of changes of this size. */
 hlo_moved hlo_bisection_rounding(const hlo_bisection *bisection);
 
-/* Writes a table of all changes to `out`, and the selection of hlo_module_budget(). */
+/* Writes to `out` a table of all changes and, for a result of hlo_module_budget(), the selection.
+ */
 void hlo_bisection_print(const hlo_bisection *bisection, FILE *out);
+
+/* Executes `module` on each of `count` inputs on the CPU, and writes to `out`, as JSON for
+ * hlo_pass_options.amaxes, the amax, which is the largest absolute value, of each operand that
+ * hlo_pass_options.quantize may quantize. The amax of a value that is computed several times is the
+ * maximum. A value of which a loop uses slices has an amax for each slice. `module` is not changed.
+ *
+ * Returns HLO_INVALID_INPUT, with an error in `sink`, if an operand has a NaN or an infinity, and
+ * the same statuses as hlo_module_optimize(), hlo_plan_new() and hlo_plan_run(). */
+hlo_status hlo_module_record_amaxes(const hlo_module *module, const hlo_arrays *const *inputs,
+                                    size_t count, const hlo_diag_sink *sink, FILE *out);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

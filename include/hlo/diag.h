@@ -48,9 +48,10 @@ enum { HLO_MOST_ERRORS = 20 };
  * bytes around the caret, or not clipped if `width` is at most 20. */
 void hlo_diag_print(FILE *out, const hlo_diag *diag, unsigned width);
 
-/* Writes formatted text like fprintf(), with a space in place of each tab, and `?` in place of each
- * other byte of control characters, line ends, invisible characters, characters that change the
- * direction of text, and invalid UTF-8. A line end at the end of `format` is kept. Use it to write
+/* Writes formatted text like fprintf(), but replaces what a terminal cannot safely display. A tab
+ * becomes a space. Other control characters, line ends, invisible and combining characters,
+ * characters that change the direction of text, and invalid UTF-8 become one `?` for each byte. A
+ * line end at the end of `format` is kept. Use it to write
  * names, metadata, file names and options to a terminal or a log, so that they cannot contain
  * control sequences. */
 void hlo_print_plain(FILE *out, const char *format, ...)

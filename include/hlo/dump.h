@@ -71,8 +71,8 @@ typedef struct hlo_passage {
     hlo_verdict last;  /* The verdict at the last stage that contains the matmul. */
     bool gone;         /* The last stage of the module does not contain the matmul. */
     /* The stages between which the FP8 form was lost: at stage `kept`, the matmul was FP8 or could
-     * be converted to FP8; from stage `lost` on, it is neither. Both are SIZE_MAX if the FP8 form
-     * never existed, or exists at the last stage. The next two fields are only valid otherwise. */
+     * be converted to FP8; from stage `lost` on, it is neither. If the FP8 form never existed, or
+     * exists at the last stage, both are SIZE_MAX, and the next two fields are not valid. */
     size_t kept, lost;
     /* The last pass before the stage `lost`, such as "dot-merger", or NULL if the name of the
      * stage does not contain it. */

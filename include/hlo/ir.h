@@ -76,8 +76,8 @@ hlo_instruction *hlo_instruction_next(const hlo_instruction *instruction);
  * first. */
 hlo_instruction *hlo_instruction_previous(const hlo_instruction *instruction);
 
-/* Returns the instruction of a computation with the given name, without `%`, or NULL if it does not
- * exist. The time is linear in the number of instructions. */
+/* Returns the instruction with the given name, without `%`, in a computation, or NULL if it does
+ * not exist. The time is linear in the number of instructions. */
 hlo_instruction *hlo_computation_find(const hlo_computation *computation, const char *name);
 
 /* --------------------------------------------------------------------------------- instructions */

@@ -101,7 +101,7 @@ typedef struct hlo_pass_options {
 
     /* The target and the form of the output. */
 
-    /* The target architecture: compute capability * 10, such as 90. The option --target lists the
+    /* The target architecture: compute capability * 10, such as 90. `hlo-fp8-opt --help` lists the
      * valid values. Default: 90. */
     int target;
     /* The version of the target CUDA toolkit, which provides cuBLASLt, in the encoding of
@@ -125,10 +125,23 @@ typedef struct hlo_pass_options {
      * `min_gain` is 0. */
     double min_gain;
     /* Quantize the operands of wide dots, so that they become FP8 calls (docs/quantize.md). The
-     * module then computes other results. "current": one scale per tensor, computed from the tensor
-     * itself; matmuls of attention stay wide. "current,attention": also matmuls of attention. NULL
-     * quantizes nothing. `passes` must be empty or run the pass "quantize-wide". Default: NULL. */
+     * module then computes other results. Scales are computed from the operands: "current" uses one
+     * scale per tensor; "rows" one per row of the left and column of the right operand; "mx" one
+     * f8e8m0fnu scale per 32 elements along the contracting dimension, for targets from sm_100 on.
+     * "static" uses one constant scale per tensor, from `amaxes`. Matmuls of attention stay wide,
+     * unless ",attention" follows. NULL quantizes nothing. `passes` must be empty or run the pass
+     * "quantize-wide". Default: NULL. */
     const char *quantize;
+    /* The path of a file that hlo_module_record_amaxes() wrote for the same module, which
+     * `quantize` "static" requires. Default: NULL. */
+    const char *amaxes;
+    /* The text of such a file, or NULL. If it is set, the file `amaxes` is not read, and `amaxes`
+     * is only the file name in diagnostics. Default: NULL. */
+    const char *amaxes_text;
+    /* Parameters of the entry computation for hlo_module_split(). Quantizing a value that depends
+     * only on these parameters costs no time in the prediction that `quantize` uses. A word that
+     * matches no parameter is ignored. Default: NULL. */
+    const char *ahead;
     /* Matmuls that are not converted, separated by commas: names of instructions of the input
      * (hlo_verdict.input_instr), op_names, source lines (`model.py:12`, which is compared with the
      * end of hlo_verdict.source_file), shapes of results (`8192x4096xbf16`), or globs (fnmatch(3))
@@ -205,8 +218,8 @@ typedef enum hlo_verdict_kind {
                            amax or a conversion. */
 } hlo_verdict_kind;
 
-/* The verdict on a matmul. The report owns all strings. A string may be NULL only if its comment
- * says so. */
+/* The verdict on a matmul, or a lint. The report owns all strings. A string may be NULL only if its
+ * comment says so. */
 typedef struct hlo_verdict {
     hlo_verdict_kind kind;
     /* The name of the FP8 call in the output. If the matmul is wide, the same as `input_instr`. */
@@ -333,11 +346,31 @@ hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *optio
 hlo_status hlo_module_extract(hlo_module *module, const char *name, const hlo_pass_options *pass,
                               const hlo_diag_sink *sink);
 
+/* Splits `module` in two modules, so that values that depend only on certain parameters, such as
+ * weights, are computed once for many executions. `parameters` selects these parameters of the
+ * entry computation: names or globs (fnmatch(3)), separated by commas.
+ *
+ * On success, the caller owns *out_ahead and must free it with hlo_module_free(). Its parameters
+ * are the selected ones, in order, and its result is a tuple of arrays. `module` then has the other
+ * parameters, in order, followed by one parameter for each element of this tuple. Together, both
+ * modules compute the same bits as the original module. The elements are the values that the other
+ * instructions use; docs/quantize.md describes which ones. A selected parameter that these
+ * instructions use is also an element.
+ *
+ * Returns HLO_INVALID_INPUT, with an error in `sink`, if a word of `parameters` matches no
+ * parameter, if a selected parameter is donated, has a dynamic size, a control dependency or
+ * another memory space, or is a tuple that is used as a whole, or if the module is invalid or
+ * scheduled. Then, the module is not changed. Returns HLO_OUT_OF_MEMORY if memory cannot be
+ * allocated; then, the module may only be freed. */
+hlo_status hlo_module_split(hlo_module *module, const char *parameters, const hlo_diag_sink *sink,
+                            hlo_module **out_ahead);
+
 /* Quantizes the operands that hlo_module_optimize() with the same options quantizes because of
  * options->quantize, but converts no matmul to FP8. Compare the result of hlo_module_optimize()
- * with this module: both compute the same values, bit for bit, except where an FP8 call with an
- * epilogue omits roundings. The function also runs the passes before "quantize-wide". `options` may
- * be NULL. Without options->quantize, the module is not changed.
+ * with this module: both compute the same values, bit for bit, except where an FP8 call omits
+ * roundings in an epilogue or sums each block separately ("mx"). The function also runs the
+ * passes before "quantize-wide". `options` may be NULL. Without options->quantize, the module is
+ * not changed.
  *
  * Returns the same statuses as hlo_module_optimize(). */
 hlo_status hlo_module_quantize(hlo_module *module, const hlo_pass_options *options);
@@ -427,8 +460,8 @@ hlo_status hlo_reports_page(const hlo_report *const *reports, size_t count,
 
 /* Checks whether the verdicts of `count` reports satisfy the requirements of a build.
  *
- * `expect` is the required number of FP8 matmuls, not counting those with hlo_verdict.quantized:
- * "N" for at least N matmuls, "N%" for at least N percent of the matmuls, "all" for all matmuls, or
+ * `expect` is the required number of FP8 matmuls, including those with hlo_verdict.quantized: "N"
+ * for at least N matmuls, "N%" for at least N percent of the matmuls, "all" for all matmuls, or
  * NULL for no requirement. `fail_on` lists reasons that no verdict may have, separated by commas;
  * "" stands for all reasons, and NULL for no requirement. If there is no report, or a report has no
  * matmuls, both requirements fail, unless `allow_empty` is true.

@@ -359,14 +359,14 @@ const hlo_arrays *hlo_plan_values(const hlo_plan *plan);
  * reported. */
 unsigned hlo_plan_nonfinite(const hlo_plan *plan);
 
-/* Writes two tables with the times and the bytes per run of a plan with hlo_plan_options.profile to
- * `out`, by instruction and by op_name, longest time first. On a GPU, the times are measured on
- * the device while steps are executed sequentially, except for steps on the CPU, which the CPU
- * measures. */
+/* Writes to `out` two tables with the times and the bytes per run of a plan with
+ * hlo_plan_options.profile, by instruction and by op_name, longest time first. On a GPU, the times
+ * are measured on the device while steps are executed sequentially, except for steps on the CPU,
+ * which the CPU measures. */
 hlo_status hlo_plan_print_profile(const hlo_plan *plan, FILE *out);
 
-/* Writes the steps of all runs of a plan with hlo_plan_options.profile, at most the first million,
- * to `out` as JSON in the Trace Event Format, which Perfetto and chrome://tracing can display. */
+/* Writes to `out` the steps of all runs of a plan with hlo_plan_options.profile, at most the first
+ * million, as JSON in the Trace Event Format, which Perfetto and chrome://tracing can display. */
 void hlo_plan_print_trace(const hlo_plan *plan, FILE *out);
 
 /* ----------------------------------------------------------------------------------- comparison */
@@ -450,9 +450,9 @@ static inline void hlo_comparison_init(hlo_comparison *comparison) {
     comparison->struct_size = sizeof *comparison;
 }
 
-/* Measures the rounding noise of an execution (docs/numerics.md). It executes `module` on `inputs`
- * between 3 and 16 times, with perturbed results, without bounds, and otherwise with `options`,
- * which may be NULL to select the defaults. It sets hlo_array.noise of each array of `judge`, which
+/* Measures the rounding noise of an execution (docs/numerics.md). It executes `module` 3 to 16
+ * times on `inputs`, with `options`, but with perturbed results and without bounds. `options` may
+ * be NULL, which selects the defaults. It sets hlo_array.noise of each array of `judge`, which
  * must be the outputs of a plan with bounds for the same module and inputs. Sampling stops when the
  * samples explain the outputs of both executions in `comparison`.
  *

@@ -129,8 +129,8 @@ static const hlo_device_groups *groups_along(hlo_arena *arena, const hlo_mesh *m
     return place_groups(arena, mesh, axes, &d) ? divide(arena, &d) : NULL;
 }
 
-/* Creates a separate group for each of `count` devices, or of more devices if a listed id is
- * larger. Returns NULL if the number is 0 or too large, or an id is negative. */
+/* Creates a separate group for each of `count` devices, or of more devices if a listed id is not
+ * below `count`. Returns NULL if the number is 0 or too large, or an id is negative. */
 static hlo_device_groups *all_listed(hlo_arena *arena, const hlo_groups *from, int64_t count,
                                      uint32_t **out_of) {
     const hlo_ints *listed = from->mesh.devices.listed;
@@ -461,8 +461,8 @@ const hlo_device_groups *hlo_manual_parts(hlo_arena *arena, const hlo_instr *ent
         const hlo_sharding *s =
             meshes ? read_shardy(arena, module, meshes, shardings, index, NULL) : NULL;
         if (s && !s->mesh.devices.dims->count) return &hlo_device_groups_whole;
-        return s ? sharding_of_mesh(arena, s, HLO_GET) : NULL; /* even a replicated sharding names a
-                                                                * mesh */
+        return s ? sharding_of_mesh(arena, s, HLO_GET) : NULL; /* unknown: even a replicated
+                                                                * sharding names a mesh */
     }
     if (sharding && hlo_is_custom_call(enters, "SPMDFullToShardShape"))
         return hlo_device_groups_of_sharding(arena, sharding, HLO_GET);

@@ -633,9 +633,9 @@ static void convert_chunk(const row_loop *r, analysis *a, int64_t n, const char 
 }
 
 hlo_status hlo_error_convert(const hlo_error_call *b) {
-    /* If all values are finite in an fp8 type, the analysis assumes that they are clamped.
-     * Otherwise, one execution may have a NaN that the bound does not allow, which the comparison
-     * reports. */
+    /* If the finite range of an fp8 result contains all operand elements, the analysis assumes that
+     * they are clamped to it. If they are not, one execution may have a NaN that the bound does not
+     * allow, which the comparison reports. */
     const hlo_type to = b->call.results[0].type;
     row_loop r = {.clamped = false};
     if (hlo_type_is_fp8(to) && hlo_type_is_float(b->call.operands[0].type)) {

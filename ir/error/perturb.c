@@ -59,7 +59,8 @@ HLO_CLONED static bool move_all(const row *r, double *value) {
     return erring && !nans;
 }
 
-/* Moves the elements of a chunk one by one, so that a NaN keeps all its bits. */
+/* Moves the elements of a chunk one by one, if they are complex or move_all() returns false. Stores
+ * only elements that move, so that a NaN keeps all its bits. */
 static void move_each(const row *r) {
     for (int64_t i = 0; i < r->count; i++) {
         double value;

@@ -45,8 +45,8 @@ static hlo_instr *size_or_bound(expansion *x, hlo_instr *size, int64_t bound) {
     return size ? size : expand_number(x, bound);
 }
 
-/* Computes the size of the result of a reshape in a group, whose dimensions are collapsed to one
- * result dimension. */
+/* Computes the size of the result dimension to which a reshape collapses the dimensions of a
+ * group. */
 static bool collapse(expansion *x, reshape *r, const group *g) {
     hlo_instr *size = NULL;
     uint32_t dim = g->to_end;

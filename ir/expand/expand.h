@@ -31,7 +31,7 @@ hlo_status hlo_scan_expand(hlo_module *module, const hlo_diag_sink *sink);
 /* Replaces batch-norm-training, -inference and -grad with static shapes by plain operations. */
 void hlo_batch_norm_expand(hlo_module *module);
 
-/* True if the module has an operation that hlo_batch_norm_expand() replaces. */
+/* True if hlo_batch_norm_expand() may replace an instruction. */
 bool hlo_batch_norm_any(const hlo_module *module);
 
 #endif

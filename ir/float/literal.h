@@ -9,7 +9,7 @@
 hlo_literal *hlo_literal_new(hlo_module *module, const hlo_shape *shape);
 /* Creates a literal for a tuple of `shape` with uninitialized elements. */
 hlo_literal *hlo_literal_tuple(hlo_module *module, const hlo_shape *shape);
-/* Creates a literal whose value is elided in the text or the message, `{...}`. */
+/* Creates a literal whose value is elided in the text, `{...}`, or in the protobuf message. */
 hlo_literal *hlo_literal_elided(hlo_module *module, const hlo_shape *shape);
 /* True if all elements are equal; false for tuples, elided and empty literals. */
 bool hlo_literal_is_splat(const hlo_literal *literal);

@@ -272,7 +272,7 @@ static bool fail_bound(const hlo_inference *q, const hlo_computation *comp, uint
                              comp->parameter_count == 1 ? "" : "s", bound);
 }
 
-/* True if operands starting at `first` match the parameters after the first `bound`. */
+/* True if operands starting at `first` match the parameters after the first `bound` ones. */
 static bool are_bound(const hlo_inference *q, uint32_t first, uint32_t bound) {
     const hlo_computation *comp = called_by(q);
     uint32_t count = q->count - first;

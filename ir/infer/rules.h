@@ -78,11 +78,11 @@ bool hlo_infer_dims_fit(const hlo_shape *a, const hlo_shape *b);
  */
 bool hlo_infer_fits(const hlo_shape *a, const hlo_shape *b);
 
-/* Checks that `comp` has `count` parameters of these shapes and returns `result`. */
+/* Checks that `comp` has `count` parameters of these shapes and a result of shape `result`. */
 bool hlo_infer_takes(const hlo_inference *q, const hlo_computation *comp, uint32_t count,
                      const hlo_shape *const *parameters, const hlo_shape *result);
-/* Checks that the computation of attribute `id` has exactly these parameters and returns `result`
- * (NULL: any shape). Returns the computation, or NULL if the check fails. */
+/* Checks that the computation of attribute `id` has exactly these parameters and a result of shape
+ * `result` (NULL: any shape). Returns the computation, or NULL if the check fails. */
 const hlo_computation *hlo_infer_called(const hlo_inference *q, hlo_attr_id id, uint32_t count,
                                         const hlo_shape *const *parameters,
                                         const hlo_shape *result);

@@ -149,8 +149,8 @@ static int64_t ravel(const hlo_shape *shape, const place *p) {
     return at;
 }
 
-/* Finds the element of `from` at the memory position of an element of `to`. Returns false if the
- * layouts are not simple. Not inlined; see find_source(). */
+/* Finds the element of `from` at the memory position of an element of `to`. Returns false if it is
+ * unknown, for example because of tiles in a layout. Not inlined; see find_source(). */
 __attribute__((noinline)) static bool across_bitcast(const hlo_shape *from, const hlo_shape *to,
                                                      int64_t *at) {
     int64_t strides[HLO_LARGEST_RANK], offset = 0;

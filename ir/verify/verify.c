@@ -27,7 +27,7 @@ typedef struct checked {
                      hlo_verify_attr_offset((c)->v, (c)->instr->offset, (c)->attr->id, true),      \
                      __VA_ARGS__)
 
-/* Returns the number of leaves of a shape, and writes them to `out`, which may be NULL. */
+/* Writes the leaves of a shape to `out`, which may be NULL, and returns their number. */
 static uint32_t leaves_of(const hlo_shape *shape, const hlo_shape **out) {
     uint32_t count = 0;
     if (shape->type != HLO_TYPE_TUPLE) {

@@ -10,9 +10,10 @@
 #include "matmul/cost/flops.h"
 #include "matmul/product.h"
 
-/* KERNEL_MOST: maximum number of instructions in one kernel. Values beyond this limit count as read
+/* SCALE_MOST: maximum number of uses to visit between an amax and an array that it scales.
+ * KERNEL_MOST: maximum number of instructions in one kernel. Values beyond this limit count as read
  * from memory, so that the analysis is linear. */
-enum { KERNEL_MOST = 512, OWNERS_MOST = 8 };
+enum { KERNEL_MOST = 512, OWNERS_MOST = 8, SCALE_MOST = 64 };
 
 /* A kernel that reads a result of a matmul. */
 typedef struct consumer {
@@ -58,6 +59,7 @@ typedef struct recorder {
     uint32_t *seen;            /* by id: the last traversal that visited the instruction */
     uint32_t traversal;
     uint32_t *read_count; /* by id: number of matmuls that read the value */
+    bool *stored;         /* by id: the kernel of the value's amax also writes the value */
     uint32_t *amax_of;    /* by id of an operand: index of its first amax; 0 if it has none */
     uint32_t *amax_reads; /* by id of a reduction: number of operands whose amax it computes */
     amax *amaxes;         /* entry 0 is unused */
@@ -77,7 +79,8 @@ static bool is_product(const hlo_instr *instr) {
 
 static bool is_fused(const hlo_instr *instr) {
     return hlo_op_is(instr->op, HLO_ELEMENTWISE | HLO_MOVEMENT) ||
-           instr->op == HLO_OP_CONCATENATE || instr->op == HLO_OP_IOTA;
+           instr->op == HLO_OP_CONCATENATE || instr->op == HLO_OP_IOTA ||
+           instr->op == HLO_OP_BITCAST_CONVERT;
 }
 
 /* Returns the value that is stored in memory for `value`. A reshape moves no bytes; neither does a
@@ -92,16 +95,62 @@ static void add_once(const hlo_instr **list, uint32_t *count, const hlo_instr *i
     if (*count < OWNERS_MOST) list[(*count)++] = instr;
 }
 
+/* Returns the value in memory for `value` or, if `value` is converted from a narrower type, for the
+ * narrower value. */
+static const hlo_instr *narrowest(const hlo_costs *costs, const hlo_instr *value) {
+    value = memory_of(costs, value, false);
+    if (value->op != HLO_OP_CONVERT) return value;
+    const hlo_instr *from = hlo_instr_operand(value, 0);
+    return hlo_types[from->shape->type].bits < hlo_types[value->shape->type].bits
+               ? memory_of(costs, from, false)
+               : value;
+}
+
+/* Returns the value of which a reduction computes the amax, or NULL. */
+static const hlo_instr *amax_of(const hlo_costs *costs, const hlo_instr *reduce) {
+    if (reduce->op != HLO_OP_REDUCE ||
+        hlo_instr_comp(reduce, HLO_ATTR_TO_APPLY)->root->op != HLO_OP_MAXIMUM)
+        return NULL;
+    const hlo_instr *value = narrowest(costs, hlo_instr_operand(reduce, 0));
+    return value->op == HLO_OP_ABS ? narrowest(costs, hlo_instr_operand(value, 0)) : NULL;
+}
+
+/* True if an array of as many elements as `like` is computed from `from`, which is computed from an
+ * amax: the kernel of the array has to wait for the amax. An amax that is only returned, for a
+ * later execution, delays nothing. */
+static bool is_awaited(const hlo_instr *from, const hlo_shape *like, unsigned *steps) {
+    for (const hlo_use *use = from->uses; use; use = use->next) {
+        if (!*steps) return false;
+        --*steps;
+        const hlo_instr *user = use->user;
+        const bool computes = is_fused(user) || user->op == HLO_OP_ALL_REDUCE;
+        if (!computes || !hlo_shape_is_array(user->shape)) continue;
+        if (hlo_shape_count(user->shape) == hlo_shape_count(like) || is_awaited(user, like, steps))
+            return true;
+    }
+    return false;
+}
+
 static void note_source(recorder *w, const hlo_instr *source, double bytes) {
     const hlo_instr *maker =
         source->op == HLO_OP_GET_TUPLE_ELEMENT ? hlo_instr_operand(source, 0) : source;
     w->bytes += bytes;
     if (is_product(maker)) add_once(w->owners, &w->owner_count, maker);
-    /* A single number that is computed from an array, possibly across devices, is a reduction. */
-    if (!hlo_shape_is_array(source->shape) || hlo_shape_count(source->shape) != 1) return;
+    /* An amax of any shape, and a single number that is computed from an array, possibly across
+     * devices, are reductions. */
+    if (!hlo_shape_is_array(source->shape)) return;
+    const bool number = hlo_shape_count(source->shape) == 1;
     if (source->op == HLO_OP_ALL_REDUCE)
         source = memory_of(w->costs, hlo_instr_operand(source, 0), false);
-    if (source->op == HLO_OP_REDUCE) add_once(w->reductions, &w->reduction_count, source);
+    if (source->op == HLO_OP_REDUCE && (number || amax_of(w->costs, source)))
+        add_once(w->reductions, &w->reduction_count, source);
+}
+
+/* True if kernels read the value from memory instead of computing it again: a value that waits for
+ * its amax to be quantized, and an fp8 operand of a matmul. */
+static bool is_stored(const recorder *w, const hlo_instr *value) {
+    return w->stored[value->id] ||
+           (w->read_count[value->id] && hlo_type_is_fp8(value->shape->type));
 }
 
 /* Returns the value in memory of which `instr` takes a part, or NULL. */
@@ -119,7 +168,7 @@ static void push(recorder *w, const hlo_instr *instr) {
     bool full = w->visited == KERNEL_MOST;
     if (whole)
         note_source(w, whole, hlo_bytes_of(instr->shape));
-    else if (!is_fused(instr) || full)
+    else if (!is_fused(instr) || full || is_stored(w, instr))
         note_source(w, instr, hlo_bytes_of(instr->shape));
     else
         w->stack[w->depth++] = instr, w->visited++;
@@ -141,7 +190,13 @@ static void cost_of_kernel(recorder *w, const hlo_instr *instr) {
     const uint32_t count = instr->op == HLO_OP_REDUCE ? instr->operand_count / 2
                            : whole                    ? 0
                                                       : instr->operand_count;
-    for (uint32_t i = 0; i < count; i++) push(w, hlo_instr_operand(instr, i));
+    const hlo_instr *value = amax_of(costs, instr);
+    if (value && w->stored[value->id]) {
+        w->stack[w->depth++] = value, w->visited++;
+        w->bytes += hlo_bytes_of(value->shape);
+    } else {
+        for (uint32_t i = 0; i < count; i++) push(w, hlo_instr_operand(instr, i));
+    }
     while (w->depth) {
         const hlo_instr *at = w->stack[--w->depth];
         for (uint32_t i = 0; i < at->operand_count; i++) push(w, hlo_instr_operand(at, i));
@@ -295,6 +350,7 @@ hlo_costs *hlo_costs_record(const hlo_module *module, const bool *needed, const 
     w->amax_reads = hlo_arena_zero(scratch, ids * sizeof *w->amax_reads);
     w->seen = hlo_arena_zero(scratch, ids * sizeof *w->seen);
     w->read_count = hlo_arena_zero(scratch, ids * sizeof *w->read_count);
+    w->stored = hlo_arena_zero(scratch, ids * sizeof *w->stored);
     w->matmuls = hlo_arena_array(scratch, most, sizeof *w->matmuls);
     for (int any_order = 0; any_order < 2; any_order++) {
         const hlo_instr **memory = hlo_arena_array(arena, ids, sizeof *memory);
@@ -306,18 +362,29 @@ hlo_costs *hlo_costs_record(const hlo_module *module, const bool *needed, const 
             }
         costs->memory[any_order] = memory;
     }
-    /* Visit users before operands, so that all matmuls that read an instruction are known when it
-     * is visited. */
+    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+            hlo_product p;
+            if (!w->needed[instr->id] || !is_product(instr) || !hlo_product_read(instr, &p))
+                continue;
+            const bool dot = instr->op == HLO_OP_DOT;
+            w->read_count[memory_of(costs, p.a, dot)->id]++;
+            w->read_count[memory_of(costs, p.b, dot)->id]++;
+            w->matmuls[w->matmul_count++] = instr;
+        }
+    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+            const hlo_instr *value = w->needed[instr->id] ? amax_of(costs, instr) : NULL;
+            unsigned steps = SCALE_MOST;
+            if (value && is_fused(value) && !w->read_count[value->id] &&
+                !is_needed_in_memory(w, value) && is_awaited(instr, value->shape, &steps))
+                w->stored[value->id] = true;
+        }
+    /* Visit users before operands, so that the amaxes of operands are known when they are
+     * visited. */
     for (const hlo_computation *comp = module->last; comp; comp = comp->prev)
         for (const hlo_instr *instr = comp->last; instr; instr = hlo_instr_prev(instr)) {
             if (!w->needed[instr->id]) continue;
-            hlo_product p;
-            if (is_product(instr) && hlo_product_read(instr, &p)) {
-                const bool dot = instr->op == HLO_OP_DOT;
-                w->read_count[memory_of(costs, p.a, dot)->id]++;
-                w->read_count[memory_of(costs, p.b, dot)->id]++;
-                w->matmuls[w->matmul_count++] = instr;
-            }
             bool kernel = instr->op == HLO_OP_REDUCE ||
                           (is_fused(instr) && is_fused(memory_of(costs, instr, false)) &&
                            (w->read_count[instr->id] || is_needed_in_memory(w, instr)));
@@ -375,21 +442,26 @@ double hlo_costs_in_fp8(const hlo_costs *costs, const hlo_instr *instr) {
 enum { QUANTIZE_KERNELS = 4, SCALE_KERNELS = 1 };
 static const double launch_seconds = 2e-6;
 
-double hlo_cost_of_dot(const hlo_instr *dot, bool fp8, const hlo_target *target) {
+double hlo_cost_of_dot(const hlo_instr *dot, hlo_cost_form form, const hlo_target *target) {
     hlo_product p;
     if (!hlo_product_read(dot, &p)) return 0;
+    const bool fp8 = form != HLO_COST_WIDE, after = form == HLO_COST_FP8_SCALED_AFTER;
     const double operands =
         fp8 ? (double)hlo_shape_count(p.a->shape) + (double)hlo_shape_count(p.b->shape)
             : hlo_bytes_of(p.a->shape) + hlo_bytes_of(p.b->shape);
+    const double result = hlo_bytes_of(p.d), f32 = 4 * (double)hlo_shape_count(p.d);
     const double seconds =
-        roofline(p.flops, operands + hlo_bytes_of(p.d),
+        roofline(p.flops, operands + (after ? f32 : result),
                  peak_of(p.a->shape->type, p.b->shape->type, fp8, target), target);
-    return seconds == 0 ? 0 : seconds + launch_seconds * (1 + (fp8 ? SCALE_KERNELS : 0));
+    if (seconds == 0) return 0;
+    return seconds + launch_seconds * (1 + (fp8 ? SCALE_KERNELS : 0)) +
+           (after ? (f32 + result) / (1e9 * target->memory_gbs) : 0);
 }
 
-double hlo_cost_of_quantizing(const hlo_shape *value, const hlo_target *target) {
-    const double bytes = 2 * hlo_bytes_of(value) + (double)hlo_shape_count(value);
-    return bytes / (1e9 * target->memory_gbs) + QUANTIZE_KERNELS * launch_seconds;
+double hlo_cost_of_quantizing(const hlo_shape *value, bool fixed_scale, const hlo_target *target) {
+    const double reads = fixed_scale ? 1 : 2, kernels = fixed_scale ? 1 : QUANTIZE_KERNELS;
+    const double bytes = reads * hlo_bytes_of(value) + (double)hlo_shape_count(value);
+    return bytes / (1e9 * target->memory_gbs) + kernels * launch_seconds;
 }
 
 static double padded(int64_t size) {

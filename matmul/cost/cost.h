@@ -44,13 +44,18 @@ hlo_cost hlo_costs_of(const hlo_costs *costs, const hlo_costs *other, uint32_t i
  * FP8, if these kernels, or additional kernels, quantized the operands. Returns 0 if unknown. */
 double hlo_costs_in_fp8(const hlo_costs *costs, const hlo_instr *matmul);
 
-/* The first function returns the seconds that a dot takes on its operands or, with `fp8`, on fp8
- * values in their place; the kernels that compute the operands are not counted. The second returns
- * the seconds for computing the amax of a value, its scale, and its fp8 values. Unlike the
- * functions above, both count launches, which dominate small matmuls. The first returns 0 if
- * unknown. */
-double hlo_cost_of_dot(const hlo_instr *dot, bool fp8, const hlo_target *target);
-double hlo_cost_of_quantizing(const hlo_shape *value, const hlo_target *target);
+typedef enum hlo_cost_form {
+    HLO_COST_WIDE,            /* on the operands of the dot */
+    HLO_COST_FP8,             /* on fp8 values in their place */
+    HLO_COST_FP8_SCALED_AFTER /* on fp8 values; a kernel after the call scales an f32 result */
+} hlo_cost_form;
+
+/* The first function returns the seconds that a dot takes; the kernels that compute the operands
+ * are not counted. The second returns the seconds for computing the amax of a value, its scale, and
+ * its fp8 values; with `fixed_scale`, for the fp8 values alone. Unlike the functions above, both
+ * count launches, which dominate small matmuls. The first returns 0 if unknown. */
+double hlo_cost_of_dot(const hlo_instr *dot, hlo_cost_form form, const hlo_target *target);
+double hlo_cost_of_quantizing(const hlo_shape *value, bool fixed_scale, const hlo_target *target);
 
 /* Returns the speedup from splitting a matmul along its contracting dimension into `blocks` FP8
  * matmuls. The time before is the time of one matmul on operands that kernels dequantize to 16

@@ -51,6 +51,9 @@ bool hlo_dequantized_read_rows(const hlo_instr *value, hlo_dequantized *out,
     for (uint32_t i = 0; i < scalable_operands(value); i++) {
         const hlo_instr *scaled = hlo_instr_operand(value, i),
                         *scale = hlo_instr_operand(value, !i);
+        if (scale->op == HLO_OP_CONVERT && !scale->pin &&
+            hlo_instr_operand(scale, 0)->shape->type == HLO_TYPE_F8E8M0FNU)
+            scale = hlo_instr_operand(scale, 0);
         if (scale->op != HLO_OP_BROADCAST || scale->pin || !is_conversion(scaled)) continue;
         *out = describe(scaled, value->op, hlo_instr_operand(scale, 0));
         *out_dims = hlo_instr_ints(scale, HLO_ATTR_DIMENSIONS);

@@ -35,8 +35,8 @@ bool hlo_dequantized_read(hlo_instr *value, hlo_dequantized *out);
 /* Reads a convert, possibly moved, that is then scaled by out->scale, which may be any array. */
 bool hlo_dequantized_read_scaled(const hlo_instr *value, hlo_dequantized *out);
 
-/* Reads a convert scaled by a broadcast; out->scale is the operand of the broadcast, and
- * `*out_dims` its `dimensions` attribute. */
+/* Reads a convert scaled by a broadcast, or by a converted broadcast of f8e8m0fnu scales;
+ * out->scale is the operand of the broadcast, and `*out_dims` its `dimensions` attribute. */
 bool hlo_dequantized_read_rows(const hlo_instr *value, hlo_dequantized *out,
                                const hlo_ints **out_dims);
 

@@ -25,8 +25,8 @@ static bool in_space(const hlo_shape *shape) {
     return shape->layout && shape->layout->memory_space;
 }
 
-/* True if the instruction reads a value from or writes it to another memory space. Tuples, and
- * instructions that forward them, access no memory. */
+/* True if the instruction reads from or writes to another memory space. Tuples, and instructions
+ * that forward them, access no memory. */
 static bool crosses_space(const hlo_instr *instr) {
     switch (instr->op) {
     case HLO_OP_CALL:
@@ -121,7 +121,7 @@ bool hlo_pin_lets_inline(const hlo_instr *call) {
     const hlo_computation *called = hlo_instr_comp(call, HLO_ATTR_TO_APPLY);
     const char *frontend = hlo_instr_str(call, HLO_ATTR_FRONTEND_ATTRIBUTES);
     hlo_value_pair pair;
-    /* Inlining would lose other frontend attributes. */
+    /* Inlining would lose frontend attributes other than `inlineable`. */
     while (frontend && hlo_value_next_entry(&frontend, &pair))
         if (!is_entry(&pair, "inlineable", "true")) return false;
     /* Shardy creates computations with these names for manual regions. */

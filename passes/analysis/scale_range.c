@@ -63,7 +63,7 @@ static hlo_range walk_up(const hlo_instr *value, search *s) {
         if (o[0].sources & o[1].sources & FP8) o[o[0].high > o[1].high].high = 1;
         return hlo_range_of_rounded(value, o);
     }
-    case HLO_OP_PAD: /* the padding of power-of-two scales applies only to zeros */
+    case HLO_OP_PAD: /* f8e8m0fnu scales in padding multiply only zeros */
         if (value->shape->type == HLO_TYPE_F8E8M0FNU) return walk(s, hlo_instr_operand(value, 0));
         return hlo_range_of_result(value, walk_part, s);
     case HLO_OP_SELECT:

@@ -18,7 +18,8 @@ bool hlo_scales_fit(hlo_arena *scratch, const hlo_instr *source, const hlo_matmu
                     const hlo_matmul *m);
 
 /* True if each constant in a scale is so moderate that a product of a few such constants neither
- * overflows nor underflows. hlo_scales_fit() treats a scale as an input if a tuple carries it. */
+ * overflows nor underflows. hlo_scales_fit() does not check these constants if a tuple carries the
+ * scale, because it then counts as an input. */
 bool hlo_scale_is_moderate(hlo_arena *scratch, const hlo_instr *scale);
 
 #endif

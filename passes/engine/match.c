@@ -274,7 +274,8 @@ static void add_ops(const hlo_rule_env *env, uint32_t term, op_set *ops) {
     for (uint32_t i = 0; i < t->arg_count; i++) add_ops(env, arg_of(env, t, i), ops);
 }
 
-/* Matches the pattern at users of `value`, up to `height` levels up. `ops`: its opcodes. */
+/* Matches the pattern at users of `value`, or at their users, through up to `height` more levels.
+ * `ops` has the opcodes that the pattern matches. */
 static bool match_from_users(hlo_rule_env *env, uint32_t term, const op_set *ops,
                              const hlo_instr *value, unsigned height) {
     unsigned seen = 0;

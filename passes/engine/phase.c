@@ -170,7 +170,7 @@ static bool try_rule(hlo_engine *e, hlo_rule_env *env, const hlo_rule_candidate 
             if (*what) report_fault(e, env->rule, given, env->build->like->offset, what);
         }
         if (fired) {
-            /* Record the application, and the matches that it removed. */
+            /* Record the application, and the matches of other rules that it ended. */
             const hlo_rules *rules = e->context->rules;
             if (rules && given) e->context->uses[c->rule - rules->rules].fired++;
             for (uint32_t i = 0; rules && i < rules->rule_count; i++) {

@@ -168,12 +168,9 @@ static void make_root(extraction *e) {
     hlo_computation_set_root(e->comp, root);
 }
 
-/* Removes computations that the extract does not call, and header fields of the old entry. */
-static void remove_others(extraction *e, hlo_arena *scratch) {
-    hlo_module *module = e->module;
+void hlo_remove_uncalled(hlo_module *module, hlo_arena *scratch) {
     bool *called = hlo_arena_zero(scratch, module->next_computation_id);
-    called[e->comp->id] = true;
-    module->entry = e->comp;
+    called[module->entry->id] = true;
     for (hlo_computation *comp = module->last, *before; comp; comp = before) {
         before = comp->prev;
         if (!called[comp->id]) {
@@ -183,6 +180,14 @@ static void remove_others(extraction *e, hlo_arena *scratch) {
         for (hlo_instr *i = comp->first; i; i = hlo_instr_next(i))
             hlo_instr_visit_called(i, hlo_mark_called, called);
     }
+}
+
+/* Removes the computations that the extract does not call, and the header fields about the old
+ * entry. */
+static void remove_others(extraction *e, hlo_arena *scratch) {
+    hlo_module *module = e->module;
+    module->entry = e->comp;
+    hlo_remove_uncalled(module, scratch);
     hlo_attr *kept = hlo_arena_array(module->arena, module->attr_count, sizeof *kept);
     uint32_t count = 0;
     for (uint32_t i = 0; i < module->attr_count; i++) {

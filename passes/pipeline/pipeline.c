@@ -21,6 +21,7 @@
 #include "passes/engine/engine.h"
 #include "passes/passes.h"
 #include "passes/pipeline/pipeline.h"
+#include "passes/quantize/amaxes.h"
 #include "passes/rules/library.h"
 #include "passes/verdict/remark.h"
 
@@ -346,6 +347,8 @@ static hlo_status run_until_all_gain(run *r, bool inserts, jmp_buf *recover) {
     hlo_pass_context *context = &r->context;
     const hlo_snapshot *original = NULL;
     bool unnamed = context->options->wide != NULL;
+    r->stops = context->records;
+    if (r->stops) return run_all(r, recover);
     if (context->options->min_gain > 0 || unnamed || context->options->quantize)
         original = hlo_snapshot_take(context->module, context->lasting);
     hlo_status status = run_all(r, recover);
@@ -452,6 +455,15 @@ static bool is_known(const hlo_pass_options *options, const char *name, size_t l
     return find_pass(name, length) || find_user_pass(options, name, length, &own);
 }
 
+static bool is_recipe(const char *text) {
+    static const char *const recipes[] = {"current", "rows", "mx", "static"};
+    const size_t length = strcspn(text, ",");
+    for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++)
+        if (strncmp(recipes[i], text, length) == 0 && !recipes[i][length])
+            return !text[length] || strcmp(text + length, ",attention") == 0;
+    return false;
+}
+
 hlo_status hlo_pass_options_take(const hlo_pass_options *given, hlo_pass_options *options) {
     size_t length;
     *options = default_options;
@@ -464,12 +476,16 @@ hlo_status hlo_pass_options_take(const hlo_pass_options *given, hlo_pass_options
     const char *at = *options->passes ? options->passes : NULL;
     for (const char *word; (word = hlo_next_word(&at, &length));)
         if (!is_known(options, word, length)) return unknown_pass(options, length, word, "");
-    if (options->quantize && strcmp(options->quantize, "current") != 0 &&
-        strcmp(options->quantize, "current,attention") != 0)
+    const char *recipe = options->quantize;
+    if (recipe && !is_recipe(recipe))
         return refuse(options,
-                      "invalid value '%s' for quantize, expected current or "
-                      "current,attention",
-                      options->quantize);
+                      "invalid value '%s' for quantize, expected current, rows, mx or static, "
+                      "possibly followed by ',attention'",
+                      recipe);
+    const bool fixed = recipe && *recipe == 's';
+    if (fixed != (options->amaxes || options->amaxes_text))
+        return refuse(options, fixed ? "quantize=static requires amaxes"
+                                     : "amaxes requires quantize=static");
     if (options->quantize && *options->passes && !contains(options->passes, "quantize-wide"))
         return refuse(options, "quantize requires the pass quantize-wide in passes");
     const char *after = options->print_after;
@@ -524,7 +540,7 @@ static hlo_status load_rules(run *r) {
 }
 
 static hlo_status optimize(hlo_module *module, const hlo_pass_options *given, bool inserts,
-                           hlo_report **out_report) {
+                           json_t *records, hlo_report **out_report) {
     hlo_pass_options own;
     const hlo_pass_options *options = &own;
     hlo_status status = hlo_pass_options_take(given, &own);
@@ -537,12 +553,18 @@ static hlo_status optimize(hlo_module *module, const hlo_pass_options *given, bo
                                        : HLO_SCALES_ALL,
                          .options = options,
                          .library = &hlo_rule_library_builtin,
+                         .records = records,
                          .sink = options->sink},
              .reports = out_report || options->min_gain > 0 || options->wide || options->quantize};
+    json_t *amaxes = NULL;
     status = load_rules(&r);
+    if (status == HLO_OK && *options->passes && (options->amaxes || options->amaxes_text))
+        status = hlo_amaxes_read(options, module, &amaxes);
+    r.context.amaxes = amaxes;
     const bool nothing = !*options->passes && !out_report && options->verify_none &&
                          options->emit == HLO_EMIT_CUBLAS;
     if (status != HLO_OK || nothing) {
+        json_decref(amaxes);
         hlo_module_free(r.rules);
         return status;
     }
@@ -554,6 +576,7 @@ static hlo_status optimize(hlo_module *module, const hlo_pass_options *given, bo
     hlo_arena_free(r.context.lasting);
     hlo_module_free(r.linted);
     hlo_module_free(r.rules);
+    json_decref(amaxes);
     if (status == HLO_OK && out_report)
         *out_report = r.context.report;
     else
@@ -565,12 +588,20 @@ hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *optio
                                hlo_report **out_report) {
     HLO_IN_C_LOCALE;
     if (out_report) *out_report = NULL;
-    return optimize(module, options, false, out_report);
+    return optimize(module, options, false, NULL, out_report);
 }
 
 hlo_status hlo_module_quantize(hlo_module *module, const hlo_pass_options *options) {
     HLO_IN_C_LOCALE;
-    return optimize(module, options, true, NULL);
+    return optimize(module, options, true, NULL, NULL);
+}
+
+hlo_status hlo_module_insert_amaxes(hlo_module *module, const hlo_diag_sink *sink,
+                                    json_t *out_names) {
+    hlo_pass_options options = default_options;
+    options.sink = sink;
+    options.quantize = "current,attention";
+    return optimize(module, &options, true, out_names, NULL);
 }
 
 hlo_status hlo_passes_print(const hlo_pass_options *options, FILE *out) {

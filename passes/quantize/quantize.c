@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Quantizes the operands of wide dots to f8e4m3fn, with one scale per tensor that is computed from
- * the tensor itself (`--quantize=current`). Each operand is quantized and dequantized, so that the
- * following passes convert the dot to an FP8 call:
+/* Quantizes the operands of wide dots to f8e4m3fn. The scales are computed from the operands
+ * themselves: one scale per tensor (`--quantize=current`), one per row of the left and column of
+ * the right operand (`rows`), or one f8e8m0fnu scale per 32 elements along the contracting
+ * dimension (`mx`). With `static`, the scale of a tensor is a constant that follows from an amax of
+ * earlier runs (amaxes.h). Each operand is quantized and dequantized, so that the following passes
+ * convert the dot to an FP8 call:
  *
  *   amax  = f32[] convert(reduce max(abs(x)))
  *   bits  = s32[] bitcast-convert(maximum(amax, least) * 2^-8)
@@ -10,18 +13,24 @@
  *   q     = f8e4m3fn[...] convert(clamp(-limit, f32 convert(x) / scale, limit))
  *   x'    = convert(q) * scale, in the type of x
  *
+ * If a tensor has several scales, amax, bits, scale and limit are arrays; for blocks, x is first
+ * reshaped so that each block is a dimension, and f16 values are dequantized to f32.
+ *
  * The scale is the power of two that is at least amax / 448. Division and multiplication by it are
  * exact, so the rewrite of the dot to a call changes no bit. `least` is so large that x' is a
  * normal number, and `most` so small that x' does not overflow. A NaN or an infinity in x makes the
- * scale infinite, and all elements of x' NaN.
+ * scale infinite (in f8e8m0fnu: NaN), and all elements of x' with this scale NaN. A constant scale
+ * is computed in the same way from the recorded amax times MARGIN: clamping costs much accuracy,
+ * and a margin costs none.
  *
  * An operand is followed through movement, conversions and the state of loops to the value that it
- * moves. This value is quantized once for all dots that use it: outside of loops that do not change
- * it, and where it is computed if a loop stacks it. If loops use slices of a value, the value has
- * one scale for each slice. Dequantized values are appended to the state of a loop, and the pass
- * sink-dequantize replaces them by fp8 values and scales. The cost model selects the dots
- * (select.c). A dot that does not become a call stays wide in the next run of the passes
- * (passes/verdict/).
+ * moves. This value is quantized once for all dots that use it with the same scales: outside of
+ * loops that do not change it, and where it is computed if a loop stacks it. If loops use slices of
+ * a value, the value has scales for each slice. Dequantized values are appended to the state of a
+ * loop, and the pass sink-dequantize replaces them by fp8 values and scales; it does not do this
+ * for stacked values with several scales, so these are quantized where they are used. The cost
+ * model selects the dots (select.c). A dot that does not become a call stays wide in the next run
+ * of the passes (passes/verdict/).
  *
  * Needs: calls inlined. Runs only with hlo_pass_options.quantize.
  * Does not change: pinned instructions, fused computations, single elements; dots of attention,
@@ -30,43 +39,72 @@
  * of the tensor; operands that come from fp8. Numerics: each operand is rounded to 4 significant
  * bits: about 31 dB. Tests: testdata/passes/quantize/ */
 #include "ir/devices/boundary.h"
+#include "ir/float/literal.h"
 #include "ir/module/build.h"
 #include "ir/module/known.h"
 #include "matmul/cost/flops.h"
+#include "matmul/json.h"
 #include "matmul/product.h"
+#include "passes/analysis/ahead.h"
 #include "passes/analysis/dequantize.h"
 #include "passes/analysis/fp8_provenance.h"
 #include "passes/analysis/module_facts.h"
 #include "passes/analysis/pin.h"
+#include "passes/builders/granularity.h"
 #include "passes/passes.h"
+#include "passes/quantize/amaxes.h"
 #include "passes/quantize/attention.h"
 #include "passes/quantize/select.h"
 #include "passes/sharding/devices.h"
 #include "passes/verdict/judge.h"
 #include "passes/verdict/remark.h"
 
+#include <math.h>
 #include <string.h>
 
-/* Maximum number of steps from a dot to the value to quantize. */
-enum { PATH_LIMIT = 64 };
+/* PATH_LIMIT: maximum number of steps from a dot to the value to quantize. BLOCK: number of
+ * elements along the contracting dimension that share a scale in the recipe `mx`. MARGIN: factor
+ * between a recorded amax and the largest value that its scale represents. */
+enum { PATH_LIMIT = 64, BLOCK = 32, MARGIN = 16 };
+
+/* The recipe `static` is CURRENT with hlo_pass_context.amaxes. */
+typedef enum recipe { CURRENT, ROWS, MX } recipe;
+
+/* A value on the path from a dot to the value to quantize. */
+typedef struct place {
+    hlo_instr *instr;
+    hlo_granularity each; /* by dimension: number of elements that share a scale */
+    bool entered; /* the path has left a loop or a branch, and the scales vary: movement outside is
+                   * not followed, because sink-dequantize does not */
+} place;
+
+/* A place that was visited. */
+typedef struct visited {
+    struct visited *next; /* the next place with the same instruction */
+    place at;
+    uint32_t value;         /* index of the value in the selection plus one, or 0 */
+    hlo_instr *dequantized; /* the dequantized value, in the type of its source, or NULL */
+} visited;
 
 typedef struct quantizer {
     hlo_pass_context *context;
+    recipe recipe;
     const hlo_fp8_provenance *provenance;
-    const unsigned char *fp8; /* by instruction id: hlo_facts_fp8_reach() */
-    const bool *fused;        /* by computation id: hlo_facts_fused() */
-    const bool *outside;      /* by instruction id: hlo_devices_outside() */
-    const bool *attention;    /* by instruction id: true for dots that stay wide; NULL if there are
-                               * none */
+    const unsigned char *ahead; /* by instruction id: hlo_ahead_find(); NULL without
+                                 * options->ahead */
+    const unsigned char *fp8;   /* by instruction id: hlo_facts_fp8_reach() */
+    const bool *fused;          /* by computation id: hlo_facts_fused() */
+    const bool *outside;        /* by instruction id: hlo_devices_outside() */
+    const bool *attention; /* by instruction id: true for dots that stay wide; NULL if there are
+                            * none */
     bool partitioned;
     hlo_instr **callers;      /* by computation id: the only caller of the computation, or NULL */
     hlo_instr **loop_of_body; /* by computation id: the loop with this body if its state can be
                                * extended, otherwise NULL */
+    uint32_t *operand_of_branch; /* by computation id: number of the operand of the conditional with
+                                  * this branch if the operand can be extended, otherwise 0 */
     hlo_selection selection;
-    /* By `sliced` and instruction id. value_of: the index of the value plus one, or 0; dequantized:
-     * the dequantized value, in the type of its source. */
-    uint32_t *value_of[2];
-    hlo_instr **dequantized[2];
+    visited **visited;                    /* by instruction id */
     hlo_computation *max[HLO_TYPE_COUNT]; /* combiners of the reductions, by element type */
 } quantizer;
 
@@ -75,19 +113,66 @@ typedef struct quantizer {
 /* How a value on the path is computed from the value below it. */
 typedef enum step {
     SOURCE,  /* the search ends here: this is the value to quantize */
-    MOVE,    /* its elements are elements of operand 0 */
+    MOVE,    /* its elements are elements of operand 0, and have the same scales there */
     CONVERT, /* it converts operand 0 to a type in which the dequantized value is exact */
-    ENTER,   /* it is an element of a loop's state that no iteration changes */
-    PASS,    /* it is such an element after the loop, or a tuple or a barrier passes it */
-    SLICE,   /* it is a slice of such an element; the element has one scale for each slice */
+    ENTER,   /* in a loop's body, it is an element of the state that no iteration changes */
+    BRANCH,  /* it is an element of the operand of a branch */
+    PASS,    /* it is an element as in ENTER, after the loop; or a tuple or a barrier passes it */
+    SLICE,   /* it is a slice of an element as in ENTER, which has scales for each slice */
     STACK    /* a loop stacks it: each slice is a value of one iteration */
 } step;
 
-/* A value on the path from a dot to a source. */
-typedef struct place {
-    hlo_instr *instr;
-    bool sliced; /* only slices of the value along dimension 0 are used */
-} place;
+/* True if the value has only one scale. */
+static bool has_one_scale(const place *at) {
+    for (uint32_t i = 0; i < at->instr->shape->rank; i++)
+        if (at->each.v[i] < at->instr->shape->dims[i]) return false;
+    return true;
+}
+
+/* Returns the place of a value with one scale. */
+static place with_one_scale(hlo_instr *value) {
+    place at = {.instr = value};
+    for (uint32_t i = 0; i < value->shape->rank; i++) at.each.v[i] = value->shape->dims[i];
+    return at;
+}
+
+/* Returns the place of an operand of a dot. `completes` is true if the other operand is already
+ * quantized; it may have one scale, which no call combines with scales per block. */
+static place place_of(const quantizer *z, const hlo_instr *dot, uint32_t number, bool completes) {
+    place at = with_one_scale(hlo_instr_operand(dot, number));
+    const hlo_ints *contracted = hlo_dot_contracting(dot, number);
+    if (z->recipe == CURRENT || (z->recipe == MX && completes)) return at;
+    for (uint32_t i = 0; i < at.instr->shape->rank; i++)
+        if (z->recipe == MX || !hlo_ints_contain(contracted, i)) at.each.v[i] = 1;
+    if (z->recipe == MX && contracted->count)
+        at.each.v[contracted->v[contracted->count - 1]] = BLOCK;
+    return at;
+}
+
+static int64_t scale_count(const place *at) {
+    int64_t dims[HLO_RULE_ARGS], count = 1;
+    hlo_granularity_dims(at->instr->shape, &at->each, dims);
+    for (uint32_t i = 0; i < at->instr->shape->rank; i++) count *= dims[i];
+    return count;
+}
+
+/* Finds the scales of operand 0 of `link` so that the value of `link`, which moves it, has the
+ * scales of `at`. Returns false if the operand would need fewer scales. */
+static bool scales_below(const hlo_instr *link, const place *at, place *out) {
+    *out = (place){.instr = hlo_instr_operand(link, 0)};
+    if (out->instr->shape->rank > HLO_RULE_ARGS) return false;
+    if (has_one_scale(at)) {
+        *out = with_one_scale(out->instr);
+        return true;
+    }
+    if (!hlo_granularity_of_operand(link, &at->each, &out->each)) return false;
+    for (uint32_t i = 0; i < out->instr->shape->rank; i++) {
+        const int64_t size = out->instr->shape->dims[i];
+        if (out->each.v[i] > size) out->each.v[i] = size;
+        if (size % out->each.v[i]) return false;
+    }
+    return hlo_op_is(link->op, HLO_REPEATS | HLO_TAKES_PART) || scale_count(out) == scale_count(at);
+}
 
 static int64_t index_of(const hlo_instr *value, const hlo_instr *tuple) {
     if (value->op != HLO_OP_GET_TUPLE_ELEMENT || hlo_instr_operand(value, 0) != tuple) return -1;
@@ -115,6 +200,29 @@ static bool can_grow(const quantizer *z, const hlo_instr *loop) {
            !hlo_pin_has_element_attrs(tuple) && root->op == HLO_OP_TUPLE &&
            hlo_instr_user_count(root) == 1 && !hlo_pin_holds(root) &&
            !hlo_pin_has_element_attrs(root) && only_elements_used(loop);
+}
+
+/* True if elements can be appended to the operand `number` of the conditional, which a branch
+ * receives. */
+static bool can_extend(const quantizer *z, const hlo_instr *conditional, uint32_t number) {
+    const hlo_computation *branch = hlo_branch_of(conditional, number);
+    const hlo_instr *tuple = hlo_instr_operand(conditional, number);
+    return branch && z->callers[branch->id] == conditional && branch->parameter_count == 1 &&
+           only_elements_used(branch->parameters[0]) && tuple->op == HLO_OP_TUPLE &&
+           !hlo_pin_holds(tuple) && !hlo_pin_has_element_attrs(tuple) &&
+           !hlo_pin_holds(conditional) && !hlo_pin_has_element_attrs(conditional);
+}
+
+/* If `value` is an element of a branch's parameter, returns the value that the conditional passes
+ * to it. Otherwise returns NULL. */
+static hlo_instr *outside_branch(const quantizer *z, const hlo_instr *value) {
+    if (value->op != HLO_OP_GET_TUPLE_ELEMENT || value->pin) return NULL;
+    const hlo_instr *tuple = hlo_instr_operand(value, 0);
+    const uint32_t number =
+        tuple->op == HLO_OP_PARAMETER ? z->operand_of_branch[tuple->parent->id] : 0;
+    return number ? hlo_instr_operand(hlo_instr_operand(z->callers[tuple->parent->id], number),
+                                      (uint32_t)hlo_instr_int(value, HLO_ATTR_INDEX, 0))
+                  : NULL;
 }
 
 /* Returns the loop whose state contains `value`, in the body of the loop or after the loop. Returns
@@ -165,9 +273,9 @@ static bool is_stacked(const hlo_instr *loop, const hlo_instr *element) {
            !hlo_instr_operand(update, 2)->shape->rank;
 }
 
-/* Returns the value that a tuple or a barrier passes to `value`, or NULL. Users of `value` may use
- * a value that is quantized before the barrier, because it stays in memory for them like the
- * operands of the barrier. */
+/* Returns the value that a tuple or a barrier passes to `value`, or NULL. Users of `value` may
+ * bypass the barrier and use a value that is quantized before it: like the operands of the barrier,
+ * that value stays in memory for them. */
 static hlo_instr *passed_by(const hlo_instr *value) {
     if (value->op == HLO_OP_OPT_BARRIER && hlo_shape_is_array(value->shape))
         return hlo_instr_operand(value, 0);
@@ -179,45 +287,71 @@ static hlo_instr *passed_by(const hlo_instr *value) {
                : NULL;
 }
 
-/* Finds the value from which `at` is computed, and how. */
-static step step_below(const quantizer *z, place at, place *out) {
+/* True if the value comes from outside of a loop. A value that a branch uses is quantized outside
+ * of the branch only if it is also outside of a loop, because branches may be executed rarely. */
+static bool leaves_loop(const quantizer *z, place at);
+
+/* Finds the value from which `at` is computed, and how. With `leaves_branches`, the path leaves
+ * every branch. */
+static step step_in(const quantizer *z, place at, bool leaves_branches, place *out) {
     const hlo_instr *value = at.instr;
     *out = at;
     if (value->pin || !value->operand_count) return SOURCE;
     hlo_instr *from = hlo_instr_operand(value, 0), *loop = loop_of(z, value);
     out->instr = passed_by(value);
     if (out->instr) return PASS;
-    out->instr = from;
+    out->instr = outside_branch(z, value);
+    if (out->instr) {
+        out->entered |= !has_one_scale(&at);
+        return leaves_branches || leaves_loop(z, *out) ? BRANCH : SOURCE;
+    }
     if (loop && is_invariant(loop, value)) {
         const uint32_t index = (uint32_t)hlo_instr_int(value, HLO_ATTR_INDEX, 0);
         out->instr = hlo_instr_operand(hlo_instr_operand(loop, 0), index);
-        return from == loop ? PASS : ENTER;
+        if (from == loop) return PASS;
+        out->entered |= !has_one_scale(&at);
+        return ENTER;
     }
-    if (loop && loop == from && at.sliced && is_stacked(loop, value)) {
-        *out = (place){.instr = hlo_instr_operand(next_of(loop, value), 1)};
+    if (loop && loop == from && z->recipe == CURRENT && at.entered && is_stacked(loop, value)) {
+        *out = with_one_scale(hlo_instr_operand(next_of(loop, value), 1));
         return STACK;
     }
+    out->instr = from;
     if (value->op == HLO_OP_CONVERT) /* except to f16 from a type with a larger range */
         return hlo_type_is_wide(value->shape->type) && hlo_type_is_wide(from->shape->type) &&
                        (value->shape->type != HLO_TYPE_F16 || from->shape->type == HLO_TYPE_F16)
                    ? CONVERT
                    : SOURCE;
-    if (at.sliced) return SOURCE;
+    if (at.entered) return SOURCE;
     if (value->op == HLO_OP_DYNAMIC_SLICE && is_one_slice(value->shape, from->shape) &&
         value->operand_count == 1 + from->shape->rank) {
         hlo_instr *outer = loop_of(z, from);
-        out->sliced = true;
+        out->entered = true; /* the slices along dimension 0 keep their scales */
         return outer && outer != hlo_instr_operand(from, 0) && is_invariant(outer, from) ? SLICE
                                                                                          : SOURCE;
     }
     return hlo_instr_moves_by(value, HLO_MOVES_DIMENSIONS | HLO_REVERSES) &&
-                   hlo_shape_count(from->shape) > 1
+                   hlo_shape_count(from->shape) > 1 && scales_below(value, &at, out)
                ? MOVE
                : SOURCE;
 }
 
-static place source_of(const quantizer *z, hlo_instr *operand) {
-    place at = {.instr = operand}, below;
+static bool leaves_loop(const quantizer *z, place at) {
+    place below;
+    for (unsigned i = 0; i < PATH_LIMIT; i++, at = below) {
+        const step kind = step_in(z, at, true, &below);
+        if (kind == ENTER || kind == SLICE) return true;
+        if (kind == SOURCE) return false;
+    }
+    return false;
+}
+
+static step step_below(const quantizer *z, place at, place *out) {
+    return step_in(z, at, false, out);
+}
+
+static place source_of(const quantizer *z, place at) {
+    place below;
     for (unsigned i = 0; i < PATH_LIMIT && step_below(z, at, &below) != SOURCE; i++) at = below;
     return at;
 }
@@ -243,8 +377,17 @@ static bool is_quantized(const quantizer *z, const hlo_instr *operand) {
            hlo_straight_through(z->provenance, operand) || is_from_narrow(operand);
 }
 
+/* True for f64 and complex types. */
+static bool is_precise(hlo_type type) {
+    return type == HLO_TYPE_F64 || type == HLO_TYPE_C64 || type == HLO_TYPE_C128;
+}
+
+static bool is_wide_or_precise(hlo_type type) {
+    return hlo_type_is_wide(type) || is_precise(type);
+}
+
 /* Returns the reason why the dot must not be quantized, or HLO_REASON_COUNT. */
-static hlo_reason reason_against(const quantizer *z, const hlo_instr *dot,
+static hlo_reason reason_against(const quantizer *z, const hlo_instr *dot, bool completes,
                                  const hlo_instr **out_blocker) {
     const char *kept = hlo_remark_kept_wide(z->context, dot);
     const char *precision = hlo_instr_str(dot, HLO_ATTR_OPERAND_PRECISION);
@@ -254,7 +397,7 @@ static hlo_reason reason_against(const quantizer *z, const hlo_instr *dot,
     if (dot->pin) return hlo_pin_reason(dot);
     for (uint32_t i = 0; i < 2; i++) {
         hlo_instr *operand = hlo_instr_operand(dot, i);
-        const hlo_instr *source = source_of(z, operand).instr;
+        const hlo_instr *source = source_of(z, place_of(z, dot, i, completes)).instr;
         *out_blocker = source;
         if (source->pin) return hlo_pin_reason(source);
         if (operand->shape->dynamic || source->shape->dynamic ||
@@ -265,21 +408,57 @@ static hlo_reason reason_against(const quantizer *z, const hlo_instr *dot,
     }
     if (dot->shape->dynamic) return HLO_REASON_DYNAMIC_DIMENSION;
     if (hlo_instr_attr(dot, HLO_ATTR_ALGORITHM) ||
-        (precision && strcmp(precision, "{default,default}") != 0))
+        (precision && strcmp(precision, "{default,default}") != 0) ||
+        is_precise(dot->shape->type) || is_precise(hlo_instr_operand(dot, 0)->shape->type) ||
+        is_precise(hlo_instr_operand(dot, 1)->shape->type))
         return HLO_REASON_ASKED_PRECISE;
     if (hlo_facts_has(z->attention, dot->id)) return HLO_REASON_ATTENTION;
+    const hlo_ints *contracted = hlo_dot_contracting(dot, 0);
+    if (!contracted->count) return HLO_REASON_NOT_ONE_CONTRACTING_DIMENSION;
+    if (z->recipe == MX && !completes) {
+        if (!z->context->target->block_scales) return HLO_REASON_BLOCK_SCALED;
+        if (z->context->cuda < 12080) return HLO_REASON_BLOCK_SCALES_BEFORE_CUDA_12_8;
+        if (hlo_instr_operand(dot, 0)->shape->dims[contracted->v[contracted->count - 1]] % BLOCK)
+            return HLO_REASON_PARTIAL_BLOCK;
+    }
     if (z->partitioned || (z->outside && !z->outside[dot->id])) return HLO_REASON_SHARDED_AMAX;
     return HLO_REASON_COUNT;
 }
 
+static visited *visit(quantizer *z, const place *at) {
+    visited **list = &z->visited[at->instr->id];
+    const size_t size = at->instr->shape->rank * sizeof *at->each.v;
+    for (visited *v = *list; v; v = v->next)
+        if (v->at.entered == at->entered && memcmp(v->at.each.v, at->each.v, size) == 0) return v;
+    visited *made = hlo_arena_zero(z->context->scratch, sizeof *made);
+    *made = (visited){.next = *list, .at = *at};
+    return *list = made;
+}
+
 /* Returns the index of the value in the selection; adds the value if needed. */
 static uint32_t value_of(quantizer *z, place source, const double *runs) {
-    uint32_t *index = &z->value_of[source.sliced][source.instr->id];
+    uint32_t *index = &visit(z, &source)->value;
     if (!*index)
-        *index = hlo_selection_value(&z->selection, source.instr, runs[source.instr->parent->id],
-                                     z->context->target) +
+        *index = hlo_selection_value(&z->selection, source.instr,
+                                     z->ahead && z->ahead[source.instr->id] == HLO_AHEAD_YES
+                                         ? 0
+                                         : runs[source.instr->parent->id],
+                                     z->context->amaxes, z->context->target) +
                  1;
     return *index - 1;
+}
+
+/* Finds the recorded amaxes of the value, in scratch memory. Returns NULL if there are none. */
+static double *amaxes_of(const quantizer *z, const place *x) {
+    const uint32_t count = has_one_scale(x) ? 0 : (uint32_t)scale_count(x);
+    double *found = hlo_arena_array(z->context->scratch, count + 1, sizeof *found);
+    return hlo_amaxes_find(z->context->amaxes, x->instr->name, count, found) ? found : NULL;
+}
+
+/* True if a call can apply scales per row itself (matmul/table/limit.def). */
+static bool scales_fit_call(const quantizer *z, const hlo_instr *dot) {
+    return z->context->target->scale_arrays && z->context->cuda >= 12090 &&
+           !hlo_dot_batch(dot, 0)->count;
 }
 
 /* Adds the dot to the selection if it may be quantized. */
@@ -288,46 +467,105 @@ static void consider(quantizer *z, hlo_instr *dot, const double *runs) {
     for (uint32_t i = 0; i < 2; i++) {
         const hlo_instr *operand = hlo_instr_operand(dot, i);
         const bool quantized = is_quantized(z, operand);
-        if (!quantized && !hlo_type_is_wide(operand->shape->type)) return;
+        if (!quantized && !is_wide_or_precise(operand->shape->type)) return;
+        if (operand->shape->rank > HLO_RULE_ARGS) return;
         values[i] = quantized ? HLO_SELECTION_NONE : 0;
     }
-    if ((values[0] & values[1]) == HLO_SELECTION_NONE || !hlo_type_is_wide(dot->shape->type))
+    if ((values[0] & values[1]) == HLO_SELECTION_NONE || !is_wide_or_precise(dot->shape->type))
         return;
     const hlo_instr *blocker = NULL;
-    const hlo_reason reason = reason_against(z, dot, &blocker);
+    const bool completes = values[0] != values[1]; /* one operand is already quantized */
+    const hlo_reason reason = reason_against(z, dot, completes, &blocker);
     if (reason != HLO_REASON_COUNT) {
         hlo_remark_reason(z->context, dot, reason, blocker);
         return;
     }
+    for (uint32_t i = 0; i < 2; i++) {
+        const place source = source_of(z, place_of(z, dot, i, completes));
+        if (values[i] == HLO_SELECTION_NONE || !z->context->amaxes || amaxes_of(z, &source))
+            continue;
+        hlo_remark_reason(z->context, dot, HLO_REASON_AMAX_NOT_RECORDED, source.instr);
+        return;
+    }
     for (uint32_t i = 0; i < 2; i++)
         if (values[i] != HLO_SELECTION_NONE)
-            values[i] = value_of(z, source_of(z, hlo_instr_operand(dot, i)), runs);
-    hlo_selection_dot(&z->selection, dot, values, runs[dot->parent->id], z->context->target);
+            values[i] = value_of(z, source_of(z, place_of(z, dot, i, completes)), runs);
+    const bool after = z->recipe == ROWS && !scales_fit_call(z, dot);
+    hlo_selection_dot(&z->selection, dot, values, runs[dot->parent->id], after, z->context->target);
 }
 
 /* ------------------------------------------------------------------------------------ insertion */
 
-/* Broadcasts a scale, or one scale for each slice along dimension 0, to `shape`. */
-static hlo_instr *spread(hlo_builder *b, hlo_instr *scale, const hlo_shape *shape) {
-    scale = hlo_build_convert(b, scale, shape->type);
-    return scale->shape->rank ? hlo_build_broadcast_like(b, scale, shape, 1, (int64_t[]){0})
-                              : hlo_build_splat(b, scale, shape);
+/* The shape of a value in which each block of elements that share a scale is a range of whole
+ * dimensions. */
+typedef struct blocked {
+    const hlo_shape *shape;
+    uint32_t rank, kept_count, shared_count;
+    int64_t dims[2 * HLO_RULE_ARGS], kept[HLO_RULE_ARGS], shared[2 * HLO_RULE_ARGS];
+} blocked;
+
+static blocked block(hlo_module *module, const place *x) {
+    blocked b = {.rank = 0};
+    for (uint32_t i = 0; i < x->instr->shape->rank; i++) {
+        const int64_t size = x->instr->shape->dims[i], each = x->each.v[i];
+        if (each < size) {
+            b.kept[b.kept_count++] = b.rank;
+            b.dims[b.rank++] = size / each;
+        }
+        if (each == 1 && each < size) continue;
+        b.shared[b.shared_count++] = b.rank;
+        b.dims[b.rank++] = each;
+    }
+    b.shape = b.rank == x->instr->shape->rank
+                  ? x->instr->shape
+                  : hlo_shape_array(module, x->instr->shape->type, b.rank, b.dims);
+    return b;
 }
 
-/* Builds the scale of `x`. Sets `*out_limit` to the largest quantized value. */
-static hlo_instr *build_scale(quantizer *z, hlo_builder *b, place x, hlo_instr **out_limit) {
+/* Broadcasts scales to the blocked shape, in the element type `type`. */
+static hlo_instr *spread(hlo_builder *b, hlo_instr *scale, const blocked *to, hlo_type type) {
+    if (scale->shape->type != HLO_TYPE_F8E8M0FNU) scale = hlo_build_convert(b, scale, type);
+    const hlo_shape *shape = hlo_shape_retype(b->at->parent->module, to->shape, type);
+    if (!to->kept_count) return hlo_build_splat(b, scale, shape);
+    scale = hlo_build_broadcast_like(b, scale, shape, to->kept_count, to->kept);
+    return hlo_build_convert(b, scale, type);
+}
+
+/* The constants of a type for scales (see the head of this file). */
+typedef struct range {
+    double least, most, largest_scale;
+} range;
+static range range_of(hlo_type type) {
+    return type == HLO_TYPE_F16 ? (range){0x1p-16, 0x1.ep15, 0x1p7}
+                                : (range){0x1p-100, 0x1.ep127, 0x1p119};
+}
+
+/* Returns the shape of the scales, in an element type. */
+static const hlo_shape *shape_of_scales(hlo_module *module, const blocked *as, hlo_type type) {
+    int64_t dims[HLO_RULE_ARGS];
+    for (uint32_t i = 0; i < as->kept_count; i++) dims[i] = as->dims[as->kept[i]];
+    return hlo_shape_array(module, type, as->kept_count, dims);
+}
+
+/* Builds the amaxes of `x`, which has the blocked shape. */
+static hlo_instr *build_amax(quantizer *z, hlo_builder *b, hlo_instr *x, const blocked *as) {
+    const hlo_type type = x->shape->type;
+    hlo_instr *at = hlo_build_reduce(b, HLO_OP_MAXIMUM, hlo_build_unary(b, HLO_OP_ABS, x),
+                                     shape_of_scales(z->context->module, as, type),
+                                     as->shared_count, as->shared, &z->max[type]);
+    return hlo_build_convert(b, at, HLO_TYPE_F32);
+}
+
+/* Builds the scales of `x`, which has the blocked shape. Sets the bounds of the quantized values.
+ */
+static hlo_instr *build_scale(quantizer *z, hlo_builder *b, hlo_instr *x, const blocked *as,
+                              hlo_instr *out_bounds[2]) {
     enum { INFINITE = 0x7f800000, ROUND_UP = 0x1fffff };
-    hlo_module *module = z->context->module;
-    const hlo_shape *shape = x.instr->shape;
-    const bool half = shape->type == HLO_TYPE_F16;
-    int64_t dims[HLO_LARGEST_RANK];
-    for (uint32_t i = x.sliced; i < shape->rank; i++) dims[i - x.sliced] = i;
-    hlo_instr *at = hlo_build_reduce(b, HLO_OP_MAXIMUM, hlo_build_unary(b, HLO_OP_ABS, x.instr),
-                                     hlo_shape_array(module, shape->type, x.sliced, shape->dims),
-                                     shape->rank - x.sliced, dims, &z->max[shape->type]);
-    at = hlo_build_convert(b, at, HLO_TYPE_F32);
-    const hlo_shape *f32 = at->shape, *s32 = hlo_shape_retype(module, f32, HLO_TYPE_S32);
-    at = hlo_build_by_number(b, HLO_OP_MAXIMUM, at, half ? 0x1p-16 : 0x1p-100);
+    const range r = range_of(x->shape->type);
+    hlo_instr *at = build_amax(z, b, x, as);
+    const hlo_shape *f32 = at->shape,
+                    *s32 = hlo_shape_retype(z->context->module, f32, HLO_TYPE_S32);
+    at = hlo_build_by_number(b, HLO_OP_MAXIMUM, at, r.least);
     at = hlo_build_by_number(b, HLO_OP_MULTIPLY, at, 0x1p-8);
     at = hlo_build(b, HLO_OP_BITCAST_CONVERT, s32, 1, &at);
     at = hlo_build_by_number(b, HLO_OP_MINIMUM, at, INFINITE); /* the bits of a NaN, as an integer,
@@ -336,26 +574,53 @@ static hlo_instr *build_scale(quantizer *z, hlo_builder *b, place x, hlo_instr *
     at = hlo_build_by_number(b, HLO_OP_ADD, at, ROUND_UP);
     at = hlo_build_by_number(b, HLO_OP_AND, at, INFINITE);
     hlo_instr *scale = hlo_build(b, HLO_OP_BITCAST_CONVERT, f32, 1, &at);
-    at = hlo_build_filled(b, f32, half ? 0x1.ep15 : 0x1.ep127);
+    at = hlo_build_filled(b, f32, r.most);
     at = hlo_build_binary(b, HLO_OP_DIVIDE, at, scale);
-    *out_limit = hlo_build_by_number(b, HLO_OP_MINIMUM, at, 448);
+    out_bounds[1] = hlo_build_by_number(b, HLO_OP_MINIMUM, at, 448);
+    out_bounds[0] = hlo_build_unary(b, HLO_OP_NEGATE, out_bounds[1]);
     return scale;
+}
+
+/* Builds the constant scales of `x`. Sets the bounds of the quantized values. The largest scale is
+ * so small that no dequantized value overflows. */
+static hlo_instr *build_static_scale(quantizer *z, hlo_builder *b, const place *x,
+                                     const blocked *as, hlo_instr *out_bounds[2]) {
+    const range r = range_of(x->instr->shape->type);
+    hlo_module *module = z->context->module;
+    hlo_literal *literal = hlo_literal_new(module, shape_of_scales(module, as, HLO_TYPE_F32));
+    const double *amaxes = amaxes_of(z, x);
+    for (int64_t i = 0; i < hlo_shape_count(literal->shape); i++) {
+        int exponent;
+        const double part = frexp(fmax(MARGIN * amaxes[i], r.least) / 448, &exponent);
+        const double scale = ldexp(part == 0.5 ? 0.5 : 1, exponent);
+        hlo_literal_set_number(literal, i, fmin(scale, r.largest_scale));
+    }
+    for (int i = 0; i < 2; i++) out_bounds[i] = hlo_build_filled(b, literal->shape, i ? 448 : -448);
+    return hlo_constant_new(b->at->parent, b->at, literal);
 }
 
 /* Builds the dequantized value of a source after the source, with the same sharding. */
 static hlo_instr *dequantize(quantizer *z, place source) {
-    hlo_instr *limit, *x = source.instr, *after = hlo_instr_next(x);
+    hlo_instr *bounds[2], *x = source.instr, *after = hlo_instr_next(x);
     hlo_builder b = {.at = after, .like = x};
-    hlo_instr *scale = build_scale(z, &b, source, &limit);
-    hlo_instr *at = hlo_build_convert(&b, x, HLO_TYPE_F32);
+    const blocked as = block(z->context->module, &source);
+    hlo_instr *at = hlo_build_reshape(&b, x, as.rank, as.dims);
+    hlo_instr *scale = z->context->amaxes ? build_static_scale(z, &b, &source, &as, bounds)
+                                          : build_scale(z, &b, at, &as, bounds);
+    at = hlo_build_convert(&b, at, HLO_TYPE_F32);
     const hlo_shape *f32 = at->shape;
-    at = hlo_build_binary(&b, HLO_OP_DIVIDE, at, spread(&b, scale, f32));
-    hlo_instr *bounded[] = {spread(&b, hlo_build_unary(&b, HLO_OP_NEGATE, limit), f32), at,
-                            spread(&b, limit, f32)};
+    at = hlo_build_binary(&b, HLO_OP_DIVIDE, at, spread(&b, scale, &as, HLO_TYPE_F32));
+    hlo_instr *bounded[] = {spread(&b, bounds[0], &as, HLO_TYPE_F32), at,
+                            spread(&b, bounds[1], &as, HLO_TYPE_F32)};
     at = hlo_build(&b, HLO_OP_CLAMP, f32, 3, bounded);
     at = hlo_build_convert(&b, at, HLO_TYPE_F8E4M3FN);
-    at = hlo_build_convert(&b, at, x->shape->type);
-    at = hlo_build_binary(&b, HLO_OP_MULTIPLY, at, spread(&b, scale, at->shape));
+    const bool blocks = z->recipe == MX && as.kept_count;
+    hlo_type wide = x->shape->type;
+    if (blocks) scale = hlo_build_convert(&b, scale, HLO_TYPE_F8E8M0FNU);
+    if (blocks && wide == HLO_TYPE_F16) wide = HLO_TYPE_F32; /* f16 cannot represent all scales */
+    at = hlo_build_convert(&b, at, wide);
+    at = hlo_build_binary(&b, HLO_OP_MULTIPLY, at, spread(&b, scale, &as, wide));
+    at = hlo_build_reshape(&b, at, x->shape->rank, x->shape->dims);
     const hlo_attr *sharding = hlo_instr_attr(x, HLO_ATTR_SHARDING);
     for (hlo_instr *made = hlo_instr_next(x); sharding && made != after;
          made = hlo_instr_next(made))
@@ -363,35 +628,39 @@ static hlo_instr *dequantize(quantizer *z, place source) {
     return at;
 }
 
-/* Appends an element with the initial value `init` to the state of the loop, but not to the root of
- * its body. Returns its index. */
-static int64_t append(quantizer *z, hlo_instr *loop, hlo_instr *init) {
-    hlo_instr *tuple = hlo_instr_operand(loop, 0);
-    const hlo_computation *body = hlo_instr_comp(loop, HLO_ATTR_BODY),
-                          *condition = hlo_instr_comp(loop, HLO_ATTR_CONDITION);
+/* Appends `added` to the tuple that is operand `number` of a loop or conditional. For a loop, does
+ * not append it to the root of the body. Returns its index. */
+static int64_t append(quantizer *z, hlo_instr *user, uint32_t number, hlo_instr *added) {
+    hlo_instr *tuple = hlo_instr_operand(user, number);
     const uint32_t count = tuple->operand_count;
     const hlo_shape **shapes = hlo_arena_array(z->context->scratch, count + 1, sizeof *shapes);
     memcpy(shapes, tuple->shape->elements, count * sizeof *shapes);
-    shapes[count] = init->shape;
+    shapes[count] = added->shape;
     const hlo_shape *shape = hlo_shape_tuple(z->context->module, count + 1, shapes);
     if (tuple->use_count > 1) { /* another user needs the unchanged tuple */
         hlo_instr **operands = hlo_arena_array(z->context->scratch, count + 1, sizeof *operands);
         for (uint32_t i = 0; i < count; i++) operands[i] = hlo_instr_operand(tuple, i);
-        tuple = hlo_instr_copy(loop->parent, loop, tuple, operands);
-        hlo_instr_set_operand(loop, 0, tuple);
+        tuple = hlo_instr_copy(user->parent, user, tuple, operands);
+        hlo_instr_set_operand(user, number, tuple);
     }
-    hlo_instr_append_operand(tuple, init);
-    tuple->shape = loop->shape = body->root->shape = shape;
-    body->parameters[0]->shape = condition->parameters[0]->shape = shape;
+    hlo_instr_append_operand(tuple, added);
+    tuple->shape = shape;
+    if (user->op == HLO_OP_WHILE) {
+        const hlo_computation *body = hlo_instr_comp(user, HLO_ATTR_BODY),
+                              *condition = hlo_instr_comp(user, HLO_ATTR_CONDITION);
+        user->shape = body->root->shape = shape;
+        body->parameters[0]->shape = condition->parameters[0]->shape = shape;
+    } else {
+        hlo_branch_of(user, number)->parameters[0]->shape = shape;
+    }
     return count;
 }
 
-/* Returns element `index` of the state in the loop's body, inserted after the parameter if
+/* Returns element `index` of the parameter of a body or branch, inserted after the parameter if
  * needed. */
-static hlo_instr *element_in(const hlo_instr *loop, int64_t index) {
-    hlo_instr *state = hlo_instr_comp(loop, HLO_ATTR_BODY)->parameters[0];
-    hlo_builder b = {.at = hlo_instr_next(state), .like = state};
-    return hlo_build_element(&b, state, index);
+static hlo_instr *element_in(hlo_instr *parameter, int64_t index) {
+    hlo_builder b = {.at = hlo_instr_next(parameter), .like = parameter};
+    return hlo_build_element(&b, parameter, index);
 }
 
 /* Builds the dequantized value of `at` from `made`, the dequantized value one step below. */
@@ -409,18 +678,26 @@ static hlo_instr *build_step(quantizer *z, step kind, hlo_instr *at, hlo_instr *
         hlo_instr_drop_attr(made, HLO_ATTR_ORIGIN);
         return made;
     case ENTER:
-        index = append(z, loop, made);
-        made = element_in(loop, index);
-        hlo_instr_append_operand(hlo_instr_comp(loop, HLO_ATTR_BODY)->root, made);
-        return made;
+    case BRANCH: { /* sink-dequantize recognizes blocks before they are reshaped to rows */
+        hlo_instr *parameter = hlo_instr_operand(at, 0);
+        const uint32_t comp = parameter->parent->id;
+        if (z->recipe == MX && made->op == HLO_OP_RESHAPE) made = hlo_instr_operand(made, 0);
+        index = kind == ENTER ? append(z, loop, 0, made)
+                              : append(z, z->callers[comp], z->operand_of_branch[comp], made);
+        made = element_in(parameter, index);
+        if (kind == ENTER)
+            hlo_instr_append_operand(hlo_instr_comp(loop, HLO_ATTR_BODY)->root, made);
+        b.at = hlo_instr_next(made);
+        return hlo_build_reshape(&b, made, at->shape->rank, at->shape->dims);
+    }
     case STACK: {
         const hlo_instr *update = next_of(loop, at);
         hlo_builder before = {.at = hlo_instr_operand(loop, 0), .like = loop},
                     in_body = {.at = hlo_instr_next(update), .like = update};
-        index = append(z, loop,
+        index = append(z, loop, 0,
                        hlo_build_filled(
                            &before, hlo_shape_retype(module, update->shape, made->shape->type), 0));
-        operands[0] = element_in(loop, index);
+        operands[0] = element_in(hlo_instr_comp(loop, HLO_ATTR_BODY)->parameters[0], index);
         operands[1] = made;
         for (uint32_t i = 2; i < update->operand_count; i++)
             operands[i] = hlo_instr_operand(update, i);
@@ -433,29 +710,29 @@ static hlo_instr *build_step(quantizer *z, step kind, hlo_instr *at, hlo_instr *
 }
 
 /* Builds an operand of the dot from the dequantized value of its source. */
-static hlo_instr *replacement(quantizer *z, hlo_instr *dot, uint32_t number) {
+static hlo_instr *replacement(quantizer *z, hlo_instr *dot, uint32_t number, bool completes) {
     struct {
-        place at;
+        visited *at;
         step kind;
     } path[PATH_LIMIT];
     hlo_instr *operand = hlo_instr_operand(dot, number);
-    place at = {.instr = operand}, below;
+    place at = place_of(z, dot, number, completes), below;
     unsigned count = 0;
-    while (!z->dequantized[at.sliced][at.instr->id]) {
+    visited *v;
+    while (!(v = visit(z, &at))->dequantized) {
         const step kind = count < PATH_LIMIT ? step_below(z, at, &below) : SOURCE;
         if (kind == SOURCE) {
-            z->dequantized[at.sliced][at.instr->id] = dequantize(z, at);
+            v->dequantized = dequantize(z, at);
             break;
         }
-        path[count].at = at;
+        path[count].at = v;
         path[count++].kind = kind;
         at = below;
     }
-    hlo_instr *made = z->dequantized[at.sliced][at.instr->id];
+    hlo_instr *made = v->dequantized;
     while (count--) {
-        at = path[count].at;
-        made = build_step(z, path[count].kind, at.instr, made);
-        z->dequantized[at.sliced][at.instr->id] = made;
+        made = build_step(z, path[count].kind, path[count].at->at.instr, made);
+        path[count].at->dequantized = made;
     }
     hlo_builder b = {.at = dot, .like = operand};
     return hlo_build_convert(&b, made, operand->shape->type);
@@ -474,7 +751,7 @@ static void note_called(void *user, hlo_computation *called) {
     c->called[called->id] = true;
 }
 
-/* Finds the loops to whose state elements can be appended. */
+/* Finds the loops and branches to whose parameters elements can be appended. */
 static void find_loops(quantizer *z) {
     const hlo_module *module = z->context->module;
     hlo_arena *scratch = z->context->scratch;
@@ -482,6 +759,7 @@ static void find_loops(quantizer *z) {
     calls c = {.callers = hlo_arena_zero(scratch, count * sizeof *c.callers),
                .called = hlo_arena_zero(scratch, count)};
     z->loop_of_body = hlo_arena_zero(scratch, count * sizeof *z->loop_of_body);
+    z->operand_of_branch = hlo_arena_zero(scratch, count * sizeof *z->operand_of_branch);
     z->callers = c.callers;
     if (!module->op_counts[HLO_OP_WHILE]) return;
     for (hlo_computation *comp = module->first; comp; comp = comp->next)
@@ -489,8 +767,13 @@ static void find_loops(quantizer *z) {
             hlo_instr_visit_called(c.caller, note_called, &c);
     for (hlo_computation *comp = module->first; comp; comp = comp->next)
         for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
-            if (instr->op == HLO_OP_WHILE && can_grow(z, instr))
+            if (instr->op == HLO_OP_WHILE && can_grow(z, instr)) {
                 z->loop_of_body[hlo_instr_comp(instr, HLO_ATTR_BODY)->id] = instr;
+            } else if (instr->op == HLO_OP_CONDITIONAL) {
+                for (uint32_t i = 1; i < instr->operand_count; i++)
+                    if (can_extend(z, instr, i))
+                        z->operand_of_branch[hlo_branch_of(instr, i)->id] = i;
+            }
 }
 
 /* Adds all dots that may be quantized to the selection. */
@@ -510,27 +793,50 @@ static void consider_all(quantizer *z) {
     z->partitioned = (hlo_devices_partitions(module) > 1 || hlo_boundary_spmd(module->entry)) &&
                      !hlo_devices_unpartitioned(module, &marked);
     z->outside = hlo_devices_outside(module, scratch);
+    if (z->context->options->ahead)
+        z->ahead = hlo_ahead_find(module, z->context->options->ahead, scratch);
     for (hlo_computation *comp = module->first; comp; comp = comp->next)
         for (hlo_instr *instr = reached[comp->id] ? comp->first : NULL; instr;
              instr = hlo_instr_next(instr))
             if (instr->op == HLO_OP_DOT && instr->operand_count == 2) consider(z, instr, runs);
 }
 
+/* Inserts the amaxes of each value that may be quantized, and adds its name to context->records. If
+ * dots use the whole value and others use slices of it, inserts the amaxes of slices. */
+static hlo_status insert_amaxes(quantizer *z, uint32_t ids) {
+    for (hlo_computation *comp = z->context->module->first; comp; comp = comp->next)
+        for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
+            next = hlo_instr_next(instr);
+            const visited *chosen = NULL;
+            for (const visited *v = instr->id < ids ? z->visited[instr->id] : NULL; v; v = v->next)
+                if (v->value && (!chosen || has_one_scale(&chosen->at))) chosen = v;
+            if (!chosen) continue;
+            hlo_builder b = {.at = next, .like = instr};
+            const blocked as = block(z->context->module, &chosen->at);
+            hlo_instr *x = hlo_build_reshape(&b, instr, as.rank, as.dims);
+            const hlo_instr *amax = build_amax(z, &b, x, &as);
+            json_object_set_new(z->context->records, instr->name, json_string(amax->name));
+        }
+    return hlo_json_starved() ? HLO_OUT_OF_MEMORY : HLO_OK;
+}
+
 hlo_status hlo_pass_quantize(hlo_pass_context *context) {
     const hlo_pass_options *options = context->options;
     const hlo_module *module = context->module;
     if (!options->quantize || !module->op_counts[HLO_OP_DOT]) return HLO_OK;
-    quantizer z = {.context = context, .selection = {.arena = context->scratch}};
-    const size_t ids = module->next_id;
-    for (int i = 0; i < 2; i++)
-        z.value_of[i] = hlo_arena_zero(context->scratch, ids * sizeof *z.value_of[i]);
+    quantizer z = {.context = context,
+                   .recipe = *options->quantize == 'r'   ? ROWS
+                             : *options->quantize == 'm' ? MX
+                                                         : CURRENT,
+                   .selection = {.arena = context->scratch}};
+    const uint32_t ids = module->next_id;
+    z.visited = hlo_arena_zero(context->scratch, ids * sizeof *z.visited);
     hlo_remark_begin(context);
     consider_all(&z);
+    if (context->records) return insert_amaxes(&z, ids);
     if (!z.selection.dot_count) return HLO_OK;
     hlo_pass_record_costs(context); /* record the costs of the wide dots */
     hlo_select(&z.selection, options->min_gain > 0 ? options->min_gain : HLO_QUANTIZE_MIN_GAIN);
-    for (int i = 0; i < 2; i++)
-        z.dequantized[i] = hlo_arena_zero(context->scratch, ids * sizeof *z.dequantized[i]);
     for (uint32_t i = 0; i < z.selection.dot_count; i++) {
         const hlo_selectable *s = &z.selection.dots[i];
         if (!s->selected) {
@@ -538,7 +844,9 @@ hlo_status hlo_pass_quantize(hlo_pass_context *context) {
             continue;
         }
         for (uint32_t o = 0; o < 2; o++)
-            if (s->quantizes[o]) hlo_instr_set_operand(s->dot, o, replacement(&z, s->dot, o));
+            if (s->quantizes[o])
+                hlo_instr_set_operand(
+                    s->dot, o, replacement(&z, s->dot, o, s->quantizes[0] != s->quantizes[1]));
         hlo_remark_quantized(context, s->dot, s->gain, s->saving);
         context->changes++;
     }

@@ -13,24 +13,25 @@
 #include "matmul/cost/cost.h"
 
 uint32_t hlo_selection_value(hlo_selection *s, const hlo_instr *value, double runs,
-                             const hlo_target *target) {
+                             bool fixed_scale, const hlo_target *target) {
     hlo_arena_grow(s->arena, &s->values, s->value_count, &s->value_capacity, sizeof *s->values);
-    s->values[s->value_count] =
-        (hlo_selectable_value){.seconds = runs * hlo_cost_of_quantizing(value->shape, target),
-                               .first = HLO_SELECTION_NONE};
+    s->values[s->value_count] = (hlo_selectable_value){
+        .seconds = runs * hlo_cost_of_quantizing(value->shape, fixed_scale, target),
+        .first = HLO_SELECTION_NONE};
     return s->value_count++;
 }
 
 void hlo_selection_dot(hlo_selection *s, hlo_instr *dot, const uint32_t *values, double runs,
-                       const hlo_target *target) {
+                       bool scales_after, const hlo_target *target) {
     hlo_arena_grow(s->arena, &s->dots, s->dot_count, &s->dot_capacity, sizeof *s->dots);
     hlo_selectable *made = &s->dots[s->dot_count];
     *made = (hlo_selectable){
         .dot = dot,
         .quantizes = {values[0] != HLO_SELECTION_NONE, values[1] != HLO_SELECTION_NONE},
         .values = {values[0], values[1]},
-        .wide = runs * hlo_cost_of_dot(dot, false, target),
-        .fp8 = runs * hlo_cost_of_dot(dot, true, target)};
+        .wide = runs * hlo_cost_of_dot(dot, HLO_COST_WIDE, target),
+        .fp8 = runs * hlo_cost_of_dot(dot, scales_after ? HLO_COST_FP8_SCALED_AFTER : HLO_COST_FP8,
+                                      target)};
     if (values[0] == values[1]) made->values[1] = HLO_SELECTION_NONE;
     for (int o = 0; o < 2; o++) {
         if (made->values[o] == HLO_SELECTION_NONE) continue;

@@ -44,12 +44,14 @@ typedef struct hlo_selection {
     uint32_t dot_count, dot_capacity, value_count, value_capacity;
 } hlo_selection;
 
-/* Adds a value whose quantization runs `runs` times, and returns its index. */
+/* Adds a value whose quantization runs `runs` times, and returns its index. With `fixed_scale`, the
+ * scale is a constant. */
 uint32_t hlo_selection_value(hlo_selection *s, const hlo_instr *value, double runs,
-                             const hlo_target *target);
-/* Adds a dot that runs `runs` times. */
+                             bool fixed_scale, const hlo_target *target);
+/* Adds a dot that runs `runs` times. `scales_after` is true if a kernel after the FP8 call applies
+ * the scales to an f32 result. */
 void hlo_selection_dot(hlo_selection *s, hlo_instr *dot, const uint32_t *values, double runs,
-                       const hlo_target *target);
+                       bool scales_after, const hlo_target *target);
 
 /* Sets `selected` and `gain` of each dot. Together, the selected dots take at least `min_gain`
  * times as long in wide types as in FP8. The same holds for each part of the selection that could

@@ -102,8 +102,8 @@ static hlo_instr *shifted(hlo_builder *b, hlo_instr *value, int64_t by) {
                          padding);
 }
 
-/* The array that a mask is for: its extents, its dimensions for the dimensions of the group sizes
- * (`prefix`), its ragged dimension (`dim`) and its group dimension. */
+/* The array that a mask is for: its extents, the dimensions that correspond to those of the group
+ * sizes (`prefix`), the ragged dimension (`dim`) and the group dimension. */
 typedef struct places {
     uint32_t rank;
     const int64_t *extents;

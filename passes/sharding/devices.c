@@ -200,7 +200,8 @@ const bool *hlo_devices_outside(const hlo_module *module, hlo_arena *arena) {
  *     the same part;
  *   - as a constant or an iota;
  *   - as a parameter of a called computation: if the argument is replicated in all calls;
- *   - as the result of an all-reduce or all-gather whose own groups contain the groups;
+ *   - as the result of an all-reduce or all-gather: if each group is inside a group of that
+ *     collective;
  *   - entering a manual region: if the operand is replicated, and all devices of a group get the
  *     same part of it;
  *   - leaving a region: on the devices whose parts are joined;

@@ -37,9 +37,10 @@ typedef enum mode {
 /* A dequantized element of the tuple. */
 typedef struct candidate {
     bool sinks;
-    bool carries_scale; /* the tuple contains the scale; false if the scale is constant or absent */
+    bool carries_scale; /* the tuple contains the scale; false if the scale is a constant number or
+                         * absent */
     mode mode;
-    hlo_dequantized from; /* before the first iteration; if stacked, its slices */
+    hlo_dequantized from; /* the value before the first iteration; if stacked, a slice */
     const hlo_ints
         *dims; /* dimensions of the value along which the scale varies; NULL for a scalar */
     hlo_dequantized next; /* for a recomputed element: the value of the next iteration */
@@ -271,16 +272,22 @@ static bool granularity_below_collective(const walk *w, const hlo_instr *collect
     return granularity->v[along] >= collective->shape->dims[along] && agrees(w, collective);
 }
 
-/* True if the scale does not vary along the contracting dimensions of the dot. */
+/* True if the scale does not vary along the contracting dimensions of the dot, or is an f8e8m0fnu
+ * scale that varies there as calls for the target require. */
 static bool scale_passes(const walk *w, const hlo_instr *dot, bool right, const path *last) {
     if (!w->what->from.scale || !w->what->dims) return true;
     hlo_granularity granularity, below;
     const hlo_shape *shape = hlo_instr_operand(dot, right)->shape;
     const hlo_ints *contracted = hlo_dot_contracting(dot, right);
+    const hlo_scale_info *info = &hlo_scale_modes[HLO_SCALE_VEC32];
+    const bool blocks =
+        w->what->from.scale->shape->type == info->type && w->e->s->context->target->block_scales;
     if (shape->rank > HLO_RULE_ARGS) return false;
     for (uint32_t i = 0; i < shape->rank; i++) granularity.v[i] = 1;
     for (uint32_t i = 0; contracted && i < contracted->count; i++)
-        granularity.v[contracted->v[i]] = shape->dims[contracted->v[i]];
+        granularity.v[contracted->v[i]] = !blocks ? shape->dims[contracted->v[i]]
+                                          : i + 1 == contracted->count ? info->along
+                                                                       : 1;
     for (; last; last = last->before, granularity = below)
         if (hlo_op_is(last->link->op, HLO_COLLECTIVE)
                 ? !granularity_below_collective(w, last->link, &granularity, &below)
@@ -383,13 +390,13 @@ static bool choose(region *e) {
         double number;
         hlo_instr *scale = what->sinks ? what->from.scale : NULL;
         what->carries_scale = scale && (what->mode == STACKED || what->mode == RECOMPUTED ||
-                                        scale->op != HLO_OP_CONSTANT);
+                                        what->dims || scale->op != HLO_OP_CONSTANT);
         if (what->carries_scale)
             what->sinks = hlo_scale_is_moderate(e->s->context->scratch, scale) &&
                           (!what->next.scale ||
                            hlo_scale_is_moderate(e->s->context->scratch, what->next.scale));
         if (scale && !what->carries_scale) /* a constant scale is copied to each use */
-            what->sinks = !what->dims && hlo_known_number(scale, &number);
+            what->sinks = hlo_known_number(scale, &number);
         any |= e->elements[i].sinks;
     }
     while (any && changes) {
@@ -478,6 +485,7 @@ static void become_fp8(const region *e, uint32_t index, hlo_instr *value, hlo_in
                     hlo_shape_count(whole->shape) == 1
                         ? hlo_build_splat(&b, whole, wide->shape)
                         : hlo_build_broadcast_like(&b, whole, wide->shape, dims->count, dims->v);
+                whole = hlo_build_convert(&b, whole, what->from.to);
                 wide = hlo_build_binary(&b, what->from.op, wide, whole);
             }
         }

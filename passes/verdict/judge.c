@@ -206,7 +206,7 @@ typedef enum obstacle_kind {
 struct hlo_judge_context {
     const hlo_module *module;
     hlo_arena *arena;
-    bool keeps_ragged; /* the options request to keep ragged-dots of fp8 values */
+    const hlo_pass_options *options;
     const bool *fused; /* by computation id: true if the computation is a part of a kernel */
     /* The following members are computed on demand. */
     const unsigned char *makers; /* by computation id: hlo_fusion_maker */
@@ -216,11 +216,11 @@ struct hlo_judge_context {
     bool looked_for_cpu, cpu; /* `cpu` is true if XLA compiled the module for a CPU */
 };
 
-hlo_judge_context *hlo_judge_context_new(const hlo_module *module, bool keeps_ragged,
+hlo_judge_context *hlo_judge_context_new(const hlo_module *module, const hlo_pass_options *options,
                                          hlo_arena *arena) {
     hlo_judge_context *j = hlo_arena_zero(arena, sizeof *j);
     j->module = module;
-    j->keeps_ragged = keeps_ragged;
+    j->options = options;
     j->arena = arena;
     j->fused = hlo_facts_fused(module, arena);
     return j;
@@ -278,8 +278,8 @@ static bool is_for_cpu(hlo_judge_context *j) {
     return j->cpu;
 }
 
-/* Finds an integer of at most 8 bits, or a float of fewer bits, from which `value` is computed by a
- * few steps of movement, conversion and scaling. Returns NULL if not found. */
+/* Finds an integer of at most 8 bits, or a float of fewer than 8, from which `value` is computed by
+ * a few steps of movement, conversion and scaling. Returns NULL if not found. */
 static const hlo_instr *find_narrow(const hlo_instr *value) {
     enum { STEPS_MOST = 64 };
     const hlo_instr *list[STEPS_MOST] = {value};
@@ -552,6 +552,9 @@ static hlo_judgment judge_wide(hlo_judge_context *j, const hlo_instr *instr) {
     }
     if (kind != HLO_PRODUCT_DOT) return wide(reasons[kind], NULL);
     const hlo_instr *left = hlo_instr_operand(instr, 0), *right = hlo_instr_operand(instr, 1);
+    if (j->options->quantize && hlo_pin_is_scheduled(j->module) &&
+        hlo_type_is_wide(left->shape->type) && hlo_type_is_wide(right->shape->type))
+        return wide(HLO_REASON_SCHEDULED, NULL); /* the pass quantize-wide did not run */
     const unsigned char l = fp8_of(j, left), r = fp8_of(j, right);
     if (!l || !r) return judge_carried(j, instr);
     if ((l | r) & HLO_FROM_OTHER_FP8)
@@ -579,7 +582,7 @@ hlo_judgment hlo_judge(hlo_judge_context *j, const hlo_instr *instr, hlo_reason 
                       : wide(HLO_REASON_DYNAMIC_DIMENSION, dynamic);
     hlo_product product = {0};
     hlo_product_read(instr, &product);
-    const bool kept = product.kind == HLO_PRODUCT_RAGGED && j->keeps_ragged &&
+    const bool kept = product.kind == HLO_PRODUCT_RAGGED && j->options->ragged == HLO_RAGGED_KEEP &&
                       hlo_type_is_fp8_operand(product.a->shape->type) &&
                       hlo_type_is_fp8_operand(product.b->shape->type);
     const hlo_judgment operation =

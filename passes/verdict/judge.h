@@ -19,8 +19,8 @@ typedef struct hlo_judgment {
 } hlo_judgment;
 
 /* Creates the context for a module that no longer changes. The context computes facts on demand, in
- * `arena`. `keeps_ragged` is true if the options request to keep ragged-dots of fp8 values. */
-hlo_judge_context *hlo_judge_context_new(const hlo_module *module, bool keeps_ragged,
+ * `arena`. */
+hlo_judge_context *hlo_judge_context_new(const hlo_module *module, const hlo_pass_options *options,
                                          hlo_arena *arena);
 /* Judges a matmul. `said` is the reason that a pass set, or HLO_REASON_COUNT. */
 hlo_judgment hlo_judge(hlo_judge_context *judging, const hlo_instr *instr, hlo_reason said);

@@ -197,8 +197,8 @@ static const slot *current_slot(const hlo_report *report, const slot *s) {
     return s;
 }
 
-/* Keeps the matmul of a slot wide in the next run. `reason` is a static text. If the matmul is
- * still an FP8 call in the next run, it was a call in the input. */
+/* Keeps the matmul of a slot wide in the next run. `reason` is a static text. Only a matmul that
+ * was an FP8 call in the input is still one in the next run. */
 static void keep_wide(hlo_report *report, const slot *s, const char *reason) {
     const char **first = &report->keep[s - report->slots],
                **last = &report->keep[current_slot(report, s) - report->slots];
@@ -279,15 +279,19 @@ static int by_position(const void *a, const void *b) {
     return *x < *y ? -1 : *x > *y;
 }
 
+/* Returns the recipe in the option `quantize`, without the words after it. */
+static const char *recipe_of(hlo_arena *arena, const char *quantize) {
+    return quantize ? hlo_arena_format(arena, "%.*s", (int)strcspn(quantize, ","), quantize) : NULL;
+}
+
 void hlo_report_close(hlo_pass_context *context) {
     hlo_report *report = context->report;
     const hlo_module *module = context->module;
     closing c = {.report = report,
-                 .judging = hlo_judge_context_new(
-                     module, context->options->ragged == HLO_RAGGED_KEEP, context->scratch),
+                 .judging = hlo_judge_context_new(module, context->options, context->scratch),
                  .module = module,
                  .min_gain = context->options->min_gain,
-                 .recipe = context->options->quantize ? "current" : NULL,
+                 .recipe = recipe_of(report->arena, context->options->quantize),
                  .committed = context->committed,
                  .file = copy_text(report->arena, module->file)};
     report->module = copy_text(report->arena, module->name);

@@ -283,8 +283,8 @@ static void predict(hlo_bisection *s, const hlo_report *report) {
 }
 
 typedef struct rate {
-    double value; /* what quantizing the row saves, divided by the squared distance. If FP8 is
-                   * slower, multiplied by it */
+    double value; /* seconds that FP8 saves (if no times are known: FLOPs), divided by the squared
+                   * distance; if FP8 is slower, times the squared distance */
     size_t row;
 } rate;
 

@@ -111,8 +111,8 @@ static double mean_root(double squares, double count) {
 /* Sets d->rms and d->noise to the root mean square of the difference of the arrays (d->noise in
  * units of judge->noise), and d->noise_limit to its limit. Returns without a change if types or
  * dimensions differ. `drops`: the judge omits roundings that the other module may have omitted.
- * The samples of such a judge omit them, too, and perturb each result by HLO_ERROR_AMPLITUDE, so
- * this is the limit. Otherwise, the limit is the one for a module and its rewritten form.
+ * The samples of such a judge omit them, too, and perturb each result by HLO_ERROR_AMPLITUDE,
+ * which is then the limit. Otherwise, the limit is the one for a module and its rewritten form.
  * Elements of known and of unknown sigma are compared separately; d->noise is the larger of
  * both. */
 static void compare_noise(const hlo_array *judge, const hlo_array *other, bool drops,
@@ -165,7 +165,7 @@ typedef struct finding {
     int64_t infinite; /* pairs that differ, of which one element is not finite */
     int64_t unjudged; /* pairs that differ, for which neither a bound nor a noise limit applies */
     double noise, noise_limit, largest;
-    double max_error, max_relative, signal, error; /* the last two: sums of squares */
+    double max_error, max_relative, signal, error; /* signal, error: sums of squares */
     int64_t worst;
     double distance, excess; /* the distance and the excess at element `worst` */
 } finding;

@@ -343,7 +343,7 @@ static group_mode mode_of(const hlo_instr *instr) {
     return hlo_instr_int(instr, HLO_ATTR_USE_GLOBAL_DEVICE_IDS, 0) ? DEVICES : BOTH;
 }
 
-/* Returns the number that every number in groups must be less than, and writes the device's own. */
+/* Returns the limit that numbers in groups must be below, and writes the device's own number. */
 static int64_t own_number(const hlo_seat *seat, group_mode mode, int64_t *out_own) {
     switch (mode) {
     case PARTITIONS: *out_own = seat->partition; return seat->partitions;

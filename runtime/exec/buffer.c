@@ -116,7 +116,8 @@ void plan_device_retire(plan_device *device) {
 
 /* --------------------------------------------------------------------------------------- events */
 
-/* Creates an event that owns the handle. On failure, waits for it, frees it and returns NULL. */
+/* Creates an event that owns the handle. On failure, waits for the handle's event, frees the
+ * handle and returns NULL. */
 static hlo_event *new_event(plan_device *device, void *handle) {
     hlo_event *event = calloc(1, sizeof *event);
     if (!event) {

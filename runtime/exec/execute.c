@@ -39,10 +39,10 @@ typedef struct node {
     const plan_slot *selector; /* NODE_CONDITIONAL: type and size of the index */
     const void *choice;        /* NODE_WHILE, NODE_CONDITIONAL: address of the predicate or index */
     plan_command_buffer *conditions, *bodies; /* NODE_WHILE: two of each; the first reads the
-                                               * state from its own slots, the second from the
-                                               * spare slots */
+                                               * state from the loop's own slots, the second
+                                               * from the spare slots */
     plan_command_buffer
-        *back; /* NODE_WHILE: copies the state from the spare slots to its own slots */
+        *back; /* NODE_WHILE: copies the state from the spare slots to the loop's own slots */
     plan_command_buffer *branches; /* NODE_CONDITIONAL: step->called_count buffers */
 } node;
 

@@ -219,6 +219,14 @@ hlo_status plan_look_at(hlo_plan *plan, const plan_comp *comp, const plan_step *
     for (uint32_t i = 0; i < step->own; i++) {
         hlo_array *array = &look->values.items[*place - 1 + i];
         const hlo_shape *shape = step->shapes[i];
+        if (plan->keeps_largest && !first) {
+            const float *found = (const float *)(const void *)stage(plan, comp, step, i);
+            float *largest = array->data;
+            if (!found) return HLO_OUT_OF_MEMORY;
+            for (size_t k = 0; k < array->size / sizeof *found; k++)
+                if (isnan(found[k]) || found[k] > largest[k]) largest[k] = found[k];
+            continue;
+        }
         if (!reserve(look, array->size)) return HLO_OUT_OF_MEMORY;
         plan_fetch(plan, shape, hlo_types[shape->type].bytes, array->data,
                    comp->slots[step->operands[i]].place.data, array->size, look->staging[1]);
@@ -237,7 +245,7 @@ hlo_status plan_look_end(hlo_plan *plan, const hlo_diag_sink *sink) {
         }
         for (const hlo_computation *c = own->module->first; c; c = c->next)
             for (const hlo_instr *i = c->first; i; i = hlo_instr_next(i))
-                if (plan_keeps(own, i) && !own->look->places[i->id])
+                if (plan_keeps(own, i) && !own->keeps_largest && !own->look->places[i->id])
                     hlo_diag_emit(own->module, sink, HLO_WARNING, i->offset, strlen(i->name),
                                   "`%s` has no value because it did not run", i->name);
         count += own->look->values.count;

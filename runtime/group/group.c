@@ -206,9 +206,9 @@ static bool makes_circle(trial *t, uint32_t m) {
     const uint32_t attempt = t->search->attempt;
     uint32_t low = t->to->first > GROUP_SPAN ? t->to->first - GROUP_SPAN : 0;
     /* Mark the instructions from `low` to `m` that depend on the group and are not in it. If a
-     * member of another group depends on the group, all members of the other group do; if one of
-     * these is earlier, restart. No other instruction before the group's first member depends on
-     * the group. */
+     * member of another group depends on the group, all members of that other group do. If the
+     * other group begins before the instruction that is being marked, repeat the loop from `low`.
+     * No other instruction before the group's first member depends on the group. */
     bool again = true;
     for (uint32_t from = t->to->first; again; from = low) {
         again = false;
@@ -330,7 +330,7 @@ static bool can_join(const grouping *g, group_search *search, uint32_t number, u
     bool small = to.kept * to.reduced <= GROUP_SMALL && !to.reduce &&
                  hlo_shape_same_dims(instr->shape, to.shape);
     if (!t.good || !(t.shares || small) || to.members + t.members > GROUP_MEMBERS) return false;
-    /* Long rows are divided among blocks, so that no block can read the result of a reduce. */
+    /* Long rows are divided among blocks, so no block can read the result of a reduce. */
     bool whole = reduces || relation == GROUP_FULL;
     bool chunked = t.tainted && whole && g->rules->is_chunked && g->rules->is_chunked(to.reduce);
     if (chunked || makes_circle(&t, m)) return false;

@@ -104,11 +104,12 @@ typedef struct plan_comp {
     uint32_t *arguments;               /* slots; PLAN_NONE if not read */
     uint32_t *results;                 /* slots of the root's leaves; NULL if not executable */
     size_t frame_size;
-    uint64_t weight;  /* estimated jobs of a run; unknown loops count once */
+    uint64_t weight;  /* estimated jobs of a run; a loop that is not unrolled counts once */
     bool hosted;      /* at least one job runs on the host */
     bool is_bound;    /* the computation's jobs are bound */
     uint32_t depth;   /* nesting depth if loops and conditionals are recorded as branches */
-    double jobs;      /* jobs of a run, with the larger branches; NaN if unknown */
+    double jobs;      /* jobs of a run in which conditionals select the branches with most jobs; NaN
+                       * if unknown */
     uint32_t nesting; /* nesting depth of the computations that a run calls */
 } plan_comp;
 
@@ -136,10 +137,12 @@ struct hlo_plan {
      * apply. */
     const hlo_shape **arguments_like, **results_like;
     plan_comp *entry;
-    bool *kept;        /* by instruction id: the value is saved; or NULL */
-    plan_look *look;   /* NULL if no value is inspected */
-    hlo_arrays values; /* values of all devices that the last run saved; owns only the list */
-    plan_trace *trace; /* NULL without timing */
+    bool *kept;         /* by instruction id: the value is saved; or NULL */
+    plan_look *look;    /* NULL if no value is inspected */
+    bool keeps_largest; /* of an f32 value that is computed several times, save the maximum of
+                         * each element, or NaN if the element is NaN once */
+    hlo_arrays values;  /* values of all devices that the last run saved; owns only the list */
+    plan_trace *trace;  /* NULL without timing */
     hlo_leaves inputs, outputs;
     plan_place *arguments, *results; /* places of the entry's arguments and results */
     void *memory;                    /* all memory of a run */

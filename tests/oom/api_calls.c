@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "hlo/bisect.h"
 #include "hlo/buffer.h"
 #include "hlo/dump.h"
 #include "hlo/edit.h"
@@ -312,6 +313,33 @@ static hlo_status call_extract(hlo_module *module) {
                : status;
 }
 
+/* Records amaxes, reads them, and splits the module. */
+static hlo_status call_static(hlo_module *module) {
+    hlo_arrays *inputs = NULL;
+    hlo_module *ahead = NULL;
+    char *amaxes = NULL;
+    size_t size;
+    FILE *out = open_memstream(&amaxes, &size);
+    if (!out) return HLO_OUT_OF_MEMORY;
+    hlo_status status = hlo_arrays_draw_each(module, HLO_DRAW_NORMAL, 1, 1, &sink, &inputs);
+    if (status == HLO_OK)
+        status =
+            hlo_module_record_amaxes(module, (const hlo_arrays *const *)&inputs, 1, &sink, out);
+    if (fclose(out) != 0) status = HLO_OUT_OF_MEMORY;
+    hlo_pass_options options;
+    hlo_pass_options_init(&options);
+    options.quantize = "static";
+    options.min_gain = 0.001;
+    options.ahead = "*";
+    options.amaxes_text = amaxes;
+    if (status == HLO_OK) status = hlo_module_optimize(module, &options, NULL);
+    if (status == HLO_OK) status = hlo_module_split(module, "*", &sink, &ahead);
+    hlo_arrays_free(inputs);
+    hlo_module_free(ahead);
+    free(amaxes);
+    return status;
+}
+
 /* Reads the inputs of one device for two devices, and writes them. */
 static hlo_status call_npz(hlo_module *module) {
     hlo_arrays *inputs = NULL;
@@ -398,6 +426,7 @@ static const struct row {
     {.name = "runtime", .call_with = call_runtime},
     {.name = "resident", .call_with = call_resident},
     {.name = "extract", .call_with = call_extract},
+    {.name = "static", .call_with = call_static},
     {.name = "npz", .call_with = call_npz},
     {.name = "pjrt", .call = call_pjrt},
 };

@@ -17,7 +17,7 @@ import subprocess
 import sys
 
 FORMATS = pathlib.Path(__file__).parents[2] / "report" / "format.def"
-MOST = 60  # maximum number of runs of a command and kind of failure, without --long
+MOST = 60  # maximum number of runs per command and kind of failure, without --long
 SAYS = "out of memory"
 RULES = """phase algebra measure expression_size
 let twice(%x) = negate(negate(%x))
@@ -65,6 +65,9 @@ def commands(work, model, other):
     yield "min-gain", opt, ["--min-gain=1000", "--merge-dots", "--allow-bias-rounding", "--cuda=12.9", model, "-o", out], [out], 0
     for form in ("ffi", "qdq", "dq"):
         yield f"emit-{form}", opt, [f"--emit={form}", model, "-o", out], [out], 0
+    yield "ahead", opt, ["--quantize=current", "--min-gain=0.001", "--ahead=*", f"--ahead-output={work}/ahead.hlo", model, "-o", out], [out], 0
+    yield "amaxes", opt, ["--quantize=static", f"--amaxes={work}/amaxes.json", model, "-o", out], [out], 0
+    yield "wrong-amaxes", opt, ["--quantize=static", f"--amaxes={work}/baseline.json", model, "-o", out], [], 1
     yield "emit-read", opt, [work / "typed.hlo", "-o", out], [out], 0
     yield "rules", opt, [f"--rules={work}/quiet.rules", model, "-o", out], [out], 0
     yield "wrong-rules", opt, [f"--rules={work}/wrong.rules", model, "-o", out], [], 1
@@ -78,6 +81,7 @@ def commands(work, model, other):
     yield "wrong-names", run, [f"--inputs={work}/out.npz", model], [], 1
     yield "run", run, [model, f"--outputs={out}"], [out], 0
     yield "inputs", run, [f"--inputs={work}/in.npz", model, f"--outputs={out}"], [out], 0
+    yield "record", run, [f"--record-amaxes={out}", f"--inputs={work}/in.npz,{work}/in.npz", model], [out], 0
     yield "look", run, [f"--values={out}", "--dump-values=*", "--check-nan", f"--trace={work}/t.json", model], [out], 0
     yield "compare", run, ["--optimize", "--compare=before", model], [], 0
     yield "compare-npz", run, [f"--compare={work}/out.npz", model], [], 0
@@ -116,6 +120,7 @@ def prepare(args, model):
     (work / "string.json").write_text("[" + ",".join('"' + "a" * (n - 1) + '"' for n in (15, 31, 63)) + "]")
     (work / "a b \udcff.hlo").write_bytes(text)
     do("hlo-fp8-run", model, f"--outputs={work}/out.npz")
+    do("hlo-fp8-run", model, f"--record-amaxes={work}/amaxes.json")
     do("hlo-fp8-opt", model, "-o", work / "doubled.hlo")
     rewritten = (work / "doubled.hlo").read_text()
     doubled = re.sub(r'"alpha_real":([\d.]+)', lambda found: f'"alpha_real":{2 * float(found[1])}', rewritten, count=1)

@@ -28,13 +28,13 @@ typedef struct worker {
 static void show(const hlo_module *module, const hlo_pass_options *options, uint64_t seed,
                  const char *why, bool reduced) {
     static const char *const forms[] = {"cublas", "ffi", "qdq", "dq"};
-    printf(
-        "seed %llu: --passes=%s%s --target=sm_%d --cuda=%d.%d --scale-operands=%s --emit=%s order "
-        "%llu\n%s\n",
-        (unsigned long long)seed, options->passes,
-        options->quantize ? " --quantize=current --min-gain=0.000001" : "", options->target,
-        options->cuda / 1000, options->cuda % 1000 / 10, options->scales_used ? "used" : "all",
-        forms[options->emit], (unsigned long long)options->rule_order, why);
+    printf("seed %llu: --passes=%s%s%s%s --target=sm_%d --cuda=%d.%d --scale-operands=%s --emit=%s "
+           "order %llu\n%s\n",
+           (unsigned long long)seed, options->passes, options->quantize ? " --quantize=" : "",
+           options->quantize ? options->quantize : "",
+           options->quantize ? " --min-gain=0.000001" : "", options->target, options->cuda / 1000,
+           options->cuda % 1000 / 10, options->scales_used ? "used" : "all", forms[options->emit],
+           (unsigned long long)options->rule_order, why);
     hlo_module *small = reduced ? reduce_module(module, options, seed) : NULL;
     if (small) hlo_module_print(small, NULL, stdout);
     hlo_module_free(small);
@@ -67,11 +67,13 @@ static void add(census *sum, const census *part) {
 /* Returns true for reasons that random modules need not have. Lints are not reasons of verdicts.
  * Built-in rules do not create calls with the first three reasons or with unpaired scale modes, and
  * no option keeps a matmul wide. A scale of C is rare in a call that a module already has. Random
- * modules have no attention, and few wide dots with an algorithm. */
+ * modules have no attention, no recorded amaxes, and few wide dots with an algorithm or for the
+ * recipe mx. */
 static bool need_not_be_given(const char *reason) {
     static const char *const names[] = {
         "operand-not-fp8",      "output-scale-not-fp8", "amax-not-fp8",  "c-scale",
-        "scale-modes-unpaired", "wide-by-option",       "asked-precise", "attention"};
+        "scale-modes-unpaired", "wide-by-option",       "asked-precise", "attention",
+        "partial-block",        "amax-not-recorded"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(reason, names[i])) return true;
     return strncmp(reason, "lint-", 5) == 0;

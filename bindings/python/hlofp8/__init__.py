@@ -8,6 +8,7 @@
 ``rewrite``, ``run`` and ``compare`` do not need JAX: they accept HLO text and serialized HloModuleProtos.
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from ._advise import Advice, LayerAdvice, advise
@@ -15,10 +16,11 @@ from ._explain import Explanation, assert_fp8, explain
 from ._explorer import ModelExplorer, model_explorer
 from ._library import Diagnostic, Error, RewriteWarning, get_include
 from ._look import Bisected, Bisection, Budget, Moved, Profile, bisect, extract, profile
-from ._module import ModuleLike, Rewritten, Verdict, rewrite
-from ._run import Comparison, compare, draw, run, values
+from ._module import ModuleLike, Rewritten, Verdict, rewrite, split
+from ._run import Comparison, compare, draw, record_amaxes, run, values
 
 if TYPE_CHECKING:
+    from ._enable import disable, enable, enabled, summary
     from ._jax import Jitted, export, jit
 
 __all__ = [
@@ -43,7 +45,10 @@ __all__ = [
     "assert_fp8",
     "bisect",
     "compare",
+    "disable",
     "draw",
+    "enable",
+    "enabled",
     "explain",
     "export",
     "extract",
@@ -51,18 +56,26 @@ __all__ = [
     "jit",
     "model_explorer",
     "profile",
+    "record_amaxes",
     "rewrite",
     "run",
+    "split",
+    "summary",
     "values",
 ]
 
 
+# Names that require JAX, which is imported on first access to one of them.
+_MODULES = {name: "_jax" for name in ("Jitted", "export", "jit")} | {
+    name: "_enable" for name in ("disable", "enable", "enabled", "summary")
+}
+
+
 def __getattr__(name: str) -> Any:
-    """Imports JAX on first access to a name that requires it."""
-    if name not in ("Jitted", "export", "jit"):
+    module = _MODULES.get(name)
+    if module is None:
         raise AttributeError(f"module 'hlofp8' has no attribute {name!r}")
     try:
-        from . import _jax
+        return getattr(importlib.import_module(f".{module}", __name__), name)
     except ModuleNotFoundError as error:
         raise ImportError(f"hlofp8.{name} requires jax: {error}") from error
-    return getattr(_jax, name)

@@ -46,6 +46,11 @@ except Unsupported:
 
 
 try:
+    trace_context: Callable[[], Any] = part("jax._src.config:trace_context")
+except Unsupported:
+    trace_context = tuple
+
+try:
     InvalidValue: Any = part("jax._src.api_util:InternalFloatingPointError")
 except Unsupported:
     InvalidValue = ()  # the exception type under jax_debug_nans is unknown
@@ -64,13 +69,27 @@ class _Inside(threading.local):
 
 _inside = _Inside()
 
+# The options of HLOFP8, and those of hlofp8.enable() and hlofp8.enabled(). The latter are a user context of JAX, so
+# that each set of options has its own entries in JAX's caches. The value of the context is None if HLOFP8 applies, and
+# False if nothing is rewritten. The context is created on first use, because creating it invalidates JAX's caches.
+environment_options: Any = None
+context: Any = None
+
+
+def options() -> Any:
+    """Returns the options with which modules of this thread are rewritten, or None."""
+    value = context.value if context else None
+    return environment_options if value is None else value or None
+
 
 @contextlib.contextmanager
 def tracing() -> Iterator[None]:
     """A context manager: the function that is traced and lowered in its body will be rewritten as a whole."""
     _inside.depth += 1
     try:
-        yield
+        # Without the context, the module could be the same object as that of a function that hlofp8.enable() rewrites.
+        with context(False) if context else contextlib.nullcontext():
+            yield
     finally:
         _inside.depth -= 1
 
@@ -89,7 +108,7 @@ _result: Any = jax.extend.core.Primitive("hlofp8_result")
 
 
 def _reached(name: str, fallback: str) -> None:
-    if not _inside.depth:
+    if not _inside.depth and not options():
         around = "it is called inside a transformation such as jax.grad, jax.vmap or jax.jit"
         give_up(name, fallback, f"{around}; apply hlofp8.jit outermost")
 
@@ -143,6 +162,7 @@ def _parts() -> tuple[Any, Any, Any]:
     names = ("executable", "out_tree", "args_flat", "out_flat", "effects", "consts_for_constvars", "pgle_profiler")
     if tuple(inspect.signature(describe).parameters) != (*names, "const_args"):
         raise Unsupported(f"jax {jax.__version__} has an unsupported signature of _get_fastpath_data")
+    part("jax._src.interpreters.pxla:MeshExecutable.shard_const_args")
     keys = part("jax._src.interpreters.pxla:JitGlobalCppCacheKeys")
     registry = part("jax._src.tree_util:dispatch_registry")
     shard, cache = part("jax._src.interpreters.pxla:cc_shard_arg"), part("jax._src.lib:_jax.PjitFunctionCache")

@@ -26,8 +26,18 @@ from ._dispatch import dispatcher, execute, give_up, mark_results, statics, unde
 from ._dispatch import part as _part
 from ._dispatch import tracing as _tracing
 from ._explain import Explanation, observed, options_in, place
-from ._library import HERE, Error, invalid_value, sink, warn
-from ._module import HasCompilerIR, Rewritten, lowered_proto, nearest_target, pass_options, rewrite
+from ._library import HERE, Error, invalid_value, warn
+from ._module import (
+    JAX_OPTIONS,
+    Amaxes,
+    HasCompilerIR,
+    Rewritten,
+    jax_options,
+    lowered_proto,
+    nearest_target,
+    optimized,
+    rewrite,
+)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -136,28 +146,34 @@ def _replaced(old: Any, proto: bytes) -> Any:
     return new
 
 
-def _swap(lowered: Any, proto: bytes) -> Any:
-    """Returns a copy of a ``Lowered`` with a different module."""
+def _settle(lowered: Any, rewritten: Rewritten) -> Any:
+    """Returns a ``Lowered`` whose module hlofp8.enable() does not rewrite."""
+    module = getattr(getattr(lowered, "_lowering", None), "_hlo", None)
+    if module is not None:
+        modules[module] = rewritten
+    return lowered
+
+
+def swap(lowered: Any, rewritten: Rewritten) -> Any:
+    """Returns a copy of a ``Lowered`` with a rewritten module, which hlofp8.enable() does not rewrite."""
     computation: Any = getattr(lowered, "_lowering", None)
     old = getattr(computation, "_hlo", None)
     if not isinstance(old, _part("jaxlib.mlir:ir.Module")) or not hasattr(computation, "_executable"):
         raise _Unsupported(f"jax {jax.__version__} does not store the module where it is expected")
     swapped = copy.copy(computation)
-    swapped._hlo, swapped._executable = _replaced(old, proto), None
+    swapped._hlo, swapped._executable = _replaced(old, rewritten.proto), None
     result = copy.copy(lowered)
     result._lowering = swapped
-    return result
+    return _settle(result, rewritten)
 
 
 def _platforms(lowered: Any) -> Sequence[str]:
     return getattr(getattr(lowered, "_lowering", None), "_platforms", None) or (jax.default_backend(),)
 
 
-def _capability(lowered: Any) -> str | None:
-    """Returns the compute capability of the first device of a lowered function, or None if the device has none."""
-    devices = getattr(getattr(lowered, "_lowering", None), "_device_list", None) or jax.devices()
-    found = getattr(devices[0], "compute_capability", None)
-    return found if isinstance(found, str) else None
+def _device(lowered: Any) -> Any:
+    """Returns the first device of a lowered function."""
+    return (getattr(getattr(lowered, "_lowering", None), "_device_list", None) or jax.devices())[0]
 
 
 def _key(lowered: Any, traced: Any) -> Any:
@@ -165,11 +181,43 @@ def _key(lowered: Any, traced: Any) -> Any:
     return getattr(lowered, "_lowering", traced.jaxpr)
 
 
-def _settled(lowered: Any, options: dict[str, Any], platforms: Sequence[str]) -> dict[str, Any]:
-    """Returns the options of rewrite() for a lowered function: the given ones, and defaults for its platform."""
+def parameter_names(lowered: HasCompilerIR) -> tuple[str, ...]:
+    """Returns the names of the parameters of the module of a lowered function."""
+    return rewrite(lowered_proto(lowered), passes="").parameters
+
+
+def lowered_leaves(lowered: Any) -> tuple[list[int], set[int]]:
+    """Returns the indices of the leaves that are parameters of the module, in order, and those of donated leaves."""
+    computation: Any = getattr(lowered, "_lowering", None)
+    kept = getattr(computation, "compile_args", {}).get("kept_var_idx")
+    if kept is None or getattr(computation, "const_args", None):
+        raise _Unsupported(f"jax {jax.__version__} does not store the kept arguments where they are expected")
+    if computation.compile_args.get("num_devices", 1) > 1:
+        raise _Unsupported("ahead and record_amaxes work on one device only")
+    infos = jax.tree.leaves(lowered.args_info)
+    return sorted(kept), {i for i, info in enumerate(infos) if info.donated}
+
+
+def lowered_inputs(function: Any, args: Any, kwargs: Any) -> tuple[Any, list[Any]]:
+    """Returns a lowered function, and the inputs of its module."""
+    jitted = function._jit if isinstance(function, Jitted) else function
+    with _tracing():
+        lowered = (jitted if hasattr(jitted, "trace") else jax.jit(jitted)).trace(*args, **kwargs).lower()
+    try:
+        kept, _ = lowered_leaves(lowered)
+    except _Unsupported as error:
+        raise Error(f"amaxes cannot be recorded: {error}", "invalid usage") from None
+    leaves = jax.tree.leaves(function._dynamic(args, kwargs) if isinstance(function, Jitted) else (args, kwargs))
+    if len(leaves) != len(jax.tree.leaves(lowered.args_info)):
+        raise TypeError("for a function with static arguments, pass the result of hlofp8.jit to record_amaxes")
+    return lowered, [leaves[i] for i in kept]
+
+
+def _settled(options: dict[str, Any], platforms: Sequence[str], device: Any) -> dict[str, Any]:
+    """Returns the options of rewrite() for a platform and a device: the given ones, and defaults."""
     options = {"emit": default_emit(platforms), "lint": True, **options}
-    capability = _capability(lowered)
-    if capability:
+    capability = getattr(device, "compute_capability", None)
+    if isinstance(capability, str):
         options = {"target": nearest_target(capability), **options}
     elif options["emit"] == "ffi" and tuple(platforms) == ("cpu",):
         # The handler for CPUs reads operands in any layout, as sm_100 does. sm_90 would require a transpose.
@@ -177,9 +225,35 @@ def _settled(lowered: Any, options: dict[str, Any], platforms: Sequence[str]) ->
     return options
 
 
-def _rewrite(lowered: HasCompilerIR, name: str, options: dict[str, Any], platforms: Sequence[str]) -> Rewritten:
-    options = _settled(lowered, options, platforms)
-    return rewrite(lowered_proto(lowered), name=f"<{name}>", **options)
+def _rewrite(lowered: HasCompilerIR, name: str, options: dict[str, Any]) -> Rewritten:
+    return optimized(lowered_proto(lowered), f"<{name}>", **options)
+
+
+def _rewrite_to_run(lowered: HasCompilerIR, name: str, options: dict[str, Any]) -> Rewritten:
+    """Rewrites a module that will be compiled in this process. Warns if a scale makes results wrong."""
+    rewritten = _rewrite(lowered, name, options)
+    for lint in rewritten.wrong_scales:
+        warn(f"{name}: {place(lint) or lint.name}: {lint.reason}: {lint.message}; {lint.hint}")
+    if rewritten.fp8 and options["emit"] == "ffi":
+        _register_calls()
+    return rewritten
+
+
+def rewrite_lowered(lowered: Any, name: str, options: dict[str, Any]) -> Rewritten:
+    """Rewrites the module of a lowered function that will be compiled in this process."""
+    return _rewrite_to_run(lowered, name, _settled(options, _platforms(lowered), _device(lowered)))
+
+
+def rewrite_module(
+    module: Any, name: str, options: dict[str, Any], platforms: Sequence[str], device: Any
+) -> tuple[Any, Rewritten]:
+    """Rewrites a StableHLO module. Returns the new module, or the same if nothing is FP8, and the rewritten HLO."""
+    rewritten = _rewrite_to_run(_Module(module), name, _settled(options, platforms, device))
+    return _replaced(module, rewritten.proto) if rewritten.fp8 else module, rewritten
+
+
+# The modules of functions of hlofp8.jit, which hlofp8.enable() does not rewrite.
+modules: weakref.WeakKeyDictionary[Any, Rewritten] = weakref.WeakKeyDictionary()
 
 
 class Jitted(Generic[P, R]):
@@ -275,12 +349,8 @@ class Jitted(Generic[P, R]):
 
     def _swapped(self, lowered: Any) -> tuple[Any, Rewritten]:
         """Returns the lowered function, with the rewritten module if that has FP8 matmuls, and the rewritten module."""
-        rewritten = _rewrite(lowered, self._name, self._options, _platforms(lowered))
-        for lint in rewritten.wrong_scales:
-            warn(f"{self._name}: {place(lint) or lint.name}: {lint.reason}: {lint.message}; {lint.hint}")
-        if rewritten.fp8 and self._options.get("emit") == "ffi":
-            _register_calls()
-        return _swap(lowered, rewritten.proto) if rewritten.fp8 else lowered, rewritten
+        rewritten = rewrite_lowered(lowered, self._name, self._options)
+        return (swap(lowered, rewritten) if rewritten.fp8 else _settle(lowered, rewritten)), rewritten
 
     def trace(self, *args: P.args, **kwargs: P.kwargs) -> jax.stages.Traced:
         """Like ``jax.jit(f).trace(...)``, but the method ``lower()`` of the result rewrites the module."""
@@ -308,13 +378,13 @@ class Jitted(Generic[P, R]):
         Keyword arguments may also be ``platform``, as for ``hlofp8.explain``, and options of ``rewrite`` that
         ``hlofp8.jit`` also accepts. These options replace the options that were passed to ``hlofp8.jit``.
         """
-        chosen, kwargs = options_in(self._function, kwargs, ("platform", *_OPTIONS, *_JIT_OPTIONS))
+        chosen, kwargs = options_in(self._function, kwargs, ("platform", *JAX_OPTIONS, *_JIT_OPTIONS))
         for name in set(chosen) & set(_JIT_OPTIONS):
             raise TypeError(f"{self._name} is already jitted; pass {name} to hlofp8.jit instead")
         platform = chosen.pop("platform", None)
         with _tracing():
             traced = self._jit.trace(*args, **kwargs)
-        return _explain_traced(traced, platform, self._name, {**self._options, **_checked(chosen)})
+        return _explain_traced(traced, platform, self._name, {**self._options, **jax_options(chosen)})
 
     def eval_shape(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         """Like ``jax.jit(f).eval_shape``."""
@@ -351,8 +421,8 @@ def _explain_traced(traced: Any, platform: Any, name: str, options: dict[str, An
         raise invalid_value("platform", platform, "one of cpu, cuda")
     with _tracing():
         lowered = traced.lower(lowering_platforms=(platform,)) if platform else traced.lower()
-    settled = _settled(lowered, options, _platforms(lowered))
-    return Explanation(_rewrite(lowered, name, settled, _platforms(lowered)), lowered, settled)
+    settled = _settled(options, _platforms(lowered), _device(lowered))
+    return Explanation(_rewrite(lowered, name, settled), lowered, settled)
 
 
 @overload
@@ -372,6 +442,7 @@ def jit(
     cuda: str | None = None,
     min_gain: float | None = None,
     quantize: str | None = None,
+    amaxes: Amaxes | None = None,
     wide: str | Sequence[str] | None = None,
     rules: str | None = None,
     allow_bias_rounding: bool | None = None,
@@ -379,6 +450,7 @@ def jit(
     ragged: str | None = None,
     framework_files: str | None = None,
     fallback: str = "error",
+    ahead: int | Sequence[int] | None = None,
     **jit_options: Any,
 ) -> Any:
     """Like ``jax.jit``, but the quantized matmuls of the function run in FP8.
@@ -392,38 +464,30 @@ def jit(
       function: the function to compile. If this argument is omitted, a decorator is returned.
       emit: the output form of FP8 matmuls: "qdq", which XLA's GPU compiler turns into FP8 calls (the default on
         GPUs); "dq", plain HLO for any platform (the default elsewhere); or "ffi", calls of this package's handlers.
-      target, cuda, min_gain, quantize, wide, rules, allow_bias_rounding, merge_dots, ragged, framework_files: as for
-        ``rewrite``.
+      target, cuda, min_gain, quantize, amaxes, wide, rules, allow_bias_rounding, merge_dots, ragged, framework_files:
+        as for ``rewrite``.
       fallback: "error" raises Error if the function cannot be rewritten; "warn" issues a RewriteWarning with the
         reason and runs the function as with jax.jit.
+      ahead: positions of arguments, such as weights. What depends only on them, such as their quantization, is
+        computed once for each set of arrays, as long as these arrays exist.
       **jit_options: options of ``jax.jit``, such as static_argnums, donate_argnums or in_shardings.
     """
     given = locals()
     if fallback not in ("error", "warn"):
         raise invalid_value("fallback", fallback, "one of error, warn")
-    options = _checked({name: given[name] for name in _OPTIONS})
+    options = jax_options({name: given[name] for name in JAX_OPTIONS})
     if function is None:
-        return lambda f: jit(f, fallback=fallback, **options, **jit_options)
+        return lambda f: jit(f, fallback=fallback, ahead=ahead, **options, **jit_options)
     if not callable(function):
         raise TypeError(f"function must be callable, not {type(function).__name__}")
+    if ahead is not None:
+        from ._ahead import AheadJitted
+
+        return AheadJitted(function, fallback, options, jit_options, ahead)
     return Jitted(function, fallback, options, jit_options)
 
 
-# The options of rewrite() that jit() accepts, and the options of jax.jit.
-_OPTIONS = tuple(
-    name for name, p in inspect.signature(jit).parameters.items() if p.kind is p.KEYWORD_ONLY and name != "fallback"
-)
 _JIT_OPTIONS = tuple(name for name, p in inspect.signature(jax.jit).parameters.items() if p.kind is p.KEYWORD_ONLY)
-
-
-def _checked(options: dict[str, Any]) -> dict[str, Any]:
-    """Returns the rewrite options that are not None. Raises Error or TypeError if one is invalid."""
-    options = {key: value for key, value in options.items() if value is not None}
-    if options.get("emit", "dq") not in ("qdq", "dq", "ffi"):
-        raise invalid_value("emit", options["emit"], "one of qdq, dq, ffi, which jax can run")
-    with sink() as told, pass_options(told, **options):
-        pass
-    return options
 
 
 def explain_function(what: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Explanation:
@@ -431,10 +495,10 @@ def explain_function(what: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     if isinstance(what, jax.stages.Traced):
         own, traced = ({}, what) if not isinstance(what, _Traced) else (what._owner._options, what._traced)
         platform, name = kwargs.pop("platform", None), getattr(what, "fun_name", "traced")
-        return _explain_traced(traced, platform, name, {**own, **_checked(kwargs)})
+        return _explain_traced(traced, platform, name, {**own, **jax_options(kwargs)})
     if isinstance(what, jax.stages.Compiled):
         raise TypeError("XLA already rewrote the matmuls of a compiled function; pass jax.jit(f).lower(...)")
-    options, kwargs = options_in(what, kwargs, (*_OPTIONS, *_JIT_OPTIONS, "platform"))
+    options, kwargs = options_in(what, kwargs, (*JAX_OPTIONS, *_JIT_OPTIONS, "platform"))
     jitted = callable(getattr(what, "lower", None))
     if jitted and not callable(getattr(what, "trace", None)):
         raise TypeError(
@@ -449,7 +513,7 @@ def explain_function(what: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
 
 def inputs_of(what: Any, lowered: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
     """Returns the values of the parameters of a lowered function: the leaves of those arguments that it uses."""
-    options, kwargs = options_in(getattr(what, "_function", what), kwargs, (*_OPTIONS, *_JIT_OPTIONS, "platform"))
+    options, kwargs = options_in(getattr(what, "_function", what), kwargs, (*JAX_OPTIONS, *_JIT_OPTIONS, "platform"))
     own = {name: options[name] for name in _JIT_OPTIONS if name in options}
     made = what if isinstance(what, Jitted) else Jitted(what, "error", {}, own)
     positional, named = made._dynamic(args, kwargs)
@@ -474,18 +538,22 @@ def _array(leaf: Any, info: Any) -> Any:
     return np.asarray(leaf, info.dtype)
 
 
-class _Exportable:
-    """The module of a ``jax.export.Exported``, in a form that rewrite() accepts."""
+class _Module:
+    """A StableHLO module, in a form that rewrite() accepts."""
 
-    def __init__(self, exported: Any):
-        make_context, ir = _part("jax._src.interpreters.mlir:make_ir_context"), _part("jaxlib.mlir:ir")
-        self.bytecode = _part("jax._src.interpreters.mlir:module_to_bytecode")
-        with make_context():
-            self.module = ir.Module.parse(exported.mlir_module())
+    def __init__(self, module: Any):
+        self._module, self._bytecode = module, _part("jax._src.interpreters.mlir:module_to_bytecode")
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
         convert = _part("jaxlib._jax:mlir.mlir_module_to_xla_computation")
-        return convert(self.bytecode(self.module), use_tuple_args=False)
+        return convert(self._bytecode(self._module), use_tuple_args=False)
+
+
+def _exported_module(exported: Any) -> Any:
+    """Returns the StableHLO module of a ``jax.export.Exported``."""
+    make_context, ir = _part("jax._src.interpreters.mlir:make_ir_context"), _part("jaxlib.mlir:ir")
+    with make_context():
+        return ir.Module.parse(exported.mlir_module())
 
 
 def _export(
@@ -505,16 +573,16 @@ def _export(
             exported = jax.export.export(function, platforms=platforms, disabled_checks=checks)(*args, **kwargs)
         if not all(isinstance(size, int) for aval in exported.in_avals for size in aval.shape):
             raise _Unsupported("it has symbolic shapes, which HLO does not support")
-        module = _Exportable(exported)
-        rewritten = _rewrite(module, name, options, exported.platforms)
+        module = _exported_module(exported)
+        rewritten = _rewrite(_Module(module), name, _settled(options, exported.platforms, jax.devices()[0]))
         seen.append(rewritten)
         if not rewritten.fp8:
             return exported
         if options.get("emit") == "ffi":
             _register_calls()
         try:
-            with module.module.context:
-                new = serialize(_replaced(module.module, rewritten.proto))
+            with module.context:
+                new = serialize(_replaced(module, rewritten.proto))
         except RuntimeError as error:
             raise _Unsupported(str(error)) from None
         return dataclasses.replace(exported, mlir_module_serialized=new)

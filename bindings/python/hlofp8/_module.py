@@ -3,15 +3,22 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from numbers import Real
 from typing import Any, Protocol, Union, runtime_checkable
 
 from ._library import Error, Sink, enumerator, ffi, free, invalid_value, lib, sink, string, written
+
+
+#: The result of ``record_amaxes``, or the path of a JSON file with such a result.
+Amaxes = Union[Mapping[str, Any], str, "os.PathLike[str]"]
 
 
 @runtime_checkable
@@ -120,6 +127,26 @@ class Rewritten:
             free(text[0])
 
     @property
+    def fingerprint(self) -> str:
+        """A hash of the module's text without metadata."""
+        text, size, how = ffi.new("char **"), ffi.new("size_t *"), ffi.new("hlo_print_options *")
+        lib.hlo_print_options_init_sized(how, ffi.sizeof(how[0]), lib.HLO_PRINT_NO_METADATA)
+        with sink() as told:
+            told.check(lib.hlo_module_to_text(self._module, how, text, size))
+        try:
+            return hashlib.sha256(ffi.buffer(text[0], size[0])).hexdigest()[:16]
+        finally:
+            free(text[0])
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the parameters of the entry computation."""
+        entry = lib.hlo_module_entry(self._module)
+        count = lib.hlo_computation_parameter_count(entry)
+        found = [lib.hlo_computation_parameter(entry, i) for i in range(count)]
+        return tuple(string(lib.hlo_instruction_name(parameter)) or "" for parameter in found)
+
+    @property
     def proto(self) -> bytes:
         """The module as a serialized HloModuleProto."""
         with sink() as told:
@@ -131,12 +158,7 @@ class Rewritten:
 
     def remarks(self, format: str = "text", which: str = "all") -> str:
         """Returns the verdicts as printed by ``hlo-fp8-opt --remarks-format=FORMAT --remarks=WHICH``."""
-        what, how = enumerator("hlo_remarks", which), enumerator("hlo_remarks_format", format)
-        reports = ffi.new("hlo_report *[]", [self._report])
-        with sink() as told:
-            status, text = written(lambda file: lib.hlo_reports_print(reports, 1, what, how, False, file))
-            told.check(status)
-        return text.decode()
+        return remarks([self._report], format, which)
 
     def gate(
         self, at_least: int | str | None = None, no_reason: str | None = None, allow_empty: bool = False
@@ -167,6 +189,36 @@ class Rewritten:
 
     def __repr__(self) -> str:
         return f"<hlofp8.Rewritten {self.name}: {self.fp8} of {len(self.verdicts)} matmuls in FP8>"
+
+
+def _document(write: Callable[[Any], int]) -> str:
+    with sink() as told:
+        status, text = written(write)
+        told.check(status)
+    return text.decode("utf-8", "surrogateescape")
+
+
+def remarks(reports: Sequence[Any], format: str = "text", which: str = "all") -> str:
+    """Implements Rewritten.remarks() for several reports."""
+    what, how = enumerator("hlo_remarks", which), enumerator("hlo_remarks_format", format)
+    pointers = ffi.new("hlo_report *[]", list(reports))
+    return _document(lambda file: lib.hlo_reports_print(pointers, len(reports), what, how, False, file))
+
+
+def page(reports: Sequence[Any], command: str) -> str:
+    """Returns the HTML page about reports, which was made with this command."""
+    pointers, options, text = ffi.new("hlo_report *[]", list(reports)), ffi.new("hlo_page_options *"), encoded(command)
+    options.struct_size, options.command = ffi.sizeof(options[0]), text
+    return _document(lambda file: lib.hlo_reports_page(pointers, len(reports), options, file))
+
+
+def unmatched_wide(reports: Sequence[Any], wide: str) -> list[str]:
+    """Returns a message for each word of the option ``wide`` that matches no matmul of any report."""
+    if not wide:
+        return []
+    pointers, told = ffi.new("hlo_report *[]", list(reports)), Sink()
+    lib.hlo_reports_check_wide(pointers, len(reports), encoded(wide), ffi.NULL, told.pointer)
+    return [diagnostic.message for diagnostic in told.diagnostics]
 
 
 ModuleLike = Union[str, bytes, bytearray, memoryview, "os.PathLike[str]", HasCompilerIR, Rewritten]
@@ -232,6 +284,15 @@ def target_number(target: str | int) -> int:
     return int(found[1] or found[2] + found[3])
 
 
+def joined(names: Any, option: str) -> str:
+    """Returns a list of names, the value of an option, as one str."""
+    if isinstance(names, str):
+        return names
+    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"{option} must be a str or a sequence of str, not {names!r}")
+    return ",".join(names)
+
+
 def _option(key: str, value: Any) -> dict[str, Any]:
     """Returns the fields of ``hlo_pass_options`` that a keyword argument of rewrite() sets."""
     if key == "emit":
@@ -249,19 +310,19 @@ def _option(key: str, value: Any) -> dict[str, Any]:
         if value not in ("all", "used"):
             raise invalid_value("scale_operands", value, "one of all, used")
         return {"scales_used": value == "used"}
-    if key == "wide" and not isinstance(value, str):
-        if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
-            raise TypeError(f"wide must be a str or a sequence of str, not {value!r}")
-        value = ",".join(value)
-    if key in ("passes", "framework_files", "rules", "wide", "quantize"):
-        if not isinstance(value, (str, os.PathLike) if key == "rules" else str):
+    if key in ("wide", "ahead"):
+        value = joined(value, key)
+    if key == "amaxes" and isinstance(value, Mapping):
+        return {"amaxes_text": encoded(json.dumps(value))}
+    if key in ("passes", "framework_files", "rules", "wide", "quantize", "amaxes", "ahead"):
+        if not isinstance(value, (str, os.PathLike) if key in ("rules", "amaxes") else str):
             raise TypeError(f"{key} must be a str, not {value!r}")
         return {key: encoded(value)}
     if key == "min_gain":
         if not isinstance(value, Real):
             raise TypeError(f"{key} must be a number, not {value!r}")
         return {key: float(value)}
-    if key not in ("allow_bias_rounding", "merge_dots", "lint"):
+    if key not in ("allow_bias_rounding", "merge_dots", "lint", "surroundings", "wide_unmatched"):
         raise TypeError(f"rewrite() has no option {key!r}")
     if value not in (True, False):
         raise TypeError(f"{key} must be a bool, not {value!r}")
@@ -280,6 +341,69 @@ def pass_options(told: Sink, **options: Any) -> Iterator[Any]:
             setattr(made, key, value)
     told.check(lib.hlo_pass_options_check(made))
     yield made
+
+
+def split(module: ModuleLike, parameters: str | Sequence[str]) -> tuple[Rewritten, Rewritten]:
+    """Splits off the values that depend only on certain parameters, such as weights.
+
+    Args:
+      module: as for ``rewrite``, or the result of ``rewrite``.
+      parameters: names of parameters of the entry computation, or globs.
+
+    Returns:
+      Two modules. The first one has the selected parameters, and its results are further parameters of the second one,
+      after the other parameters. Together they compute the same bits as the module.
+
+    Raises:
+      Error: a name matches no parameter, or a selected parameter is donated or has a dynamic size.
+    """
+    with sink() as told, pass_options(told, passes="") as how:
+        second, first = read(module, None, told), ffi.new("hlo_module **")
+        names = _option("ahead", parameters)["ahead"]
+        told.check(lib.hlo_module_split(second, names, told.pointer, first))
+        made = []
+        for part in (ffi.gc(first[0], lib.hlo_module_free), second):
+            report = ffi.new("hlo_report **")
+            told.check(lib.hlo_module_optimize(part, how, report))
+            made.append(Rewritten(part, ffi.gc(report[0], lib.hlo_report_free)))
+    return made[0], made[1]
+
+
+# The options of rewrite() that hlofp8.jit and hlofp8.enable() accept.
+JAX_OPTIONS = (
+    "emit",
+    "target",
+    "cuda",
+    "min_gain",
+    "quantize",
+    "amaxes",
+    "wide",
+    "rules",
+    "allow_bias_rounding",
+    "merge_dots",
+    "ragged",
+    "framework_files",
+)
+
+
+def jax_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Returns the options that are not None. Raises Error or TypeError if one is invalid."""
+    options = {key: value for key, value in options.items() if value is not None}
+    if options.get("emit", "dq") not in ("qdq", "dq", "ffi"):
+        raise invalid_value("emit", options["emit"], "one of qdq, dq, ffi, which jax can run")
+    with sink() as told, pass_options(told, **options):
+        pass
+    return options
+
+
+def option_text(options: dict[str, Any]) -> str:
+    """Returns options in the form of the command line."""
+    words = []
+    for name, value in sorted(options.items()):
+        flag = "--" + name.replace("_", "-")
+        if value is not False:
+            words.append(flag if value is True else f"{flag}={value}")
+    return shlex.join(words)
 
 
 def nearest_target(capability: str) -> int:
@@ -304,6 +428,8 @@ def rewrite(
     scale_operands: str = "all",
     min_gain: float = 0.0,
     quantize: str | None = None,
+    amaxes: Amaxes | None = None,
+    ahead: str | Sequence[str] | None = None,
     wide: str | Sequence[str] | None = None,
     rules: str | os.PathLike[str] | None = None,
     allow_bias_rounding: bool = False,
@@ -324,8 +450,11 @@ def rewrite(
       passes: names of passes, separated by commas; "" runs none.
       scale_operands: the scale operands that each FP8 call has: "all", or only those "used" by it (for XLA of 2026).
       min_gain: convert a matmul only if the roofline model predicts at least this speedup.
-      quantize: "current" or "current,attention" quantizes the operands of wide matmuls, which changes the results
-        (docs/quantize.md).
+      quantize: "current", "rows", "mx" or "static", possibly followed by ",attention", quantizes the operands of wide
+        matmuls, which changes the results (docs/quantize.md).
+      amaxes: the result of ``record_amaxes``, or a path of such a JSON file, which "static" requires.
+      ahead: names or globs of parameters for ``split``, to select matmuls for ``quantize``: values that depend only on
+        these parameters are quantized at no cost.
       wide: matmuls that are not converted: names of instructions (``Verdict.input_instr``, or else ``Verdict.instr``),
         op_names, "model.py:12", or globs of these. "%NAME" is exactly the instruction ``Verdict.input_instr``.
       rules: a file of additional rewrite rules (docs/rules.md).
@@ -339,7 +468,11 @@ def rewrite(
     Raises:
       Error: the module or the value of an option is invalid.
     """
-    options = {key: value for key, value in locals().items() if key not in ("module", "name")}
+    return optimized(**locals())
+
+
+def optimized(module: ModuleLike, name: str | None = None, **options: Any) -> Rewritten:
+    """Implements rewrite(), also with the options ``surroundings`` and ``wide_unmatched`` of the library."""
     report = ffi.new("hlo_report **")
     with sink() as told, pass_options(told, **options) as how:
         made = read(module, name, told)

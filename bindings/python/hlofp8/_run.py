@@ -3,18 +3,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 from ._library import Error, Sink, enumerator, ffi, integer_of, invalid_value, lib, sink, stop, string, text_of, written
-from ._module import MODULE_TYPES, ModuleLike, encoded, read
+from ._module import MODULE_TYPES, Amaxes, ModuleLike, encoded, read
 
 _CUDA = ffi.new("char[]", b"cuda")
 #: Lets Python handle signals during a run. An exception of a handler stops the run, and Sink.check() raises it again.
@@ -218,6 +220,46 @@ def values(
         made = read(module, None, told)
         with ran(made, inputs_of(made, args, seed, draw, told), how, told) as (plan, _outputs):
             return {string(array.name) or "": _numpy(array) for array in _all(lib.hlo_plan_values(plan))}
+
+
+def record_amaxes(what: Any, *args: Any, previous: Amaxes | None = None, **kwargs: Any) -> dict[str, Any]:
+    """Executes a module or a JAX function on the CPU, and returns the largest values of the operands of its matmuls.
+
+    Args:
+      what: a module, as for ``rewrite``, or a function, as for ``jit``.
+      *args, **kwargs: the arguments of the function, or of the module, as for ``run``.
+      previous: an earlier result for the same module: the larger values are returned.
+
+    Returns:
+      The amaxes for ``rewrite(..., quantize="static", amaxes=...)`` and ``jit``. ``json.dump`` writes them to a file.
+
+    Raises:
+      Error: an operand has a NaN or an infinity, or ``previous`` was recorded for another module.
+    """
+    if isinstance(what, MODULE_TYPES):
+        module, inputs = what, args
+    else:
+        from ._jax import lowered_inputs
+
+        module, inputs = lowered_inputs(what, args, kwargs)
+    with sink() as told:
+        made = read(module, None, told)
+        pointers = ffi.new("hlo_arrays *[]", [arrays := _arrays(inputs, told)])
+        status, text = written(lambda file: lib.hlo_module_record_amaxes(made, pointers, 1, told.pointer, file))
+        told.check(status)
+        del arrays
+    found: dict[str, Any] = json.loads(text)
+    if previous is None:
+        return found
+    old = previous if isinstance(previous, Mapping) else json.loads(Path(previous).read_text(encoding="utf-8"))
+    if old.get("fingerprint") != found["fingerprint"]:
+        raise Error(
+            f"previous has the fingerprint {old.get('fingerprint')}, but the module has {found['fingerprint']}: they "
+            "must be recorded for the same module"
+        )
+    for name, amax in old["amaxes"].items():
+        found["amaxes"][name] = np.maximum(amax, found["amaxes"].get(name, 0)).tolist()
+    return found
 
 
 @dataclass(frozen=True)

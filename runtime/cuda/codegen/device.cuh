@@ -48,8 +48,9 @@ static inline float from_f8e4m3fn(unsigned char bits) {
     return from_f16((unsigned short)pair);
 }
 #else
-/* For a type with M fraction bits and smallest normal exponent LEAST: adding `steps`, whose last bit
- * is the smallest positive value, rounds subnormal values; a carry rounds all others. */
+/* Rounds to a type with M fraction bits and smallest normal exponent LEAST. A number below
+ * 2^LEAST is rounded by the addition of `steps`, whose last bit is the smallest positive value. Any
+ * other number is rounded by an integer addition to its bits, which may carry into the exponent. */
 template <int M, int LEAST> static inline unsigned char rounded(float x, float largest) {
     const float size = fabsf(x) < largest ? fabsf(x) : largest;
     const float steps = __int_as_float((127 + LEAST - M + 23) << 23);

@@ -480,9 +480,9 @@ static const char *pack_address(emit *e, const emit_index *index, const hlo_view
     return moves ? sum : NULL;
 }
 
-/* In a transposed array, returns the address of the pack across the tile's rows that contains the
- * thread's element. Returns NULL if the array is not transposed, or if its packs do not begin at
- * multiples of the height. */
+/* In a transposed array, packs extend across the rows of a tile. Returns the address of the pack
+ * with the thread's element. Returns NULL if the array is not transposed, or if its packs do not
+ * begin at multiples of the height. */
 static const char *turned_address(emit *e, const emit_index *index, const hlo_view *view) {
     if (!e->row || e->open_count != e->pack_depth) return NULL;
     const char *sum = "0";

@@ -48,8 +48,9 @@ typedef struct emit_index {
 typedef struct emit_access {
     const char *address;   /* address of the last accessed element; NULL if there is no access */
     bool elsewhere;        /* an element is also accessed at another address */
-    uint32_t first, after; /* range of the numbers of accesses to single elements; 0 if all accesses
-                            * are to packs: all reads of packs come before all writes */
+    uint32_t first, after; /* first number, and last number plus 1, of accesses to single
+                            * elements. 0 if all accesses are to packs; all reads of packs come
+                            * before all writes */
 } emit_access;
 
 /* An operand or a result of the job in a kernel. */

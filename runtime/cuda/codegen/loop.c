@@ -99,9 +99,9 @@ cuda_launch emit_launch(emit *e, const char *form, const emit_lines *lines, int6
 
 /* ----------------------------------------------------------------------------------------- loop */
 
-/* Returns the number of packs per thread, which are one block's elements apart. The number is above
- * 1, so that a thread begins several loads together, if there are enough elements and they can be
- * divided evenly. */
+/* Returns the number of packs per thread; the packs are one block's elements apart. If there are
+ * enough elements and they can be divided evenly, a thread has several packs, whose loads it begins
+ * together. */
 static int loop_parts(const emit *e, int64_t count) {
     const int64_t each = (int64_t)CUDA_BLOCK * e->width;
     return count % (PARTS * each) == 0 && count / each >= MANY_BLOCKS ? PARTS : 1;

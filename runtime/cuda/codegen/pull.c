@@ -432,8 +432,8 @@ static const char *placed_index(emit *e, const hlo_index *x, const char *start, 
     return step > 1 ? emit_offset(e, "%s / %lld", i, step) : i;
 }
 
-/* Returns the index in a map's operand. Appends to `*inside` the condition that it has the
- * element. */
+/* Returns the index in a map's operand. Appends to `*inside` the condition that the index
+ * is inside the operand. */
 DEEP static const emit_index *operand_index(emit *e, const hlo_index_map *map,
                                             const emit_index *index, const char **inside) {
     const hlo_shape *from = map->from->shape;

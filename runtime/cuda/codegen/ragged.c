@@ -39,7 +39,7 @@ typedef struct ragging {
     const char *sum_type; /* type of sums; integers wrap */
     ragged_side side[2];
     ragged_dims summed; /* dimensions of the left operand that one loop iterates over */
-    ragged_dims apart;  /* CONTRACTING: the other contracting dimensions */
+    ragged_dims apart;  /* in mode CONTRACTING: the contracting dimensions that are not ragged */
     const char *sums;   /* sums of a thread, [rows][columns] */
     const char *result[HLO_EVAL_MAX_RANK];
     bool on_tensor_cores;

@@ -19,7 +19,7 @@
 typedef struct reducing {
     const hlo_instr *instr;
     const hlo_computation *region;
-    hlo_op simple;          /* the operation, if it is one with an identity, or INVALID */
+    hlo_op simple;          /* the region's only operation, if that has an identity, or INVALID */
     bool cells;             /* accumulators are cells, not values */
     uint32_t arrays, phase; /* number of reduced arrays; number of the phase, from 0 */
     const char **acc;       /* a thread's accumulators, or those of all lanes */

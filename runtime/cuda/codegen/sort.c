@@ -242,8 +242,8 @@ void emit_sort(emit *e, cuda_code *code) {
 }
 
 enum {
-    FEW = 8,     /* maximum number of updates that are not worth sorting */
-    TOGETHER = 4 /* updates loaded together; twice as many if narrow */
+    FEW = 8,     /* sorting is worthwhile only for more updates than this */
+    TOGETHER = 4 /* updates that a thread loads together; twice as many if it has few elements */
 };
 
 typedef struct scattering {
@@ -595,7 +595,7 @@ void emit_scatter(emit *e, cuda_code *code) {
         s.atomic = names[op];
     for (uint32_t d = 0; d < s.narrow->rank; d++) s.shared[d] |= s.atomic != NULL;
     if (hlo_shape_count(s.wide) == 0) return;
-    /* Copy operands to results. A result may reuse its operand's memory if that occurs once. */
+    /* Copy operands to results. A result may reuse the memory of an operand that occurs once. */
     for (uint32_t a = 0; a < s.arrays; a++) {
         const hlo_instr *operand = hlo_instr_operand(s.instr, a);
         const uint32_t leaf = emit_leaf(e, operand);

@@ -82,8 +82,8 @@ static void release_cache(cuda_device *device, void *object) {
     json_decref(object);
 }
 
-/* Finds a cached choice among at least `tried` algorithms. The first call reads the file. Returns
- * HLO_INVALID_INPUT if the file is not a cache, or HLO_OUT_OF_MEMORY. */
+/* Finds a cached choice that was made among `tried` or more algorithms. The first call reads the
+ * file. Returns HLO_INVALID_INPUT if the file is not a cache, or HLO_OUT_OF_MEMORY. */
 static hlo_status find_choice(cuda_device *device, const char *key, uint32_t tried, bool *out_known,
                               lt_heuristic *out_chosen, char *why, size_t size) {
     *out_known = false;
@@ -220,7 +220,7 @@ static size_t bytes_of(hlo_type type, int64_t count) {
     return type == HLO_TYPE_F4E2M1FN ? (size_t)count / 2 : (size_t)count * hlo_types[type].bytes;
 }
 
-/* Fills a part with approximately normal numbers, or a scale with 1, always the same. */
+/* Fills a part with the same approximately normal numbers in every run, or a scale with 1. */
 static int fill(tuning *t, lt_part part, char *memory) {
     hlo_type type;
     int64_t count;

@@ -28,7 +28,8 @@ static const log_row log_rows[] = {
 #undef LT_LOG
 };
 
-/* The most informative line of the log: the first that matches a row of log.def, or the first. */
+/* The most informative line of the log: the first that matches a row of log.def or, if none does,
+ * the first line. */
 typedef struct log_line {
     char text[512];
     const char *rule;
@@ -38,7 +39,8 @@ typedef struct log_target {
     log_line *line;
 } log_target;
 
-/* The destination of log lines: the callback gets only the line, on the thread of the call. */
+/* The destination of log lines. It is a variable, because the callback has no user argument.
+ * The callback runs on the thread of the call. */
 static _Thread_local const log_target *log_to;
 
 static void take_line(int level, const char *function, const char *message) {

@@ -13,7 +13,7 @@
 #include "runtime/grow.h"
 
 typedef struct node {
-    uint32_t first, count; /* range in `all` of the handles with which the node ends */
+    uint32_t first, count; /* range in `all`: the driver's nodes that end this node */
     bool kernel;           /* the node is one generated kernel */
 } node;
 
@@ -57,7 +57,7 @@ static int ask(const cuda_device *d, cuda_graph_node *const **out_nodes, size_t 
     return result;
 }
 
-/* Adds the captured form of the node last added to the order, which ends with `ends`. */
+/* Adds the node that was last added to the order. The driver's nodes `ends` end it. */
 static int add_node(cuda_capture *c, cuda_graph_node *const *ends, size_t count, bool kernel) {
     if (!hlo_heap_grow(&c->nodes, c->count + 1, &c->capacity, sizeof *c->nodes))
         return CUDA_OUT_OF_MEMORY;

@@ -54,7 +54,7 @@ hlo_status cuda_image_compile(const cuda_library *lib, const char *source, int s
 
 hlo_status cuda_image_find(const cuda_library *lib, const char *folder, const char *source, int sm,
                            cuda_image *out) {
-    /* The file name contains a hash of the program's text, the target, and the compiler's version.
+    /* The file name contains the target, the compiler's version, and a hash of the program's text.
      * A file that cannot be read counts as missing. */
     char path[4096], beside[4200];
     int major = 0, minor = 0, length = 0;

@@ -1,10 +1,13 @@
-"""Rewrites random modules of wide dots with --quantize=current, and compares them with the inserted quantization, bit for bit.
+"""Rewrites random modules of wide dots with --quantize, and compares them with the inserted quantization.
 
 usage: draw.py hlo-fp8-opt hlo-fp8-run FOLDER COUNT
 
-Epilogues and factors are not fused into the calls, because a call with them omits roundings. A second rewrite must
-change nothing, and --wide=* must not change the module. Prints the number of dots, and of those that were quantized.
+Without the passes that fuse epilogues and factors into the calls, which omits roundings, all results must be equal, bit for bit; with
+the default passes, they must be within the derived bound. So must all results of mx, because a call adds up the products of each
+block by themselves. Every recipe is combined with every form of output. A second rewrite must change nothing, and
+--wide=* must not change the module. Prints the number of dots, and of those that were quantized, for each recipe.
 """
+import itertools
 import os
 import random
 import subprocess
@@ -13,6 +16,8 @@ import sys
 PASSES = ("--passes=inline,canonicalize,quantize-wide,quantize-narrow,sink-dequantize,collapse-dots,algebra,cse,move-dequantize,fp8-matmul,fp8-rows,"
           "fp8-geometry,clean-up")
 TYPES = ("bf16", "bf16", "f32", "f16")
+RECIPES = (("current",), ("rows",), ("rows", "--cuda=12.9"), ("mx", "--target=sm_100"))
+FORMS = ("cublas", "ffi", "qdq", "dq")
 
 
 class Module:
@@ -67,9 +72,10 @@ class Module:
         return True
 
     def text(self):
-        sizes = (16, 24, 32)
+        sizes = (16, 24, 32, 64)
         for number in range(4):
-            self.add(self.draw.choice(TYPES[:3]), [self.draw.choice(sizes) for _ in range(self.draw.choice((2, 2, 3)))], f"parameter({number})")
+            dims = self.draw.choice(([], [], [self.draw.choice((4, 16))])) + [self.draw.choice(sizes), self.draw.choice(sizes)]
+            self.add(self.draw.choice(TYPES[:3]), dims, f"parameter({number})")
         for _ in range(8):
             self.moved(self.draw.choice(self.values))
         for _ in range(60):
@@ -84,31 +90,34 @@ def main():
     opt, run, folder, count = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
     os.makedirs(folder, exist_ok=True)
     module, once, twice, wide, same = (os.path.join(folder, name + ".hlo") for name in ("in", "once", "twice", "wide", "same"))
-    options = ["--quantize=current", "--min-gain=0.001"]
-    dots = quantized = 0
+    dots, quantized = dict.fromkeys(RECIPES, 0), dict.fromkeys(RECIPES, 0)
 
     def program(*words):
         done = subprocess.run(words, capture_output=True, text=True)
         assert done.returncode == 0, (words, done.stdout, done.stderr)
         return done.stdout + done.stderr
 
-    for seed in range(count):
+    for seed, (form, recipe) in zip(range(count), itertools.cycle(itertools.product(FORMS, RECIPES))):
+        options = ["--quantize=" + recipe[0], "--min-gain=0.001", *recipe[1:]]
         made = Module(seed)
         with open(module, "w") as file:
             file.write(made.text())
         told = program(opt, module, *options, "--verify-each", "--remarks=all", "-o", once)
-        dots += len(made.results)
-        quantized += told.count("quantized here (current)")
+        dots[recipe] += len(made.results)
+        quantized[recipe] += told.count(f"quantized here ({recipe[0]})")
         program(opt, once, *options, "-o", twice)
         assert open(once).read() == open(twice).read(), seed
         program(opt, module, *options, "--wide=*", "-o", wide)
         program(opt, module, "--passes=", "-o", same)
         assert open(wide).read() == open(same).read(), seed
-        told = program(run, module, "--optimize", *options, PASSES, "--compare=before", "--all-outputs")
+        options += ["--optimize", "--emit=" + form, "--compare=before", "--all-outputs"]
+        told = program(run, module, *options, PASSES)
         for line in told.splitlines():
-            if line.startswith("output "):
+            if line.startswith("output ") and recipe[0] != "mx":
                 assert " 0 within bound, 0 one fp8 step, 0 violations" in line, (seed, line)
-    print(f"{quantized} of {dots} dots quantized, all equal")
+        program(run, module, *options)
+    for recipe in RECIPES:
+        print(f"{' '.join(recipe)}: {quantized[recipe]} of {dots[recipe]} dots quantized")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Runs dots of operands with NaN, infinity, zeros, and tiny and huge values, quantized by --quantize=current.
+"""Runs dots of operands with NaN, infinity, zeros, and tiny and huge values, quantized by --quantize.
 
-usage: edges.py hlo-fp8-run FOLDER
+usage: edges.py hlo-fp8-run FOLDER OPTION...
 
 For each type and case, prints the non-finite elements of the wide and of the quantized product, and whether the
-quantized product is close to the wide one. The rewrite must not change a bit (--compare=before).
+quantized product is close to the wide one. The rewrite must agree with the inserted quantization (--compare=before).
 """
 import os
 import subprocess
@@ -13,10 +13,10 @@ import numpy as np
 
 MODULE = """HloModule m
 ENTRY e {{
-  a = u{bits}[16,32] parameter(0)
-  b = u{bits}[32,48] parameter(1)
-  x = {type}[16,32] bitcast-convert(a)
-  w = {type}[32,48] bitcast-convert(b)
+  a = u{bits}[16,64] parameter(0)
+  b = u{bits}[64,48] parameter(1)
+  x = {type}[16,64] bitcast-convert(a)
+  w = {type}[64,48] bitcast-convert(b)
   d = f32[16,48] dot(x, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
   ROOT t = (f32[16,48]) tuple(d)
 }}
@@ -35,7 +35,7 @@ def bits_of(name, values):
 
 
 def main():
-    program, folder = sys.argv[1], sys.argv[2]
+    program, folder, options = sys.argv[1], sys.argv[2], sys.argv[3:]
     os.makedirs(folder, exist_ok=True)
     inputs, module, output = (os.path.join(folder, name) for name in ("in.npz", "m.hlo", "out.npz"))
 
@@ -45,7 +45,7 @@ def main():
         return np.load(output)["0"]
 
     draw = np.random.default_rng(0)
-    normal, weights = draw.standard_normal((16, 32)), draw.standard_normal((32, 48))
+    normal, weights = draw.standard_normal((16, 64)), draw.standard_normal((64, 48))
     for name, (bits, least, greatest, infinity, nans, largest) in TYPES.items():
         with open(module, "w") as file:
             file.write(MODULE.format(type=name, bits=bits))
@@ -67,7 +67,7 @@ def main():
                      ("subnormal", 0 * x + 1, w), ("huge", bits_of(name, normal * 2.0 ** (greatest - 3)), bits_of(name, weights / 2**12))]
             for case, a, b in cases:
                 wide = run(a, b)
-                found = run(a, b, "--optimize", "--quantize=current", "--min-gain=0.001", "--compare=before")
+                found = run(a, b, "--optimize", *options, "--min-gain=0.001", "--compare=before")
                 finite = np.isfinite(wide) & np.isfinite(found)
                 size, distance = (np.linalg.norm(a[finite].astype(np.float64)) for a in (wide, found.astype(np.float64) - wide))
                 error = distance / max(size, 1e-300)

@@ -18,7 +18,7 @@ TARGET = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'xla', '
 # These functions call the host, which requires a runtime.
 LEFT_OUT = ('callback', 'debug')
 FP8, TYPED = 'custom_call_target="__cublas$lt$matmul$f8"', 'custom_call_target="hlofp8.matmul"'
-# Functions that are also compiled with emit="ffi": XLA keeps each call.
+# Functions that are also compiled with emit="ffi", of which XLA keeps each call, and with hlofp8.enabled().
 WITH_CALLS = ('plain', 'bias_relu', 'quantized_result', 'training_step', 'scan')
 
 
@@ -47,6 +47,8 @@ def one(case, single, with_calls):
     if with_calls:
         typed = compiled(hlofp8.jit(case.function, emit='ffi', **case.options), args, kwargs).count(TYPED)
         assert typed == seen[0].fp8, f'{typed} typed calls of {seen[0].fp8}'
+        with hlofp8.enabled():
+            assert compiled(jax.jit(case.function, **case.options), args, kwargs).count(FP8) == seen[0].fp8
     return f'{text.count(FP8)} FP8 calls, {before} with jax.jit'
 
 

@@ -39,9 +39,10 @@ def same_as_program(args):
                                          '--merge-dots', model(args))
     wide = 'ENTRY e { a = bf16[16,32] parameter(0) b = bf16[32,16] parameter(1) ' \
            'ROOT d = bf16[16,16] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0} }'
-    quantized, = hlofp8.rewrite(wide, quantize='current', min_gain=0.001).verdicts
-    assert (quantized.kind, quantized.quantized) == ('fp8', 'current') and quantized.predicted_gain > 0
-    _cases.refused("invalid value 'rows' for quantize", hlofp8.rewrite, wide, quantize='rows')
+    for recipe in ('current', 'rows', 'mx'):
+        quantized, = hlofp8.rewrite(wide, quantize=recipe, target=100, min_gain=0.001).verdicts
+        assert (quantized.kind, quantized.quantized) == ('fp8', recipe) and quantized.predicted_gain > 0, recipe
+    _cases.refused("invalid value 'row' for quantize", hlofp8.rewrite, wide, quantize='row')
 
 
 def read_alike(args):

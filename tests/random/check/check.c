@@ -76,7 +76,9 @@ hlo_pass_options draw_options(dice *d) {
     options.rule_order = dice_chance(d, 70) ? 0 : 1 + dice_next(d) % 1000;
     options.ragged = (hlo_ragged_form)dice_below(d, HLO_RAGGED_KEEP + 1);
     if (strcmp(options.passes, "default") == 0 && dice_chance(d, 30)) {
-        options.quantize = "current";
+        static const char *const recipes[] = {"current", "rows", "mx"};
+        options.quantize = DICE_PICK(d, recipes);
+        if (strcmp(options.quantize, "mx") == 0) options.target = 100;
         options.min_gain = 1e-6;
     }
     return options;
@@ -236,6 +238,67 @@ outcome check_values(const hlo_module *before, const hlo_module *after, uint64_t
     return compare_on(before, after, seed, false, false, why);
 }
 
+/* True if the parameter is computed ahead in check_split(). */
+static bool is_ahead(const hlo_instr *parameter, uint64_t seed) {
+    return seed >> (parameter->u.parameter % 8 + 1) & 1;
+}
+
+static void append_leaves(hlo_arrays *to, const hlo_arrays *from, size_t at, size_t count) {
+    for (size_t i = at; i < at + count; i++) {
+        const hlo_array *array = hlo_arrays_at(from, i);
+        if (hlo_arrays_append(to, array->type, array->rank, array->dims, array->data) != HLO_OK)
+            abort();
+    }
+}
+
+/* Splits a copy of the module by some of its parameters. Returns false if the two modules compute
+ * other bits than the module. */
+static bool check_split(const hlo_module *whole, uint64_t seed, char *why) {
+    hlo_module *own = on_one_device(whole), *main = NULL, *ahead = NULL;
+    const hlo_module *module = own ? own : whole;
+    char names[1024] = "";
+    bool good = true;
+    for (uint32_t i = 0; i < module->entry->parameter_count; i++) {
+        const hlo_instr *parameter = module->entry->parameters[i];
+        const size_t used = strlen(names);
+        if (is_ahead(parameter, seed) && used + strlen(parameter->name) + 2 < sizeof names)
+            sprintf(names + used, used ? ",%s" : "%s", parameter->name);
+    }
+    if (!*names || hlo_module_clone(module, &main) != HLO_OK ||
+        hlo_module_split(main, names, NULL, &ahead) != HLO_OK) {
+        hlo_module_free(main);
+        hlo_module_free(own);
+        return true;
+    }
+    hlo_arrays *inputs = draw_inputs(module, seed), *parts[2] = {NULL}, *results = NULL;
+    hlo_arrays *expected = inputs ? execute(module, inputs, false, HLO_ACCUMULATE_F32) : NULL;
+    hlo_arrays *found = NULL;
+    if (expected && hlo_arrays_new(&parts[0]) == HLO_OK && hlo_arrays_new(&parts[1]) == HLO_OK) {
+        size_t at = 0;
+        for (uint32_t i = 0; i < module->entry->parameter_count; i++) {
+            const hlo_instr *parameter = module->entry->parameters[i];
+            const size_t count = hlo_shape_leaf_count(parameter->shape);
+            append_leaves(parts[is_ahead(parameter, seed)], inputs, at, count);
+            at += count;
+        }
+        results = execute(ahead, parts[1], false, HLO_ACCUMULATE_F32);
+        if (results) append_leaves(parts[0], results, 0, hlo_arrays_count(results));
+        found = results ? execute(main, parts[0], false, HLO_ACCUMULATE_F32) : NULL;
+        good = found && hlo_arrays_count(found) == hlo_arrays_count(expected);
+        for (size_t i = 0; good && i < hlo_arrays_count(found); i++) {
+            const hlo_array *a = hlo_arrays_at(found, i), *b = hlo_arrays_at(expected, i);
+            good = a->size == b->size && memcmp(a->data, b->data, a->size) == 0;
+        }
+        if (!good) snprintf(why, WHY_SIZE, "with --ahead=%s, other bits are computed", names);
+    }
+    hlo_arrays *all[] = {inputs, parts[0], parts[1], results, expected, found};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) hlo_arrays_free(all[i]);
+    hlo_module_free(ahead);
+    hlo_module_free(main);
+    hlo_module_free(own);
+    return good;
+}
+
 /* ------------------------------------------------------------------------------------ rewriting */
 
 void count_rules(const hlo_report *report, uint64_t *fired) {
@@ -346,6 +409,7 @@ outcome check_rewrite(const hlo_module *module, const hlo_pass_options *options,
         if (compared) result = compare_on(before ? before : module, after, seed, coarse, both, why);
         if (counts) counts->rewrites += compared;
         if (!products_told(module, after, report, why)) result = OUTCOME_DIFFERENT;
+        if (seed % 4 == 0 && !check_split(after, seed / 4, why)) result = OUTCOME_DIFFERENT;
         if (!places_kept(module, after, why, WHY_SIZE)) result = OUTCOME_DIFFERENT;
         hlo_report_free(report);
     }

@@ -227,6 +227,13 @@ static void extract(fixture *f) {
     assert_int_equal(hlo_module_extract(f->module, "none", NULL, NULL), HLO_INVALID_INPUT);
 }
 
+static void split(fixture *f) {
+    hlo_module *ahead = f->module;
+    assert_int_equal(hlo_module_split(f->module, "none", NULL, &ahead), HLO_INVALID_INPUT);
+    assert_null(ahead);
+    assert_int_equal(hlo_module_split(f->module, "", NULL, &ahead), HLO_INVALID_INPUT);
+}
+
 static void report(fixture *f) {
     hlo_report *made;
     hlo_page_options page;
@@ -321,6 +328,12 @@ static void plan(fixture *f) {
     break_module(f);
     assert_int_equal(hlo_plan_new(f->module, NULL, NULL, &made), HLO_INVALID_INPUT);
     assert_null(made);
+}
+
+static void record_amaxes(fixture *f) {
+    FILE *out = fopen("/dev/null", "w");
+    assert_int_equal(hlo_module_record_amaxes(f->module, NULL, 0, NULL, out), HLO_OK);
+    fclose(out);
 }
 
 static void bisect(fixture *f) {

@@ -277,9 +277,18 @@ static void test_wrong_fields(void **state) {
     wrong.ragged = (hlo_ragged_form)(HLO_RAGGED_KEEP + 1);
     assert_wrong(f, wrong, "invalid value 3 for ragged");
     wrong = options;
-    wrong.quantize = "rows";
-    assert_wrong(f, wrong, "invalid value 'rows' for quantize");
+    wrong.quantize = "row";
+    assert_wrong(f, wrong, "invalid value 'row' for quantize");
+    wrong.quantize = "rows,";
+    assert_wrong(f, wrong, "invalid value 'rows,' for quantize");
+    wrong.quantize = "mx,attention,attention";
+    assert_wrong(f, wrong, "invalid value 'mx,attention,attention' for quantize");
+    wrong.quantize = "static";
+    assert_wrong(f, wrong, "quantize=static requires amaxes");
     wrong.quantize = "current";
+    wrong.amaxes = "amaxes.json";
+    assert_wrong(f, wrong, "amaxes requires quantize=static");
+    wrong.amaxes = NULL;
     wrong.passes = "cse";
     assert_wrong(f, wrong, "quantize requires the pass quantize-wide in passes");
     assert_int_equal(hlo_reports_print(NULL, 0, HLO_REMARKS_ALL,

@@ -119,7 +119,8 @@ static void test_pairs(void **state) {
     assert_true(beside > 10000); /* many pairs of nodes are not ordered */
 }
 
-/* Adds a node with `count` direct predecessors: `first`, and then `second`. */
+/* Adds a node, and checks that its direct predecessors are `first` and `second`, or only the first
+ * `count` of these. */
 static void check(cuda_order *order, cuda_range range, int count, uint32_t first, uint32_t second) {
     uint32_t before[CUDA_LANES] = {0};
     assert_int_equal(cuda_order_add(order, &range, 1, before), count);

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``python -m hlofp8``: runs a Python program with ``hlofp8.enable``, without changing the program."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shlex
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from ._library import Error, warn
+from ._module import jax_options, option_text
+
+_TEXT = {
+    "quantize": ("RECIPE", "quantize wide matmuls, which changes the results: current, rows or mx; with ,attention: also those of attention"),
+    "wide": ("NAME,...", "do not convert these matmuls: op_names, source lines such as model.py:12, shapes, or globs"),
+    "min_gain": ("R", "convert a matmul only if the roofline model predicts a speedup of at least R"),
+    "module": ("GLOB", "rewrite only modules whose name, such as jit_train_step, matches GLOB"),
+    "report": ("FILE.html", "at exit, write an HTML page about all matmuls"),
+    "emit": ("FORM", "output form of FP8 matmuls: qdq (default on GPUs), dq (default elsewhere) or ffi"),
+    "target": ("sm_N", "target GPU architecture (default: that of the device)"),
+    "cuda": ("MAJOR.MINOR", "target CUDA toolkit"),
+    "rules": ("FILE", "apply the rewrite rules in FILE after the built-in rules"),
+    "ragged": ("FORM", "lowering of ragged-dots on FP8 operands: auto, dense or keep"),
+    "framework_files": ("GLOB,...", "framework source files to skip when attributing a matmul to a source line"),
+}
+_FLAGS = {
+    "allow_bias_rounding": "allow rounding an f32 bias to bf16, so that the FP8 call can add it",
+    "merge_dots": "merge matmuls that share an operand, and whose other operands have the same scale",
+}
+
+
+def _parser(prog: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=prog,
+        usage=f"{prog} [OPTION]... (FILE.py | -m MODULE) [ARGUMENT]...",
+        description="Runs a Python program in which every module that JAX compiles is rewritten to FP8 matmuls.",
+        epilog="The options are also read from the environment variable HLOFP8, which applies to child "
+        "processes, and to programs that are started without -m hlofp8.",
+        allow_abbrev=False,
+    )
+    for name, (form, text) in _TEXT.items():
+        kind = float if name == "min_gain" else str
+        parser.add_argument("--" + name.replace("_", "-"), metavar=form, type=kind, help=text)
+    for name, text in _FLAGS.items():
+        parser.add_argument("--" + name.replace("_", "-"), action="store_true", default=None, help=text)
+    return parser
+
+
+def _options(parser: argparse.ArgumentParser, found: argparse.Namespace) -> dict[str, Any]:
+    options = {name: value for name, value in vars(found).items() if name in (*_TEXT, *_FLAGS)}
+    try:
+        jax_options({name: value for name, value in options.items() if name not in ("module", "report")})
+    except (Error, TypeError) as error:
+        parser.error(str(error).removeprefix("error: "))
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def enable_from_environment() -> None:
+    """Rewrites all modules with the options in HLOFP8. Exits if they are invalid."""
+    from . import _enable
+
+    parser = _parser("HLOFP8")
+    options = _options(parser, parser.parse_args(shlex.split(os.environ["HLOFP8"])))
+    try:
+        _enable.enable_from_environment(**options)
+    except Error as error:
+        warn(str(error))
+
+
+def _interpreter(arguments: Sequence[str]) -> list[str]:
+    """Returns the command of this Python with its own options, without ``-m hlofp8``."""
+    command = sys.orig_argv[: len(sys.orig_argv) - len(arguments)]
+    if command[-1] == "hlofp8":
+        command.pop()
+    command[-1] = re.sub(r"m(hlofp8)?$", "", command[-1])
+    return [sys.executable, *command[1 : None if command[-1] != "-" else -1]]
+
+
+def main() -> NoReturn:
+    """Replaces this process by the program, with the options in HLOFP8, so that the program runs as without hlofp8."""
+    parser = _parser("python -m hlofp8")
+    parser.add_argument("-m", dest="run_module", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    parser.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    arguments = sys.argv[1:]
+    found = parser.parse_args([*shlex.split(os.environ.get("HLOFP8", "")), *arguments])
+    program = found.program if found.run_module is None else ["-m", *found.run_module]
+    if program in ([], ["-m"]):
+        parser.error("expected a program: FILE.py or -m MODULE")
+    options = _options(parser, found)
+    for name in {"report", "rules"} & set(options):
+        options[name] = os.path.abspath(options[name])  # the program may change the folder
+    os.environ["HLOFP8"] = option_text(options)
+    os.execv(sys.executable, [*_interpreter(arguments), *program])
+
+
+if __name__ == "__main__":
+    main()
