@@ -59,19 +59,19 @@ def refused(what, call, *args, **kwargs):
     raise AssertionError(f'nothing was refused: {what}')
 
 
-def processes(args, code, count):
-    """Runs the code in `count` processes of four CPU devices each, with a free port, `count` and the index of the process
-    as arguments. Returns what each prints. If one fails, ends the others, and raises AssertionError."""
+def processes(args, code, *environments):
+    """Runs the code in one process of four CPU devices for each of the environments, which are added to that of this
+    process. The code's arguments are a free port, the number of processes and the index of the process. Ends all if one
+    fails. Returns the output, the errors and the status of each."""
     with socket.socket() as free:
         free.bind(('localhost', 0))
         port = str(free.getsockname()[1])
-    environment = {**os.environ, 'PYTHONPATH': args.site, 'XLA_FLAGS': '--xla_force_host_platform_device_count=4'}
-    started = [subprocess.Popen([sys.executable, '-c', code, port, str(count), str(index)], env=environment, text=True,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE) for index in range(count)]
+    common = {**os.environ, 'PYTHONPATH': os.pathsep.join([args.site, os.environ['PYTHONPATH']]),
+              'XLA_FLAGS': '--xla_force_host_platform_device_count=4'}
+    started = [subprocess.Popen([sys.executable, '-c', code, port, str(len(environments)), str(index)], env=common | more, text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE) for index, more in enumerate(environments)]
     while None in (states := [process.poll() for process in started]) and not any(states):
         time.sleep(0.1)
     for process in started:
         process.kill()  # a process waits for one that failed
-    said = [process.communicate() for process in started]
-    assert not any(states), said
-    return [out for out, _ in said]
+    return [(*process.communicate(), process.returncode) for process in started]

@@ -219,7 +219,9 @@ for jit in (jax.jit, functools.partial(hlofp8.jit, quantize='current', min_gain=
 
 def two_processes(args):
     """A sharded step over two processes of four devices has equal losses in both, and nearly those of jax.jit."""
-    one, other = ([line for line in out.splitlines() if line.startswith(('loss', 'matmuls'))] for out in _cases.processes(args, WORKER, 2))
+    found = _cases.processes(args, WORKER, {}, {})
+    assert all(status == 0 for _, _, status in found), found
+    one, other = ([line for line in out.splitlines() if line.startswith(('loss', 'matmuls'))] for out, _, _ in found)
     assert one == other and one[8] == 'matmuls 5 5', (one, other)  # Gloo prints, too
     wide, quantized = (np.array([line.split()[1] for line in part], float) for part in (one[:8], one[9:]))
     assert wide[-1] < 0.5 * wide[0], wide
