@@ -4,8 +4,8 @@
 
 usage: blocks.py --bin DIR
 
-The language of a block (RUNNERS) determines its runner, or the region that it is in, from `<!-- PATH -->` to
-`<!-- end of it -->`. Other marks are on the line before a block:
+The runner of a block is that of its language (RUNNERS) or, between the marks `<!-- PATH -->` and `<!-- end of it -->`,
+the file PATH. Other marks are on the line before a block:
   <!-- output -->          the output of the previous block, checked by the runner of that block
   <!-- shown: REASON -->   a block without a runner, for that reason
 Runners call of(), so a new block has a runner or fails lint/blocks. This script runs the `sh` blocks, each as one

@@ -4,7 +4,7 @@
 
 usage: outputs.py --bin BIN --models MODELS --dump FOLDER --options OPTIONS_DEF --plugin PLUGIN --work WORK
 
-A command here has each option of options.def that prints or writes; SILENT lists the others. Each command runs with
+Each option of options.def is in a command here if it prints or writes, otherwise in SILENT. Each command runs with
 its standard stream on a full device, closed, and as a pipe without a reader, with and without SIGPIPE. Then it runs
 with each output file on a full device, and with a name that is too long.
 """

@@ -107,7 +107,7 @@ def main():
         told = {n - first + 1: errors[n] for n in range(first, first + lines) if n in errors}
         first += lines
         last = told.pop(text[:text.index('negatee')].count('\n') + 1, [])
-        # An omission at the end of a line is reported in the next line, that of a `}` at the next computation.
+        # An omission at the end of a line is reported in the next line; an omitted `}` at the next computation.
         reach = 100 if word == '}' else 2
         if len(last) != 1 or sum(map(len, told.values())) > 1 or any(not line <= n <= line + reach for n in told):
             failed = True

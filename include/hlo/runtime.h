@@ -438,9 +438,9 @@ typedef struct hlo_comparison {
     /* Receives a note for each output that agrees although elements differ, because neither bounds
      * nor noise apply to any of these elements. May be NULL. */
     const hlo_diag_sink *sink;
-    /* Only for the text: one execution is quantized and the other is not, so their outputs are
-     * expected to differ. The text reports the signal-to-noise ratio of an output that differs
-     * instead of its violations. */
+    /* One execution is quantized and the other is not, so their outputs are expected to differ.
+     * Outputs agree only if they are equal, and the text reports the signal-to-noise ratio of an
+     * output that differs instead of its violations. */
     bool quantized;
 } hlo_comparison;
 

@@ -213,8 +213,8 @@ hlo_instr *hlo_build_reduce(hlo_builder *b, hlo_op op, hlo_instr *x, const hlo_s
     if (!made) return NULL;
     if (!*combiner || (*combiner)->root->op != op || (*combiner)->root->shape->type != type ||
         hlo_computation_thread(*combiner) != hlo_computation_thread(caller)) {
-        /* Create a computation of one binary operation on scalars, before `caller` and on the same
-         * thread. */
+        /* Create a computation of one binary operation on scalars, on the same thread, before
+         * `caller` or, if reductions of other computations may use it too, before all of them. */
         const char *thread = hlo_computation_thread(caller);
         hlo_computation *comp =
             hlo_computation_new(caller->module, op == HLO_OP_MAXIMUM ? "max" : hlo_ops[op].name);
@@ -226,7 +226,7 @@ hlo_instr *hlo_build_reduce(hlo_builder *b, hlo_op op, hlo_instr *x, const hlo_s
         }
         hlo_computation_set_root(comp, hlo_instr_new(comp, NULL, op, scalar, 2, terms, NULL));
         hlo_computation_set_thread(comp, thread == hlo_main_thread ? NULL : thread);
-        hlo_computation_move(comp, caller);
+        hlo_computation_move(comp, kept ? caller->module->first : caller);
         *combiner = comp;
     }
     hlo_instr_set_comp(made, HLO_ATTR_TO_APPLY, *combiner);

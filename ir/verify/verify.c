@@ -380,7 +380,7 @@ static void check_started(verifier *v, const call_edge *edge) {
 }
 
 /* Checks that no computation calls itself, directly or indirectly, by an iterative depth-first
- * search over the calls. */
+ * search over the calls, and that callees precede their callers. */
 static void check_calls(verifier *v) {
     const hlo_module *m = v->module;
     enum { NEW, ON_PATH, DONE };
@@ -389,6 +389,8 @@ static void check_calls(verifier *v) {
         hlo_arena_zero(v->scratch, 2 * (size_t)m->next_computation_id * sizeof *callers);
     call_frame *path =
         hlo_arena_array(v->scratch, (size_t)m->next_computation_id + 1, sizeof *path);
+    const call_edge *late = NULL; /* a call of a computation that follows the caller */
+    bool circle = false;
     for (const hlo_computation *start = m->first; start; start = start->next) {
         size_t depth = 0;
         if (state[start->id] == NEW) path[depth++] = frame_of(v, start);
@@ -436,11 +438,17 @@ static void check_calls(verifier *v) {
                                  "%%%s calls %%%s, which calls itself, directly or indirectly",
                                  edge->call->name, edge->called->name);
                 note_async_pair(v, path, depth, edge->called);
+                circle = true;
             } else if (state[edge->called->id] == NEW) {
+                late = edge;
                 path[depth++] = frame_of(v, edge->called);
             }
         }
     }
+    if (!late || circle) return;
+    hlo_verify_error(v, late->call->offset, "%%%s calls %%%s, which must precede %%%s",
+                     late->call->name, late->called->name, late->call->parent->name);
+    hlo_verify_note(v, late->called->offset, "%%%s is declared here", late->called->name);
 }
 
 static int by_channel(const void *a, const void *b) {

@@ -112,6 +112,8 @@ void hlo_remark_reason(hlo_pass_context *context, const hlo_instr *matmul, hlo_r
                        const hlo_instr *blocker) {
     slot *found = find_slot(context->report, matmul);
     if (!found || found->judged == context->report->judging) return;
+    /* The bounds are those of a quantization that a pass inserted for another matmul. */
+    if (found->quantized && reason == hlo_reason_find("clamp-not-extremes")) return;
     found->judged = context->report->judging;
     found->reason = reason;
     found->blocker = blocker ? hlo_report_input_name(context->report, blocker) : NULL;

@@ -28,15 +28,15 @@ static double modulus(hlo_type type, const char *at) {
 hlo_status hlo_array_distance(const hlo_array *from, const hlo_array *to, double *out) {
     if (!same_kind(from, to)) return HLO_INVALID_USAGE;
     const hlo_type type = hlo_type_find(from->type, strlen(from->type));
-    double size = 0, moved = 0;
+    long double size = 0, moved = 0; /* sums of squares, which may be out of the range of f64 */
     for (size_t at = 0; at < from->size; at += hlo_types[type].bytes) {
-        const double x = modulus(type, (const char *)from->data + at);
-        const double d =
+        const long double x = modulus(type, (const char *)from->data + at);
+        const long double d =
             hlo_error_distance(type, (const char *)from->data + at, (const char *)to->data + at);
-        moved = isfinite(d) ? moved + d * d : (double)INFINITY;
+        moved = isfinite(d) ? moved + d * d : (long double)INFINITY;
         if (isfinite(x)) size += x * x;
     }
-    *out = moved > 0 ? sqrt(moved / size) : 0;
+    *out = moved > 0 ? (double)sqrtl(moved / size) : 0;
     return HLO_OK;
 }
 
@@ -165,7 +165,8 @@ typedef struct finding {
     int64_t infinite; /* pairs that differ, of which one element is not finite */
     int64_t unjudged; /* pairs that differ, for which neither a bound nor a noise limit applies */
     double noise, noise_limit, largest;
-    double max_error, max_relative, signal, error; /* signal, error: sums of squares */
+    double max_error, max_relative;
+    long double signal, error; /* sums of squares over elements that are finite on both sides */
     int64_t worst;
     double distance, excess; /* the distance and the excess at element `worst` */
 } finding;
@@ -195,11 +196,11 @@ static void note_element(finding *f, const hlo_array *const *sides, int64_t i, f
     f->steps += step;
     f->within += !same && !beyond && !unjudged && !step;
     if (isfinite(distance)) {
-        const double size = modulus(f->type, expected);
+        const long double size = modulus(f->type, expected), moved = distance;
         f->max_error = fmax(f->max_error, distance);
-        if (distance > 0) f->max_relative = fmax(f->max_relative, distance / fabs(size));
-        f->signal += size * size;
-        f->error += distance * distance;
+        if (distance > 0) f->max_relative = fmax(f->max_relative, distance / fabs((double)size));
+        if (isfinite(size)) f->signal += size * size;
+        f->error += moved * moved;
     }
     if (same) return;
     if (!beyond) f->largest = fmax(f->largest, (double)excess);
@@ -415,7 +416,7 @@ static void print_quantization(const hlo_array *array, size_t index, const findi
     fprintf(out, ": differs, as expected after quantization: max abs error %.3g, SNR ",
             f->max_error);
     if (f->error > 0)
-        fprintf(out, "%.1f dB", 10 * log10(f->signal / f->error));
+        fprintf(out, "%.1f dB", 10 * log10((double)(f->signal / f->error)));
     else
         fputs("of finite elements: exact", out);
     if (f->infinite)
@@ -427,7 +428,7 @@ static hlo_status print_worst(const hlo_comparison *c, size_t index, const findi
                               const hlo_arrays *inputs, FILE *out) {
     fprintf(out, "  max abs error %.3g, max rel error %.3g, SNR ", f->max_error, f->max_relative);
     if (f->error > 0)
-        fprintf(out, "%.1f dB\n", 10 * log10(f->signal / f->error));
+        fprintf(out, "%.1f dB\n", 10 * log10((double)(f->signal / f->error)));
     else
         fputs("of finite elements: exact\n", out);
     if (f->worst < 0) return HLO_OK;
@@ -477,6 +478,10 @@ static hlo_status compare_one(const hlo_comparison *c, const hlo_arrays *judge, 
     finding f;
     hlo_status status = compare_output(c, judge, false, index, &f);
     if (status != HLO_OK) return status;
+    if (c->quantized && f.equal < f.count) {
+        if (out) print_quantization(found, index, &f, out);
+        return HLO_MISMATCH;
+    }
     const hlo_arrays *dropping = differs(&f) ? dropping_judge(c) : NULL;
     /* Elements that an omitted rounding may change have a known sigma above 0. If fewer elements
      * differ than an omitted rounding would change, do not use the judge that omits roundings. */
@@ -494,10 +499,6 @@ static hlo_status compare_one(const hlo_comparison *c, const hlo_arrays *judge, 
             ++*dropped;
             return HLO_OK;
         }
-    }
-    if (c->quantized && differs(&f)) {
-        if (out) print_quantization(found, index, &f, out);
-        return HLO_MISMATCH;
     }
     if (out && (c->all || f.unjudged || differs(&f))) print_counts(found, index, &f, out);
     if (out && !differs(&f) && f.unjudged && f.equal + f.unjudged >= f.count && c->sink) {

@@ -4,8 +4,8 @@ usage: budget.py selection hlo-fp8-opt hlo-fp8-run MODULE NAMES.txt REMARKS.json
        budget.py sets FIRST SECOND BOTH
        budget.py additive hlo-fp8-run FOLDER COUNT
 
-selection: a rewrite with --wide=@NAMES quantizes the matmuls that the remarks say, and changes the outputs as measured.
-sets: the table for two sets of inputs has the larger one of the changes in the tables for each set.
+selection: a rewrite with --wide=@NAMES quantizes the matmuls that the remarks name, and changes the outputs as measured.
+sets: each change in the table for two sets of inputs is the larger of the two changes in the tables for one set.
 additive: for random sets of matmuls of an MLP with its gradients, the change of each output is at most 1.6 times the
 root of the sum of the squares of the changes with one matmul.
 """
@@ -30,7 +30,7 @@ def program(*words):
 def outputs(run, module, path, *options):
     program(run, module, *options, f"--outputs={path}")
     with numpy.load(path) as arrays:
-        # numpy.load() does not know bf16, the only type of the modules that numpy does not have.
+        # numpy.load() reads bf16 as raw bytes; numpy has all other types of the modules.
         found = [arrays[name] for name in arrays.files]
         return [(a.view(ml_dtypes.bfloat16) if a.dtype.kind == "V" else a).astype(numpy.float64) for a in found]
 

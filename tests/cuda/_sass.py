@@ -23,7 +23,7 @@ COUNTED = re.compile(r"^for \(int (\w+) = 0; \1 < (\d+); \1\+\+\)")
 PACK = re.compile(r"\*\((?:const )?pack<([\w ]+), (\d+)> \*\)\([pq]\d")
 HELD_PACKS = re.compile(r"^pack<([\w ]+), (\d+)> \w+\[(\d+)\];")
 LOCAL = re.compile(r"^(?:SPILL\.)?(?:LDL|STL)")
-REDUCING = re.compile(r"\bop_(?:sine|cosine|tan)\(")  # of large arguments: uses local memory and f64
+REDUCING = re.compile(r"\bop_(?:sine|cosine|tan)\(")  # their reduction of large arguments uses local memory and f64
 ELEMENT = re.compile(r"\b([pqt]\d+)\[")
 
 

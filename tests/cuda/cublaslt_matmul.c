@@ -222,7 +222,7 @@ static double both_scales(const problem *p, int64_t batch, int64_t i, int64_t j,
                               : scalar(p, B_SCALE));
 }
 
-/* Returns the scaled sum of products of a row and a column, whose elements are not scaled. The sum
+/* Returns the sum of products of a row and a column of unscaled elements, times the scales. The sum
  * is added to an f32 accumulator after PROMOTED products (the length of a scale block) or, if fast
  * and without scales per block, once. */
 static double narrow_sum(const problem *p, const double *a, const double *b, int64_t batch,

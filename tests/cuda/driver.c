@@ -285,7 +285,7 @@ int cuEventSynchronize(cuda_event *event) {
     return standin_uncaptured();
 }
 
-/* Returns "not ready" the first time if queued work before the event was not done yet. */
+/* If queued work before the event is not done yet, does the work and returns "not ready" once. */
 int cuEventQuery(cuda_event *event) {
     ENTER("cuEventQuery");
     const bool done = standin_is_done(event->place);

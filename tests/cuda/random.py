@@ -15,7 +15,7 @@ import sys
 
 import _standin
 
-# Errors that only the cuda backend has. The last one is also about calls that random modules contain from the start.
+# Errors that only the cuda backend reports. The last one is about calls, which random modules may contain even before --optimize.
 REFUSALS = ("has no CUDA kernel", "is not supported by cuBLASLt: no matmul of", "is not supported by cuBLASLt: output-scale-not-fp8")
 
 
@@ -29,7 +29,7 @@ class Cases:
         return self.run_by(command, environment or self.environment)
 
     def check(self, seed):
-        """Returns for the original and the optimized form: agrees, refused, passed over (by the cpu backend too), or the fault."""
+        """Returns, for the original and the optimized form: "agrees"; "refused" by cuda only; "passed over" (refused by cpu); or the fault."""
         module = self.a.work / f"random-{seed}.hlo"
         ordered = dict(self.environment, HLO_STANDIN_ORDER=str(seed))
         module.write_text(self.run(self.a.bin / "random", f"--print={seed}")[1])

@@ -382,8 +382,8 @@ static void optimized_and_merged(const hlo_module *module, FILE *out) {
     merged(module, out);
 }
 
-/* Prints the outcomes of the variants of modules in passes/ and run/; of large modules, prints only
- * a fraction, or none in passes/. */
+/* Prints the outcomes of the variants of a module in passes/ or run/. For a large module, prints
+ * none if it is in passes/, and a fraction if it is in run/. */
 static void variants(const hlo_module *module, FILE *out) {
     const bool large = module->instr_count >= MOST_VARIED;
     if (strstr(module->file, "/passes/") && !large)

@@ -32,7 +32,7 @@ def recipes():
 
 
 def without_one(text, line):
-    """Returns the module with the matmul of a line reading the cosine of its operand: no scale moves past a cosine."""
+    """Returns the module with the lhs of the matmul in a line replaced by its cosine: no scale moves past a cosine."""
     lines = text.splitlines()
     operand = re.search(r" dot\((%?[\w.-]+), ", lines[line - 1])[1]
     shape = re.search(rf"^ *{re.escape(operand)} = (\S+) ", text, re.M)[1]

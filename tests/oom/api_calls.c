@@ -58,8 +58,8 @@ static hlo_status parse(hlo_module **out) {
     return hlo_module_parse(text, strlen(text), "t.hlo", &sink, out);
 }
 
-/* Returns HLO_OK if the status is `good`; otherwise the status, or HLO_INTERNAL in place of
- * HLO_OK. */
+/* Returns HLO_OK for the status `good`, HLO_INTERNAL for HLO_OK if that is not `good`, and any
+ * other status unchanged. */
 static hlo_status want(hlo_status status, hlo_status good) {
     return status == good ? HLO_OK : status == HLO_OK ? HLO_INTERNAL : status;
 }
@@ -496,7 +496,7 @@ static hlo_status prepare(void) {
 }
 
 int main(int argc, char **argv) {
-    enum { MOST = 150 }; /* maximum number of runs of a row and kind of failure, without --long */
+    enum { MOST = 150 }; /* maximum runs per row and kind of failure, without --long */
     const bool all = argc == 4 && strcmp(argv[1], "--long") == 0;
     bool failed = false;
     *(void **)&begin = dlsym(RTLD_DEFAULT, "failing_begin");

@@ -153,7 +153,7 @@ static pjrt_error *execute(void *arguments) {
     return NULL;
 }
 
-/* As large as pjrt_api. */
+/* A pjrt_api with a fixed number of functions. */
 static struct {
     PJRT_HEAD;
     struct {

@@ -63,7 +63,7 @@ def jax_moe_train():
 
 @program
 def jax_moe_train_dequantized():
-    """Dequantizes values quantized per token and per expert to bf16 before the product, also in the gradients."""
+    """Quantizes per token and per expert, and dequantizes to bf16 before the product, also in the gradients."""
 
     def dequantized(*args, **options):
         q, scale = quantized(*args, **options)

@@ -345,8 +345,8 @@ static bool is_listed(const clauses *list, clause c) {
     return false;
 }
 
-/* Adds the alternatives of the pattern of `c`, each once, even if an alternative is part of several
- * patterns. */
+/* Adds the alternatives in the pattern whose root is c.term, each once, even if an alternative is
+ * part of several patterns. */
 static void add_alternatives(clauses *list, const hlo_rules *t, clause c) {
     const hlo_rule_term *term = &t->terms[c.term];
     if (is_listed(list, c)) return;

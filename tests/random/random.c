@@ -4,7 +4,7 @@
  * Generates random modules, rewrites each in two ways, and compares the results on the CPU. Prints
  * how often every rule was applied and every reason was set. Fails if a rewrite is wrong (then the
  * reduced module is printed), if a rule that rewrites was never applied, or if a reason was never
- * set, except for those of need_not_be_given(). */
+ * set, except those that need_not_be_given() lists. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>

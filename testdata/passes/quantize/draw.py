@@ -2,10 +2,11 @@
 
 usage: draw.py hlo-fp8-opt hlo-fp8-run FOLDER COUNT
 
-Without the passes that fuse epilogues and factors into the calls, which omits roundings, all results must be equal, bit for bit; with
-the default passes, they must be within the derived bound. So must all results of mx, because a call adds up the products of each
-block by themselves. Every recipe is combined with every form of output. A second rewrite must change nothing, and
---wide=* must not change the module. Prints the number of dots, and of those that were quantized, for each recipe.
+A fusion of epilogues and factors into the calls omits roundings. Without the passes that fuse, all results must be equal,
+bit for bit; with the default passes, they must be within the derived bound. The bound also applies to all results of mx,
+because a call adds up the products of each block separately. Every recipe is combined with every form of output. A
+second rewrite must change nothing, and --wide=* must not change the module. Prints the number of dots, and of those
+that were quantized, for each recipe.
 """
 import itertools
 import os

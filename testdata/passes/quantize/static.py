@@ -1,4 +1,4 @@
-"""usage: static.py IN.npz OUT.npz, which doubles floats; or static.py ONE.json BOTH.json, which compares amaxes"""
+"""usage: static.py IN.npz OUT.npz doubles the floats of IN; static.py ONE.json BOTH.json compares amaxes"""
 import json
 import sys
 

@@ -73,5 +73,5 @@ def processes(args, code, *environments):
     while None in (states := [process.poll() for process in started]) and not any(states):
         time.sleep(0.1)
     for process in started:
-        process.kill()  # a process waits for one that failed
+        process.kill()  # a process would wait forever for one that failed
     return [(*process.communicate(), process.returncode) for process in started]

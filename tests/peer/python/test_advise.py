@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""hlofp8.advise and hlofp8.bisect with max_error: the measurements, and that hlofp8.jit quantizes what they select."""
+"""Tests hlofp8.advise, and hlofp8.bisect with max_error: the measured errors, and hlofp8.jit with the selected matmuls."""
 import math
 import os
 import sys

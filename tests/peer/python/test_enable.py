@@ -453,7 +453,7 @@ def command(args):
 
 
 def versions(args):
-    """For an unknown version of JAX, enable() raises an error and changes nothing, and HLOFP8 is a warning."""
+    """For an unknown version of JAX, enable() raises an error and changes nothing, and HLOFP8 causes a warning."""
     path = trains(args)
     with open(path) as file:
         text = file.read().replace('@jax.jit', 'jax.__version__ = "0.99.1"\n@jax.jit', 1)
@@ -495,7 +495,7 @@ assert compiler.compile_or_get_cached is not kept[2]['compile_or_get_cached']
 
 
 def persistent_cache(args):
-    """The entries of the persistent compilation cache are different with each set of options, and are used again."""
+    """Each set of options has separate entries in the persistent compilation cache, and a later run uses them."""
     path, folder = trains(args), os.path.join(args.work, 'cache')
     subprocess.run(['rm', '-rf', folder], check=True)
     env = {'JAX_COMPILATION_CACHE_DIR': folder, 'JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS': '0', 'JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES': '-1'}

@@ -188,8 +188,8 @@ def flax_delayed_scaling(args):
 
 
 def without_xla(args):
-    """Runs the step as lowered by JAX, and as rewritten, with hlofp8.run: the losses are closer to those of JAX than
-    those of other seeds."""
+    """Runs the step as lowered by JAX, and as rewritten, with hlofp8.run: the losses are closer to JAX's than the
+    losses with other seeds are."""
     import hlofp8
     make, steps = flax_net(), 100 if args.long else 12
     wanted, *others = (losses(jax.jit(step), state, steps=steps) for state, step in map(make, range(5 if args.long else 3)))

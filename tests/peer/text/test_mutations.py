@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks on mutated texts that hlo-fp8-opt accepts the texts that jaxlib accepts, as the same modules.
 
-A word of a module of _text_modules.py or _text_forms.py or an attribute is omitted, doubled, exchanged with another or
+In modules of _text_modules.py and _text_forms.py, a word or an attribute is omitted, doubled, exchanged with another or
 replaced; or space and comments are inserted between words. Semantic errors that jaxlib's reader reports may be reported
 by hlo-fp8-opt's verifier. Texts that jaxlib accepts by accident (ACCIDENTS) do not count; other differences must be
 rare.

@@ -97,9 +97,9 @@ def check_wrong(printer):
 
 def check_forms(printer, models, modules):
     """Checks that the forms of --print equal jaxlib's for modules in jaxlib's order of computations, except for
-    the numbers of stack frames, which jaxlib reassigns each time that it reads a module. Excluded: jaxlib prints the
-    operation that a fusion-start wraps twice instead of the name of a called computation, and moves the frontend
-    attributes of a start to the wrapped operation."""
+    the numbers of stack frames, which jaxlib reassigns each time that it reads a module. Some texts are not
+    compared in canonical form: jaxlib prints `calls` of a fusion-start twice, and moves the frontend attributes of a
+    start to the wrapped operation."""
     failed = 0
     forms = ('long', 'short', 'canonical', 'no-metadata', 'no-large-constants')
     modules = [(path.name, path.read_text(encoding='latin-1')) for path in models] + modules

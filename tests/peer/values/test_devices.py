@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares collectives before and after they are moved onto fp8 values, run by jaxlib on several CPU devices.
 
-Every device has separate inputs, except for parameters whose sharding assigns the same part to several. The
+Every device has separate inputs, except for parameters whose sharding assigns one part to several devices. The
 collectives that are moved only move values, so the results must be equal, except for a last digit after a division.
 """
 import os

@@ -52,7 +52,7 @@ class Cases:
         return f'%p{len(self.inputs) - 1}'
 
     def add(self, label, shapes, text, bound):
-        """Adds one instruction. `bound(want)` returns the allowed difference; None requires equal results."""
+        """Adds one instruction. `bound(want)` returns the allowed difference. If `bound` is None, results must be equal."""
         made, single = f'%r{len(self.lines)}', len(shapes) == 1
         tuple_ = shapes[0] if single else f'({", ".join(shapes)})'
         self.lines.append(f'  {made} = {tuple_} {text}')
@@ -205,7 +205,7 @@ def selects(cases):
         shape = RNG.integers(3, 8, rank)
         low, high = (np.minimum(v, size - 1) for v in (low, high))
         places = (shape + low + high - size) // stride + 1
-        if rank == 1:  # among equal elements of padded windows with higher ranks, XLA selects any element
+        if rank == 1:  # otherwise elements differ: of equal elements in a padded window, XLA selects any
             x = RNG.integers(-3, 4, shape)
         else:
             x = RNG.permutation(int(np.prod(shape))).reshape(shape)

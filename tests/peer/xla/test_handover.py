@@ -4,8 +4,8 @@
 FP8 call, and passes the right arguments. For the seed modules, on both targets that XLA supports here, the check is
 exact. XLA's step for the call must pass cuBLASLt the same buffers in the same roles (by parameter number, type and
 size), with the same matrix layouts and epilogue, as XLA's step for the original module. For other models, XLA must keep
-the call, with the type of every buffer as required by cuBLASLt. A model whose original XLA does not compile without
-layout assignment (which rejects modules with cuBLASLt calls) cannot be tested. UNTOLD lists these models; the test
+the call, with the type of every buffer as required by cuBLASLt. A model cannot be tested if XLA needs layout
+assignment, which rejects modules with cuBLASLt calls, to compile the original. UNTOLD lists these models; the test
 checks that there are no others.
 """
 import glob

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks that programs of public libraries (testdata/programs) have the expected number of FP8 calls, and unchanged
 values. Each has as many FP8 calls, epilogues, amaxes and fp8 results as with XLA, or as listed with a reason in
-fp8_counts.py, and computes the same before and after, within the bound that hlo-fp8-run derives. Ragged products, of
-which XLA creates at least RAGGED_CALLS in total, have the same number of FP8 products and the same values with
---ragged=keep. With --long, the rewritten program is also compared with XLA's CPU backend on the original.
+fp8_counts.py, and computes the same before and after, within the bound that hlo-fp8-run derives. Programs with ragged
+products have the same number of FP8 products and the same values with --ragged=keep; XLA makes at least RAGGED_CALLS
+FP8 calls of them in total. With --long, the rewritten program is also compared with XLA's CPU backend on the original.
 """
 import json
 import os

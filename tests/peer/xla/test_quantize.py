@@ -101,7 +101,7 @@ def check_sharded(args, name, module, recipe, wanted):
     found = set()
     for shape, kind in re.findall(r' = (\(.*?\)|\S+) (all-\w+|reduce-scatter)(?:-start)?\(', text):
         arrays = re.findall(r'\w+\[[\d,]*\]', shape)
-        # A start of an all-gather has the operands, then the results.
+        # The shape of an all-gather-start has the operands, then the results.
         results = arrays[len(arrays) // 2:] if kind == 'all-gather' and shape.startswith('(') else arrays
         found.update(f'{kind} {array}' for array in results)
     return [f'expected {sorted(wanted)}, found {sorted(found)}'] * (found != set(wanted))

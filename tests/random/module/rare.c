@@ -173,8 +173,8 @@ static void copied(gen *g) {
     gen_result(g, gen_emit(g, d, "copy(%s)", d.name));
 }
 
-/* A narrow type, the numbers at the ends of its range, and the number of elements that share a
- * scale of `scales` in a matmul of such values. */
+/* A narrow type, the numbers at the ends of its range, and, for a matmul of such values, the type
+ * of scales and the number of elements that share a scale. */
 typedef struct narrow {
     const char *type;
     double largest, least, subnormal;
@@ -182,7 +182,7 @@ typedef struct narrow {
     int run;
 } narrow;
 
-/* Draws a constant that the type represents, or does not. */
+/* Draws a constant, which the type may or may not represent. */
 static array fill(gen *g, const char *type, const narrow *n) {
     const char *const words[] = {"0", "-0", "nan", "-nan", "inf", "-inf", "1", "-1.5", "3.0625"};
     const double edges[] = {n->largest,   -n->largest,      n->largest * 2, n->least,

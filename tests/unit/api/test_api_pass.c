@@ -127,8 +127,8 @@ static void test_failing(void **state) {
                                  "user-defined pass produced invalid HLO");
 }
 
-/* If a pass replaces a dot by a dot that it creates like the old one, the new dot has the verdict
- * of the old dot. */
+/* If a pass replaces a dot by a dot that it creates with the option `like` set to the old dot, the
+ * new dot has the verdict of the old dot. */
 static void test_verdict(void **state) {
     fixture *f = *state;
     hlo_report *report;

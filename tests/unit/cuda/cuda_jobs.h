@@ -63,7 +63,7 @@ static void jobs_call(void *user, hlo_computation *called) {
     ((bool *)user)[called->id] = true;
 }
 
-/* Returns true for instructions whose computations run as a whole. */
+/* Returns true for instructions whose computations have jobs, instead of being part of a job. */
 static bool jobs_is_call(hlo_op op) {
     return op == HLO_OP_CALL || op == HLO_OP_FUSION || op == HLO_OP_WHILE ||
            op == HLO_OP_CONDITIONAL;

@@ -245,8 +245,8 @@ static double gap(const numbers *n, double value, int side) {
 }
 
 /* Returns the bound of an fp8 number: lambda sigmas of the value before rounding, and half a step
- * for each rounding; 0 for a sigma of 0. If the sigma is that of a tie, the number before rounding
- * is almost exact. */
+ * for each rounding; 0 for a sigma of 0. If the sigma is that of a tie, the value
+ * before rounding is almost exact. */
 static double fp8_bound(const numbers *n, double a, double b, double sigma) {
     const double outwards = gap(n, a, a < 0 ? -1 : 1), inwards = gap(n, a, a < 0 ? 1 : -1);
     const double step = outwards > 0 ? outwards : inwards, flip = step / HLO_ERROR_FLIP;

@@ -82,6 +82,17 @@ static void an_operand_behind_its_user(void **state) {
     expect(b, "operand %y of %sum must be defined before it");
 }
 
+static void a_callee_behind_its_caller(void **state) {
+    bench *b = *state;
+    hlo_computation *callee = hlo_computation_new(b->m, "callee");
+    hlo_computation_set_root(callee, parameter(callee, b->x->shape, "z"));
+    hlo_instr *call = hlo_instr_new(b->c, b->sum, HLO_OP_CALL, b->x->shape, 1, &b->x, "call");
+    hlo_instr_set_comp(call, HLO_ATTR_TO_APPLY, callee);
+    expect(b, "%call calls %callee, which must precede %main");
+    hlo_computation_move(callee, b->c);
+    expect(b, NULL);
+}
+
 static void an_operand_of_another_computation(void **state) {
     bench *b = *state;
     hlo_computation *other = hlo_computation_new(b->m, "other");
@@ -308,6 +319,7 @@ int main(void) {
         cmocka_unit_test(headers_and_lines_are_not_searched_again),
         TEST(a_sound_module),
         TEST(an_operand_behind_its_user),
+        TEST(a_callee_behind_its_caller),
         TEST(an_operand_of_another_computation),
         TEST(an_operand_that_was_removed),
         TEST(a_control_predecessor_behind),

@@ -140,8 +140,8 @@ static void without_the_libraries_there_is_one_error(void **state) {
     hlo_module_free(module);
 }
 
-/* A pass may assign a layout to a constant that differs from its literal's; the elements do not
- * change. */
+/* The layout that a pass assigns to a constant may differ from the layout of its literal; the
+ * elements do not change. */
 static void a_constant_is_read_in_the_layout_of_its_instruction(void **state) {
     (void)state;
     static const char text[] = "HloModule m\n"
