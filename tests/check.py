@@ -53,6 +53,7 @@ TESTS = {
     "runtime/pjrt": ["peer/test_pjrt$"],
     "testdata/models": ["unit/test_matmul_models", "peer/test_programs$"],
     "testdata/programs": ["peer/test_programs$"],
+    "testdata/unquantized": ["lit/passes"],
     "tests/bench": ["bench"],
     "tests/cuda": ["cuda/"],
     "tests/embed": ["embed$", "docs/ci", "threads"],
@@ -84,7 +85,7 @@ def plan(paths):
     """Returns regular expressions of ctest tests, and golden tests, for the files."""
     tests, goldens = set(), []
     for path in paths:
-        golden = re.fullmatch(r"testdata/(?!models/|programs/)[\w-]+/.*\.(hlo|test)", path)
+        golden = re.fullmatch(r"testdata/(?!models/|programs/|unquantized/)[\w-]+/.*\.(hlo|test)", path)
         single = re.fullmatch(r"tests/(unit|peer)/[\w/-]*?(test_\w+)\.(c|py)", path)
         if golden:
             goldens.append(BUILD / path)

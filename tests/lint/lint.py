@@ -21,7 +21,7 @@ from blocks import faults, of
 
 ROOT = pathlib.Path(next((a[7:] for a in sys.argv if a.startswith("--root=")), pathlib.Path(__file__).parents[2])).resolve()
 LIBRARY = ("ir", "grammar", "matmul", "passes", "report", "runtime")
-MODELS = "testdata/models/", "testdata/programs/"
+MODELS = "testdata/models/", "testdata/programs/", "testdata/unquantized/"
 UNGUARDED = {"tests/cuda/shim.h", "tests/mutate/mutant.h"}  # the headers that kernels and mutants are compiled with
 
 

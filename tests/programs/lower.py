@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lowers the programs of some libraries, and writes each as testdata/programs/NAME.hlo.
 
-  lower.py [--out DIR] [--only NAME] LIBRARY...    LIBRARY is jax, flax, keras, qwix, aqt, haliax, te, moe or torch
+  lower.py [--out DIR] [--only NAME] LIBRARY...    LIBRARY is jax, flax, keras, qwix, aqt, haliax, te, moe, unquantized or torch
   lower.py [--out DIR] convert                     converts the StableHLO files that torch wrote to DIR to HLO, with JAX
 
-The Python that runs it must have the packages of requirements-jax.txt and requirements-te.txt, or for `torch` those of
+The Python that runs it must have the packages of requirements-jax.txt and requirements-alone.txt, or for `torch` those of
 requirements-torch.txt: README.md has the commands.
 """
 import argparse

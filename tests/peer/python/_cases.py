@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Imports the Python package of a build, and runs the cases of a script."""
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -56,3 +57,21 @@ def refused(what, call, *args, **kwargs):
         assert what in str(error), f'{what!r} is not in {str(error)!r}'
         return str(error)
     raise AssertionError(f'nothing was refused: {what}')
+
+
+def processes(args, code, *environments):
+    """Runs the code in one process of four CPU devices for each of the environments, which are added to that of this
+    process. The code's arguments are a free port, the number of processes and the index of the process. Ends all if one
+    fails. Returns the output, the errors and the status of each."""
+    with socket.socket() as free:
+        free.bind(('localhost', 0))
+        port = str(free.getsockname()[1])
+    common = {**os.environ, 'PYTHONPATH': os.pathsep.join([args.site, os.environ['PYTHONPATH']]),
+              'XLA_FLAGS': '--xla_force_host_platform_device_count=4'}
+    started = [subprocess.Popen([sys.executable, '-c', code, port, str(len(environments)), str(index)], env=common | more, text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE) for index, more in enumerate(environments)]
+    while None in (states := [process.poll() for process in started]) and not any(states):
+        time.sleep(0.1)
+    for process in started:
+        process.kill()  # a process would wait forever for one that failed
+    return [(*process.communicate(), process.returncode) for process in started]

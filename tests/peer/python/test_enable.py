@@ -5,11 +5,9 @@ import concurrent.futures
 import contextlib
 import os
 import re
-import socket
 import subprocess
 import sys
 import threading
-import time
 import warnings
 
 os.environ['JAX_PLATFORMS'] = 'cpu'
@@ -545,23 +543,8 @@ for _ in range(4):
 
 def processes(args):
     """Two processes with four devices each rewrite a sharded step alike; different options are an error."""
-    path = os.path.join(args.work, 'worker.py')
-    with open(path, 'w') as file:
-        file.write(WORKER)
-    paths = os.pathsep.join([args.site, os.environ['PYTHONPATH']])
-
     def run(*options):
-        with socket.socket() as free:
-            free.bind(('localhost', 0))
-            port = free.getsockname()[1]
-        environment = {**os.environ, 'PYTHONPATH': paths, 'XLA_FLAGS': '--xla_force_host_platform_device_count=4'}
-        started = [subprocess.Popen([sys.executable, path, str(port), '2', str(n)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                    text=True, env={**environment, **({'HLOFP8': each} if each else {})}) for n, each in enumerate(options)]
-        while None in (states := [process.poll() for process in started]) and not any(states):
-            time.sleep(0.1)
-        for process in started:
-            process.kill()  # a process would wait forever for one that failed
-        return [(*process.communicate(), process.returncode) for process in started]
+        return _cases.processes(args, WORKER, *({'HLOFP8': each} if each else {} for each in options))
     quantize = '--quantize=current --min-gain=0.001'
     plain, found = run('', ''), run(quantize, quantize)
     assert all(status == 0 for _, _, status in plain + found), (plain, found)

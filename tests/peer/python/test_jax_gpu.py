@@ -52,6 +52,23 @@ def one(case, single, with_calls):
     return f'{text.count(FP8)} FP8 calls, {before} with jax.jit'
 
 
+def quantized_training(single):
+    """XLA creates FP8 calls for all quantized matmuls of a training step with quantize="current"; only attention is wide."""
+    import _lm
+    import hlofp8
+    from hlofp8._explain import watching
+    optimizer, step = _lm.training()
+    params = _lm.initial(0)
+    batch = np.zeros((_lm.BATCH, _lm.TOKENS + 1), np.int32)
+    state, batch = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=single), ((params, optimizer.init(params)), batch))
+    with watching() as seen:
+        text = compiled(hlofp8.jit(step, quantize='current', min_gain=0.001), (state, batch), {})
+    merged = 2 * 2 * _lm.LAYERS  # XLA multiplies by the three weights of a layer at once, and computes their gradients at once
+    assert seen[0].fp8 == _lm.LINEAR and text.count(FP8) == _lm.LINEAR - merged, f'{text.count(FP8)} FP8 calls of {seen[0].fp8} matmuls'
+    assert text.count(' dot(') == _lm.ATTENTION and '__cublas$gemm' not in text, text.count(' dot(')
+    return f'{text.count(FP8)} FP8 calls'
+
+
 def cases():
     import _functions
     single = jax.sharding.SingleDeviceSharding(_cases.devices[0])
@@ -61,6 +78,10 @@ def cases():
         test.__name__ = name
         if name not in LEFT_OUT:
             yield test
+
+    def quantized(args):
+        return quantized_training(single)
+    yield quantized
 
 
 def main():
