@@ -417,6 +417,7 @@ bool options_suit(program_id program, const options *from, int modes) {
         const bool plugin = modes & PLUGIN;
         options_refuse(program, "--%s %s", option_rows[id].name,
                        (wanted & (int)PROGRAM_RUN) == OPTIMIZE ? "requires --optimize"
+                       : modes & RECORD ? "cannot be combined with --record-amaxes"
                        : program == PROGRAM_RUN && (wanted & (int)PROGRAM_RUN) == BUDGET
                            ? "requires --max-error"
                        : modes & BUDGET      ? "cannot be combined with --max-error"
@@ -425,7 +426,6 @@ bool options_suit(program_id program, const options *from, int modes) {
                        : wanted == PLUGIN    ? "requires --backend=pjrt:PLUGIN"
                        : wanted == LOOK && modes & EXECUTE
                            ? "cannot be combined with --backend=pjrt:PLUGIN"
-                       : modes & RECORD         ? "cannot be combined with --record-amaxes"
                        : modes & FOLDER         ? "cannot be used with a dump folder"
                        : modes & DIFF           ? "cannot be combined with --diff"
                        : modes & PLAN && plugin ? "cannot be combined with --compile-only"

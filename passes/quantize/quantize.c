@@ -59,6 +59,7 @@
 #include "passes/verdict/judge.h"
 #include "passes/verdict/remark.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -591,7 +592,8 @@ static hlo_instr *build_static_scale(quantizer *z, hlo_builder *b, const place *
     const double *amaxes = amaxes_of(z, x);
     for (int64_t i = 0; i < hlo_shape_count(literal->shape); i++) {
         int exponent;
-        const double part = frexp(fmax(MARGIN * amaxes[i], r.least) / 448, &exponent);
+        const double part =
+            frexp(fmax(MARGIN * fmin(amaxes[i], FLT_MAX), r.least) / 448, &exponent);
         const double scale = ldexp(part == 0.5 ? 0.5 : 1, exponent);
         hlo_literal_set_number(literal, i, fmin(scale, r.largest_scale));
     }

@@ -59,12 +59,19 @@ def _options(parser: argparse.ArgumentParser, found: argparse.Namespace) -> dict
     return {name: value for name, value in options.items() if value is not None}
 
 
+def _words(parser: argparse.ArgumentParser) -> list[str]:
+    try:
+        return shlex.split(os.environ.get("HLOFP8", ""))
+    except ValueError as error:
+        parser.error(f"HLOFP8: {error}")
+
+
 def enable_from_environment() -> None:
     """Rewrites all modules with the options in HLOFP8. Exits if they are invalid."""
     from . import _enable
 
     parser = _parser("HLOFP8")
-    options = _options(parser, parser.parse_args(shlex.split(os.environ["HLOFP8"])))
+    options = _options(parser, parser.parse_args(_words(parser)))
     try:
         _enable.enable_from_environment(**options)
     except Error as error:
@@ -74,9 +81,9 @@ def enable_from_environment() -> None:
 def _interpreter(arguments: Sequence[str]) -> list[str]:
     """Returns the command of this Python with its own options, without ``-m hlofp8``."""
     command = sys.orig_argv[: len(sys.orig_argv) - len(arguments)]
-    if command[-1] == "hlofp8":
+    if command[-1] in ("hlofp8", "hlofp8.__main__"):
         command.pop()
-    command[-1] = re.sub(r"m(hlofp8)?$", "", command[-1])
+    command[-1] = re.sub(r"m(hlofp8(\.__main__)?)?$", "", command[-1])
     return [sys.executable, *command[1 : None if command[-1] != "-" else -1]]
 
 
@@ -86,8 +93,8 @@ def main() -> NoReturn:
     parser.add_argument("-m", dest="run_module", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     parser.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     arguments = sys.argv[1:]
-    found = parser.parse_args([*shlex.split(os.environ.get("HLOFP8", "")), *arguments])
-    program = found.program if found.run_module is None else ["-m", *found.run_module]
+    found = parser.parse_args([*_words(parser), *arguments])
+    program = found.program if found.run_module is None else ["-m", *found.run_module, *found.program]
     if program in ([], ["-m"]):
         parser.error("expected a program: FILE.py or -m MODULE")
     options = _options(parser, found)

@@ -7,6 +7,7 @@ same signature, whose module is then replaced.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
 import warnings
@@ -48,11 +49,17 @@ def _results_of(module: Rewritten) -> list[jax.ShapeDtypeStruct]:
     ]
 
 
-def _placeholder(results: Sequence[Any], leaves: Sequence[Any], donated: Sequence[int]) -> Any:
-    """Lowers a function of the leaves whose results have the given shapes and dtypes."""
+def _placeholder(results: Sequence[Any], weak: Sequence[bool], leaves: Sequence[Any], donated: Sequence[int]) -> Any:
+    """Lowers a function of the leaves whose results have the given shapes, dtypes and weak types."""
+
+    def zero(one: Any, is_weak: bool) -> Any:
+        result = jnp.full(one.shape, one.dtype.type(0).item()) if is_weak else jnp.zeros(one.shape, one.dtype)
+        if result.dtype != one.dtype:
+            raise Unsupported(f"ahead does not support results of the weak type {one.dtype}")
+        return result
 
     def zeros(*_: Any) -> list[Any]:
-        return [jnp.zeros(one.shape, one.dtype) for one in results]
+        return [zero(one, is_weak) for one, is_weak in zip(results, weak, strict=True)]
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the placeholder does not use donated arguments
@@ -62,7 +69,8 @@ def _placeholder(results: Sequence[Any], leaves: Sequence[Any], donated: Sequenc
 class _Pair:
     """The two modules of a function for arguments of certain types."""
 
-    def __init__(self, owner: AheadJitted[Any, Any], lowered: Any, flat: Sequence[int]):
+    def __init__(self, owner: AheadJitted[Any, Any], traced: Any, flat: Sequence[int]):
+        lowered = traced.lower()
         arguments, donated = lowered_leaves(lowered)
         inside = set(flat)
         chosen = [i in inside for i in arguments]
@@ -73,11 +81,13 @@ class _Pair:
         self.rewritten: Rewritten = rewrite_lowered(lowered, owner._name, {**owner._options, "ahead": selected})
         self.modules = split(self.rewritten, selected)
         self.first_results = _results_of(self.modules[0])
-        self.fingerprint = self.modules[0].fingerprint
         self.first_leaves = [i for i, is_chosen in zip(arguments, chosen, strict=True) if is_chosen]
         self.other_leaves = [i for i, is_chosen in zip(arguments, chosen, strict=True) if not is_chosen]
         self.donated = [k for k, i in enumerate(self.other_leaves) if i in donated]
+        positions = hashlib.sha256(repr([flat.index(i) for i in self.first_leaves]).encode()).hexdigest()[:16]
+        self.fingerprint = f"{self.modules[0].fingerprint}-{positions}"
         self.outputs, self.tree = jax.tree.flatten(lowered.out_info)
+        self.weak = [getattr(aval, "weak_type", False) for aval in traced.jaxpr.out_avals]
         if any(jax.dtypes.issubdtype(one.dtype, jax.dtypes.extended) for one in self.outputs):
             raise Unsupported("ahead does not support functions that return random keys")
         self.compiled: list[Any] = [None, None]
@@ -87,15 +97,15 @@ class _Pair:
         if not all(isinstance(leaf, jax.Array) for leaf in given):
             raise TypeError("results for this ShapeDtypeStruct must be loaded with load_ahead()")
         if self.compiled[0] is None:
-            lowered = _placeholder(self.first_results, given, ())
+            lowered = _placeholder(self.first_results, [False] * len(self.first_results), given, ())
             self.compiled[0] = swap(lowered, self.modules[0]).compile()
         return list(self.compiled[0](*given))
 
     def run_second(self, leaves: Sequence[Any], results: list[Any]) -> Any:
         given = [*(leaves[i] for i in self.other_leaves), *results]
         if self.compiled[1] is None:
-            lowered = _placeholder(self.outputs, given, self.donated)
-            self.compiled[1] = swap(lowered, self.modules[1]).compile()
+            lowered = _placeholder(self.outputs, self.weak, given, self.donated)
+            self.compiled[1] = swap(lowered, self.modules[1], self.rewritten).compile()
         return jax.tree.unflatten(self.tree, self.compiled[1](*given))
 
 
@@ -110,12 +120,13 @@ class AheadJitted(Jitted[P, R]):
         jit_options: dict[str, Any],
         ahead: int | Sequence[int],
     ):
+        for name in ("in_shardings", "out_shardings", "device", "backend", "compiler_options"):
+            if jit_options.get(name) is not None:
+                raise ValueError(f"ahead does not support the option {name} of jax.jit")
         super().__init__(function, fallback, options, jit_options)
-        self._ahead = tuple(sorted({ahead} if isinstance(ahead, int) else set(ahead)))
-        if not self._ahead or not all(isinstance(i, int) and i >= 0 for i in self._ahead):
+        self._ahead = tuple(sorted(set(ahead) if isinstance(ahead, (list, tuple)) else {ahead}))
+        if not self._ahead or not all(type(i) is int and i >= 0 for i in self._ahead):
             raise ValueError(f"ahead must be positions of arguments, not {ahead!r}")
-        if self._nums & set(self._ahead):
-            raise ValueError("an argument of ahead must not be static")
         self._pairs: dict[Any, _Pair | None] = {}
         #: By the fingerprint of a first module and the ids of leaves: its results, and references to the leaves.
         self._computed: dict[Any, tuple[list[Any], list[Any]]] = {}
@@ -127,8 +138,10 @@ class AheadJitted(Jitted[P, R]):
         """Returns the leaves of all arguments that are not static, their tree, and the positions of those of ahead."""
         if self._ahead[-1] >= len(args):
             raise TypeError(f"{self._name} must be called with the arguments {self._ahead} of ahead by position")
+        if self._static(args) & set(self._ahead):
+            raise ValueError("an argument of ahead must not be static")
         leaves, tree = jax.tree.flatten(self._dynamic(args, kwargs) if self._nums or self._names else (args, kwargs))
-        kept = [i for i in range(len(args)) if i not in self._nums]
+        kept = [i for i in range(len(args)) if i not in self._static(args)]
         flat: list[int] = []
         at = 0
         for i, child in zip(kept, tree.children()[0].children(), strict=True):
@@ -143,8 +156,8 @@ class AheadJitted(Jitted[P, R]):
         inside = set(flat)
         chosen = [leaves[i] for i in flat]
         others = [leaf for i, leaf in enumerate(leaves) if i not in inside]
-        static = tuple((i, args[i]) for i in sorted(self._nums) if i < len(args))
-        named = tuple((name, kwargs[name]) for name in sorted(self._names) if name in kwargs)
+        static = tuple((i, type(args[i]), args[i]) for i in sorted(self._static(args)) if i < len(args))
+        named = tuple((name, type(kwargs[name]), kwargs[name]) for name in sorted(self._names) if name in kwargs)
         rest = tree, tuple(map(_signature, others)), static, named, trace_context()
         call = tuple(map(id, chosen)), rest
         found = self._calls.get(call)
@@ -156,9 +169,10 @@ class AheadJitted(Jitted[P, R]):
         key = tuple(map(_signature, chosen)), rest
         if key not in self._pairs:
             with tracing():
-                lowered = self._jit.trace(*args, **kwargs).lower()
+                traced = self._jit.trace(*args, **kwargs)
             try:
-                self._pairs[key] = pair = _Pair(self, lowered, flat)
+                with tracing():
+                    self._pairs[key] = pair = _Pair(self, traced, flat)
                 observed(pair.rewritten, pair)
             except (Unsupported, Error) as error:
                 self._give_up(str(error))
@@ -234,9 +248,13 @@ class AheadJitted(Jitted[P, R]):
 
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
         """Returns the verdict on each matmul, as the function would be compiled for these arguments."""
-        with tracing():
-            lowered = self._jit.trace(*args, **kwargs).lower()
-        return Explanation(_Pair(self, lowered, self._flat(args, kwargs)[2]).rewritten, lowered)
+        try:
+            with tracing():
+                traced = self._jit.trace(*args, **kwargs)
+                pair = _Pair(self, traced, self._flat(args, kwargs)[2])
+                return Explanation(pair.rewritten, traced.lower())
+        except Unsupported as error:
+            raise Error(str(error), "invalid usage") from None
 
     def clear_cache(self) -> None:
         """Discards all compiled functions and everything that was computed ahead."""

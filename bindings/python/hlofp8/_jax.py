@@ -154,8 +154,11 @@ def _settle(lowered: Any, rewritten: Rewritten) -> Any:
     return lowered
 
 
-def swap(lowered: Any, rewritten: Rewritten) -> Any:
-    """Returns a copy of a ``Lowered`` with a rewritten module, which hlofp8.enable() does not rewrite."""
+def swap(lowered: Any, rewritten: Rewritten, reported: Rewritten | None = None) -> Any:
+    """Returns a copy of a ``Lowered`` with a rewritten module, which hlofp8.enable() does not rewrite.
+
+    ``reported`` has the verdicts for the summary of hlofp8.enable(), if they are not those of ``rewritten``.
+    """
     computation: Any = getattr(lowered, "_lowering", None)
     old = getattr(computation, "_hlo", None)
     if not isinstance(old, _part("jaxlib.mlir:ir.Module")) or not hasattr(computation, "_executable"):
@@ -164,7 +167,7 @@ def swap(lowered: Any, rewritten: Rewritten) -> Any:
     swapped._hlo, swapped._executable = _replaced(old, rewritten.proto), None
     result = copy.copy(lowered)
     result._lowering = swapped
-    return _settle(result, rewritten)
+    return _settle(result, reported or rewritten)
 
 
 def _platforms(lowered: Any) -> Sequence[str]:
@@ -194,6 +197,9 @@ def lowered_leaves(lowered: Any) -> tuple[list[int], set[int]]:
         raise _Unsupported(f"jax {jax.__version__} does not store the kept arguments where they are expected")
     if computation.compile_args.get("num_devices", 1) > 1:
         raise _Unsupported("ahead and record_amaxes work on one device only")
+    for name in ("keepalive", "host_callbacks", "ordered_effects", "unordered_effects"):
+        if computation.compile_args.get(name):
+            raise _Unsupported("ahead and record_amaxes do not support callbacks and other effects")
     infos = jax.tree.leaves(lowered.args_info)
     return sorted(kept), {i for i, info in enumerate(infos) if info.donated}
 
@@ -210,7 +216,8 @@ def lowered_inputs(function: Any, args: Any, kwargs: Any) -> tuple[Any, list[Any
     leaves = jax.tree.leaves(function._dynamic(args, kwargs) if isinstance(function, Jitted) else (args, kwargs))
     if len(leaves) != len(jax.tree.leaves(lowered.args_info)):
         raise TypeError("for a function with static arguments, pass the result of hlofp8.jit to record_amaxes")
-    return lowered, [leaves[i] for i in kept]
+    infos = jax.tree.leaves(lowered.args_info)
+    return lowered, [np.asarray(leaves[i], infos[i].dtype) if np.isscalar(leaves[i]) else leaves[i] for i in kept]
 
 
 def _settled(options: dict[str, Any], platforms: Sequence[str], device: Any) -> dict[str, Any]:
@@ -285,9 +292,13 @@ class Jitted(Generic[P, R]):
     def _name(self) -> str:
         return getattr(self._function, "__name__", repr(self._function))
 
+    def _static(self, args: tuple[Any, ...]) -> set[int]:
+        """Returns the positions of the static arguments."""
+        return {n % len(args) if n < 0 and args else n for n in self._nums}
+
     def _dynamic(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Returns the arguments that are not static."""
-        static = {n % len(args) if n < 0 and args else n for n in self._nums}
+        static = self._static(args)
         return (
             [arg for i, arg in enumerate(args) if i not in static],
             {name: arg for name, arg in kwargs.items() if name not in self._names},

@@ -43,7 +43,7 @@ def outputs(a, b):
 
 
 use("as recorded", json.dumps(recorded))
-for value in ("-1", '"1"', "[1, null]", "NaN", "Infinity", "1e999", "0", "[]", "[0.5, 2]", "1e300"):
+for value in ("-1", '"1"', "[1, null]", "NaN", "Infinity", "1e999", "0", "[]", "[0.5, 2]", "1e300", "1.7e308"):
     use(value, with_amax(value))
 with open(out) as file:
     largest = file.read()

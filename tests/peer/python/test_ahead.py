@@ -137,7 +137,8 @@ def refuses(args):
     fails(TypeError, 'jax.Array, not ndarray', lambda: fast(jax.tree.map(np.asarray, weights), x))
     fails(ValueError, 'positions', lambda: hlofp8.jit(layer, ahead=-1))
     fails(ValueError, 'positions', lambda: hlofp8.jit(layer, ahead=()))
-    fails(ValueError, 'static', lambda: hlofp8.jit(layer, ahead=0, static_argnums=0))
+    fails(ValueError, 'static', lambda: hlofp8.jit(layer, ahead=0, static_argnums=0)(weights, x))
+    fails(ValueError, 'out_shardings', lambda: hlofp8.jit(layer, ahead=0, out_shardings=x.sharding))
     keeps = hlofp8.jit(lambda w, x: (x @ w, w + 1), ahead=0, donate_argnums=0, **OPTIONS)
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')
@@ -156,6 +157,23 @@ def refuses(args):
     donating = hlofp8.jit(lambda w, x: x @ w, ahead=0, donate_argnums=1, **OPTIONS)
     square, y = weights['up'] @ weights['down'], x + 0
     assert donating(square, y).shape == x.shape and y.is_deleted() and not square.is_deleted()
+
+
+def distinguishes(args):
+    """Results are not shared between calls that differ in a static argument, or that use another weight. Results keep
+    their weak types."""
+    import hlofp8
+    _, x = arrays(0)
+    weights = {name: jax.random.normal(jax.random.key(i), (x.shape[1], 32), x.dtype) for i, name in enumerate(('a.b', 'a_b'))}
+    for options in ({'static_argnums': 2}, {'static_argnums': -1}, {'static_argnames': 'which'}):
+        chosen = hlofp8.jit(lambda w, x, which: x @ w[which], ahead=0, **options, **OPTIONS)
+        for name in weights:
+            y = chosen(weights, x, which=name) if 'static_argnames' in options else chosen(weights, x, name)
+            assert np.linalg.norm(np.float32(y - x @ weights[name])) < 0.1 * np.linalg.norm(np.float32(y)), (options, name)
+    typed = hlofp8.jit(lambda w, x, one: (x @ w['a.b'], 1.0 if one is True else 2.0), ahead=0, static_argnums=2, **OPTIONS)
+    assert [float(typed(weights, x, one)[1]) for one in (1, True, 1.0)] == [2, 1, 2]
+    assert (typed(weights, x, 1)[1] * x).dtype == x.dtype
+    _cases.refused('callbacks', lambda: hlofp8.jit(lambda w, x: jax.debug.print('{}', x[0, 0]) or x @ w['a.b'], ahead=0, **OPTIONS)(weights, x))
 
 
 def static_scales(args):
@@ -198,4 +216,4 @@ def static_scales(args):
 
 
 if __name__ == '__main__':
-    sys.exit(_cases.run([runs_once, frees_weights, saves, refuses, static_scales], _cases.arguments()))
+    sys.exit(_cases.run([runs_once, frees_weights, saves, refuses, distinguishes, static_scales], _cases.arguments()))
