@@ -373,11 +373,6 @@ static bool is_from_narrow(const hlo_instr *value) {
     return false;
 }
 
-static bool is_quantized(const quantizer *z, const hlo_instr *operand) {
-    return z->fp8[operand->id] || hlo_fp8_provenance_has(z->provenance, operand) ||
-           hlo_straight_through(z->provenance, operand) || is_from_narrow(operand);
-}
-
 /* True for f64 and complex types. */
 static bool is_precise(hlo_type type) {
     return type == HLO_TYPE_F64 || type == HLO_TYPE_C64 || type == HLO_TYPE_C128;
@@ -456,18 +451,14 @@ static double *amaxes_of(const quantizer *z, const place *x) {
     return hlo_amaxes_find(z->context->amaxes, x->instr->name, count, found) ? found : NULL;
 }
 
-/* True if a call can apply scales per row itself (matmul/table/limit.def). */
-static bool scales_fit_call(const quantizer *z, const hlo_instr *dot) {
-    return z->context->target->scale_arrays && z->context->cuda >= 12090 &&
-           !hlo_dot_batch(dot, 0)->count;
-}
-
 /* Adds the dot to the selection if it may be quantized. */
 static void consider(quantizer *z, hlo_instr *dot, const double *runs) {
     uint32_t values[2];
     for (uint32_t i = 0; i < 2; i++) {
         const hlo_instr *operand = hlo_instr_operand(dot, i);
-        const bool quantized = is_quantized(z, operand);
+        const bool quantized =
+            z->fp8[operand->id] || hlo_fp8_provenance_has(z->provenance, operand) ||
+            hlo_straight_through(z->provenance, operand) || is_from_narrow(operand);
         if (!quantized && !is_wide_or_precise(operand->shape->type)) return;
         if (operand->shape->rank > HLO_RULE_ARGS) return;
         values[i] = quantized ? HLO_SELECTION_NONE : 0;
@@ -491,7 +482,10 @@ static void consider(quantizer *z, hlo_instr *dot, const double *runs) {
     for (uint32_t i = 0; i < 2; i++)
         if (values[i] != HLO_SELECTION_NONE)
             values[i] = value_of(z, source_of(z, place_of(z, dot, i, completes)), runs);
-    const bool after = z->recipe == ROWS && !scales_fit_call(z, dot);
+    /* Calls that cannot have scales per row (matmul/table/limit.def) scale the result instead. */
+    const bool fit = z->context->target->scale_arrays && z->context->cuda >= 12090 &&
+                     !hlo_dot_batch(dot, 0)->count;
+    const bool after = z->recipe == ROWS && !fit;
     hlo_selection_dot(&z->selection, dot, values, runs[dot->parent->id], after, z->context->target);
 }
 

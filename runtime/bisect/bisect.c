@@ -152,10 +152,6 @@ static hlo_status try(hlo_bisection *s, const hlo_module *module, double *by_out
 
 /* ------------------------------------------------------------------------------------- rewrites */
 
-static bool is_selected_wide(const hlo_verdict *v) {
-    return v->reason && strcmp(v->reason, "wide-by-option") == 0;
-}
-
 /* Appends the name of a matmul as a word of hlo_pass_options.wide. */
 static char *append(const hlo_bisection *s, char *at, const hlo_verdict *v) {
     if (at > s->names) *at++ = ',';
@@ -356,8 +352,8 @@ static hlo_status rewrite_chosen(const hlo_bisection *s, hlo_module **out,
         for (size_t k = 0; k < i && !named; k++)
             named = strcmp(hlo_report_verdict(s->report, k)->input_instr, v->input_instr) == 0;
         const bool own = !out_report && v->kind != HLO_VERDICT_WIDE;
-        if (!named &&
-            (s->row_of[i] ? !s->rows[s->row_of[i] - 1].chosen : own || is_selected_wide(v)))
+        const bool wide = v->reason && strcmp(v->reason, "wide-by-option") == 0;
+        if (!named && (s->row_of[i] ? !s->rows[s->row_of[i] - 1].chosen : own || wide))
             at = append(s, at, v);
     }
     *at = '\0';
