@@ -27,6 +27,7 @@ typedef struct run_job {
                          * comparison on another backend than cpu */
     hlo_module *wide;   /* with --quantize: `module` before --optimize and without the
                          * quantization */
+    bool quantized;     /* --quantize has quantized a matmul of `module` */
     hlo_module *reference;       /* the module that --compare specifies */
     hlo_module *made;            /* the module into which the plugin compiled `module` */
     hlo_plan *plan, *judge_plan; /* `plan` is NULL with a plugin */
@@ -373,7 +374,7 @@ static hlo_status compare(run_job *job) {
                                  .found_name = job->options.files[0],
                                  .expected_name = path,
                                  .inputs = job->inputs,
-                                 .quantized = job->wide && strcmp(path, "before") != 0,
+                                 .quantized = job->quantized && strcmp(path, "before") != 0,
                                  .all = job->options.values[OPTION_ALL_OUTPUTS].given,
                                  .sink = &options_sink};
     hlo_status status = sit(job, judge ? judge : job->module, job->judge_plan, &comparison);
@@ -526,8 +527,13 @@ static hlo_status run(run_job *job) {
     }
     if (status == HLO_OK && compared && !with_before && !is_npz(compared))
         status = load(compared, &job->reference);
-    if (status == HLO_OK && values[OPTION_OPTIMIZE].given)
-        status = hlo_module_optimize(job->module, &job->pass, NULL);
+    if (status == HLO_OK && values[OPTION_OPTIMIZE].given) {
+        hlo_report *report = NULL;
+        status = hlo_module_optimize(job->module, &job->pass, &report);
+        for (size_t i = 0; status == HLO_OK && i < hlo_report_count(report); i++)
+            job->quantized |= hlo_report_verdict(report, i)->quantized != NULL;
+        hlo_report_free(report);
+    }
     if (status == HLO_OK && plugin) {
         const char *given = values[OPTION_XLA].given ? values[OPTION_XLA].text : "";
         char *text = strdup(given);
