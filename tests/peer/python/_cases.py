@@ -63,6 +63,10 @@ def processes(args, code, *environments):
     """Runs the code in one process of four CPU devices for each of the environments, which are added to that of this
     process. The code's arguments are a free port, the number of processes and the index of the process. Ends all if one
     fails. Returns the output, the errors and the status of each."""
+    try:
+        socket.gethostbyname(socket.gethostname())
+    except OSError as error:
+        raise AssertionError(f'{socket.gethostname()}: {error}; Gloo needs this host name: add it to /etc/hosts') from None
     with socket.socket() as free:
         free.bind(('localhost', 0))
         port = str(free.getsockname()[1])

@@ -352,12 +352,13 @@ def threads(args):
 
 
 def python(args, *arguments, env=None, status=0, cwd=None):
-    """Runs Python in a process of its own, with the installed package. Returns its output and its errors."""
+    """Runs Python in a process of its own, with the installed package. Returns its output, and its errors without XLA's
+    log, which mentions missing GPU drivers."""
     paths = [args.site, os.path.dirname(os.path.abspath(__file__)), os.environ['PYTHONPATH']]
     environment = {**os.environ, 'PYTHONPATH': os.pathsep.join(paths), **(env or {})}
     done = subprocess.run([sys.executable, *arguments], env=environment, cwd=cwd or args.work, capture_output=True, text=True)
     assert done.returncode == status, (done.returncode, done.stdout, done.stderr)
-    return done.stdout, done.stderr
+    return done.stdout, re.sub(r'(?m)^(WARNING: All log messages before absl|[IW]\d{4} ).*\n', '', done.stderr)
 
 
 TRAIN = '''
