@@ -112,8 +112,13 @@ void hlo_remark_reason(hlo_pass_context *context, const hlo_instr *matmul, hlo_r
                        const hlo_instr *blocker) {
     slot *found = find_slot(context->report, matmul);
     if (!found || found->judged == context->report->judging) return;
-    /* The bounds are those of a quantization that a pass inserted for another matmul. */
-    if (found->quantized && reason == hlo_reason_find("clamp-not-extremes")) return;
+    if (found->quantized && blocker && reason == hlo_reason_find("clamp-not-extremes")) {
+        /* Computed bounds are those of a quantization that a pass inserted for another matmul. */
+        const hlo_instr *clamp = hlo_instr_operand(blocker, 0);
+        const hlo_instr *low = clamp->op == HLO_OP_CLAMP ? hlo_instr_operand(clamp, 0) : NULL;
+        if (low && low->op == HLO_OP_BROADCAST) low = hlo_instr_operand(low, 0);
+        if (low && low->op != HLO_OP_CONSTANT) return;
+    }
     found->judged = context->report->judging;
     found->reason = reason;
     found->blocker = blocker ? hlo_report_input_name(context->report, blocker) : NULL;
