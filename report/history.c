@@ -17,11 +17,16 @@
 #include "matmul/json.h"
 #include "report/format.h"
 
+typedef struct placed {
+    const hlo_verdict *verdict;
+    size_t place;
+} placed;
+
 typedef struct stage_verdicts {
     hlo_report *report;
     /* Sorted by key, then by place in the report. Entries with the same op_name and source line are
      * adjacent, in text order. */
-    writer_ranked *entries;
+    placed *entries;
     size_t count;
 } stage_verdicts;
 
@@ -46,7 +51,7 @@ static int by_key(const hlo_verdict *a, const hlo_verdict *b) {
 }
 
 static int by_key_and_place(const void *a, const void *b) {
-    const writer_ranked *x = a, *y = b;
+    const placed *x = a, *y = b;
     int order = by_key(x->verdict, y->verdict);
     if (order) return order;
     return x->place < y->place ? -1 : x->place > y->place;
@@ -62,9 +67,9 @@ static void emit_error(void *sink, const hlo_diag *diag) {
 
 /* The entries that have the same key at one stage. */
 typedef struct group {
-    writer_ranked first; /* must be the first member, for by_key_and_place(): the verdict of the
+    placed first; /* must be the first member, for by_key_and_place(): the verdict of the
                           * first entry, with the stage as place */
-    const writer_ranked *entries;
+    const placed *entries;
     size_t count;
 } group;
 
@@ -163,7 +168,7 @@ static hlo_status fill(hlo_history **out_history, const hlo_dump *dump, size_t m
         stage->count = hlo_report_count(stage->report);
         stage->entries = hlo_arena_array(arena, stage->count, sizeof *stage->entries);
         for (size_t i = 0; i < stage->count; i++)
-            stage->entries[i] = (writer_ranked){hlo_report_verdict(stage->report, i), i};
+            stage->entries[i] = (placed){hlo_report_verdict(stage->report, i), i};
         if (stage->count)
             qsort(stage->entries, stage->count, sizeof *stage->entries, by_key_and_place);
     }
@@ -180,7 +185,7 @@ static hlo_status fill(hlo_history **out_history, const hlo_dump *dump, size_t m
     h->passages = hlo_arena_array(arena, most, sizeof *h->passages);
     group *groups = hlo_arena_array(arena, most, sizeof *groups);
     for (size_t k = 0; k < count; k++) {
-        const writer_ranked *at = h->stages[k].entries, *end = at + h->stages[k].count;
+        const placed *at = h->stages[k].entries, *end = at + h->stages[k].count;
         for (; at < end; at += groups[total++].count) {
             size_t alike = 1; /* number of leading entries with the same key */
             while (at + alike < end && by_key(at->verdict, at[alike].verdict) == 0) alike++;
@@ -288,24 +293,32 @@ static totals add_up(const hlo_history *history) {
     return sum;
 }
 
-static void writer_totals(const totals *sum, FILE *out) {
+static void print_sums(const totals *sum, FILE *out) {
     fprintf(out, "%zu of %zu matmuls in FP8 at the last stage", sum->fp8, sum->matmuls);
     if (sum->flops > 0) fprintf(out, " (%.0f %% of FLOPs)", 100 * sum->fp8_flops / sum->flops);
     if (sum->would_be) fprintf(out, ", %zu convertible", sum->would_be);
     fprintf(out, ", %zu lost\n", sum->lost);
 }
 
-static void writer_one(const hlo_dump *dump, size_t module, const hlo_history *history,
-                       hlo_remarks which, FILE *out) {
-    bool has_reason[HLO_REASON_COUNT] = {false};
-    const totals sum = add_up(history);
+static void print_module(const hlo_dump *dump, size_t module, size_t matmuls, FILE *out) {
     const char *target = hlo_dump_target(dump, module);
     hlo_print_plain(out, "%s: %zu stages, %zu matmuls\n", hlo_dump_module(dump, module),
-                    hlo_dump_stage_count(dump, module), sum.matmuls);
+                    hlo_dump_stage_count(dump, module), matmuls);
     if (target && strcmp(target, "cpu") == 0)
         fputs("  compiled for a CPU, where XLA makes no FP8 calls; \"convertible\" applies to a "
               "GPU\n",
               out);
+}
+
+static const char *pass_of(const hlo_passage *p) {
+    return p->pass ? p->pass : "between these stages (passes not dumped)";
+}
+
+static void print_history(const hlo_dump *dump, size_t module, const hlo_history *history,
+                          hlo_remarks which, FILE *out) {
+    bool has_reason[HLO_REASON_COUNT] = {false};
+    const totals sum = add_up(history);
+    print_module(dump, module, sum.matmuls, out);
     for (size_t i = 0; i < sum.matmuls; i++) {
         const hlo_passage *p = hlo_history_passage(history, i);
         if (!is_wanted(p, which)) continue;
@@ -325,13 +338,15 @@ static void writer_one(const hlo_dump *dump, size_t module, const hlo_history *h
                             hlo_dump_stage(dump, module, p->kept));
             hlo_print_plain(out, "    lost at              %s\n",
                             hlo_dump_stage(dump, module, p->lost));
-            hlo_print_plain(out, "    %s: %s\n",
-                            p->pass ? p->pass : "between these stages (passes not dumped)", p->how);
+            hlo_print_plain(out, "    %s: %s\n", pass_of(p), p->how);
         }
         if (p->lost == SIZE_MAX && reason_of(p)) has_reason[hlo_reason_find(reason_of(p))] = true;
     }
-    writer_reasons(out, has_reason, false);
-    writer_totals(&sum, out);
+    for (size_t reason = 0; reason < HLO_REASON_COUNT; reason++)
+        if (has_reason[reason])
+            fprintf(out, "%s: %s\n    hint: %s\n", hlo_reason_name(reason),
+                    hlo_reason_text(reason), hlo_reason_hint(reason));
+    print_sums(&sum, out);
 }
 
 typedef struct ranked {
@@ -367,23 +382,69 @@ static json_t *json_of_passage(const hlo_dump *dump, size_t module, const hlo_pa
                                      writer_string(p->pass), "how", writer_string(p->how)));
 }
 
-hlo_status hlo_histories_print(const hlo_dump *dump, const hlo_history *const *histories,
-                               hlo_remarks which, hlo_remarks_format format, FILE *out) {
-    HLO_IN_C_LOCALE;
-    if (format != HLO_REMARKS_TEXT && format != HLO_REMARKS_JSON) return HLO_INVALID_USAGE;
-    hlo_status status = HLO_OK;
+/* -------------------------------------------------------------------------------------- summary */
+
+static int by_loss(const void *a, const void *b) {
+    const hlo_passage *const *x = a, *const *y = b;
+    const int order = strcmp(pass_of(*x), pass_of(*y));
+    return order ? order : strcmp((*x)->how, (*y)->how);
+}
+
+/* Prints the totals of all modules, the matmuls by layer, and how many matmuls each pass lost. */
+static hlo_status print_summary(const hlo_dump *dump, const hlo_history *const *histories,
+                                const ranked *order, const report_writer *t) {
     const size_t count = hlo_dump_module_count(dump);
+    size_t matmuls = 0, lost = 0;
+    for (size_t i = 0; i < count; i++) {
+        matmuls += order[i].sum.matmuls;
+        if (order[i].sum.matmuls) print_module(dump, order[i].module, order[i].sum.matmuls, t->out);
+    }
+    const hlo_passage **losses = malloc((matmuls + 1) * sizeof(hlo_passage *));
+    if (!losses) return HLO_OUT_OF_MEMORY;
+    const hlo_status status = writer_text_summary(t);
+    for (size_t i = 0; i < count; i++)
+        for (size_t m = 0; m < hlo_history_count(histories[i]); m++) {
+            const hlo_passage *p = hlo_history_passage(histories[i], m);
+            if (p->lost != SIZE_MAX) losses[lost++] = p;
+        }
+    qsort(losses, lost, sizeof(hlo_passage *), by_loss);
+    if (lost) fprintf(t->out, "\nFP8 lost in %zu matmuls, by:\n", lost);
+    for (size_t i = 0, next; i < lost; i = next) {
+        for (next = i + 1; next < lost && by_loss(&losses[i], &losses[next]) == 0;) next++;
+        hlo_print_plain(t->out, "  %zu x %s: %s\n", next - i, pass_of(losses[i]), losses[i]->how);
+    }
+    free(losses);
+    return status;
+}
+
+hlo_status hlo_histories_print(const hlo_dump *dump, const hlo_history *const *histories,
+                               const hlo_remarks_options *options, FILE *out) {
+    HLO_IN_C_LOCALE;
+    hlo_remarks_options own;
+    hlo_status status = writer_take_options(options, &own);
+    if (status != HLO_OK) return status;
+    const size_t count = hlo_dump_module_count(dump);
+    const hlo_remarks which = own.which;
     ranked *order = malloc((count + 1) * sizeof *order); /* largest FLOPs first */
     if (!order) return HLO_OUT_OF_MEMORY;
     for (size_t i = 0; i < count; i++) order[i] = (ranked){i, add_up(histories[i])};
     qsort(order, count, sizeof *order, by_flops);
-    if (format == HLO_REMARKS_TEXT) {
+    if (own.format != HLO_REMARKS_JSON &&
+        (own.format != HLO_REMARKS_TEXT || which == HLO_REMARKS_SUMMARY)) {
+        report_model *model;
+        status = report_model_new(NULL, histories, count, &model);
+        const report_writer t = {.model = model, .options = own, .out = out};
+        if (status == HLO_OK)
+            status = own.format == HLO_REMARKS_TEXT ? print_summary(dump, histories, order, &t)
+                                                    : writer_print(model, &own, out);
+        report_model_free(model);
+    } else if (own.format == HLO_REMARKS_TEXT) {
         size_t printed = 0;
         totals all = {0};
         for (size_t i = 0; i < count; i++) {
             const totals *sum = &order[i].sum;
             if (!sum->matmuls) continue;
-            writer_one(dump, order[i].module, histories[order[i].module], which, out);
+            print_history(dump, order[i].module, histories[order[i].module], which, out);
             all.matmuls += sum->matmuls;
             all.fp8 += sum->fp8;
             all.would_be += sum->would_be;
@@ -395,7 +456,7 @@ hlo_status hlo_histories_print(const hlo_dump *dump, const hlo_history *const *h
         if (printed < count) fprintf(out, "%zu modules without matmuls\n", count - printed);
         if (count > 1) {
             fprintf(out, "%zu modules: ", count);
-            writer_totals(&all, out);
+            print_sums(&all, out);
         }
     } else {
         hlo_json_watch();

@@ -256,6 +256,7 @@ static hlo_verdict judge(closing *c, slot *s) {
         verdict.input_seconds = as_it_was.seconds;
         verdict.bytes = as_it_is.bytes;
         verdict.seconds = as_it_is.seconds;
+        verdict.compute_seconds = as_it_is.compute_seconds;
         if (verdict.kind == HLO_VERDICT_WIDE)
             verdict.fp8_seconds = hlo_costs_in_fp8(c->costs, now->instr);
         else if (!now->quantized && as_it_was.seconds > 0 &&

@@ -56,6 +56,7 @@ class Verdict:
     bytes: float  #: the same after rewriting
     input_seconds: float  #: roofline time on the target before rewriting; 0 if unknown
     seconds: float  #: the same after rewriting
+    compute_seconds: float  #: the time of the floating-point operations alone, at the peak of the target
     fp8_seconds: float  #: for a wide matmul, the roofline time in FP8, including quantization
     groups: int  #: the number of groups of a ragged-dot in the input; otherwise 0
     scale_modes: str | None  #: cuBLASLt scale modes of both operands, if not scalar: "VEC32_UE8M0 VEC32_UE8M0"
