@@ -12,8 +12,8 @@ typedef struct report_writer {
     FILE *out;
 } report_writer;
 
-/* True if the options select the matmul. */
-bool writer_selects(const report_writer *t, const report_matmul *m);
+/* True if the options select matmuls with verdicts of this kind. */
+bool writer_selects(const report_writer *t, hlo_verdict_kind kind);
 
 extern const char *const writer_kinds[REPORT_KINDS];   /* names of the values of hlo_verdict_kind */
 extern const char *const writer_bounds[REPORT_BOUNDS]; /* names of the values of report_bound */
@@ -29,6 +29,11 @@ const char *writer_output_name(const hlo_verdict *v);
 /* Formats a quantity with three digits and a prefix of its unit, such as "34.8 ms" or "1.2 µs".
  * Returns `out`. */
 const char *writer_quantity(double value, const char *unit, char out[WRITER_NUMBER]);
+
+double writer_percent(double part, double whole);
+/* Formats a sentence on whether FP8 is worth it: whether the predicted speedup of all matmuls, or
+ * the saving of all edits, is 5 % or more, and how many matmuls are launch bound. Returns `out`. */
+const char *writer_worth(const report_model *model, char *out, size_t size);
 
 /* Creates a JSON string, or null if `text` is NULL. Text that is not UTF-8 (HLO text may contain
  * any bytes) is read as Latin-1. */

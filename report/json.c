@@ -119,7 +119,7 @@ hlo_status writer_json(const report_writer *t) {
     json_t *dots = json_array(), *groups = json_array(), *reasons = json_object(),
            *lints = json_array();
     for (size_t i = 0; i < m->count; i++)
-        if (writer_selects(t, &m->matmuls[i]))
+        if (writer_selects(t, m->matmuls[i].verdict->kind))
             json_array_append_new(dots, dot_value(t, &m->matmuls[i]));
     for (size_t i = 0; i < m->group_count; i++)
         json_array_append_new(groups, group_value(t, &m->groups[i]));

@@ -166,39 +166,25 @@ static void print_totals(const report_writer *t) {
     fputc('\n', t->out);
 }
 
-static double percent(double part, double whole) {
-    return whole > 0 ? 100 * part / whole : 0;
-}
-
 /* Prints what FP8 gains, and whether that is worth the effort. */
 static void print_gain(const report_writer *t) {
-    const report_figures *f = &t->model->totals.figures;
-    const hlo_target *target = t->model->target;
-    char before[WRITER_NUMBER], now[WRITER_NUMBER], best[WRITER_NUMBER], saving[WRITER_NUMBER];
-    if (!target) return;
-    fprintf(t->out, "on sm_%d (%s) by roofline: ", target->sm, target->gpu);
+    const report_model *m = t->model;
+    const report_figures *f = &m->totals.figures;
+    char before[WRITER_NUMBER], now[WRITER_NUMBER], best[WRITER_NUMBER], why[256];
+    if (!m->target) return;
+    fprintf(t->out, "On sm_%d (%s) by roofline: ", m->target->sm, m->target->gpu);
     if (f->seconds == 0) {
         fputs("no times are known\n", t->out);
         return;
     }
-    const double gain = f->input_seconds / f->seconds,
-                 most = f->input_seconds / (f->seconds - f->saving);
-    fprintf(t->out, "%s before, %s now (%.2fx), %s after all edits (%.2fx)\n",
+    fprintf(t->out,
+            "%s as stock XLA compiles the matmuls, %s now (%.2fx), %s with all edits (%.2fx)\n%s\n",
             writer_quantity(f->input_seconds, "s", before), writer_quantity(f->seconds, "s", now),
-            gain, writer_quantity(f->seconds - f->saving, "s", best), most);
-    if (most < 1.05)
-        fprintf(t->out, "FP8 is not worth it: even all edits save less than 5 %% of the time");
-    else if (f->saving < 0.05 * f->seconds)
-        fprintf(t->out, "FP8 is worth it, and less than 5 %% of the time is left to save");
-    else
-        fprintf(t->out, "FP8 is worth it: the edits below save another %s (%.0f %%)",
-                writer_quantity(f->saving, "s", saving), percent(f->saving, f->seconds));
-    fprintf(t->out, "; %zu of %zu matmuls (%.2g %% of the time) are launch bound\n",
-            f->bounds[REPORT_LAUNCH], f->count,
-            percent(f->bound_seconds[REPORT_LAUNCH], f->seconds));
+            f->input_seconds / f->seconds, writer_quantity(f->seconds - f->saving, "s", best),
+            f->input_seconds / (f->seconds - f->saving), writer_worth(m, why, sizeof why));
 }
 
-/* Prints each reason once with its hint. With `selected`, only reasons of selected verdicts. */
+/* Prints each reason of the selected verdicts once, with its hint. */
 static void print_edits(const report_writer *t) {
     char saving[WRITER_NUMBER];
     for (size_t i = 0; i < t->model->edit_count; i++) {
@@ -222,87 +208,6 @@ static void print_edits(const report_writer *t) {
         fprintf(t->out, ")\n    %shint: %s%s\n", t->options.colored ? HINT_COLOR : "", edit->hint,
                 t->options.colored ? NO_COLOR : "");
     }
-}
-
-/* -------------------------------------------------------------------------------------- summary */
-
-enum { SAVES, SHARE, TIME, MATMULS, BOUND, RATE, WHY, GROUP_SOURCE, SHAPE, LAYER, GROUP_COLUMNS };
-
-static const column group_columns[] = {
-    [SAVES] = {"saves", true, 1},      [SHARE] = {"share", true, 2},
-    [TIME] = {"time", true, 3},        [MATMULS] = {"matmuls", true, 4},
-    [BOUND] = {"bound by", false, 6},  [RATE] = {"FLOP/s, of peak", true, 9},
-    [WHY] = {"reason", false, 5},      [GROUP_SOURCE] = {"source", false, 7},
-    [SHAPE] = {"result", false, 8}, [LAYER] = {"layer", false, 0}};
-
-/* A group with the totals that its share refers to. */
-typedef struct group_row {
-    const report_group *group;
-    const report_figures *all;
-} group_row;
-
-static void fill_group(const void *row, cells out) {
-    const report_group *g = ((const group_row *)row)->group;
-    const report_figures *f = &g->figures, *all = ((const group_row *)row)->all;
-    char number[WRITER_NUMBER];
-    if (f->saving > 0)
-        snprintf(out[SAVES], CELL, "%s", writer_quantity(f->saving, "s", number));
-    else
-        snprintf(out[SAVES], CELL, "%s", !g->cause || f->estimated ? "-" : "?");
-    snprintf(out[MATMULS], CELL, "%zu %s", f->count, writer_kinds[g->first->kind]);
-    if (f->seconds > 0) {
-        snprintf(out[SHARE], CELL, "%.1f %%", percent(f->seconds, all->seconds));
-        snprintf(out[TIME], CELL, "%s", writer_quantity(f->seconds, "s", number));
-        snprintf(out[BOUND], CELL, "%s", writer_bounds[report_bound_of(f)]);
-        snprintf(out[RATE], CELL, "%.3g T, %.0f %%", report_rate(f) / 1e12,
-                 100 * report_peak_fraction(f));
-    } else {
-        snprintf(out[TIME], CELL, "?");
-    }
-    snprintf(out[WHY], CELL, "%s", g->cause ? g->cause : "");
-    fill_source(g->first, out[GROUP_SOURCE]);
-    if (!g->one_source && *out[GROUP_SOURCE]) append(out[GROUP_SOURCE], "...");
-    snprintf(out[SHAPE], CELL, "%s", g->shape);
-    snprintf(out[LAYER], CELL, "%s", g->layer);
-}
-
-hlo_status writer_text_summary(const report_writer *t) {
-    enum { GROUPS_MOST = 20 };
-    const report_model *m = t->model;
-    const size_t shown = m->group_count > GROUPS_MOST ? GROUPS_MOST : m->group_count;
-    table form = {.columns = group_columns, .count = GROUP_COLUMNS, .kind = MATMULS,
-                  .fill = fill_group};
-    print_totals(t);
-    print_gain(t);
-    for (size_t i = 0; i < shown; i++)
-        measure_row(&form, &(group_row){&m->groups[i], &m->totals.figures});
-    fit_table(&form, t->options.width);
-    if (shown) {
-        fputc('\n', t->out);
-        print_head(t->out, &form);
-    }
-    report_figures rest = {0};
-    for (size_t i = 0; i < shown; i++) {
-        cells row;
-        fill_row(&form, &(group_row){&m->groups[i], &m->totals.figures}, row);
-        print_row(t->out, &form, row,
-                  t->options.colored ? kind_colors[m->groups[i].first->kind] : NULL);
-    }
-    for (size_t i = shown; i < m->group_count; i++) {
-        rest.count += m->groups[i].figures.count;
-        rest.seconds += m->groups[i].figures.seconds;
-        rest.saving += m->groups[i].figures.saving;
-    }
-    char saving[WRITER_NUMBER];
-    if (rest.count)
-        fprintf(t->out, "and %zu more groups: %zu matmuls, %.1f %% of the time, %s to save\n",
-                m->group_count - shown, rest.count, percent(rest.seconds, m->totals.figures.seconds),
-                writer_quantity(rest.saving, "s", saving));
-    if (m->edit_count) fputc('\n', t->out);
-    print_edits(t);
-    if (m->edit_count)
-        fputs("--explain=REASON describes a reason; --remarks=all lists all matmuls\n", t->out);
-    return HLO_OK;
 }
 
 /* ----------------------------------------------------------------------------- one line a matmul */
@@ -368,20 +273,111 @@ static void print_verdict(const report_writer *t, const table *form, const hlo_v
         hlo_print_plain(t->out, "    %s\n", v->message);
 }
 
-hlo_status writer_text(const report_writer *t) {
-    if (t->options.which == HLO_REMARKS_SUMMARY) return writer_text_summary(t);
+/* Prints the selected ones of the first `count` matmuls, and the first `lints` lints. */
+static void print_list(const report_writer *t, size_t count, size_t lints) {
     const report_model *m = t->model;
-    table form = {.columns = matmul_columns, .count = MATMUL_COLUMNS, .kind = KIND,
-                  .fill = fill_matmul};
-    for (size_t i = 0; i < m->count; i++)
-        if (writer_selects(t, &m->matmuls[i])) measure_row(&form, m->matmuls[i].verdict);
-    for (size_t i = 0; i < m->totals.lints; i++) measure_row(&form, m->lints[i]);
+    table form = {
+        .columns = matmul_columns, .count = MATMUL_COLUMNS, .kind = KIND, .fill = fill_matmul};
+    for (size_t i = 0; i < count; i++)
+        if (writer_selects(t, m->matmuls[i].verdict->kind)) measure_row(&form, m->matmuls[i].verdict);
+    for (size_t i = 0; i < lints; i++) measure_row(&form, m->lints[i]);
     fit_table(&form, t->options.width);
     const char *file = "";
-    for (size_t i = 0; i < m->count; i++)
-        if (writer_selects(t, &m->matmuls[i]))
+    for (size_t i = 0; i < count; i++)
+        if (writer_selects(t, m->matmuls[i].verdict->kind))
             print_verdict(t, &form, m->matmuls[i].verdict, &file);
-    for (size_t i = 0; i < m->totals.lints; i++) print_verdict(t, &form, m->lints[i], &file);
+    for (size_t i = 0; i < lints; i++) print_verdict(t, &form, m->lints[i], &file);
+}
+
+/* -------------------------------------------------------------------------------------- summary */
+
+enum { SAVES, SHARE, TIME, MATMULS, BOUND, RATE, WHY, GROUP_SOURCE, SHAPE, LAYER, GROUP_COLUMNS };
+
+static const column group_columns[] = {
+    [SAVES] = {"saves", true, 1},      [SHARE] = {"share", true, 2},
+    [TIME] = {"time", true, 3},        [MATMULS] = {"matmuls", true, 4},
+    [BOUND] = {"bound by", false, 6},  [RATE] = {"speed (of peak)", true, 9},
+    [WHY] = {"reason", false, 5},      [GROUP_SOURCE] = {"source", false, 7},
+    [SHAPE] = {"result", false, 8}, [LAYER] = {"layer", false, 0}};
+
+/* A group with the totals that its share refers to. */
+typedef struct group_row {
+    const report_group *group;
+    const report_figures *all;
+} group_row;
+
+static void fill_group(const void *row, cells out) {
+    const report_group *g = ((const group_row *)row)->group;
+    const report_figures *f = &g->figures, *all = ((const group_row *)row)->all;
+    char number[WRITER_NUMBER];
+    const bool unnamed = strstr(g->layer, g->shape); /* the shape stands for the layer */
+    if (f->saving > 0)
+        snprintf(out[SAVES], CELL, "%s", writer_quantity(f->saving, "s", number));
+    else
+        snprintf(out[SAVES], CELL, "%s", !g->cause || f->estimated ? "-" : "?");
+    snprintf(out[MATMULS], CELL, "%zu %s", f->count, writer_kinds[g->first->kind]);
+    if (f->seconds > 0) {
+        snprintf(out[SHARE], CELL, "%.1f %%", writer_percent(f->seconds, all->seconds));
+        snprintf(out[TIME], CELL, "%s", writer_quantity(f->seconds, "s", number));
+        snprintf(out[BOUND], CELL, "%s", writer_bounds[report_bound_of(f)]);
+        snprintf(out[RATE], CELL, "%s (%.0f %%)", writer_quantity(report_rate(f), "FLOP/s", number),
+                 100 * report_peak_fraction(f));
+    } else {
+        snprintf(out[TIME], CELL, "?");
+    }
+    snprintf(out[WHY], CELL, "%s", g->cause ? g->cause : "");
+    fill_source(g->first, out[GROUP_SOURCE]);
+    if (!g->one_source && *out[GROUP_SOURCE]) append(out[GROUP_SOURCE], "...");
+    snprintf(out[SHAPE], CELL, "%s", unnamed ? "" : g->shape);
+    snprintf(out[LAYER], CELL, "%s", g->layer);
+}
+
+hlo_status writer_text_summary(const report_writer *t) {
+    enum { GROUPS_MOST = 20 };
+    const report_model *m = t->model;
+    const size_t shown = m->group_count > GROUPS_MOST ? GROUPS_MOST : m->group_count;
+    table form = {.columns = group_columns, .count = GROUP_COLUMNS, .kind = MATMULS,
+                  .fill = fill_group};
+    print_totals(t);
+    print_gain(t);
+    for (size_t i = 0; i < shown; i++)
+        measure_row(&form, &(group_row){&m->groups[i], &m->totals.figures});
+    fit_table(&form, t->options.width);
+    if (shown) {
+        fputc('\n', t->out);
+        print_head(t->out, &form);
+    }
+    report_figures rest = {0};
+    for (size_t i = 0; i < shown; i++) {
+        cells row;
+        fill_row(&form, &(group_row){&m->groups[i], &m->totals.figures}, row);
+        print_row(t->out, &form, row,
+                  t->options.colored ? kind_colors[m->groups[i].first->kind] : NULL);
+    }
+    for (size_t i = shown; i < m->group_count; i++) {
+        rest.count += m->groups[i].figures.count;
+        rest.seconds += m->groups[i].figures.seconds;
+        rest.saving += m->groups[i].figures.saving;
+    }
+    char saving[WRITER_NUMBER];
+    if (rest.count)
+        fprintf(t->out, "and %zu more groups: %zu matmuls, %.1f %% of the time, %s to save\n",
+                m->group_count - shown, rest.count, writer_percent(rest.seconds, m->totals.figures.seconds),
+                writer_quantity(rest.saving, "s", saving));
+    if (m->totals.lints) fputc('\n', t->out);
+    print_list(t, 0, m->totals.lints > GROUPS_MOST ? GROUPS_MOST : m->totals.lints);
+    if (m->totals.lints > GROUPS_MOST)
+        fprintf(t->out, "and %zu more lints\n", m->totals.lints - GROUPS_MOST);
+    if (m->edit_count) fputc('\n', t->out);
+    print_edits(t);
+    if (m->edit_count)
+        fputs("--explain=REASON describes a reason; --remarks=all lists all matmuls\n", t->out);
+    return HLO_OK;
+}
+
+hlo_status writer_text(const report_writer *t) {
+    if (t->options.which == HLO_REMARKS_SUMMARY) return writer_text_summary(t);
+    print_list(t, t->model->count, t->model->totals.lints);
     print_edits(t);
     print_totals(t);
     return HLO_OK;

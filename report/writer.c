@@ -17,8 +17,7 @@ const char *const writer_bounds[] = {[REPORT_UNKNOWN] = "?",
                                      [REPORT_MEMORY] = "memory",
                                      [REPORT_LAUNCH] = "launch"};
 
-bool writer_selects(const report_writer *t, const report_matmul *m) {
-    const hlo_verdict_kind kind = m->verdict->kind;
+bool writer_selects(const report_writer *t, hlo_verdict_kind kind) {
     return t->options.which == HLO_REMARKS_MISSED   ? kind != HLO_VERDICT_FP8
            : t->options.which == HLO_REMARKS_PASSED ? kind != HLO_VERDICT_WIDE
                                                     : true;
@@ -42,6 +41,34 @@ const char *writer_quantity(double value, const char *unit, char out[WRITER_NUMB
     for (; value > 0 && value < 0.9995 && prefix > 0; prefix--) value *= 1000;
     for (; value >= 999.5 && prefix < COUNT - 1; prefix++) value /= 1000;
     snprintf(out, WRITER_NUMBER, "%.3g %s%s", value, prefixes[prefix], unit);
+    return out;
+}
+
+double writer_percent(double part, double whole) {
+    return whole > 0 ? 100 * part / whole : 0;
+}
+
+const char *writer_worth(const report_model *m, char *out, size_t size) {
+    const report_figures *f = &m->totals.figures;
+    const double launch = f->bound_seconds[REPORT_LAUNCH], least = f->seconds - f->saving;
+    char saving[WRITER_NUMBER];
+    int at;
+    if (f->seconds == 0)
+        at = snprintf(out, size, "Whether FP8 is worth it is unknown");
+    else if (launch > 0.5 * f->seconds)
+        at = snprintf(out, size, "FP8 is not worth it: most matmuls take less than a launch");
+    else if (f->input_seconds < 1.05 * least)
+        at = snprintf(out, size, "FP8 calls are not worth it: all edits save less than 5 %%");
+    else if (f->saving < 0.05 * f->seconds)
+        at = snprintf(out, size, "FP8 is worth it, and little is left to save");
+    else
+        at = snprintf(out, size, "FP8 is worth it: the edits below save another %s (%.0f %%)",
+                      writer_quantity(f->saving, "s", saving),
+                      writer_percent(f->saving, f->seconds));
+    if (f->seconds > 0)
+        snprintf(out + at, size - (size_t)at,
+                 "; %zu of %zu matmuls (%.0f %% of the time) are launch bound",
+                 f->bounds[REPORT_LAUNCH], f->count, writer_percent(launch, f->seconds));
     return out;
 }
 
