@@ -144,16 +144,17 @@ hlo_status writer_sarif(const report_writer *t) {
     for (size_t i = 0; i < count; i++) {
         const hlo_verdict *v = findings[i].verdict;
         const hlo_reason reason = hlo_reason_find(v->reason);
-        char uri[256], fingerprint[64], *text = describe(&findings[i]);
+        char uri[256], full[1024], fingerprint[64], *text = describe(&findings[i]);
         failed |= !text;
         if (indices[reason] < 0) {
             indices[reason] = (json_int_t)json_array_size(rules);
             snprintf(uri, sizeof uri, "%s#%s", HLO_HOMEPAGE, v->reason);
+            snprintf(full, sizeof full, "%s. Fix: %s.", hlo_reason_text(reason), v->hint);
             json_array_append_new(
                 rules,
                 json_pack("{s:s, s:{s:s}, s:{s:s}, s:s, s:{s:s, s:s}}", "id", v->reason,
                           "shortDescription", "text", hlo_reason_text(reason), "fullDescription",
-                          "text", hlo_reason_hint(reason), "helpUri", uri, "help", "text",
+                          "text", full, "helpUri", uri, "help", "text",
                           hlo_reason_page(reason), "markdown", hlo_reason_page(reason)));
         }
         snprintf(fingerprint, sizeof fingerprint, "%016llx:%zu",
@@ -193,7 +194,7 @@ static hlo_status print_case(FILE *out, const finding *at) {
      * comes last. */
     writer_element(out, "  <testcase classname=\"", v->file, "\" name=\"");
     writer_markup(out, at->matmul ? at->matmul->layer : v->op_name ? v->op_name : "lint");
-    if (v->source_file) {
+    if (v->source_file && !(at->matmul && strstr(at->matmul->layer, v->source_file))) {
         writer_element(out, " ", v->source_file, "");
         fprintf(out, ":%ld", v->source_line);
     }
@@ -388,7 +389,7 @@ hlo_status writer_markdown(const report_writer *t) {
         fputs("| ", out);
         put_markdown(out, g->layer);
         fputs(" | ", out);
-        put_markdown(out, g->shape);
+        put_markdown(out, g->named ? g->shape : "");
         fprintf(out, " | %zu %s | %s | %.1f %% | %s | ", f->count, writer_kinds[g->first->kind],
                 f->seconds > 0 ? writer_quantity(f->seconds, "s", number) : "?",
                 writer_percent(f->seconds, m->totals.figures.seconds),

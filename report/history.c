@@ -411,7 +411,9 @@ static hlo_status print_summary(const hlo_dump *dump, const hlo_history *const *
     if (lost) fprintf(t->out, "\nFP8 lost in %zu matmuls, by:\n", lost);
     for (size_t i = 0, next; i < lost; i = next) {
         for (next = i + 1; next < lost && by_loss(&losses[i], &losses[next]) == 0;) next++;
-        hlo_print_plain(t->out, "  %zu x %s: %s\n", next - i, pass_of(losses[i]), losses[i]->how);
+        hlo_print_plain(t->out, "  %zu x %s: %s\n", next - i,
+                        losses[i]->pass ? losses[i]->pass : "passes that were not dumped",
+                        losses[i]->how);
     }
     free(losses);
     return status;

@@ -211,6 +211,9 @@ static const char *shape_of(hlo_arena *arena, const hlo_verdict *v) {
     return hlo_arena_format(arena, "%s k=%.0f", v->input_shape, length);
 }
 
+/* Returns the layer of a matmul: its op_name without functions, transformations, control flow and
+ * the primitive, and with the direction. Without such a name, its source line, and otherwise its
+ * operation and shape. */
 static const char *layer_of(hlo_arena *arena, const hlo_verdict *v, bool *out_named) {
     const char *direction = "";
     const char *name = v->op_name ? layer_of_name(arena, v->op_name, &direction) : NULL;
@@ -219,11 +222,6 @@ static const char *layer_of(hlo_arena *arena, const hlo_verdict *v, bool *out_na
     if (!v->source_file)
         return hlo_arena_format(arena, "%s %s%s", v->operation, shape_of(arena, v), direction);
     return hlo_arena_format(arena, "%s:%ld%s", v->source_file, v->source_line, direction);
-}
-
-const char *report_layer(hlo_arena *arena, const hlo_verdict *v) {
-    bool named;
-    return layer_of(arena, v, &named);
 }
 
 /* ---------------------------------------------------------------------------------------- model */
@@ -325,13 +323,12 @@ static void group_matmuls(report_model *m) {
     report_matmul **members = hlo_arena_array(arena, m->count, sizeof *members);
     for (size_t i = 0; i < m->count; i++) {
         report_matmul *at = &m->matmuls[i];
-        bool named;
-        at->layer = layer_of(arena, at->verdict, &named);
-        keys[i] = (keyed){hlo_arena_format(arena, "%s\n%d %s\n%s\n%s",
-                                           named ? fold(arena, at->layer) : at->layer,
-                                           at->verdict->kind, at->cause ? at->cause : "",
-                                           at->verdict->input_shape, at->verdict->operands),
-                          at};
+        at->layer = layer_of(arena, at->verdict, &at->named);
+        keys[i] = (keyed){
+            hlo_arena_format(arena, "%s\n%d %s\n%s", at->named ? fold(arena, at->layer) : at->layer,
+                             at->verdict->kind, at->cause ? at->cause : "",
+                             shape_of(arena, at->verdict)),
+            at};
     }
     if (m->count) qsort(keys, m->count, sizeof *keys, by_key);
     ranked *groups = hlo_arena_zero(arena, (m->count + 1) * sizeof *groups);
@@ -344,6 +341,7 @@ static void group_matmuls(report_model *m) {
             *open = (ranked){.group = {.layer = hlo_arena_format(arena, "%s", at->layer),
                                        .cause = at->cause,
                                        .shape = shape_of(arena, v),
+                                       .named = !strstr(at->layer, shape_of(arena, v)),
                                        .hint = v->reason   ? v->hint
                                                : at->cause ? slower_hint
                                                            : NULL,

@@ -54,16 +54,18 @@ typedef struct report_matmul {
     const char *cause;          /* the reason, or "slower" if FP8 is slower than the wide matmul, or
                                  * NULL */
     const char *layer;          /* such as "layers_12/mlp/up (backward)" */
+    bool named;                 /* `layer` is from the op_name */
     report_group *group;
     report_figures figures;
 } report_matmul;
 
-/* The matmuls of one layer that have equal shapes, the same kind and the same cause. */
+/* The matmuls of one layer that have the same `shape`, the same kind and the same cause. */
 struct report_group {
     const char *layer; /* the layer of its matmuls; indices in which they differ are `*` */
     const char *cause; /* as in report_matmul */
     const char *shape; /* shape of the result, and length of the contracting dimension if known,
                         * such as "bf16[16384,8192] k=28672" */
+    bool named;        /* `layer` is a name or a source line, so that it does not contain `shape` */
     const char *hint;  /* the edit; NULL if `cause` is NULL */
     const hlo_verdict *first; /* the matmul with the longest time, for its source line */
     bool one_source;          /* all matmuls have the source line of `first` */
@@ -113,10 +115,5 @@ typedef struct report_model {
 hlo_status report_model_new(const hlo_report *const *reports, const hlo_history *const *histories,
                             size_t count, report_model **out_model);
 void report_model_free(report_model *model);
-
-/* Returns the layer of a matmul: its op_name without functions, transformations, control flow and
- * the primitive, and with "(forward)", "(backward)" or "(recomputed)". Without such a name, its
- * source line, and otherwise its operation and shape. */
-const char *report_layer(hlo_arena *arena, const hlo_verdict *v);
 
 #endif

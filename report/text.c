@@ -74,27 +74,28 @@ static void measure_row(table *form, const void *row) {
 
 /* Makes the table fit in `width` columns, unless that is 0. */
 static void fit_table(table *form, unsigned width) {
+    enum { SHORT = 32, SHORTEST = 12 };
     int total = -GAP, first = 0;
     for (int i = 0; i < form->count; i++) {
         const char *head = form->columns[i].head;
         if (head && form->widths[i] && form->widths[i] < (int)strlen(head))
             form->widths[i] = (int)strlen(head);
         if (form->widths[i]) total += form->widths[i] + GAP;
-        if (form->columns[i].rank < form->columns[first].rank) first = i;
+        if (form->columns[i].rank == 0) first = i;
     }
-    while (width && total > (int)width) {
+    int excess = width ? total - (int)width : 0;
+    const int cut = form->widths[first] - SHORT; /* what shortening the names makes free */
+    while (excess > (cut > 0 ? cut : 0)) {
         int last = first;
         for (int i = 0; i < form->count; i++)
             if (form->widths[i] && form->columns[i].rank > form->columns[last].rank) last = i;
         if (last == first) break;
-        total -= form->widths[last] + GAP;
+        excess -= form->widths[last] + GAP;
         form->widths[last] = 0;
     }
-    enum { SHORTEST = 12 };
-    if (width && total > (int)width) {
-        form->widths[first] -= total - (int)width;
-        if (form->widths[first] < SHORTEST) form->widths[first] = SHORTEST;
-    }
+    if (excess <= 0) return;
+    form->widths[first] -= excess;
+    if (form->widths[first] < SHORTEST) form->widths[first] = SHORTEST;
 }
 
 /* Prints a row, with the column form->kind in `color` unless that is NULL. A text that is wider than
@@ -128,6 +129,29 @@ static void print_head(FILE *out, const table *form) {
     for (int i = 0; i < form->count; i++)
         snprintf(row[i], CELL, "%s", form->columns[i].head ? form->columns[i].head : "");
     print_row(out, form, row, NULL);
+}
+
+/* Prints text in lines that fit the terminal, which all begin with `indent` spaces. */
+__attribute__((format(printf, 3, 4))) static void print_words(const report_writer *t, int indent,
+                                                              const char *format, ...) {
+    char text[2048];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    int used = 0;
+    for (const char *at = text; *at;) {
+        int size = (int)strcspn(at, " ");
+        if (at[size] && at[size + 1] == '%') size += 1 + (int)strcspn(at + size + 1, " ");
+        const bool breaks = t->options.width && used > indent &&
+                            used + 1 + size > (int)t->options.width;
+        if (breaks) fputc('\n', t->out);
+        if (breaks) used = 0;
+        used += fprintf(t->out, "%*s", used ? 1 : indent, "") + size;
+        fprintf(t->out, "%.*s", size, at);
+        at += size + (at[size] == ' ');
+    }
+    fputc('\n', t->out);
 }
 
 static void fill_source(const hlo_verdict *v, char *out) {
@@ -172,16 +196,15 @@ static void print_gain(const report_writer *t) {
     const report_figures *f = &m->totals.figures;
     char before[WRITER_NUMBER], now[WRITER_NUMBER], best[WRITER_NUMBER], why[256];
     if (!m->target) return;
-    fprintf(t->out, "On sm_%d (%s) by roofline: ", m->target->sm, m->target->gpu);
-    if (f->seconds == 0) {
-        fputs("no times are known\n", t->out);
-        return;
-    }
-    fprintf(t->out,
-            "%s as stock XLA compiles the matmuls, %s now (%.2fx), %s with all edits (%.2fx)\n%s\n",
-            writer_quantity(f->input_seconds, "s", before), writer_quantity(f->seconds, "s", now),
-            f->input_seconds / f->seconds, writer_quantity(f->seconds - f->saving, "s", best),
-            f->input_seconds / (f->seconds - f->saving), writer_worth(m, why, sizeof why));
+    if (f->seconds > 0)
+        print_words(t, 0,
+                    "On sm_%d (%s) by roofline: %s as stock XLA compiles the matmuls, %s now (%.2fx), "
+                    "%s with all edits (%.2fx)",
+                    m->target->sm, m->target->gpu, writer_quantity(f->input_seconds, "s", before),
+                    writer_quantity(f->seconds, "s", now), f->input_seconds / f->seconds,
+                    writer_quantity(f->seconds - f->saving, "s", best),
+                    f->input_seconds / (f->seconds - f->saving));
+    print_words(t, 0, "%s", writer_worth(m, why, sizeof why));
 }
 
 /* Prints each reason of the selected verdicts once, with its hint. */
@@ -196,33 +219,34 @@ static void print_edits(const report_writer *t) {
                              (t->options.which == HLO_REMARKS_MISSED &&
                               kinds[HLO_VERDICT_FP8] == edit->figures.count)))
             continue;
-        fprintf(t->out, "%s: %s (", edit->cause, edit->text);
+        char counts[CELL] = "";
         if (edit->figures.count)
-            fprintf(t->out, "%zu matmul%s", edit->figures.count,
-                    edit->figures.count == 1 ? "" : "s");
+            append(counts, "%zu matmul%s", edit->figures.count,
+                   edit->figures.count == 1 ? "" : "s");
         if (edit->figures.saving > 0)
-            fprintf(t->out, ", saves %s", writer_quantity(edit->figures.saving, "s", saving));
-        if (edit->lints)
-            fprintf(t->out, "%s%zu lint%s", edit->figures.count ? ", " : "", edit->lints,
-                    edit->lints == 1 ? "" : "s");
-        fprintf(t->out, ")\n    %shint: %s%s\n", t->options.colored ? HINT_COLOR : "", edit->hint,
-                t->options.colored ? NO_COLOR : "");
+            append(counts, "saves %s", writer_quantity(edit->figures.saving, "s", saving));
+        if (edit->lints) append(counts, "%zu lint%s", edit->lints, edit->lints == 1 ? "" : "s");
+        print_words(t, 0, "%s: %s (%s)", edit->cause, edit->text, counts);
+        if (t->options.colored) fputs(HINT_COLOR, t->out);
+        print_words(t, 4, "hint: %s", edit->hint);
+        if (t->options.colored) fputs(NO_COLOR, t->out);
     }
 }
 
 /* ----------------------------------------------------------------------------- one line a matmul */
 
-enum { PLACE, KIND, NAME, RESULT, OPERANDS, OUTCOME, BLOCKER, SOURCE, FLOPS, BYTES, TIMES, OP_NAME,
-       MATMUL_COLUMNS };
+enum { PLACE, KIND, NAME, RESULT, OPERANDS, OUTCOME, BLOCKER, SOURCE, NAME_OF_LAYER, FLOPS, BYTES,
+       TIMES, MATMUL_COLUMNS };
 
 static const column matmul_columns[] = {
     [PLACE] = {NULL, false, 8},   [KIND] = {NULL, false, 1},    [NAME] = {NULL, false, 2},
-    [RESULT] = {NULL, false, 5},  [OPERANDS] = {NULL, false, 9}, [OUTCOME] = {NULL, false, 3},
-    [BLOCKER] = {NULL, false, 7}, [SOURCE] = {NULL, false, 4},  [FLOPS] = {NULL, true, 10},
-    [BYTES] = {NULL, false, 11},  [TIMES] = {NULL, false, 6},   [OP_NAME] = {NULL, false, 0}};
+    [RESULT] = {NULL, false, 5},  [OPERANDS] = {NULL, false, 9}, [OUTCOME] = {NULL, false, 4},
+    [BLOCKER] = {NULL, false, 7}, [SOURCE] = {NULL, false, 3},  [FLOPS] = {NULL, true, 10},
+    [BYTES] = {NULL, false, 11},  [TIMES] = {NULL, false, 6},   [NAME_OF_LAYER] = {NULL, false, 0}};
 
 static void fill_matmul(const void *row, cells out) {
-    const hlo_verdict *v = row;
+    const report_matmul *m = row;
+    const hlo_verdict *v = m->verdict;
     char before[WRITER_NUMBER], now[WRITER_NUMBER];
     if (v->line) snprintf(out[PLACE], CELL, "%u:%u:", v->line, v->column);
     snprintf(out[KIND], CELL, "%s", writer_kinds[v->kind]);
@@ -241,7 +265,7 @@ static void fill_matmul(const void *row, cells out) {
     if (report_is_slower(v)) append(out[OUTCOME], "slower (%.2fx)", v->input_seconds / v->seconds);
     if (v->blocker) snprintf(out[BLOCKER], CELL, "at %s", v->blocker);
     fill_source(v, out[SOURCE]);
-    if (v->op_name) snprintf(out[OP_NAME], CELL, "%s", v->op_name);
+    if (m->named) snprintf(out[NAME_OF_LAYER], CELL, "%s", m->layer);
     if (v->kind == HLO_VERDICT_LINT) return;
     if (v->flops > 0) snprintf(out[FLOPS], CELL, "%s", writer_quantity(v->flops, "FLOP", now));
     writer_quantity(v->input_bytes, "B", before);
@@ -260,17 +284,23 @@ static void fill_matmul(const void *row, cells out) {
         snprintf(times, WRITER_NUMBER, " (%.2fx in FP8)", v->seconds / v->fp8_seconds);
 }
 
-static void print_verdict(const report_writer *t, const table *form, const hlo_verdict *v,
+static void print_verdict(const report_writer *t, const table *form, const report_matmul *m,
                           const char **file) {
+    const hlo_verdict *v = m->verdict;
     const char *in = v->file ? v->file : "";
     if (strcmp(*file, in) != 0) hlo_print_plain(t->out, "%s:\n", in);
     *file = in;
     cells row;
-    fill_row(form, v, row);
+    fill_row(form, m, row);
     print_row(t->out, form, row, t->options.colored ? kind_colors[v->kind] : NULL);
     /* The message of a lint may name values, in addition to the text of its reason. */
     if (v->reason && strcmp(v->message, hlo_reason_text(hlo_reason_find(v->reason))) != 0)
         hlo_print_plain(t->out, "    %s\n", v->message);
+}
+
+/* A lint has the row of a matmul. */
+static report_matmul row_of_lint(const hlo_verdict *v) {
+    return (report_matmul){.verdict = v, .layer = v->op_name, .named = v->op_name != NULL};
 }
 
 /* Prints the selected ones of the first `count` matmuls, and the first `lints` lints. */
@@ -279,14 +309,16 @@ static void print_list(const report_writer *t, size_t count, size_t lints) {
     table form = {
         .columns = matmul_columns, .count = MATMUL_COLUMNS, .kind = KIND, .fill = fill_matmul};
     for (size_t i = 0; i < count; i++)
-        if (writer_selects(t, m->matmuls[i].verdict->kind)) measure_row(&form, m->matmuls[i].verdict);
-    for (size_t i = 0; i < lints; i++) measure_row(&form, m->lints[i]);
+        if (writer_selects(t, m->matmuls[i].verdict->kind)) measure_row(&form, &m->matmuls[i]);
+    for (size_t i = 0; i < lints; i++)
+        measure_row(&form, (report_matmul[]){row_of_lint(m->lints[i])});
     fit_table(&form, t->options.width);
     const char *file = "";
     for (size_t i = 0; i < count; i++)
         if (writer_selects(t, m->matmuls[i].verdict->kind))
-            print_verdict(t, &form, m->matmuls[i].verdict, &file);
-    for (size_t i = 0; i < lints; i++) print_verdict(t, &form, m->lints[i], &file);
+            print_verdict(t, &form, &m->matmuls[i], &file);
+    for (size_t i = 0; i < lints; i++)
+        print_verdict(t, &form, (report_matmul[]){row_of_lint(m->lints[i])}, &file);
 }
 
 /* -------------------------------------------------------------------------------------- summary */
@@ -310,7 +342,6 @@ static void fill_group(const void *row, cells out) {
     const report_group *g = ((const group_row *)row)->group;
     const report_figures *f = &g->figures, *all = ((const group_row *)row)->all;
     char number[WRITER_NUMBER];
-    const bool unnamed = strstr(g->layer, g->shape); /* the shape stands for the layer */
     if (f->saving > 0)
         snprintf(out[SAVES], CELL, "%s", writer_quantity(f->saving, "s", number));
     else
@@ -328,7 +359,7 @@ static void fill_group(const void *row, cells out) {
     snprintf(out[WHY], CELL, "%s", g->cause ? g->cause : "");
     fill_source(g->first, out[GROUP_SOURCE]);
     if (!g->one_source && *out[GROUP_SOURCE]) append(out[GROUP_SOURCE], "...");
-    snprintf(out[SHAPE], CELL, "%s", unnamed ? "" : g->shape);
+    snprintf(out[SHAPE], CELL, "%s", g->named ? g->shape : "");
     snprintf(out[LAYER], CELL, "%s", g->layer);
 }
 

@@ -62,7 +62,7 @@ const char *writer_worth(const report_model *m, char *out, size_t size) {
     else if (f->saving < 0.05 * f->seconds)
         at = snprintf(out, size, "FP8 is worth it, and little is left to save");
     else
-        at = snprintf(out, size, "FP8 is worth it: the edits below save another %s (%.0f %%)",
+        at = snprintf(out, size, "FP8 is worth it: all edits save another %s (%.0f %%)",
                       writer_quantity(f->saving, "s", saving),
                       writer_percent(f->saving, f->seconds));
     if (f->seconds > 0)

@@ -202,9 +202,10 @@ def _document(write: Callable[[Any], int]) -> str:
 
 def remarks(reports: Sequence[Any], format: str = "text", which: str = "all") -> str:
     """Implements Rewritten.remarks() for several reports."""
-    what, how = enumerator("hlo_remarks", which), enumerator("hlo_remarks_format", format)
-    pointers = ffi.new("hlo_report *[]", list(reports))
-    return _document(lambda file: lib.hlo_reports_print(pointers, len(reports), what, how, False, file))
+    pointers, options = ffi.new("hlo_report *[]", list(reports)), ffi.new("hlo_remarks_options *")
+    options.struct_size = ffi.sizeof(options[0])
+    options.which, options.format = enumerator("hlo_remarks", which), enumerator("hlo_remarks_format", format)
+    return _document(lambda file: lib.hlo_reports_print(pointers, len(reports), options, file))
 
 
 def page(reports: Sequence[Any], command: str) -> str:
