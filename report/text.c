@@ -272,8 +272,11 @@ static void fill_matmul(const void *row, cells out) {
     writer_quantity(v->bytes, "B", now);
     if (v->bytes > 0)
         snprintf(out[BYTES], CELL, strcmp(before, now) ? "%s -> %s" : "%s", before, now);
-    if (v->seconds == 0 || v->input_seconds == 0) return;
     char *times = out[TIMES];
+    if (v->seconds == 0 || v->input_seconds == 0) {
+        snprintf(times, CELL, "?");
+        return;
+    }
     if (v->runs != 1) times += snprintf(times, CELL, "%g x ", v->runs);
     writer_quantity(v->input_seconds, "s", before);
     writer_quantity(v->seconds, "s", now);
