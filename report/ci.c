@@ -87,7 +87,7 @@ static char *describe(const finding *at) {
         fprintf(out, " FP8 would save %s.", writer_quantity(m->figures.saving, "s", number));
     if (m && m->passage && m->passage->lost != SIZE_MAX)
         fprintf(out, " FP8 was lost at %s: %s.",
-                m->passage->pass ? m->passage->pass : "a pass that is not dumped", m->passage->how);
+                m->passage->pass ? m->passage->pass : "a pass that was not dumped", m->passage->how);
     if (fclose(out) == 0) return text;
     free(text);
     return NULL;

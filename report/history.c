@@ -263,7 +263,7 @@ static const char *last_name(const hlo_passage *p) {
 
 static bool is_wanted(const hlo_passage *p, hlo_remarks which) {
     if (which == HLO_REMARKS_PASSED) return is_fp8(p);
-    return which == HLO_REMARKS_ALL || !is_fp8(p) || p->last.kind == HLO_VERDICT_MISSED;
+    return which != HLO_REMARKS_MISSED || !is_fp8(p) || p->last.kind == HLO_VERDICT_MISSED;
 }
 
 static const char *outcome(const hlo_passage *p) {
