@@ -10,18 +10,22 @@
 
 /* -------------------------------------------------------------------------------------- figures */
 
-/* Compares times with the two digits that reports print. Ignores matmuls that --quantize quantized:
- * unlike the predicted gain, their times do not take into account that loops and other matmuls
- * share the quantization. */
+/* Times differ visibly by this factor, because reports print two digits of speedups. */
+#define VISIBLE 1.005
+
+/* Ignores matmuls that --quantize quantized: unlike the predicted gain, their times do not take into
+ * account that loops and other matmuls share the quantization. */
 bool report_is_slower(const hlo_verdict *v) {
     return v->kind != HLO_VERDICT_WIDE && !v->quantized && v->input_seconds > 0 &&
-           v->seconds > 1.005 * v->input_seconds;
+           v->seconds > VISIBLE * v->input_seconds;
 }
 
-/* Returns the seconds that become free if a matmul takes `after` instead of `before`. A matmul
- * takes at least the time of a launch. */
+/* Returns the seconds that become free if a matmul takes `after` instead of `before`; 0 if the
+ * difference is not visible. A matmul takes at least the time of a launch. */
 static double saved(double before, double after) {
-    return fmax(fmax(before, HLO_LAUNCH_SECONDS) - fmax(after, HLO_LAUNCH_SECONDS), 0);
+    before = fmax(before, HLO_LAUNCH_SECONDS);
+    after = fmax(after, HLO_LAUNCH_SECONDS);
+    return before > VISIBLE * after ? before - after : 0;
 }
 
 static report_figures figures_of(const hlo_verdict *v, const hlo_target *target) {
