@@ -405,7 +405,7 @@ hlo_status writer_text_summary(const report_writer *t) {
     if (m->edit_count) fputc('\n', t->out);
     print_edits(t);
     if (m->edit_count)
-        fputs("--explain=REASON describes a reason; --remarks=all lists all matmuls\n", t->out);
+        print_words(t, 0, "--explain=REASON describes a reason; --remarks=all lists all matmuls");
     return HLO_OK;
 }
 
