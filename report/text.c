@@ -132,19 +132,13 @@ static void print_head(FILE *out, const table *form) {
 }
 
 /* Prints text in lines that fit the terminal, which all begin with `indent` spaces. */
-__attribute__((format(printf, 3, 4))) static void print_words(const report_writer *t, int indent,
-                                                              const char *format, ...) {
-    char text[2048];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
+static void put_words(const report_writer *t, int indent, const char *text) {
     int used = 0;
     for (const char *at = text; *at;) {
         int size = (int)strcspn(at, " ");
         if (at[size] && at[size + 1] == '%') size += 1 + (int)strcspn(at + size + 1, " ");
-        const bool breaks = t->options.width && used > indent &&
-                            used + 1 + size > (int)t->options.width;
+        const bool breaks =
+            t->options.width && used > indent && used + 1 + size > (int)t->options.width;
         if (breaks) fputc('\n', t->out);
         if (breaks) used = 0;
         used += fprintf(t->out, "%*s", used ? 1 : indent, "") + size;
@@ -154,40 +148,61 @@ __attribute__((format(printf, 3, 4))) static void print_words(const report_write
     fputc('\n', t->out);
 }
 
+__attribute__((format(printf, 3, 4))) static void print_words(const report_writer *t, int indent,
+                                                              const char *format, ...) {
+    char text[2048];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    put_words(t, indent, text);
+}
+
 static void fill_source(const hlo_verdict *v, char *out) {
     if (v->source_file) snprintf(out, CELL, "%s:%ld", v->source_file, v->source_line);
 }
 
 /* --------------------------------------------------------------------------------------- totals */
 
-/* Prints the counts of a kind, such as `; 6 wide: 5 not-quantized, 1 one-operand-wide`, with
- * reasons in the order of passes/reason/reason.def. */
-static void print_kind(const report_writer *t, hlo_verdict_kind kind, size_t count,
-                       const char *label) {
-    if (!count) return;
-    fprintf(t->out, "; %zu %s", count, label);
+enum { TOTALS_SIZE = 16384 }; /* more than the names of all reasons of all kinds */
+
+/* Adds the counts of a kind, such as `; 6 wide: 5 not-quantized, 1 one-operand-wide`, with reasons
+ * in the order of passes/reason/reason.def. Returns the end of the text. */
+static int add_kind(const report_writer *t, hlo_verdict_kind kind, size_t count, const char *label,
+                    char *text, int at) {
+    if (!count) return at;
+    at += snprintf(text + at, TOTALS_SIZE - (size_t)at, "; %zu %s", count, label);
     const char *lead = ":";
     for (int reason = 0; reason < HLO_REASON_COUNT; reason++) {
         const size_t times = t->model->totals.reasons[kind][reason];
         if (!times) continue;
-        fprintf(t->out, "%s %zu %s", lead, times, hlo_reason_name((size_t)reason));
+        at += snprintf(text + at, TOTALS_SIZE - (size_t)at, "%s %zu %s", lead, times,
+                       hlo_reason_name((size_t)reason));
         lead = ",";
     }
+    return at;
 }
 
 static void print_totals(const report_writer *t) {
     const report_totals *totals = &t->model->totals;
     const report_figures *f = &totals->figures;
-    fprintf(t->out, "%zu of %zu matmuls in FP8", report_fp8_count(totals), f->count);
-    if (f->flops > 0) fprintf(t->out, " (%.0f %% of FLOPs)", 100 * f->fp8_flops / f->flops);
+    char text[TOTALS_SIZE];
+    int at = snprintf(text, sizeof text, "%zu of %zu matmuls in FP8", report_fp8_count(totals),
+                      f->count);
+    if (f->flops > 0)
+        at += snprintf(text + at, sizeof text - (size_t)at, " (%.0f %% of FLOPs)",
+                       100 * f->fp8_flops / f->flops);
     if (totals->quantized)
-        fprintf(t->out, "; %zu quantized here, so the module computes other results than before",
-                totals->quantized);
-    print_kind(t, HLO_VERDICT_MISSED, f->kinds[HLO_VERDICT_MISSED], "missed");
-    print_kind(t, HLO_VERDICT_WIDE, f->kinds[HLO_VERDICT_WIDE], "wide");
-    print_kind(t, HLO_VERDICT_LINT, totals->lints, "lints");
-    if (t->model->gone) fprintf(t->out, "; %zu not in the last stage", t->model->gone);
-    fputc('\n', t->out);
+        at += snprintf(text + at, sizeof text - (size_t)at,
+                       "; %zu quantized here, so the module computes other results than before",
+                       totals->quantized);
+    at = add_kind(t, HLO_VERDICT_MISSED, f->kinds[HLO_VERDICT_MISSED], "missed", text, at);
+    at = add_kind(t, HLO_VERDICT_WIDE, f->kinds[HLO_VERDICT_WIDE], "wide", text, at);
+    at = add_kind(t, HLO_VERDICT_LINT, totals->lints, "lints", text, at);
+    if (t->model->gone)
+        snprintf(text + at, sizeof text - (size_t)at, "; %zu not in the last stage",
+                 t->model->gone);
+    put_words(t, 0, text);
 }
 
 /* Prints what FP8 gains, and whether that is worth the effort. */
