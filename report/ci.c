@@ -87,7 +87,8 @@ static char *describe(const finding *at) {
         fprintf(out, " FP8 would save %s.", writer_quantity(m->figures.saving, "s", number));
     if (m && m->passage && m->passage->lost != SIZE_MAX)
         fprintf(out, " FP8 was lost at %s: %s.",
-                m->passage->pass ? m->passage->pass : "a pass that was not dumped", m->passage->how);
+                m->passage->pass ? m->passage->pass : "a pass that was not dumped",
+                m->passage->how);
     if (fclose(out) == 0) return text;
     free(text);
     return NULL;
@@ -151,19 +152,18 @@ hlo_status writer_sarif(const report_writer *t) {
             snprintf(uri, sizeof uri, "%s#%s", HLO_HOMEPAGE, v->reason);
             snprintf(full, sizeof full, "%s. Fix: %s.", hlo_reason_text(reason), v->hint);
             json_array_append_new(
-                rules,
-                json_pack("{s:s, s:{s:s}, s:{s:s}, s:s, s:{s:s, s:s}}", "id", v->reason,
-                          "shortDescription", "text", hlo_reason_text(reason), "fullDescription",
-                          "text", full, "helpUri", uri, "help", "text",
-                          hlo_reason_page(reason), "markdown", hlo_reason_page(reason)));
+                rules, json_pack("{s:s, s:{s:s}, s:{s:s}, s:s, s:{s:s, s:s}}", "id", v->reason,
+                                 "shortDescription", "text", hlo_reason_text(reason),
+                                 "fullDescription", "text", full, "helpUri", uri, "help", "text",
+                                 hlo_reason_page(reason), "markdown", hlo_reason_page(reason)));
         }
         snprintf(fingerprint, sizeof fingerprint, "%016llx:%zu",
                  (unsigned long long)findings[i].identity, findings[i].ordinal);
-        json_t *result = json_pack(
-            "{s:s, s:I, s:s, s:{s:o}, s:[o], s:{s:s}}", "ruleId", v->reason, "ruleIndex",
-            indices[reason], "level", v->kind == HLO_VERDICT_MISSED ? "note" : "warning", "message",
-            "text", writer_string(text), "locations", sarif_location(place_of(v)),
-            "partialFingerprints", "hloFp8/v1", fingerprint);
+        json_t *result =
+            json_pack("{s:s, s:I, s:s, s:{s:o}, s:[o], s:{s:s}}", "ruleId", v->reason, "ruleIndex",
+                      indices[reason], "level", v->kind == HLO_VERDICT_MISSED ? "note" : "warning",
+                      "message", "text", writer_string(text), "locations",
+                      sarif_location(place_of(v)), "partialFingerprints", "hloFp8/v1", fingerprint);
         free(text);
         if (v->source_file && v->file) {
             json_t *related = sarif_location((place){v->file, v->line, v->column});
@@ -190,8 +190,8 @@ hlo_status writer_sarif(const report_writer *t) {
 static hlo_status print_case(FILE *out, const finding *at) {
     const hlo_verdict *v = at->verdict;
     const place where = place_of(v);
-    /* The name does not depend on the verdict. The name of the instruction changes most often, so it
-     * comes last. */
+    /* The name does not depend on the verdict. The name of the instruction changes most often, so
+     * it comes last. */
     writer_element(out, "  <testcase classname=\"", v->file, "\" name=\"");
     writer_markup(out, at->matmul ? at->matmul->layer : v->op_name ? v->op_name : "lint");
     if (v->source_file && !(at->matmul && strstr(at->matmul->layer, v->source_file))) {
@@ -232,7 +232,8 @@ hlo_status writer_junit(const report_writer *t) {
     return status;
 }
 
-/* --------------------------------------------------------------------------- GitLab Code Quality */
+/* --------------------------------------------------------------------------- GitLab Code Quality
+ */
 
 hlo_status writer_gitlab(const report_writer *t) {
     finding *findings;
@@ -249,14 +250,14 @@ hlo_status writer_gitlab(const report_writer *t) {
         snprintf(fingerprint, sizeof fingerprint, "%016llx-%zu",
                  (unsigned long long)findings[i].identity, findings[i].ordinal);
         json_array_append_new(
-            issues, json_pack("{s:o, s:s, s:s, s:s, s:{s:o, s:{s:I}}}", "description",
-                              writer_string(text), "check_name", v->reason, "fingerprint",
-                              fingerprint, "severity",
-                              v->kind == HLO_VERDICT_MISSED ? "info"
-                              : v->kind == HLO_VERDICT_WIDE ? "minor"
-                                                            : "major",
-                              "location", "path", writer_string(where.file ? where.file : ""),
-                              "lines", "begin", (json_int_t)(where.line ? where.line : 1)));
+            issues,
+            json_pack("{s:o, s:s, s:s, s:s, s:{s:o, s:{s:I}}}", "description", writer_string(text),
+                      "check_name", v->reason, "fingerprint", fingerprint, "severity",
+                      v->kind == HLO_VERDICT_MISSED ? "info"
+                      : v->kind == HLO_VERDICT_WIDE ? "minor"
+                                                    : "major",
+                      "location", "path", writer_string(where.file ? where.file : ""), "lines",
+                      "begin", (json_int_t)(where.line ? where.line : 1)));
         free(text);
     }
     free(findings);
@@ -282,7 +283,8 @@ static void put_escaped(FILE *out, const char *text, const char *special, char e
     }
 }
 
-/* Escapes of workflow commands (https://docs.github.com, "Workflow commands for GitHub Actions"). */
+/* Escapes of workflow commands (https://docs.github.com, "Workflow commands for GitHub Actions").
+ */
 static void put_property(FILE *out, const char *text) {
     put_escaped(out, text, "%\r\n:,", '%', true);
 }

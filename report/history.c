@@ -68,7 +68,7 @@ static void emit_error(void *sink, const hlo_diag *diag) {
 /* The entries that have the same key at one stage. */
 typedef struct group {
     placed first; /* must be the first member, for by_key_and_place(): the verdict of the
-                          * first entry, with the stage as place */
+                   * first entry, with the stage as place */
     const placed *entries;
     size_t count;
 } group;
@@ -344,8 +344,8 @@ static void print_history(const hlo_dump *dump, size_t module, const hlo_history
     }
     for (size_t reason = 0; reason < HLO_REASON_COUNT; reason++)
         if (has_reason[reason])
-            fprintf(out, "%s: %s\n    hint: %s\n", hlo_reason_name(reason),
-                    hlo_reason_text(reason), hlo_reason_hint(reason));
+            fprintf(out, "%s: %s\n    hint: %s\n", hlo_reason_name(reason), hlo_reason_text(reason),
+                    hlo_reason_hint(reason));
     print_sums(&sum, out);
 }
 

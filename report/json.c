@@ -64,8 +64,8 @@ static json_t *text_or_null(const char *text, bool known) {
 /* Adds the figures that matmuls and groups have in common. */
 static void set_figures(json_t *to, const report_figures *f, const report_figures *all) {
     const report_bound bound = report_bound_of(f);
-    json_object_set_new(to, "share", all->seconds > 0 ? json_real(f->seconds / all->seconds)
-                                                      : json_null());
+    json_object_set_new(to, "share",
+                        all->seconds > 0 ? json_real(f->seconds / all->seconds) : json_null());
     json_object_set_new(to, "bound", text_or_null(writer_bounds[bound], bound != REPORT_UNKNOWN));
     json_object_set_new(to, "flops_per_second", seconds_value(report_rate(f)));
     json_object_set_new(to, "peak_fraction", seconds_value(report_peak_fraction(f)));
@@ -145,9 +145,9 @@ hlo_status writer_json(const report_writer *t) {
         json_pack(
             "{s:i, s:{s:o, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:f, "
             "s:o}, s:o, s:o, s:o}",
-            "version", 1, "summary", "target", m->target ? json_integer(m->target->sm) : json_null(),
-            "matmuls", (json_int_t)f->count, "fp8",
-            (json_int_t)(report_fp8_count(totals) - totals->quantized), "quantized",
+            "version", 1, "summary", "target",
+            m->target ? json_integer(m->target->sm) : json_null(), "matmuls", (json_int_t)f->count,
+            "fp8", (json_int_t)(report_fp8_count(totals) - totals->quantized), "quantized",
             (json_int_t)totals->quantized, "missed", (json_int_t)f->kinds[HLO_VERDICT_MISSED],
             "flops", f->flops, "fp8_flops", f->fp8_flops, "input_bytes", f->input_bytes, "bytes",
             f->bytes, "input_seconds", f->input_seconds, "seconds", f->seconds, "compute_seconds",

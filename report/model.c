@@ -13,8 +13,8 @@
 /* Times differ visibly by this factor, because reports print two digits of speedups. */
 #define VISIBLE 1.005
 
-/* Ignores matmuls that --quantize quantized: unlike the predicted gain, their times do not take into
- * account that loops and other matmuls share the quantization. */
+/* Ignores matmuls that --quantize quantized: unlike the predicted gain, their times do not take
+ * into account that loops and other matmuls share the quantization. */
 bool report_is_slower(const hlo_verdict *v) {
     return v->kind != HLO_VERDICT_WIDE && !v->quantized && v->input_seconds > 0 &&
            v->seconds > VISIBLE * v->input_seconds;
@@ -135,27 +135,43 @@ static int find_word(const char *const *words, size_t count, const char *text, s
 /* Components NAME(INNER) of an op_name: functions, which are not layers, and transformations of
  * INNER. */
 static const char *const functions[] = {"jit", "pjit", "pmap", "xla_pmap", "xmap"};
-static const char *const transformations[] = {"transpose",  "jvp",        "vmap",      "checkpoint",
-                                              "remat",      "custom_jvp", "custom_vjp", "shard_map"};
+static const char *const transformations[] = {"transpose", "jvp",        "vmap",       "checkpoint",
+                                              "remat",     "custom_jvp", "custom_vjp", "shard_map"};
 enum { TRANSPOSE, JVP };
 
 /* Components that are not layers: recomputation, TensorFlow's gradients, control flow, calls, and
  * wrappers of a matmul. */
-static const char *const wrappers[] = {
-    "rematted_computation", "gradient_tape", "gradients*",       "while",
-    "body",                 "cond",          "branch_*",         "scan",
-    "checkpoint",           "remat*",        "closed_call",      "core_call",
-    "named_call",           "pjit",          "shard_map",        "custom_jvp_call*",
-    "custom_vjp_call*",     "xla_call",      "PartitionedCall*", "StatefulPartitionedCall*",
-    "Fp8DotGeneral*"};
+static const char *const wrappers[] = {"rematted_computation",
+                                       "gradient_tape",
+                                       "gradients*",
+                                       "while",
+                                       "body",
+                                       "cond",
+                                       "branch_*",
+                                       "scan",
+                                       "checkpoint",
+                                       "remat*",
+                                       "closed_call",
+                                       "core_call",
+                                       "named_call",
+                                       "pjit",
+                                       "shard_map",
+                                       "custom_jvp_call*",
+                                       "custom_vjp_call*",
+                                       "xla_call",
+                                       "PartitionedCall*",
+                                       "StatefulPartitionedCall*",
+                                       "Fp8DotGeneral*"};
 enum { RECOMPUTED, FIRST_GRADIENT, LAST_GRADIENT };
 
 /* Operations, which are the last component. */
-static const char *const primitives[] = {
-    "dot_general", "dot",    "conv_general_dilated", "convolution", "ragged_dot*", "scaled_dot*",
-    "einsum",      "matmul", "transpose",            "reshape",     "bmm",         "mm",
-    "addmm",       "MatMul", "BatchMatMul*",         "Einsum",      "Conv*",       "convert_element_type",
-    "aten__*",     "aten.*"};
+static const char *const primitives[] = {"dot_general", "dot",         "conv_general_dilated",
+                                         "convolution", "ragged_dot*", "scaled_dot*",
+                                         "einsum",      "matmul",      "transpose",
+                                         "reshape",     "bmm",         "mm",
+                                         "addmm",       "MatMul",      "BatchMatMul*",
+                                         "Einsum",      "Conv*",       "convert_element_type",
+                                         "aten__*",     "aten.*"};
 
 /* Returns the length of the component at `at`: up to a `/` outside of parentheses. */
 static size_t component(const char *at) {
@@ -173,8 +189,8 @@ static char *layer_of_name(hlo_arena *arena, const char *op_name, const char **o
         const size_t size = component(at);
         const char *text = at, *end = at + size;
         at = end + (*end == '/');
-        for (const char *open; text < end && end[-1] == ')' &&
-                               (open = memchr(text, '(', (size_t)(end - text)));) {
+        for (const char *open;
+             text < end && end[-1] == ')' && (open = memchr(text, '(', (size_t)(end - text)));) {
             const size_t length = (size_t)(open - text);
             if (FIND_WORD(functions, text, length) >= 0) end = text;
             const int found = FIND_WORD(transformations, text, length);
@@ -304,7 +320,8 @@ static int by_edit(const void *a, const void *b) {
     return (int)hlo_reason_find(x->cause) - (int)hlo_reason_find(y->cause);
 }
 
-static const char slower_text[] = "FP8 is slower than the wide matmul according to the roofline model",
+static const char slower_text[] =
+    "FP8 is slower than the wide matmul according to the roofline model",
                   slower_hint[] = "--min-gain=1 keeps such matmuls wide";
 
 static void add_matmul(report_model *m, const hlo_verdict *v, const hlo_report *report,
@@ -328,11 +345,11 @@ static void group_matmuls(report_model *m) {
     for (size_t i = 0; i < m->count; i++) {
         report_matmul *at = &m->matmuls[i];
         at->layer = layer_of(arena, at->verdict, &at->named);
-        keys[i] = (keyed){
-            hlo_arena_format(arena, "%s\n%d %s\n%s", at->named ? fold(arena, at->layer) : at->layer,
-                             at->verdict->kind, at->cause ? at->cause : "",
-                             shape_of(arena, at->verdict)),
-            at};
+        keys[i] = (keyed){hlo_arena_format(arena, "%s\n%d %s\n%s",
+                                           at->named ? fold(arena, at->layer) : at->layer,
+                                           at->verdict->kind, at->cause ? at->cause : "",
+                                           shape_of(arena, at->verdict)),
+                          at};
     }
     if (m->count) qsort(keys, m->count, sizeof *keys, by_key);
     ranked *groups = hlo_arena_zero(arena, (m->count + 1) * sizeof *groups);

@@ -32,8 +32,8 @@ typedef struct column {
 typedef struct table {
     const column *columns;
     int count;
-    int kind;                    /* the colored column */
-    int widths[COLUMNS_MOST];    /* 0 omits the column */
+    int kind;                                 /* the colored column */
+    int widths[COLUMNS_MOST];                 /* 0 omits the column */
     void (*fill)(const void *row, cells out); /* all cells are empty on entry */
 } table;
 
@@ -98,8 +98,8 @@ static void fit_table(table *form, unsigned width) {
     if (form->widths[first] < SHORTEST) form->widths[first] = SHORTEST;
 }
 
-/* Prints a row, with the column form->kind in `color` unless that is NULL. A text that is wider than
- * its column is cut at its beginning: the end of a path or of a name says most. */
+/* Prints a row, with the column form->kind in `color` unless that is NULL. A text that is wider
+ * than its column is cut at its beginning: the end of a path or of a name says most. */
 static void print_row(FILE *out, const table *form, cells row, const char *color) {
     int gap = 0;
     for (int i = 0; i < form->count; i++) {
@@ -212,13 +212,14 @@ static void print_gain(const report_writer *t) {
     char before[WRITER_NUMBER], now[WRITER_NUMBER], best[WRITER_NUMBER], why[256];
     if (!m->target) return;
     if (f->seconds > 0)
-        print_words(t, 0,
-                    "On sm_%d (%s) by roofline: %s as stock XLA compiles the matmuls, %s now (%.2fx), "
-                    "%s with all edits (%.2fx)",
-                    m->target->sm, m->target->gpu, writer_quantity(f->input_seconds, "s", before),
-                    writer_quantity(f->seconds, "s", now), f->input_seconds / f->seconds,
-                    writer_quantity(f->seconds - f->saving, "s", best),
-                    f->input_seconds / (f->seconds - f->saving));
+        print_words(
+            t, 0,
+            "On sm_%d (%s) by roofline: %s as stock XLA compiles the matmuls, %s now (%.2fx), "
+            "%s with all edits (%.2fx)",
+            m->target->sm, m->target->gpu, writer_quantity(f->input_seconds, "s", before),
+            writer_quantity(f->seconds, "s", now), f->input_seconds / f->seconds,
+            writer_quantity(f->seconds - f->saving, "s", best),
+            f->input_seconds / (f->seconds - f->saving));
     print_words(t, 0, "%s", writer_worth(m, why, sizeof why));
 }
 
@@ -248,16 +249,32 @@ static void print_edits(const report_writer *t) {
     }
 }
 
-/* ----------------------------------------------------------------------------- one line a matmul */
+/* ----------------------------------------------------------------------------- one line a matmul
+ */
 
-enum { PLACE, KIND, NAME, RESULT, OPERANDS, OUTCOME, BLOCKER, SOURCE, NAME_OF_LAYER, FLOPS, BYTES,
-       TIMES, MATMUL_COLUMNS };
+enum {
+    PLACE,
+    KIND,
+    NAME,
+    RESULT,
+    OPERANDS,
+    OUTCOME,
+    BLOCKER,
+    SOURCE,
+    NAME_OF_LAYER,
+    FLOPS,
+    BYTES,
+    TIMES,
+    MATMUL_COLUMNS
+};
 
 static const column matmul_columns[] = {
-    [PLACE] = {NULL, false, 8},   [KIND] = {NULL, false, 1},    [NAME] = {NULL, false, 2},
-    [RESULT] = {NULL, false, 5},  [OPERANDS] = {NULL, false, 9}, [OUTCOME] = {NULL, false, 4},
-    [BLOCKER] = {NULL, false, 7}, [SOURCE] = {NULL, false, 3},  [FLOPS] = {NULL, true, 10},
-    [BYTES] = {NULL, false, 11},  [TIMES] = {NULL, false, 6},   [NAME_OF_LAYER] = {NULL, false, 0}};
+    [PLACE] = {NULL, false, 8},    [KIND] = {NULL, false, 1},
+    [NAME] = {NULL, false, 2},     [RESULT] = {NULL, false, 5},
+    [OPERANDS] = {NULL, false, 9}, [OUTCOME] = {NULL, false, 4},
+    [BLOCKER] = {NULL, false, 7},  [SOURCE] = {NULL, false, 3},
+    [FLOPS] = {NULL, true, 10},    [BYTES] = {NULL, false, 11},
+    [TIMES] = {NULL, false, 6},    [NAME_OF_LAYER] = {NULL, false, 0}};
 
 static void fill_matmul(const void *row, cells out) {
     const report_matmul *m = row;
@@ -295,7 +312,8 @@ static void fill_matmul(const void *row, cells out) {
     if (v->runs != 1) times += snprintf(times, CELL, "%g x ", v->runs);
     writer_quantity(v->input_seconds, "s", before);
     writer_quantity(v->seconds, "s", now);
-    times += snprintf(times, WRITER_NUMBER * 3, strcmp(before, now) ? "%s -> %s" : "%s", before, now);
+    times +=
+        snprintf(times, WRITER_NUMBER * 3, strcmp(before, now) ? "%s -> %s" : "%s", before, now);
     if (v->kind != HLO_VERDICT_WIDE)
         snprintf(times, WRITER_NUMBER, " (%.2fx)", v->input_seconds / v->seconds);
     else if (v->fp8_seconds > 0)
@@ -344,11 +362,11 @@ static void print_list(const report_writer *t, size_t count, size_t lints) {
 enum { SAVES, SHARE, TIME, MATMULS, BOUND, RATE, WHY, GROUP_SOURCE, SHAPE, LAYER, GROUP_COLUMNS };
 
 static const column group_columns[] = {
-    [SAVES] = {"saves", true, 1},      [SHARE] = {"share", true, 2},
-    [TIME] = {"time", true, 3},        [MATMULS] = {"matmuls", true, 4},
-    [BOUND] = {"bound by", false, 6},  [RATE] = {"speed (of peak)", true, 9},
-    [WHY] = {"reason", false, 5},      [GROUP_SOURCE] = {"source", false, 7},
-    [SHAPE] = {"result", false, 8}, [LAYER] = {"layer", false, 0}};
+    [SAVES] = {"saves", true, 1},     [SHARE] = {"share", true, 2},
+    [TIME] = {"time", true, 3},       [MATMULS] = {"matmuls", true, 4},
+    [BOUND] = {"bound by", false, 6}, [RATE] = {"speed (of peak)", true, 9},
+    [WHY] = {"reason", false, 5},     [GROUP_SOURCE] = {"source", false, 7},
+    [SHAPE] = {"result", false, 8},   [LAYER] = {"layer", false, 0}};
 
 /* A group with the totals that its share refers to. */
 typedef struct group_row {
@@ -385,8 +403,8 @@ hlo_status writer_text_summary(const report_writer *t) {
     enum { GROUPS_MOST = 20 };
     const report_model *m = t->model;
     const size_t shown = m->group_count > GROUPS_MOST ? GROUPS_MOST : m->group_count;
-    table form = {.columns = group_columns, .count = GROUP_COLUMNS, .kind = MATMULS,
-                  .fill = fill_group};
+    table form = {
+        .columns = group_columns, .count = GROUP_COLUMNS, .kind = MATMULS, .fill = fill_group};
     print_totals(t);
     print_gain(t);
     for (size_t i = 0; i < shown; i++)
@@ -411,7 +429,8 @@ hlo_status writer_text_summary(const report_writer *t) {
     char saving[WRITER_NUMBER];
     if (rest.count)
         fprintf(t->out, "and %zu more groups: %zu matmuls, %.1f %% of the time, %s to save\n",
-                m->group_count - shown, rest.count, writer_percent(rest.seconds, m->totals.figures.seconds),
+                m->group_count - shown, rest.count,
+                writer_percent(rest.seconds, m->totals.figures.seconds),
                 writer_quantity(rest.saving, "s", saving));
     if (m->totals.lints) fputc('\n', t->out);
     print_list(t, 0, m->totals.lints > GROUPS_MOST ? GROUPS_MOST : m->totals.lints);

@@ -410,10 +410,10 @@ typedef enum hlo_remarks {
 
 /* The format of a document with verdicts (docs/diagnostics.md). */
 typedef enum hlo_remarks_format {
-    HLO_REMARKS_TEXT, /* For HLO_REMARKS_SUMMARY, totals and the matmuls by layer, sorted by the
-                         time that could be saved. Otherwise, one line for each verdict. Then the
-                         reasons with their hints, and a line of totals. */
-    HLO_REMARKS_JSON, /* One JSON object (docs/remarks.schema.json). */
+    HLO_REMARKS_TEXT,  /* For HLO_REMARKS_SUMMARY, totals and the matmuls by layer, sorted by the
+                          time that could be saved. Otherwise, one line for each verdict. Then the
+                          reasons with their hints, and a line of totals. */
+    HLO_REMARKS_JSON,  /* One JSON object (docs/remarks.schema.json). */
     HLO_REMARKS_SARIF, /* SARIF 2.1.0, with one result for each verdict that has a reason, and one
                           rule for each of these reasons. */
     HLO_REMARKS_JUNIT, /* JUnit XML, with one test case for each verdict, which fails if the verdict

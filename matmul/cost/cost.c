@@ -286,8 +286,7 @@ static hlo_cost cost_alone(const hlo_instr *instr, const hlo_product *p, const h
         const double made = times * read, dense = bytes - read + made;
         const double ragged_peak = peak_of(p->a->shape->type, p->b->shape->type, p->narrow, target);
         hlo_cost ragged_cost = {.bytes = dense + read + made,
-                                .seconds =
-                                    roofline(times * p->flops, dense, ragged_peak, target)};
+                                .seconds = roofline(times * p->flops, dense, ragged_peak, target)};
         if (ragged_cost.seconds > 0) {
             ragged_cost.seconds += (read + made) / (1e9 * target->memory_gbs);
             ragged_cost.compute_seconds = times * p->flops / (1e12 * ragged_peak);
