@@ -265,7 +265,7 @@ hlo_status writer_gitlab(const report_writer *t) {
     return failed ? HLO_OUT_OF_MEMORY : written;
 }
 
-/* --------------------------------------------------------------------- GitHub and Markdown */
+/* -------------------------------------------------------------------------- GitHub and Markdown */
 
 /* Prints text with an escape for each character of `special`: `escape` followed by the character
  * or, if `coded`, by its code in hexadecimal. Control characters are replaced. */

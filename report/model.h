@@ -9,7 +9,7 @@
 
 enum { REPORT_KINDS = HLO_VERDICT_LINT + 1 };
 
-/* What limits the time of a matmul. */
+/* The limits on the time of a matmul. */
 typedef enum report_bound {
     REPORT_UNKNOWN, /* the time is unknown */
     REPORT_COMPUTE, /* the FLOPs at the peak take longer than the bytes at the memory bandwidth */
@@ -37,7 +37,7 @@ typedef struct report_figures {
     size_t estimated; /* number of matmuls for which `saving` is known */
 } report_figures;
 
-/* What most of the time is limited by. */
+/* Returns what limits most of the time. */
 report_bound report_bound_of(const report_figures *figures);
 /* FLOPs per second; 0 if the time is unknown. */
 double report_rate(const report_figures *figures);
