@@ -31,6 +31,18 @@ const char *writer_output_name(const hlo_verdict *v);
 const char *writer_quantity(double value, const char *unit, char out[WRITER_NUMBER]);
 
 double writer_percent(double part, double whole);
+
+/* The figures of a matmul or a group as text. */
+typedef struct writer_figures {
+    char saves[WRITER_NUMBER];     /* "-" if an edit saves nothing, "?" if that is unknown */
+    char time[WRITER_NUMBER];      /* "?" if unknown; then `share` and `speed` are "" */
+    char share[WRITER_NUMBER];     /* of the time of `all` */
+    char speed[2 * WRITER_NUMBER]; /* with the fraction of the peak */
+} writer_figures;
+
+/* Formats figures; `edited` is true if there is an edit. */
+writer_figures writer_figures_of(const report_figures *figures, const report_figures *all,
+                                 bool edited);
 /* Formats a sentence on whether FP8 is worth it: whether the predicted speedup of all matmuls, or
  * the saving of all edits, is 5 % or more, and how many matmuls are launch bound. Returns `out`. */
 const char *writer_worth(const report_model *model, char *out, size_t size);
@@ -51,9 +63,10 @@ hlo_status writer_document(struct json_t *document, FILE *out);
 /* Prints the summary of the model as text. */
 hlo_status writer_text_summary(const report_writer *t);
 
-/* The texts of style.css and script.js, which cmake/embed.cmake embeds. */
+/* The texts of style.css and script.js, which cmake/embed.cmake embeds, and their SHA-256 hashes in
+ * base64. */
 enum { REPORT_STYLE, REPORT_SCRIPT };
-extern const char *const report_assets[];
+extern const char *const report_assets[], *const report_assets_sha256[];
 
 /* Writes a report in one format. Returns HLO_OUT_OF_MEMORY if memory runs out. The caller detects
  * write errors by ferror(out). */

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints verdicts as one self-contained HTML page. The script of the page only sorts and
- * filters. */
-#include <inttypes.h>
-#include <math.h>
+/* Prints the model as one self-contained HTML page. The script of the page makes the rows of the
+ * table from the data of html_data.c; it formats and computes nothing. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "ir/float/c_locale.h"
 #include "ir/text/options.h"
-#include "passes/verdict/surroundings.h"
-#include "report/format.h"
+#include "report/html.h"
 
-/* Maximum numbers of matmuls, longest time first, whose surroundings are drawn or listed. */
-enum { DRAWN_MOST = 50, LISTED_MOST = 200 };
+/* Maximum numbers of different drawings, of matmuls with surroundings, and of groups that are shown
+ * without scripts. */
+enum { DRAWN_MOST = 100, LISTED_MOST = 200, GROUPS_MOST = 200 };
+
+const char *const html_changes[] = {[REPORT_SAME] = "same",
+                                    [REPORT_NEWLY_FP8] = "newly FP8",
+                                    [REPORT_LOST_FP8] = "lost FP8",
+                                    [REPORT_ADDED] = "new",
+                                    [REPORT_GONE] = "gone"};
 
 /* Prints a reason's page: paragraphs with `code` spans, and code blocks between lines of ```. */
 static void page_of_reason(FILE *out, const char *page) {
@@ -47,324 +51,412 @@ static void page_of_reason(FILE *out, const char *page) {
     if (paragraph) fputs("</p>\n", out);
 }
 
-typedef struct place {
-    const report_matmul *matmul;
-    const hlo_surroundings *surroundings[2]; /* surroundings before and after the run; NULL if not
-                                              * recorded */
-    char *drawing[2];
-} place;
-
-static void print_head(FILE *out, const hlo_verdict *v) {
-    fprintf(out, "<summary><span class=\"%s\">%s</span><span class=\"mono\">",
-            writer_kinds[v->kind], writer_kinds[v->kind]);
-    writer_element(out, "", v->input_instr, "");
-    if (writer_output_name(v))
-        writer_element(out, " <span class=\"dim\">→ ", writer_output_name(v), "</span>");
-    writer_element(out, " <span class=\"dim\">", v->input_shape, "</span>");
-    if (v->op_name) writer_element(out, "<br><span class=\"dim\">", v->op_name, "</span>");
-    writer_element(out, "</span><span>", v->epilogue, "");
-    if (v->reason) writer_element(out, *v->epilogue ? ", " : "", v->reason, "");
-    fputs("</span><span class=\"mono dim\">", out);
-    if (v->source_file) {
-        writer_markup(out, v->source_file);
-        fprintf(out, ":%ld", v->source_line);
-    }
-    fputs("</span><span class=\"time\">", out);
-    if (v->runs != 1) fprintf(out, "%g × ", v->runs);
-    if (v->seconds == 0)
-        fputs("time unknown", out);
-    else if (v->kind == HLO_VERDICT_WIDE && v->fp8_seconds > 0)
-        fprintf(out, "%.3g µs <span class=\"dim\">(FP8: %.3g)</span>", 1e6 * v->seconds,
-                1e6 * v->fp8_seconds);
-    else
-        fprintf(out, "%.3g → %.3g µs", 1e6 * v->input_seconds, 1e6 * v->seconds);
-    fputs("</span></summary>\n", out);
-}
-
-static void print_fact(FILE *out, const char *name, const char *value) {
-    if (!value || !*value) return;
-    fprintf(out, "<tr><th>%s</th><td class=\"mono\">", name);
-    writer_element(out, "", value, "</td></tr>\n");
-}
-
-static void print_quantization(FILE *out, const hlo_verdict *v) {
-    char text[128];
-    if (!v->quantized) return;
-    snprintf(text, sizeof text, "%s, %.2fx predicted", v->quantized, v->predicted_gain);
-    print_fact(out, v->kind == HLO_VERDICT_WIDE ? "if quantized" : "quantized here", text);
-    if (!v->measured) return;
-    if (isfinite(v->snr_db)) {
-        snprintf(text, sizeof text, "%.1f dB", v->snr_db);
-        print_fact(out, "signal to noise", text);
-    }
-    snprintf(text, sizeof text, "%.3g", v->output_distance);
-    print_fact(out, "change of an output", text);
-}
-
-static void print_place(FILE *out, const place *p) {
-    const hlo_verdict *v = p->matmul->verdict;
-    fprintf(out, "<details data-kind=\"%s\" data-time=\"%.9g\" data-flops=\"%.9g\"",
-            writer_kinds[v->kind], v->runs * v->seconds, v->runs * v->flops);
-    writer_element(out, " data-reason=\"", v->reason, "\"");
-    writer_element(out, " data-source=\"", v->source_file, "\"");
-    writer_element(out, " data-name=\"", v->op_name ? v->op_name : v->input_instr, "\">");
-    print_head(out, v);
-    fputs("<div class=\"inside\">", out);
-    if (v->reason) {
-        writer_element(out, "<p>", v->message, "");
-        if (v->blocker) writer_element(out, ", at <code>", v->blocker, "</code>");
-        writer_element(out, ".<br>Fix: ", v->hint, "");
-        fprintf(out, " (<a href=\"#%s\">more</a>).</p>\n", v->reason);
-    }
-    char text[128];
-    fputs("<table>", out);
-    print_fact(out, "operands", v->operands);
-    print_fact(out, "result", v->shape);
-    print_quantization(out, v);
-    if (v->groups) {
-        snprintf(text, sizeof text, "%" PRId64, v->groups);
-        print_fact(out, "groups", text);
-    }
-    if (v->scale_modes) print_fact(out, "scale modes", v->scale_modes);
-    print_fact(out, "op_name", v->op_name);
-    snprintf(text, sizeof text, ":%u:%u", v->line, v->column);
-    writer_element(out, "<tr><th>HLO</th><td class=\"mono\">", v->file, v->line ? text : "");
-    fputs("</td></tr>\n", out);
-    snprintf(text, sizeof text, "%.4g GFLOP, %.4g MB before, %.4g MB after", v->flops / 1e9,
-             v->input_bytes / 1e6, v->bytes / 1e6);
-    print_fact(out, "cost", text);
-    fputs("</table>\n", out);
-    if (p->surroundings[0] || p->surroundings[1]) {
-        static const char *const titles[] = {"Before", "After"};
-        fputs("<div class=\"sides\">", out);
-        for (int side = 0; side < 2; side++) {
-            if (!p->surroundings[side]) continue;
-            fprintf(out, "<div class=\"side\"><h3>%s</h3>\n", titles[side]);
-            if (p->drawing[side]) {
-                fputs(p->drawing[side], out);
-            } else {
-                const hlo_surroundings *graph = p->surroundings[side];
-                fputs("<table class=\"mono\">", out);
-                for (uint32_t i = 0; i < graph->count; i++) {
-                    const hlo_surrounding_instr *n = &graph->v[i];
-                    writer_element(out, n->focus ? "<tr class=\"here\"><td>" : "<tr><td>", n->name,
-                                   "</td>");
-                    writer_element(out, "<td>", n->op, "</td>");
-                    writer_element(out, "<td>", n->shape, "</td><td class=\"dim\">");
-                    for (uint32_t o = 0; o < n->operand_count; o++)
-                        writer_element(out, o ? ", " : "", graph->v[n->operands[o]].name, "");
-                    fputs("</td></tr>\n", out);
-                }
-                fputs("</table>\n", out);
-            }
-            fputs("</div>\n", out);
-        }
-        fputs("</div>\n", out);
-    }
-    fputs("</div></details>\n", out);
-}
-
-/* Plots the error that each measured matmul causes alone against the time that its quantization
- * saves. Prints nothing if no matmul was measured, or if no time is known. */
-static void print_plot(const report_writer *t) {
-    enum { WIDTH = 640, HEIGHT = 320, LEFT = 60, TOP = 12, RIGHT = 16, BOTTOM = 40 };
-    const double width = WIDTH - LEFT - RIGHT, height = HEIGHT - TOP - BOTTOM;
-    double least = 0, most = 0, low = (double)INFINITY, high = -(double)INFINITY;
-    const report_model *m = t->model;
-    for (size_t i = 0; i < m->count; i++) {
-        const hlo_verdict *v = m->matmuls[i].verdict;
-        if (!v->measured) continue;
-        least = fmin(least, v->predicted_saving);
-        most = fmax(most, v->predicted_saving);
-        if (!(v->output_distance > 0) || !isfinite(v->output_distance)) continue;
-        low = fmin(low, floor(log10(v->output_distance)));
-        high = fmax(high, ceil(log10(v->output_distance)));
-    }
-    if (least == most || !(low <= high)) return;
-    if (low == high) low--;
-    FILE *out = t->out;
-    fprintf(out,
-            "<h2>Time saved and error</h2>\n<p class=\"dim\">Each point is a matmul: the time "
-            "that quantizing it saves, as predicted, and the change of the most affected output "
-            "if only this matmul is quantized.</p>\n<svg class=\"plot\" viewBox=\"0 0 %d %d\" "
-            "role=\"img\" aria-label=\"Time saved and error of each matmul\">\n",
-            WIDTH, HEIGHT);
-    for (double decade = low; decade <= high; decade++) {
-        const double y = TOP + height * (high - decade) / (high - low);
-        fprintf(out,
-                "<path d=\"M%d %.1fh%.1f\"/><text x=\"%d\" y=\"%.1f\" "
-                "text-anchor=\"end\">%g</text>\n",
-                LEFT, y, width, LEFT - 6, y + 4, pow(10, decade));
-    }
-    const double ticks[] = {least, 0, most};
-    for (int i = 0; i < 3; i++) {
-        if (i != 1 && ticks[i] == 0) continue;
-        const double x = LEFT + width * (ticks[i] - least) / (most - least);
-        fprintf(out,
-                "<path d=\"M%.1f %dv%.1f\"/><text x=\"%.1f\" y=\"%d\" "
-                "text-anchor=\"middle\">%.3g µs</text>\n",
-                x, TOP, height, x, HEIGHT - BOTTOM + 18, 1e6 * ticks[i]);
-    }
-    for (size_t i = 0; i < m->count; i++) {
-        const hlo_verdict *v = m->matmuls[i].verdict;
-        if (!v->measured) continue;
-        const double error = fmin(fmax(log10(v->output_distance), low), high);
-        fprintf(out, "<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"5\"><title>",
-                writer_kinds[v->kind],
-                LEFT + width * (v->predicted_saving - least) / (most - least),
-                TOP + height * (high - error) / (high - low));
-        writer_element(out, "", v->input_instr, "");
-        if (v->op_name) writer_element(out, " ", v->op_name, "");
-        fprintf(out, ": %.3g µs, error %.3g, %s</title></circle>\n", 1e6 * v->predicted_saving,
-                v->output_distance, writer_kinds[v->kind]);
-    }
-    fputs("</svg>\n", out);
-}
-
-static void print_summary(const report_writer *t) {
-    const report_totals *totals = &t->model->totals;
-    const report_figures *f = &totals->figures;
-    FILE *out = t->out;
-    fprintf(out, "<ul class=\"facts\"><li><b>%zu of %zu</b>matmuls in FP8</li>",
-            report_fp8_count(totals), f->count);
-    if (f->flops > 0)
-        fprintf(out, "<li><b>%.0f %%</b>of FLOPs</li>", 100 * f->fp8_flops / f->flops);
-    if (f->seconds > 0)
-        fprintf(out, "<li><b>%.3g → %.3g µs</b>by roofline (%.2fx)</li>", 1e6 * f->input_seconds,
-                1e6 * f->seconds, f->input_seconds / f->seconds);
-    if (f->kinds[HLO_VERDICT_MISSED])
-        fprintf(out, "<li><b class=\"missed\">%zu</b>missed</li>", f->kinds[HLO_VERDICT_MISSED]);
-    if (f->kinds[HLO_VERDICT_WIDE])
-        fprintf(out, "<li><b class=\"wide\">%zu</b>wide</li>", f->kinds[HLO_VERDICT_WIDE]);
-    if (totals->lints) fprintf(out, "<li><b class=\"lint\">%zu</b>lints</li>", totals->lints);
-    fputs("</ul>\n", out);
-}
-
-static void print_tools(FILE *out) {
-    static const char *const keys[][2] = {{"time", "time"},     {"flops", "FLOPs"},
-                                          {"kind", "verdict"},  {"name", "op_name"},
-                                          {"reason", "reason"}, {"source", "source"}};
-    fputs("<form id=\"tools\" class=\"tools\" hidden><input name=\"words\" type=\"search\" "
-          "placeholder=\"Filter: words\" aria-label=\"Filter by words\"><select name=\"kind\" "
-          "aria-label=\"Filter by verdict\"><option value=\"\">all verdicts</option>",
-          out);
-    for (int kind = 0; kind < HLO_VERDICT_LINT; kind++)
-        fprintf(out, "<option>%s</option>", writer_kinds[kind]);
-    fputs("</select>", out);
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        fprintf(out, "<button type=\"button\" value=\"%s\">by %s</button>", keys[i][0], keys[i][1]);
-    fputs("<span id=\"shown\"></span></form>\n", out);
-}
-
-static void print_page(const report_writer *t, const hlo_page_options *options, const place *places,
-                       size_t count) {
-    FILE *out = t->out;
+/* Prints the beginning of the page, up to the target and the command. */
+static void print_head(const html_page *page) {
+    FILE *out = page->out;
+    const report_model *m = page->model;
     fprintf(out,
             "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
             "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
             "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none';"
-            "style-src 'unsafe-inline';script-src 'unsafe-inline'\">\n"
+            "style-src 'sha256-%s';script-src 'sha256-%s';base-uri 'none';form-action 'none'\">\n"
             "<title>hlo-fp8: %zu of %zu matmuls in FP8</title>\n<style>%s</style></head>\n<body>\n"
             "<h1>Which matmuls run in FP8</h1>\n",
-            report_fp8_count(&t->model->totals), t->model->count, report_assets[REPORT_STYLE]);
+            report_assets_sha256[REPORT_STYLE], report_assets_sha256[REPORT_SCRIPT],
+            report_fp8_count(&m->totals), m->count, report_assets[REPORT_STYLE]);
     fputs("<p class=\"dim\">", out);
-    const report_model *m = t->model;
     if (m->target)
-        fprintf(out, "Target: sm_%d, CUDA %d.%d", m->target->sm, m->cuda / 1000,
-                m->cuda % 1000 / 10);
-    if (options->date) writer_element(out, m->target ? ", " : "", options->date, "");
-    if (options->command) writer_element(out, "<br><code>", options->command, "</code>");
+        fprintf(out, "Target: sm_%d (%s), CUDA %d.%d", m->target->sm, m->target->gpu,
+                m->cuda / 1000, m->cuda % 1000 / 10);
+    if (page->options->date) writer_element(out, m->target ? ", " : "", page->options->date, "");
+    if (page->options->command)
+        writer_element(out, "<br><code>", page->options->command, "</code>");
     fputs("</p>\n", out);
-    print_summary(t);
-    print_plot(t);
-    fputs("<h2>Matmuls</h2>\n<p class=\"dim\">Sorted by time, longest first. Open a matmul to see "
-          "its surroundings before and after rewriting.</p>\n",
-          out);
-    print_tools(out);
-    fputs("<div id=\"matmuls\">\n", out);
-    for (size_t i = 0; i < count; i++) print_place(out, &places[i]);
-    fputs("</div>\n", out);
-    if (m->totals.lints) {
-        fputs("<h2>Lints</h2>\n", out);
-        for (size_t i = 0; i < m->totals.lints; i++) {
-            const hlo_verdict *v = m->lints[i];
-            writer_element(
-                out, "<details><summary><span class=\"lint\">lint</span><span class=\"mono\">",
-                v->instr, "");
-            writer_element(out, " <span class=\"dim\">", v->shape, "</span></span><span>");
-            writer_element(out, "", v->reason, "</span></summary><div class=\"inside\"><p>");
-            writer_markup(out, v->message);
-            writer_element(out, ".<br>Fix: ", v->hint, "");
-            fprintf(out, " (<a href=\"#%s\">more</a>).</p>\n<table>", v->reason);
-            print_fact(out, "op_name", v->op_name);
-            print_fact(out, "source", v->source_file);
-            fputs("</table></div></details>\n", out);
-        }
-    }
-    fputs("<h2>Reasons</h2>\n", out);
-    for (size_t i = 0; i < m->edit_count; i++) {
-        const report_edit *edit = &m->edits[i];
-        if (!edit->page) continue;
-        fprintf(out, "<details id=\"%s\"><summary><span>%zu</span><span>%s</span><span>",
-                edit->cause, edit->figures.count + edit->lints, edit->cause);
-        writer_element(out, "", edit->text, "</span></summary><div class=\"inside\">");
-        page_of_reason(out, edit->page);
-        fputs("</div></details>\n", out);
-    }
-    fprintf(out, "<script>%s</script>\n</body></html>\n", report_assets[REPORT_SCRIPT]);
 }
 
-/* Formats the graphs in Graphviz's language, and draws them by `draw`. A graph that cannot be drawn
- * is printed as a table. */
-static hlo_status draw_all(place *places, size_t count, hlo_drawer *draw, void *user) {
-    char *graphs[2 * DRAWN_MOST] = {NULL}, *drawings[2 * DRAWN_MOST] = {NULL};
-    char **to[2 * DRAWN_MOST];
-    size_t used = 0, size;
-    hlo_status status = HLO_OK;
-    for (size_t i = 0; i < count && i < DRAWN_MOST; i++)
-        for (int side = 0; side < 2 && status == HLO_OK; side++) {
-            if (!places[i].surroundings[side]) continue;
-            FILE *out = open_memstream(&graphs[used], &size);
-            if (!out) {
-                status = HLO_OUT_OF_MEMORY;
-                break;
-            }
-            /* Make ids unique within the page. */
-            const hlo_surroundings *graph = places[i].surroundings[side];
-            fprintf(out,
-                    "digraph g%zu {\nid=\"g%zu\" bgcolor=\"transparent\" nodesep=0.25 ranksep=0.3\n"
-                    "node [shape=box style=rounded fontname=\"monospace\" fontsize=10 height=0.3 "
-                    "margin=\"0.1,0.05\"]\nedge [arrowsize=0.6]\n",
-                    used, used);
-            for (uint32_t j = 0; j < graph->count; j++) {
-                const hlo_surrounding_instr *n = &graph->v[j];
-                fprintf(out, "n%u [id=\"g%zun%u\" class=\"node%s%s\" label=\"", j, used, j,
-                        n->focus ? " here" : "", n->fp8 ? " f8" : "");
-                for (const char *text = n->op; *text; text++)
-                    if (*text != '"' && *text != '\\') fputc(*text, out);
-                if (*n->shape) fprintf(out, "\\n%s", n->shape);
-                fputs("\"]\n", out);
-                for (uint32_t o = 0; o < n->operand_count; o++)
-                    fprintf(out, "n%u -> n%u [id=\"g%zue%u_%u\"]\n", n->operands[o], j, used, j, o);
-            }
-            fputs("}\n", out);
-            to[used++] = &places[i].drawing[side];
-            if (fclose(out) != 0 || !graphs[used - 1]) status = HLO_OUT_OF_MEMORY;
-        }
-    if (status == HLO_OK && used) status = draw(user, (const char *const *)graphs, used, drawings);
-    for (size_t i = 0; i < used; i++) {
-        *to[i] = drawings[i];
-        free(graphs[i]);
+/* Prints a bar of the time, with parts by verdict. */
+static void print_bar(FILE *out, const char *name, double seconds, double whole, const char *more,
+                      const double *parts) {
+    char number[WRITER_NUMBER];
+    fprintf(out,
+            "<tr><th scope=\"row\">%s</th><td><svg class=\"bar\" viewBox=\"0 0 100 1\" "
+            "preserveAspectRatio=\"none\" aria-hidden=\"true\">",
+            name);
+    double at = 0;
+    for (int kind = 0; kind < HLO_VERDICT_LINT; kind++) {
+        const double width = writer_percent(parts ? parts[kind] : kind ? 0 : seconds, whole);
+        if (width > 0)
+            fprintf(out, "<rect class=\"%s\" x=\"%.2f\" width=\"%.2f\" height=\"1\"/>",
+                    parts ? writer_kinds[kind] : "dim", at, width);
+        at += width;
     }
+    fprintf(out, "</svg></td><td>%s%s</td></tr>\n", writer_quantity(seconds, "s", number), more);
+}
+
+/* Prints the time of all matmuls before the rewrite, now, and after all edits. */
+static void print_times(const html_page *page) {
+    const report_model *m = page->model;
+    const report_figures *f = &m->totals.figures;
+    double parts[HLO_VERDICT_LINT] = {0};
+    char more[128] = "", number[WRITER_NUMBER];
+    if (!(f->seconds > 0)) return;
+    const double least = f->seconds - f->saving,
+                 whole = f->input_seconds > f->seconds ? f->input_seconds : f->seconds;
+    for (size_t i = 0; i < m->group_count; i++)
+        parts[m->groups[i].first->kind] += m->groups[i].figures.seconds;
+    fputs("<table class=\"times\"><caption>Time of all matmuls, by the roofline model</caption>\n",
+          page->out);
+    print_bar(page->out, "stock XLA", f->input_seconds, whole, "", NULL);
+    snprintf(more, sizeof more, " (%.2fx)", f->input_seconds / f->seconds);
+    print_bar(page->out, "now", f->seconds, whole, more, parts);
+    snprintf(more, sizeof more, " (%.2fx)", f->input_seconds / least);
+    print_bar(page->out, "with all edits", least, whole, more, NULL);
+    fputs("</table>\n<p class=\"legend\">Now: ", page->out);
+    for (int kind = 0, shown = 0; kind < HLO_VERDICT_LINT; kind++) {
+        if (!(parts[kind] > 0)) continue;
+        fprintf(page->out, "%s<b class=\"%s\">%s</b> %s (%.0f %%)", shown++ ? ", " : "",
+                writer_kinds[kind], writer_kinds[kind], writer_quantity(parts[kind], "s", number),
+                writer_percent(parts[kind], f->seconds));
+    }
+    fputs("</p>\n", page->out);
+}
+
+/* Prints the group whose edit saves most. */
+static void print_first_edit(const html_page *page) {
+    const report_group *g = page->model->group_count ? page->model->groups : NULL;
+    FILE *out = page->out;
+    char saving[WRITER_NUMBER];
+    if (!g || !(g->figures.saving > 0)) return;
+    writer_element(out, "<p>Begin with <a href=\"#open=g0\"><code>", g->layer, "</code></a>");
+    fprintf(out, ": %zu matmul%s, saves %s. Edit: ", g->figures.count,
+            g->figures.count == 1 ? "" : "s", writer_quantity(g->figures.saving, "s", saving));
+    writer_element(out, "", g->hint, ".</p>\n");
+}
+
+static void print_summary(const html_page *page) {
+    const report_totals *totals = &page->model->totals;
+    const report_figures *f = &totals->figures;
+    FILE *out = page->out;
+    char why[256];
+    fprintf(out, "<p class=\"worth\">%s.</p>\n", writer_worth(page->model, why, sizeof why));
+    print_first_edit(page);
+    fprintf(out, "<ul class=\"facts\"><li><b>%zu of %zu</b>matmuls in FP8</li>",
+            report_fp8_count(totals), f->count);
+    if (f->flops > 0)
+        fprintf(out, "<li><b>%.0f %%</b>of FLOPs in FP8</li>",
+                writer_percent(f->fp8_flops, f->flops));
+    if (totals->quantized)
+        fprintf(out, "<li><b>%zu</b>quantized by --quantize</li>", totals->quantized);
+    if (f->kinds[HLO_VERDICT_MISSED])
+        fprintf(out, "<li><b class=\"missed\">%zu</b>missed</li>", f->kinds[HLO_VERDICT_MISSED]);
+    if (f->kinds[HLO_VERDICT_WIDE])
+        fprintf(out, "<li><b class=\"wide\">%zu</b>wide</li>", f->kinds[HLO_VERDICT_WIDE]);
+    if (totals->slower) fprintf(out, "<li><b>%zu</b>slower in FP8</li>", totals->slower);
+    if (totals->lints) fprintf(out, "<li><b class=\"lint\">%zu</b>lints</li>", totals->lints);
+    fputs("</ul>\n", out);
+    print_times(page);
+}
+
+/* Prints a row: a total in the baseline, and now. */
+static void print_then_and_now(const html_page *page, const char *name, double then, double now,
+                               const char *unit) {
+    char before[WRITER_NUMBER], after[WRITER_NUMBER];
+    if (then < 0) return;
+    if (unit) {
+        writer_quantity(then, unit, before);
+        writer_quantity(now, unit, after);
+    } else {
+        snprintf(before, sizeof before, "%.0f", then);
+        snprintf(after, sizeof after, "%.0f", now);
+    }
+    fprintf(page->out, "<tr><th scope=\"row\">%s</th><td>%s</td><td>%s</td></tr>\n", name, before,
+            after);
+}
+
+static void print_baseline(const html_page *page) {
+    const report_baseline *b = page->baseline;
+    const report_totals *totals = &page->model->totals;
+    const report_figures *f = &totals->figures;
+    FILE *out = page->out;
+    if (!b) return;
+    fputs("<h2>What changed since the baseline</h2>\n", out);
+    writer_element(out, "<p class=\"dim\">Baseline: <code>", page->options->baseline,
+                   "</code></p>\n");
+    fputs("<ul class=\"facts\">", out);
+    for (int change = REPORT_NEWLY_FP8; change < REPORT_CHANGES; change++) {
+        const char *color = change == REPORT_LOST_FP8 ? "wide" : "";
+        fprintf(out, "<li><b class=\"%s\">%zu</b>", b->counts[change] ? color : "dim",
+                b->counts[change]);
+        if (b->counts[change] && change != REPORT_GONE)
+            fprintf(out, "<a href=\"#change=%s\">%s</a></li>",
+                    change == REPORT_NEWLY_FP8  ? "newly+FP8"
+                    : change == REPORT_LOST_FP8 ? "lost+FP8"
+                                                : "new",
+                    html_changes[change]);
+        else
+            fprintf(out, "%s</li>", html_changes[change]);
+    }
+    fputs("</ul>\n<table class=\"plain\"><thead><tr><th></th><th scope=\"col\">baseline</th><th "
+          "scope=\"col\">now</th></tr></thead>\n",
+          out);
+    const double quantized = report_baseline_total(b, "quantized");
+    print_then_and_now(page, "matmuls", report_baseline_total(b, "matmuls"), (double)f->count,
+                       NULL);
+    print_then_and_now(page, "in FP8",
+                       report_baseline_total(b, "fp8") + (quantized > 0 ? quantized : 0),
+                       (double)report_fp8_count(totals), NULL);
+    print_then_and_now(page, "time", report_baseline_total(b, "seconds"), f->seconds, "s");
+    print_then_and_now(page, "time, stock XLA", report_baseline_total(b, "input_seconds"),
+                       f->input_seconds, "s");
+    print_then_and_now(page, "all edits save", report_baseline_total(b, "saving_seconds"),
+                       f->saving, "s");
+    fputs("</table>\n", out);
+    if (b->counts[REPORT_GONE])
+        fprintf(out,
+                "<details id=\"gone\" hidden><summary>%zu gone</summary><table "
+                "class=\"plain mono\"><tbody></tbody></table></details>\n",
+                b->counts[REPORT_GONE]);
+}
+
+static void print_edits(const html_page *page) {
+    const report_model *m = page->model;
+    FILE *out = page->out;
+    char saving[WRITER_NUMBER];
+    if (!m->edit_count) return;
+    fputs("<h2>What to edit</h2>\n", out);
+    for (size_t i = 0; i < m->edit_count; i++) {
+        const report_edit *edit = &m->edits[i];
+        const report_figures *f = &edit->figures;
+        fprintf(out, "<details id=\"edit-%s\" class=\"edit\"><summary><b>%s%s</b><span>",
+                edit->cause, f->saving > 0 ? "saves " : "",
+                f->saving > 0 ? writer_quantity(f->saving, "s", saving) : "-");
+        if (f->count) fprintf(out, "%zu matmul%s", f->count, f->count == 1 ? "" : "s");
+        if (edit->lints)
+            fprintf(out, "%s%zu lint%s", f->count ? ", " : "", edit->lints,
+                    edit->lints == 1 ? "" : "s");
+        writer_element(out, "</span><span><code>", edit->cause, "</code>: ");
+        writer_element(out, "", edit->text, "<br>");
+        writer_element(out, "Edit: ", edit->hint, "</span></summary><div class=\"inside\">");
+        if (f->count)
+            fprintf(out,
+                    "<p><a class=\"scripted\" href=\"#reason=%s\">Show only its layers</a></p>",
+                    edit->cause);
+        if (edit->page) page_of_reason(out, edit->page);
+        fputs("</div></details>\n", out);
+    }
+}
+
+/* The columns of the table, with the keys by which the script sorts. */
+static const struct {
+    const char *name, *key, *class;
+} columns[] = {{"layer", "layer", ""},         {"saves", "saving", "number"},
+               {"time", "seconds", "number"},  {"share", NULL, "number minor"},
+               {"matmuls", "count", ""},       {"reason", "reason", "minor"},
+               {"bound by", "bound", "minor"}, {"speed (of peak)", "rate", "number minor"}};
+enum { COLUMNS = sizeof columns / sizeof *columns };
+
+/* Prints the head of the table, with the totals. */
+static void print_table_head(const html_page *page, bool sorts) {
+    const report_figures *f = &page->model->totals.figures;
+    const writer_figures text = writer_figures_of(f, f, true);
+    FILE *out = page->out;
+    fputs("<thead><tr>", out);
+    for (int i = 0; i < COLUMNS; i++) {
+        fprintf(out, "<th scope=\"col\" class=\"%s\">", columns[i].class);
+        if (sorts && columns[i].key)
+            fprintf(out, "<button type=\"button\" value=\"%s\">%s</button></th>", columns[i].key,
+                    columns[i].name);
+        else
+            fprintf(out, "%s</th>", columns[i].name);
+    }
+    fprintf(out,
+            "</tr>\n<tr class=\"totals\"><th scope=\"row\">all layers</th><td "
+            "class=\"number\">%s</td><td class=\"number\">%s</td><td class=\"number minor\">%s</td>"
+            "<td>%zu</td><td class=\"minor\"></td><td class=\"minor\">%s</td><td class=\"number "
+            "minor\">%s</td></tr></thead>\n",
+            text.saves, text.time, text.share, f->count,
+            f->seconds > 0 ? writer_bounds[report_bound_of(f)] : "", text.speed);
+}
+
+/* Prints the groups for browsers that do not run the script. */
+static void print_groups(const html_page *page) {
+    const report_model *m = page->model;
+    FILE *out = page->out;
+    fputs("<noscript><table class=\"layers\">\n", out);
+    print_table_head(page, false);
+    for (size_t i = 0; i < m->group_count && i < GROUPS_MOST; i++) {
+        const report_group *g = &m->groups[i];
+        const writer_figures text =
+            writer_figures_of(&g->figures, &m->totals.figures, g->cause != NULL);
+        writer_element(out, "<tr><th scope=\"row\">", g->layer, "");
+        if (g->named) writer_element(out, " <span class=\"dim\">", g->shape, "</span>");
+        fprintf(out,
+                "</th><td class=\"number\">%s</td><td class=\"number\">%s</td><td class=\"number "
+                "minor\">%s</td><td>%zu <span class=\"%s\">%s</span></td><td class=\"minor\">",
+                text.saves, text.time, text.share, g->figures.count, writer_kinds[g->first->kind],
+                writer_kinds[g->first->kind]);
+        if (g->cause) fprintf(out, "<a href=\"#edit-%s\">%s</a>", g->cause, g->cause);
+        fprintf(out, "</td><td class=\"minor\">%s</td><td class=\"number minor\">%s</td></tr>\n",
+                g->figures.seconds > 0 ? writer_bounds[report_bound_of(&g->figures)] : "",
+                text.speed);
+    }
+    fputs("</table>\n", out);
+    if (m->group_count > GROUPS_MOST)
+        fprintf(out, "<p>and %zu more groups</p>\n", m->group_count - GROUPS_MOST);
+    fputs("<p>The list of matmuls requires JavaScript.</p></noscript>\n", out);
+}
+
+/* Prints the table without rows, which the script makes, and its filters. */
+static void print_table(const html_page *page) {
+    FILE *out = page->out;
+    fputs(
+        "<h2 id=\"layers\">Layers</h2>\n<form id=\"tools\" class=\"tools\" hidden><input "
+        "name=\"words\" type=\"search\" placeholder=\"Filter: words\" aria-label=\"Filter by "
+        "words\"><select name=\"verdict\" aria-label=\"Filter by verdict\"><option value=\"\">all "
+        "verdicts</option>",
+        out);
+    for (int kind = 0; kind < HLO_VERDICT_LINT; kind++)
+        fprintf(out, "<option>%s</option>", writer_kinds[kind]);
+    fputs("</select><select name=\"reason\" aria-label=\"Filter by reason\"><option value=\"\">all "
+          "reasons</option>",
+          out);
+    for (size_t i = 0; i < page->model->edit_count; i++)
+        if (page->model->edits[i].figures.count)
+            fprintf(out, "<option>%s</option>", page->model->edits[i].cause);
+    fputs("</select>", out);
+    if (page->baseline) {
+        fputs("<select name=\"change\" aria-label=\"Filter by change since the baseline\"><option "
+              "value=\"\">changed or not</option>",
+              out);
+        for (int change = REPORT_NEWLY_FP8; change < REPORT_GONE; change++)
+            fprintf(out, "<option>%s</option>", html_changes[change]);
+        fputs("</select>", out);
+    }
+    fputs("<button type=\"reset\">Reset</button><span id=\"shown\" role=\"status\"></span></form>\n"
+          "<table id=\"table\" class=\"layers\" hidden>\n",
+          out);
+    print_table_head(page, true);
+    fputs("</table>\n", out);
+    print_groups(page);
+}
+
+static void print_lints(const html_page *page) {
+    const report_model *m = page->model;
+    FILE *out = page->out;
+    if (!m->totals.lints) return;
+    fputs("<h2>Lints</h2>\n<table class=\"plain\">\n", out);
+    for (size_t i = 0; i < m->totals.lints; i++) {
+        const hlo_verdict *v = m->lints[i];
+        fprintf(out, "<tr><td><a class=\"lint\" href=\"#edit-%s\">%s</a></td><td class=\"mono\">",
+                v->reason, v->reason);
+        writer_element(out, "", v->instr, "");
+        writer_element(out, " <span class=\"dim\">", v->shape, "");
+        writer_element(out, "<br>", v->op_name, "</span></td><td>");
+        writer_element(out, "", v->message, "<br>");
+        writer_element(out, "Edit: ", v->hint, "</td><td class=\"mono\">");
+        writer_markup(out, v->source_file);
+        if (v->source_file) fprintf(out, ":%ld", v->source_line);
+        fputs("</td></tr>\n", out);
+    }
+    fputs("</table>\n", out);
+}
+
+static hlo_status print_page(const html_page *page, char *const *drawings, size_t count) {
+    FILE *out = page->out;
+    print_head(page);
+    print_summary(page);
+    print_baseline(page);
+    print_edits(page);
+    print_table(page);
+    hlo_status status = html_roofline(page);
+    html_errors(page);
+    print_lints(page);
+    for (size_t i = 0; i < count; i++)
+        if (drawings[i])
+            fprintf(out, "<template id=\"drawing%zu\">%s</template>\n", i + 1, drawings[i]);
+    if (status == HLO_OK) status = html_data(page);
+    fprintf(out, "<script>%s</script>\n</body></html>\n", report_assets[REPORT_SCRIPT]);
     return status;
 }
 
-/* Compares places for qsort(): longest time first. */
+/* Returns the graph in Graphviz's language; NULL if memory runs out. */
+static char *format_graph(const hlo_surroundings *graph) {
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    if (!out) return NULL;
+    fputs("digraph {\nbgcolor=\"transparent\" nodesep=0.25 ranksep=0.3\n"
+          "node [shape=box style=rounded fontname=\"monospace\" fontsize=10 height=0.3 "
+          "margin=\"0.1,0.05\"]\nedge [arrowsize=0.6]\n",
+          out);
+    for (uint32_t j = 0; j < graph->count; j++) {
+        const hlo_surrounding_instr *n = &graph->v[j];
+        fprintf(out, "n%u [class=\"node%s%s\" label=\"", j, n->focus ? " here" : "",
+                n->fp8 ? " f8" : "");
+        for (const char *c = n->op; *c; c++)
+            if (*c != '"' && *c != '\\') fputc(*c, out);
+        if (*n->shape) fprintf(out, "\\n%s", n->shape);
+        fputs("\"]\n", out);
+        for (uint32_t o = 0; o < n->operand_count; o++)
+            fprintf(out, "n%u -> n%u\n", n->operands[o], j);
+    }
+    fputs("}\n", out);
+    if (fclose(out) == 0) return text;
+    free(text);
+    return NULL;
+}
+
+/* Draws the surroundings. Equal graphs, as of the layers of a model, have one drawing. */
+static hlo_status draw_all(html_page *page, char **drawings, size_t *out_count) {
+    char *graphs[DRAWN_MOST] = {NULL};
+    size_t used = 0;
+    hlo_status status = HLO_OK;
+    for (size_t i = 0; i < page->model->count && i < LISTED_MOST && status == HLO_OK; i++)
+        for (int side = 0; side < 2 && status == HLO_OK; side++) {
+            html_matmul *m = &page->matmuls[i];
+            if (!m->surroundings[side]) continue;
+            char *graph = format_graph(m->surroundings[side]);
+            size_t at = 0;
+            while (graph && at < used && strcmp(graphs[at], graph) != 0) at++;
+            if (!graph) status = HLO_OUT_OF_MEMORY;
+            if (graph && at < DRAWN_MOST) m->drawing[side] = at + 1;
+            if (graph && at == used && used < DRAWN_MOST)
+                graphs[used++] = graph;
+            else
+                free(graph);
+        }
+    if (status == HLO_OK && used)
+        status =
+            page->options->draw(page->options->user, (const char *const *)graphs, used, drawings);
+    for (size_t i = 0; i < used; i++) free(graphs[i]);
+    for (size_t i = 0; i < page->model->count && i < LISTED_MOST; i++)
+        for (int side = 0; side < 2; side++) {
+            size_t *drawing = &page->matmuls[i].drawing[side];
+            if (*drawing && !drawings[*drawing - 1]) *drawing = 0;
+        }
+    *out_count = used;
+    return status;
+}
+
+/* Compares matmuls for qsort(): longest time first. */
 static int by_time(const void *a, const void *b) {
-    const report_matmul *x = ((const place *)a)->matmul, *y = ((const place *)b)->matmul;
-    const double left = x->figures.seconds, right = y->figures.seconds;
+    const html_matmul *x = a, *y = b;
+    const double left = x->matmul->figures.seconds, right = y->matmul->figures.seconds;
     if (left != right) return left > right ? -1 : 1;
-    return x < y ? -1 : x > y;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+static void fill_matmuls(html_page *page) {
+    const size_t count = page->model->count;
+    for (size_t i = 0; i < count; i++)
+        page->matmuls[i] = (html_matmul){.matmul = &page->model->matmuls[i], .index = i};
+    qsort(page->matmuls, count, sizeof *page->matmuls, by_time);
+    for (size_t i = 0; i < count && i < LISTED_MOST; i++) {
+        const report_matmul *m = page->matmuls[i].matmul;
+        if (m->report->surroundings)
+            memcpy(page->matmuls[i].surroundings, m->report->surroundings[m->index].side,
+                   sizeof page->matmuls[i].surroundings);
+    }
 }
 
 hlo_status hlo_reports_page(const hlo_report *const *reports, size_t count,
@@ -373,27 +465,27 @@ hlo_status hlo_reports_page(const hlo_report *const *reports, size_t count,
     hlo_page_options own = {.draw = NULL};
     if (hlo_options_take("hlo_page_options", &own, sizeof own, options, NULL) != HLO_OK)
         return HLO_INVALID_USAGE;
-    report_model *model;
-    hlo_status status = report_model_new(reports, NULL, count, &model);
-    if (status != HLO_OK) return status;
-    const report_writer t = {.model = model, .out = out};
-    const size_t total = model->count;
-    place *places = calloc(total + 1, sizeof *places);
-    if (!places) status = HLO_OUT_OF_MEMORY;
-    for (size_t i = 0; i < total && places; i++) places[i].matmul = &model->matmuls[i];
-    if (places) qsort(places, total, sizeof *places, by_time);
-    for (size_t i = 0; i < total && i < LISTED_MOST && places; i++) {
-        const report_matmul *m = places[i].matmul;
-        const surroundings *kept =
-            m->report->surroundings ? &m->report->surroundings[m->index] : NULL;
-        if (kept) memcpy(places[i].surroundings, kept->side, sizeof kept->side);
-    }
-    if (status == HLO_OK && own.draw) status = draw_all(places, total, own.draw, own.user);
-    if (status == HLO_OK) print_page(&t, &own, places, total);
+    report_baseline baseline = {0};
+    report_model *model = NULL;
+    hlo_status status =
+        own.baseline ? report_baseline_read(reports, count, own.baseline, own.sink, &baseline)
+                     : HLO_OK;
+    if (status == HLO_OK) status = report_model_new(reports, NULL, count, &model);
+    html_page page = {.model = model,
+                      .options = &own,
+                      .baseline = own.baseline ? &baseline : NULL,
+                      .matmuls = model ? calloc(model->count + 1, sizeof *page.matmuls) : NULL,
+                      .out = out};
+    if (status == HLO_OK && !page.matmuls) status = HLO_OUT_OF_MEMORY;
+    char *drawings[DRAWN_MOST] = {NULL};
+    size_t drawing_count = 0;
+    if (status == HLO_OK) fill_matmuls(&page);
+    if (status == HLO_OK && own.draw) status = draw_all(&page, drawings, &drawing_count);
+    if (status == HLO_OK) status = print_page(&page, drawings, drawing_count);
     if (status == HLO_OK && (fflush(out) != 0 || ferror(out))) status = HLO_INVALID_INPUT;
-    for (size_t i = 0; i < total && places; i++)
-        for (int side = 0; side < 2; side++) free(places[i].drawing[side]);
-    free(places);
+    for (size_t i = 0; i < drawing_count; i++) free(drawings[i]);
+    free(page.matmuls);
     report_model_free(model);
+    report_baseline_free(&baseline);
     return status;
 }

@@ -377,21 +377,13 @@ typedef struct group_row {
 static void fill_group(const void *row, cells out) {
     const report_group *g = ((const group_row *)row)->group;
     const report_figures *f = &g->figures, *all = ((const group_row *)row)->all;
-    char number[WRITER_NUMBER];
-    if (f->saving > 0)
-        snprintf(out[SAVES], CELL, "%s", writer_quantity(f->saving, "s", number));
-    else
-        snprintf(out[SAVES], CELL, "%s", !g->cause || f->estimated ? "-" : "?");
+    const writer_figures text = writer_figures_of(f, all, g->cause != NULL);
+    snprintf(out[SAVES], CELL, "%s", text.saves);
+    snprintf(out[SHARE], CELL, "%s", text.share);
+    snprintf(out[TIME], CELL, "%s", text.time);
+    snprintf(out[RATE], CELL, "%s", text.speed);
     snprintf(out[MATMULS], CELL, "%zu %s", f->count, writer_kinds[g->first->kind]);
-    if (f->seconds > 0) {
-        snprintf(out[SHARE], CELL, "%.1f %%", writer_percent(f->seconds, all->seconds));
-        snprintf(out[TIME], CELL, "%s", writer_quantity(f->seconds, "s", number));
-        snprintf(out[BOUND], CELL, "%s", writer_bounds[report_bound_of(f)]);
-        snprintf(out[RATE], CELL, "%s (%.0f %%)", writer_quantity(report_rate(f), "FLOP/s", number),
-                 100 * report_peak_fraction(f));
-    } else {
-        snprintf(out[TIME], CELL, "?");
-    }
+    if (f->seconds > 0) snprintf(out[BOUND], CELL, "%s", writer_bounds[report_bound_of(f)]);
     snprintf(out[WHY], CELL, "%s", g->cause ? g->cause : "");
     fill_source(g->first, out[GROUP_SOURCE]);
     if (!g->one_source && *out[GROUP_SOURCE]) append(out[GROUP_SOURCE], "...");

@@ -48,6 +48,21 @@ double writer_percent(double part, double whole) {
     return whole > 0 ? 100 * part / whole : 0;
 }
 
+writer_figures writer_figures_of(const report_figures *f, const report_figures *all, bool edited) {
+    writer_figures text = {.time = "?"};
+    char rate[WRITER_NUMBER];
+    if (f->saving > 0)
+        writer_quantity(f->saving, "s", text.saves);
+    else
+        snprintf(text.saves, sizeof text.saves, "%s", !edited || f->estimated ? "-" : "?");
+    if (!(f->seconds > 0)) return text;
+    writer_quantity(f->seconds, "s", text.time);
+    snprintf(text.share, sizeof text.share, "%.1f %%", writer_percent(f->seconds, all->seconds));
+    snprintf(text.speed, sizeof text.speed, "%s (%.0f %%)",
+             writer_quantity(report_rate(f), "FLOP/s", rate), 100 * report_peak_fraction(f));
+    return text;
+}
+
 const char *writer_worth(const report_model *m, char *out, size_t size) {
     const report_figures *f = &m->totals.figures;
     const double launch = f->bound_seconds[REPORT_LAUNCH], least = f->seconds - f->saving;

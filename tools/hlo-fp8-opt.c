@@ -237,8 +237,12 @@ static hlo_status print_page(const opt_job *job, FILE *out) {
     struct tm parts;
     if (!gmtime_r(&now, &parts) || !strftime(date, sizeof date, "%Y-%m-%d %H:%M UTC", &parts))
         *date = '\0';
-    const hlo_page_options page = {
-        .struct_size = sizeof page, .draw = draw, .command = command, .date = date};
+    const hlo_page_options page = {.struct_size = sizeof page,
+                                   .draw = draw,
+                                   .command = command,
+                                   .date = date,
+                                   .baseline = job->options.values[OPTION_BASELINE].text,
+                                   .sink = &options_sink};
     hlo_status status =
         hlo_reports_page((const hlo_report *const *)job->reports, job->count, &page, out);
     free(command);

@@ -463,11 +463,14 @@ typedef hlo_status hlo_drawer(void *user, const char *const *graphs, size_t coun
  * pointers may be NULL, and are borrowed for the duration of the call. */
 typedef struct hlo_page_options {
     size_t struct_size; /* See status.h. */
-    hlo_drawer *draw; /* Draws the surroundings of the 50 most expensive matmuls. If it is NULL, the
-                         surroundings are tables. */
+    hlo_drawer *draw; /* Draws up to 100 different surroundings, those of the most expensive matmuls
+                         first. All other surroundings are tables, also if it is NULL. */
     void *user;       /* Passed to `draw` unchanged. */
-    const char *command; /* The command line to show at the beginning of the page. */
-    const char *date;    /* The date to show at the beginning of the page. */
+    const char *command;  /* The command line to show at the beginning of the page. */
+    const char *date;     /* The date to show at the beginning of the page. */
+    const char *baseline; /* A file as for hlo_reports_baseline(). The page shows how the reports
+                             differ from it. */
+    const hlo_diag_sink *sink; /* Receives errors about `baseline`. */
 } hlo_page_options;
 
 /* Sets `struct_size`, and all other fields to NULL. */
@@ -477,13 +480,14 @@ static inline void hlo_page_options_init(hlo_page_options *options) {
 }
 
 /* Writes an HTML page about `count` reports. The page does not access the network. It consists of
- * the target, the CUDA version, a summary, the matmuls by cost with their verdicts and source
- * locations, the lints, and the descriptions of the reasons. If the passes ran with
+ * the target, the CUDA version, a summary, the differences from the baseline, the reasons by the
+ * time that their edits save, the matmuls by layer, plots, and the lints. If the passes ran with
  * hlo_pass_options.surroundings, it also shows the instructions around the 200 most expensive
- * matmuls before and after rewriting. A script sorts and filters the matmuls; without scripts, the
- * page has the same contents. `options` may be NULL, which selects the defaults.
+ * matmuls before and after rewriting. A script shows, sorts and filters the matmuls; without
+ * scripts, the page only lists up to 200 layers. `options` may be NULL, which selects the defaults.
  *
- * Returns HLO_INVALID_INPUT if `out` cannot be written to. */
+ * Returns HLO_INVALID_INPUT if `out` cannot be written to, or, with an error in options->sink, if
+ * the baseline cannot be read or is not such a document. */
 hlo_status hlo_reports_page(const hlo_report *const *reports, size_t count,
                             const hlo_page_options *options, FILE *out);
 
