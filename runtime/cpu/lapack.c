@@ -320,29 +320,33 @@ static void read_flags(lapack_call *c) {
 static const char *read_config(const reading *r) {
     lapack_call *c = r->call;
     const char *text = hlo_instr_str(r->instr, HLO_ATTR_BACKEND_CONFIG), *why = NULL;
+    const flag *wrong = NULL;
     bool starved = false;
     json_t *json = NULL;
     if (text) why = hlo_mlir_read(text, &json, &starved);
     if (starved) hlo_arena_exhausted(r->arena);
     for (uint32_t i = 0; i < c->flag_count && !why; i++) {
         flag *f = &c->flags[i];
-        const json_t *value =
-            json_object_get(json, hlo_arena_format(r->arena, "%.*s", (int)f->name_size, f->name));
+        char key[32];
+        snprintf(key, sizeof key, "%.*s", (int)f->name_size, f->name);
+        const json_t *value = json_object_get(json, key);
         const json_int_t code = json_is_boolean(value)
                                     ? f->letters[json_is_true(value) && f->letter_count > 1]
                                     : json_integer_value(value);
         if (code > 0 && code <= CHAR_MAX && memchr(f->letters, (int)code, f->letter_count))
             f->value = (char)code;
         else
-            why = hlo_arena_format(r->arena, "its attribute %.*s is not one of the letters %.*s",
-                                   (int)f->name_size, f->name, (int)f->letter_count, f->letters);
+            wrong = f;
     }
-    const json_t *low = json_object_get(json, "low"), *high = json_object_get(json, "high");
-    const json_int_t ends[] = {json_integer_value(low), json_integer_value(high)};
-    if (low && ends[0] >= 0 && ends[0] <= INT32_MAX) c->low = (int32_t)ends[0];
-    if (high && ends[1] >= 0 && ends[1] <= INT32_MAX) c->high = (int32_t)ends[1];
+    const json_int_t low = json_integer_value(json_object_get(json, "low"));
+    const json_int_t high = json_integer_value(json_object_get(json, "high"));
+    if (low >= 0 && low <= INT32_MAX) c->low = (int32_t)low;
+    if (high >= 0 && high <= INT32_MAX) c->high = (int32_t)high;
     json_decref(json);
-    return why;
+    if (!wrong) return why;
+    return hlo_arena_format(r->arena, "its attribute %.*s is not one of the letters %.*s",
+                            (int)wrong->name_size, wrong->name, (int)wrong->letter_count,
+                            wrong->letters);
 }
 
 /* Working memory of these routines has fewer than 9 n^2 elements, which LAPACK counts in s32. */
@@ -511,6 +515,7 @@ void cpu_lapack_prepare(hlo_job *job, hlo_arena *arena) {
 typedef struct running {
     lapack_call *call;
     const hlo_job *job;
+    const hlo_eval_env *env;
     hlo_arena *scratch;
     void *data[MOST_BUFFERS];  /* dense, column-major */
     void *parts[MOST_BUFFERS]; /* of buffers that split: the real matrix */
@@ -527,6 +532,7 @@ static const char *read_scalars(running *run) {
     lapack_call *c = run->call;
     hlo_arena *scratch = run->scratch;
     int64_t batch = 1;
+    bool full = true;
     for (uint32_t d = 0; d < c->batch_rank; d++) batch *= c->batch[d];
     for (uint32_t i = 0; i < c->scalar_count; i++) {
         const scalar *s = &c->scalars[i];
@@ -539,7 +545,9 @@ static const char *read_scalars(running *run) {
         flag *f = find_flag(c, s->word, s->size);
         if (s->size == 1 || !f) {
             const int64_t wanted = *s->word == 'b' ? batch : *dim_of(c, *s->word);
-            if (is_word(s->word, s->size, "low"))
+            if (is_word(s->word, s->size, "full"))
+                full = value != 0;
+            else if (is_word(s->word, s->size, "low"))
                 c->low = (int32_t)value;
             else if (is_word(s->word, s->size, "high"))
                 c->high = (int32_t)value;
@@ -554,11 +562,9 @@ static const char *read_scalars(running *run) {
             return hlo_arena_format(scratch, "operand %u is %lld, which is not a value of %.*s",
                                     s->operand, (long long)value, (int)f->name_size, f->name);
         f->value = view->type == HLO_TYPE_U8 ? (char)value : f->letters[value];
-        /* Old calls pass only whether singular vectors are wanted; the shapes have their mode. */
-        if (is_word(s->word, s->size, "mode") && f->value == 'A' &&
-            *dim_of(c, 'u') == *dim_of(c, 'k') && *dim_of(c, 'v') == *dim_of(c, 'k'))
-            f->value = 'S';
     }
+    flag *mode = find_flag(c, "mode", 4);
+    if (mode && mode->value == 'A' && !full) mode->value = 'S';
     return c->scalar_count ? check_limits(c, scratch, true) : NULL;
 }
 
@@ -580,7 +586,7 @@ static void copy(const running *run, uint32_t index, const int64_t *batch, bool 
     const hlo_view part = {b->type, b->rank, b->dims, whole->strides + outer,
                            hlo_view_element(whole, at.v)};
     const hlo_view own = {b->type, b->rank, b->dims, strides, run->data[index]};
-    hlo_view_copy(NULL, in ? &part : &own, in ? &own : &part);
+    hlo_view_copy(run->env, in ? &part : &own, in ? &own : &part);
 }
 
 static double real_at(hlo_type type, const void *data, int64_t index) {
@@ -722,7 +728,7 @@ static void compute(running *run) {
 
 hlo_status cpu_lapack_execute(const cpu_device *cpu, const hlo_job *job, const char **why) {
     lapack_call *c = job->state;
-    running run = {.call = c, .job = job, .scratch = cpu->scratch};
+    running run = {.call = c, .job = job, .env = &cpu->env, .scratch = cpu->scratch};
     if (c->type == HLO_TYPE_F32 || c->type == HLO_TYPE_C64)
         memcpy(&run.alpha, &(float){1}, sizeof(float));
     else
