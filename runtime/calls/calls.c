@@ -272,7 +272,9 @@ static hlo_instr *transform(const library_call *c, bool dynamic) {
     }
     if (fits && dynamic) fits = hlo_known_number(operand(c, 5), &scale);
     if (!fits)
-        return expand_refuse(c->x, "of \"%s\" requires a constant descriptor and a constant factor",
+        return expand_refuse(c->x,
+                             "of \"%s\" requires a constant descriptor that is not elided, and "
+                             "a constant factor",
                              name);
     const uint64_t kind = read_field(&d, dynamic ? 2 : 1, 1);
     const bool forward = read_field(&d, dynamic ? 4 : 6, 1) != 0;

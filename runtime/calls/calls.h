@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replaces custom calls of CPU libraries by opcodes, in a copy of the module made for a plan.
+/* Replaces custom calls of CPU libraries by opcodes, in a copy of
+ * the module made for a plan.
  *
  *   __onednn$softmax      x
  *   __onednn$layernorm    x, scale, shift: normalizes the last dimension

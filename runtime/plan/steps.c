@@ -480,11 +480,23 @@ static bool is_alias(const build *b, const hlo_instr *instr) {
         break;
     }
     case HLO_OP_CUSTOM_CALL: {
-        /* Of custom calls, only those that specify sharding for a partitioner are aliases. */
-        const char *target = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
-        if (instr->operand_count != 1 || !target ||
-            (strcmp(target, "Sharding") != 0 && strcmp(target, "xla.sdy.FuncResultSharding") != 0))
-            return false;
+        /* Of custom calls, those are aliases that specify the sharding, layout or memory of their
+         * operand. */
+        static const char *const targets[] = {"Sharding",
+                                              "ShardBarrierFrom",
+                                              "ShardBarrierTo",
+                                              "xla.sdy.FuncResultSharding",
+                                              "xla.sdy.PropagationBarrier",
+                                              "LayoutConstraint",
+                                              "annotate_device_placement",
+                                              "MoveToDevice",
+                                              "MoveToHost",
+                                              "PinToDevice",
+                                              "PinToDeviceSram"};
+        bool annotates = false;
+        for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
+            annotates |= hlo_is_custom_call(instr, targets[i]);
+        if (instr->operand_count != 1 || !annotates) return false;
         if (hlo_shape_is_array(from) && instr->shape->type == from->type &&
             hlo_shape_same_dims(instr->shape, from))
             return true;
