@@ -223,8 +223,7 @@ static hlo_instr *matmul(const library_call *c) {
     return x;
 }
 
-/* ---------------------------------------------------------------------------- Fourier transforms
- */
+/* --------------------------------------------------------------------------- Fourier transforms */
 
 /* A descriptor: a table of FlatBuffers. Numbers are little-endian. */
 typedef struct descriptor {
@@ -254,13 +253,21 @@ static uint64_t read_field(const descriptor *d, uint32_t field, uint32_t width) 
     return at ? number_at(d, at, width) : 0;
 }
 
-static hlo_instr *transform(const library_call *c, bool dynamic) {
-    enum { C2C, C2R, R2C };
-    static const char *const kinds[][2] = {{"IFFT", "FFT"}, {"IRFFT", NULL}, {NULL, "RFFT"}};
+enum { C2C, C2R, R2C };
+
+/* A transform of the last `count` dimensions. Its result is the sums times `scale`. */
+typedef struct fourier {
+    uint64_t kind, count;
+    bool forward;
+    double scale;
+} fourier;
+
+/* Reads the descriptor and the factor. Returns false after an error. */
+static bool read_transform(const library_call *c, bool dynamic, const char *name, fourier *f) {
     const hlo_instr *call = c->b->at;
-    const char *name = dynamic ? "dynamic_ducc_fft" : "ducc_fft";
     descriptor d = {.size = 0};
-    double number, scale = 1;
+    double number;
+    *f = (fourier){.scale = 1};
     bool fits =
         dynamic ? call->operand_count == 6 || call->operand_count == 7 : call->operand_count == 2;
     const hlo_shape *bytes = fits ? operand(c, 0)->shape : NULL;
@@ -270,66 +277,68 @@ static hlo_instr *transform(const library_call *c, bool dynamic) {
         fits = hlo_known_element(operand(c, 0), i, &number);
         if (fits) d.bytes[d.size++] = (unsigned char)number;
     }
-    if (fits && dynamic) fits = hlo_known_number(operand(c, 5), &scale);
+    if (fits && dynamic) fits = hlo_known_number(operand(c, 5), &f->scale);
     if (!fits)
         return expand_refuse(c->x,
-                             "of \"%s\" requires a constant descriptor that is not elided, and "
-                             "a constant factor",
+                             "of \"%s\" requires a constant descriptor that is not elided, and a "
+                             "constant factor",
                              name);
-    const uint64_t kind = read_field(&d, dynamic ? 2 : 1, 1);
-    const bool forward = read_field(&d, dynamic ? 4 : 6, 1) != 0;
-    if (!dynamic && field_at(&d, 7)) {
+    f->kind = read_field(&d, dynamic ? 2 : 1, 1);
+    f->forward = read_field(&d, dynamic ? 4 : 6, 1) != 0;
+    if (!dynamic) {
         const uint64_t bits = read_field(&d, 7, 8);
-        memcpy(&scale, &bits, sizeof scale);
+        memcpy(&f->scale, &bits, sizeof bits);
     }
     /* The axes must be the last dimensions, in order. */
     const uint64_t axes = field_at(&d, dynamic ? 3 : 5);
     const uint64_t list = axes ? axes + number_at(&d, axes, 4) : 0;
-    const uint64_t count = list ? number_at(&d, list, 4) : 0;
-    const hlo_shape *from = operand(c, 1)->shape, *to = c->want;
-    const bool arrays = hlo_shape_is_array(from) && hlo_shape_is_array(to) && !from->dynamic &&
-                        from->rank == to->rank;
-    fits = arrays && kind <= R2C && kinds[kind][forward] && count >= 1 && count <= 3 &&
-           count <= from->rank;
-    for (uint64_t i = 0; i < count && fits; i++)
-        fits = number_at(&d, list + 4 + 4 * i, 4) == from->rank - count + i;
+    const hlo_shape *from = operand(c, 1)->shape;
+    f->count = list ? number_at(&d, list, 4) : 0;
+    fits = hlo_shape_is_array(from) && !from->dynamic && f->kind <= R2C &&
+           (f->kind == C2C || f->forward == (f->kind == R2C)) && f->count >= 1 && f->count <= 3 &&
+           f->count <= from->rank;
+    for (uint64_t i = 0; i < f->count && fits; i++)
+        fits = number_at(&d, list + 4 + 4 * i, 4) == from->rank - f->count + i;
     if (!fits)
         return expand_refuse(c->x,
-                             "of \"%s\" has a descriptor that is invalid or does not "
-                             "transform the last dimensions",
+                             "of \"%s\" has a descriptor that is invalid or does not transform the "
+                             "last dimensions",
                              name);
-    const hlo_shape *whole = kind == R2C ? from : to;
-    const int64_t *lengths = whole->dims + whole->rank - count;
-    double elements = 1;
-    int64_t half[HLO_LARGEST_RANK];
-    memcpy(half, whole->dims, whole->rank * sizeof *half);
-    half[whole->rank - 1] = half[whole->rank - 1] / 2 + 1;
-    for (uint64_t i = 0; i < count; i++) elements *= (double)lengths[i];
-    /* Check the types and dimensions, as fft requires them. */
-    const hlo_shape *part = kind == R2C ? to : from;
+    return true;
+}
+
+static hlo_instr *transform(const library_call *c, bool dynamic) {
+    static const char *const kinds[][2] = {{"IFFT", "FFT"}, {"IRFFT"}, {NULL, "RFFT"}};
+    const char *name = dynamic ? "dynamic_ducc_fft" : "ducc_fft";
+    fourier f;
+    if (!read_transform(c, dynamic, name, &f)) return NULL;
+    /* Check types and dimensions: those of a complex array are half as many as of a real one. */
+    const hlo_shape *from = operand(c, 1)->shape, *to = c->want;
+    const hlo_shape *whole = f.kind == R2C ? from : to, *part = f.kind == R2C ? to : from;
     const bool wide = whole->type == HLO_TYPE_F64 || whole->type == HLO_TYPE_C128;
-    fits = whole->type == (kind == C2C ? wide ? HLO_TYPE_C128 : HLO_TYPE_C64
-                           : wide      ? HLO_TYPE_F64
-                                       : HLO_TYPE_F32) &&
-           part->type == (wide ? HLO_TYPE_C128 : HLO_TYPE_C64);
-    for (uint32_t i = 0; i < whole->rank; i++)
-        fits &= part->dims[i] == (kind == C2C ? whole->dims[i] : half[i]);
+    const hlo_type real = wide ? HLO_TYPE_F64 : HLO_TYPE_F32;
+    const hlo_type complex = wide ? HLO_TYPE_C128 : HLO_TYPE_C64;
+    bool fits = hlo_shape_is_array(to) && from->rank == to->rank && part->type == complex &&
+                whole->type == (f.kind == C2C ? complex : real);
+    for (uint32_t i = 0; fits && i < whole->rank; i++)
+        fits = part->dims[i] ==
+               (f.kind != C2C && i + 1 == whole->rank ? whole->dims[i] / 2 + 1 : whole->dims[i]);
     if (!fits)
         return expand_refuse(c->x, "of \"%s\": the operand and the result do not match", name);
+    const int64_t *lengths = whole->dims + whole->rank - f.count;
     hlo_instr *operands[] = {operand(c, 1)};
     hlo_instr *x = hlo_build_ints(c->b, HLO_OP_FFT, to, 1, operands, HLO_ATTR_FFT_LENGTH,
-                                  (uint32_t)count, lengths);
-    hlo_instr_set_str(x, HLO_ATTR_FFT_TYPE, kinds[kind][forward]);
-    /* HLO's inverse transforms have the factor 1 / elements. */
-    const double factor = forward ? scale : scale * elements;
+                                  (uint32_t)f.count, lengths);
+    hlo_instr_set_str(x, HLO_ATTR_FFT_TYPE, kinds[f.kind][f.forward]);
+    /* HLO's inverse transforms divide by the number of elements. */
+    double factor = f.scale;
+    for (uint64_t i = 0; i < f.count && !f.forward; i++) factor *= (double)lengths[i];
     if (fabs(factor - 1) <= 0x1p-40) return x;
-    const hlo_type real = wide ? HLO_TYPE_F64 : HLO_TYPE_F32;
     hlo_instr *factors = hlo_build_filled(c->b, hlo_shape_retype(c->x->module, to, real), factor);
     return binary(c, HLO_OP_MULTIPLY, x, hlo_build_convert(c->b, factors, to->type));
 }
 
-/* ----------------------------------------------------------------------------------- the targets
- */
+/* ---------------------------------------------------------------------------------- the targets */
 
 static hlo_instr *static_transform(const library_call *c) {
     return transform(c, false);

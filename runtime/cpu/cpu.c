@@ -61,7 +61,7 @@ static bool cpu_supports(void *device, const hlo_instr *instr, hlo_arena *arena,
     }
     if (is_matmul(instr)) return cpu_matmul_supports(instr, arena, why);
     const bool lapack = cpu_is_lapack(instr);
-    if (lapack) reason = cpu_lapack_refusal(instr, arena);
+    if (lapack) reason = cpu_lapack_refusal(device, instr, arena);
     if (lapack ? !reason : hlo_eval_supports(instr, &reason)) return true;
     const char *target = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
     if (target && strstr(target, "python_") && strstr(target, "_callback"))
@@ -95,7 +95,7 @@ static hlo_status cpu_prepare(void *device, hlo_job *job, hlo_arena *arena, cons
     else if (job->group.instr_count && cpu_is_random(job->instr->op))
         cpu_random_prepare(job, arena);
     else if (job->group.instr_count && cpu_is_lapack(job->instr))
-        cpu_lapack_prepare(job, arena);
+        cpu_lapack_prepare(device, job, arena);
     else if (job->group.instr_count) {
         /* Find the operands whose memory the result may reuse, as ir/eval allows. With sigmas,
          * results need separate memory. */

@@ -22,6 +22,7 @@ typedef struct cpu_device {
     size_t mark_capacity;
     bool unmarked; /* memory for a mark ran out */
     hlo_seat seat;
+    void *lapack; /* the LAPACK library, loaded when a module needs it; stays loaded */
 } cpu_device;
 
 extern const hlo_backend cpu_backend;
@@ -98,9 +99,9 @@ void cpu_random_execute(const cpu_device *cpu, const hlo_job *job);
 /* lapack.c: true for custom calls that run a LAPACK routine (lapack.def). */
 bool cpu_is_lapack(const hlo_instr *instr);
 /* Returns why such a call is not supported (static or in the arena), or NULL. */
-const char *cpu_lapack_refusal(const hlo_instr *instr, hlo_arena *arena);
+const char *cpu_lapack_refusal(cpu_device *cpu, const hlo_instr *instr, hlo_arena *arena);
 /* Creates the job's state: the routine and the arrays of the call. */
-void cpu_lapack_prepare(hlo_job *job, hlo_arena *arena);
+void cpu_lapack_prepare(cpu_device *cpu, hlo_job *job, hlo_arena *arena);
 /* Runs the routine for each matrix of the batch. Computed results have infinite sigmas. */
 hlo_status cpu_lapack_execute(const cpu_device *cpu, const hlo_job *job, const char **why);
 

@@ -41,29 +41,34 @@ typedef void fortran(void *, void *, void *, void *, void *, void *, void *, voi
                      void *, void *, void *, void *, void *, void *, void *, void *, void *, void *,
                      void *, void *);
 
-static void *library;
-static pthread_once_t library_once = PTHREAD_ONCE_INIT;
-
 /* Finds a function. The OpenBLAS in scipy's wheels prefixes its names. */
-static void *find_symbol(const char *name) {
+static void *find_symbol(void *library, const char *name) {
     char prefixed[64];
     snprintf(prefixed, sizeof prefixed, "scipy_%s", name);
     void *symbol = dlsym(library, name);
     return symbol ? symbol : dlsym(library, prefixed);
 }
 
-static void load_library(void) {
+/* Loads the library of the device. Returns an error, or NULL. */
+static const char *load_library(cpu_device *cpu, hlo_arena *arena) {
     const char *path = getenv("HLO_LAPACK");
     const bool given = path && *path;
     const char *const names[] = {given ? path : "libopenblas.so.0", "liblapack.so.3"};
-    for (int i = 0; i < (given ? 1 : 2) && !library; i++)
-        library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    if (!library) return;
+    if (cpu->lapack) return NULL;
+    for (int i = 0; i < (given ? 1 : 2) && !cpu->lapack; i++)
+        cpu->lapack = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (!cpu->lapack)
+        return hlo_arena_format(
+            arena,
+            "it requires LAPACK, which cannot be loaded (%s): install the package "
+            "libopenblas0, or set HLO_LAPACK to the path of a LAPACK library",
+            dlerror());
     /* With one thread, results do not depend on the number of processors. */
-    void *symbol = find_symbol("openblas_set_num_threads");
+    void *symbol = find_symbol(cpu->lapack, "openblas_set_num_threads");
     void (*set_threads)(int);
     memcpy(&set_threads, &symbol, sizeof set_threads);
     if (set_threads) set_threads(1);
+    return NULL;
 }
 
 /* -------------------------------------------------------------------------------------- reading */
@@ -236,7 +241,7 @@ static const char *read_array(const reading *r, const char *word, size_t size, b
         if (found > INT32_MAX)
             return hlo_arena_format(r->arena, "%s %u has more than 2^31-1 rows or columns", what,
                                     index);
-        int64_t *dim = dim_of(c, letters[d]);
+        int64_t *dim = result ? dim_of(c, letters[d]) : &c->dims[letters[d] - 'a'];
         if (*dim < 0) *dim = found + less;
         b->dims[d] = *dim - (less && *dim > 0);
         fits = b->dims[d] == found;
@@ -438,7 +443,8 @@ bool cpu_is_lapack(const hlo_instr *instr) {
 }
 
 /* Reads a call. Returns an error (static or in the arena), or NULL. */
-static const char *read_call(const hlo_instr *instr, hlo_arena *arena, lapack_call *c) {
+static const char *read_call(cpu_device *cpu, const hlo_instr *instr, hlo_arena *arena,
+                             lapack_call *c) {
     static const struct {
         char letter;
         hlo_type type, real, complex;
@@ -487,25 +493,23 @@ static const char *read_call(const hlo_instr *instr, hlo_arena *arena, lapack_ca
     if (xla && uplo && config && atoi(config + strspn(config, " \"")) == 0)
         uplo->value = 'U'; /* Eigh's config is "lower,sort,iterations,tolerance" */
     if (why) return why;
-    pthread_once(&library_once, load_library);
-    if (!library)
-        return "it requires LAPACK, which is not installed: install the package libopenblas0, or "
-               "set HLO_LAPACK to the path of a LAPACK library";
+    why = load_library(cpu, arena);
+    if (why) return why;
     const char *name = hlo_arena_format(
         arena, "%c%s_", letter, c->is_complex ? c->routine->complex_name : c->routine->name);
-    void *symbol = find_symbol(name);
+    void *symbol = find_symbol(cpu->lapack, name);
     memcpy(&c->function, &symbol, sizeof c->function);
     return symbol ? NULL : hlo_arena_format(arena, "the LAPACK library has no function %s", name);
 }
 
-const char *cpu_lapack_refusal(const hlo_instr *instr, hlo_arena *arena) {
+const char *cpu_lapack_refusal(cpu_device *cpu, const hlo_instr *instr, hlo_arena *arena) {
     lapack_call c;
-    return read_call(instr, arena, &c);
+    return read_call(cpu, instr, arena, &c);
 }
 
-void cpu_lapack_prepare(hlo_job *job, hlo_arena *arena) {
+void cpu_lapack_prepare(cpu_device *cpu, hlo_job *job, hlo_arena *arena) {
     lapack_call *c = hlo_arena_zero(arena, sizeof *c);
-    read_call(job->instr, arena, c);
+    read_call(cpu, job->instr, arena, c);
     job->state = c;
 }
 
