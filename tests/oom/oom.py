@@ -35,6 +35,14 @@ WIDE = """ENTRY e {
   ROOT c = bf16[16,16] dot(b, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
 }
 """
+CALLS = r"""ENTRY e {
+  x = f32[8,4] parameter(0)
+  w = f32[4,6] parameter(1)
+  m = (f32[8,6], u8[64]) custom-call(x, w), custom_call_target="__onednn$matmul", backend_config={"onednn_matmul_config":{"fused_ops":["GELU_ERF","LINEAR"],"alpha_typecast":1040187392}}
+  g = f32[8,6] get-tuple-element(m), index=0
+  ROOT s = f32[8,6] custom-call(g), custom_call_target="__onednn$softmax", backend_config={"onednn_softmax_config":{"softmax_axis":1}}
+}
+"""
 WRONG = "ENTRY e {\n  a = f32[2] parameter(0)\n  ROOT b = f32[3] negate(c)\n}\n"
 
 
@@ -86,6 +94,7 @@ def commands(work, model, other):
     yield "compare", run, ["--optimize", "--compare=before", model], [], 0
     yield "compare-npz", run, [f"--compare={work}/out.npz", model], [], 0
     yield "compare-optimized-npz", run, ["--optimize", f"--compare={work}/out.npz", model], [], 0
+    yield "calls", run, [work / "calls.hlo"], [], 0
     yield "compare-wrong", run, [f"--compare={work}/doubled.hlo", "--all-outputs", model], [], 3
     yield "budget", run, ["--quantize=current", "--min-gain=0.001", "--max-error=0.01", f"--wide=@{work}/names.txt", f"--wide-file={out}",
                           f"--remarks-file={work}/t.json", work / "wide.hlo"], [out], 0
@@ -106,6 +115,7 @@ def prepare(args, model):
     (work / "wrong.hlo").write_text(WRONG)
     (work / "kernel.hlo").write_text(KERNEL)
     (work / "wide.hlo").write_text(WIDE)
+    (work / "calls.hlo").write_text(CALLS)
     (work / "names.txt").write_text("%c\n")
 
     def do(program, *rest):
