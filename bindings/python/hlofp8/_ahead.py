@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ._dispatch import Unsupported, mark_results, trace_context, tracing, under_transformation
-from ._explain import Explanation, observed
+from ._explain import observed
 from ._jax import Jitted, P, R, lowered_leaves, parameter_names, rewrite_lowered, swap
 from ._library import Error, ffi, lib, string
 from ._module import Rewritten, split
@@ -66,18 +66,25 @@ def _placeholder(results: Sequence[Any], weak: Sequence[bool], leaves: Sequence[
         return jax.jit(zeros, keep_unused=True, donate_argnums=tuple(donated)).lower(*leaves)
 
 
+def _selection(lowered: Any, flat: Sequence[int]) -> tuple[list[int], set[int], list[bool], list[str]]:
+    """Returns the leaves that are parameters of the module, those that are donated, whether each parameter is one of the
+    leaves ``flat``, and the names of the latter."""
+    arguments, donated = lowered_leaves(lowered)
+    inside = set(flat)
+    chosen = [i in inside for i in arguments]
+    names = parameter_names(lowered)
+    selected = [name for name, is_chosen in zip(names, chosen, strict=True) if is_chosen]
+    if not selected:
+        raise Unsupported("it does not use the arguments of ahead")
+    return arguments, donated, chosen, selected
+
+
 class _Pair:
     """The two modules of a function for arguments of certain types."""
 
     def __init__(self, owner: AheadJitted[Any, Any], traced: Any, flat: Sequence[int]):
         lowered = traced.lower()
-        arguments, donated = lowered_leaves(lowered)
-        inside = set(flat)
-        chosen = [i in inside for i in arguments]
-        names = parameter_names(lowered)
-        selected = [name for name, is_chosen in zip(names, chosen, strict=True) if is_chosen]
-        if not selected:
-            raise Unsupported("it does not use the arguments of ahead")
+        arguments, donated, chosen, selected = _selection(lowered, flat)
         self.rewritten: Rewritten = rewrite_lowered(lowered, owner._name, {**owner._options, "ahead": selected})
         self.modules = split(self.rewritten, selected)
         self.first_results = _results_of(self.modules[0])
@@ -179,19 +186,19 @@ class AheadJitted(Jitted[P, R]):
                 self._pairs[key] = None
         return self._pairs[key], leaves, chosen, call
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    def _call(self, *args: Any, **kwargs: Any) -> Any:
         if jax.config.jax_disable_jit:
             return self._function(*args, **kwargs)
         if under_transformation(jax.tree.leaves((args, kwargs))):
-            return mark_results(self._jit(*args, **kwargs), self._name, self._fallback)  # type: ignore[no-any-return]
+            return mark_results(self._jit(*args, **kwargs), self._name, self._fallback)
         with self._lock:
             pair, leaves, chosen, call = self._pair(args, kwargs)
             if pair is None:
-                return self._jit(*args, **kwargs)  # type: ignore[no-any-return]
+                return self._jit(*args, **kwargs)
             if call not in self._calls:
                 self._calls[call] = pair, self._results(pair, leaves, chosen)
             results = self._calls[call][1]
-        return pair.run_second(leaves, results)  # type: ignore[no-any-return]
+        return pair.run_second(leaves, results)
 
     def _keep(self, pair: _Pair, chosen: list[Any], results: list[Any]) -> None:
         """Keeps results until one of the leaves is freed."""
@@ -246,13 +253,10 @@ class AheadJitted(Jitted[P, R]):
             arrays = [file[str(i)].view(one.dtype).reshape(one.shape) for i, one in enumerate(pair.first_results)]
             self._keep(pair, chosen, [jnp.asarray(one) for one in arrays])
 
-    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
-        """Returns the verdict on each matmul, as the function would be compiled for these arguments."""
+    def _selected(self, traced: Any, args: Any, kwargs: Any) -> dict[str, Any]:
         try:
             with tracing():
-                traced = self._jit.trace(*args, **kwargs)
-                pair = _Pair(self, traced, self._flat(args, kwargs)[2])
-                return Explanation(pair.rewritten, traced.lower())
+                return {"ahead": _selection(traced.lower(), self._flat(args, kwargs)[2])[3]}
         except Unsupported as error:
             raise Error(str(error), "invalid usage") from None
 

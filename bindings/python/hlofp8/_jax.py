@@ -217,7 +217,7 @@ def lowered_inputs(function: Any, args: Any, kwargs: Any) -> tuple[Any, list[Any
     if len(leaves) != len(jax.tree.leaves(lowered.args_info)):
         raise TypeError("for a function with static arguments, pass the result of hlofp8.jit to record_amaxes")
     infos = jax.tree.leaves(lowered.args_info)
-    return lowered, [np.asarray(leaves[i], infos[i].dtype) if np.isscalar(leaves[i]) else leaves[i] for i in kept]
+    return lowered, [_array(leaves[i], infos[i]) for i in kept]
 
 
 def _settled(options: dict[str, Any], platforms: Sequence[str], device: Any) -> dict[str, Any]:
@@ -309,12 +309,15 @@ class Jitted(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            return cast(R, self._dispatch(*args, **kwargs))
+            return cast(R, self._call(*args, **kwargs))
         except _InvalidValue as error:  # jax_debug_nans or jax_debug_infs is set
             what = f"invalid value ({error.ty}) in the result of {self._name}"
         with contextlib.suppress(RuntimeError):  # an argument was donated
             self._jit(*args, **kwargs)  # raises FloatingPointError that names the operation, if possible
         raise FloatingPointError(f"{what}, which was rewritten")
+
+    def _call(self, *args: Any, **kwargs: Any) -> Any:
+        return self._dispatch(*args, **kwargs)
 
     def _miss(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, bool]:
         """Executes a call with new arguments. Returns the result, the data to repeat the call, and False."""
@@ -395,7 +398,12 @@ class Jitted(Generic[P, R]):
         platform = chosen.pop("platform", None)
         with _tracing():
             traced = self._jit.trace(*args, **kwargs)
-        return _explain_traced(traced, platform, self._name, {**self._options, **jax_options(chosen)})
+        options = {**self._options, **jax_options(chosen), **self._selected(traced, args, kwargs)}
+        return _explain_traced(traced, platform, self._name, options)
+
+    def _selected(self, traced: Any, args: Any, kwargs: Any) -> dict[str, Any]:
+        """Returns the option ``ahead`` of rewrite() for these arguments, if ``hlofp8.jit`` has one."""
+        return {}
 
     def eval_shape(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         """Like ``jax.jit(f).eval_shape``."""

@@ -394,6 +394,8 @@ def jax_options(options: dict[str, Any]) -> dict[str, Any]:
         raise invalid_value("emit", options["emit"], "one of qdq, dq, ffi, which jax can run")
     with sink() as told, pass_options(told, **options):
         pass
+    if "rules" in options:  # reports a missing or invalid file now
+        rewrite("HloModule rules\nENTRY e { ROOT r = f32[] constant(0) }", rules=options["rules"])
     return options
 
 
