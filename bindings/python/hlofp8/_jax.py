@@ -440,6 +440,10 @@ def _explain_traced(traced: Any, platform: Any, name: str, options: dict[str, An
         raise invalid_value("platform", platform, "one of cpu, cuda")
     with _tracing():
         lowered = traced.lower(lowering_platforms=(platform,)) if platform else traced.lower()
+    return _explain_lowered(lowered, name, options)
+
+
+def _explain_lowered(lowered: Any, name: str, options: dict[str, Any]) -> Explanation:
     settled = _settled(options, _platforms(lowered), _device(lowered))
     return Explanation(_rewrite(lowered, name, settled), lowered, settled)
 
@@ -519,10 +523,12 @@ def explain_function(what: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
         raise TypeError("XLA already rewrote the matmuls of a compiled function; pass jax.jit(f).lower(...)")
     options, kwargs = options_in(what, kwargs, (*JAX_OPTIONS, *_JIT_OPTIONS, "platform"))
     jitted = callable(getattr(what, "lower", None))
-    if jitted and not callable(getattr(what, "trace", None)):
-        raise TypeError(
-            "functions of jax.pmap cannot be traced; pass the result of lower(...), or use jax.jit and jax.shard_map"
-        )
+    if jitted and not callable(getattr(what, "trace", None)):  # a function of jax.pmap or eqx.filter_jit
+        if unknown := set(options) - set(JAX_OPTIONS):
+            raise TypeError(f"{', '.join(sorted(unknown))}: not supported for {what!r}, which can only be lowered")
+        with _tracing():
+            lowered = what.lower(*args, **kwargs)
+        return _explain_lowered(getattr(lowered, "lowered", lowered), getattr(what, "__name__", "f"), jax_options(options))
     own = {} if jitted else {name: options.pop(name) for name in _JIT_OPTIONS if name in options}
     made = jit(what, **own)
     if jitted:
@@ -538,7 +544,10 @@ def inputs_of(what: Any, lowered: Any, args: tuple[Any, ...], kwargs: dict[str, 
     positional, named = made._dynamic(args, kwargs)
     leaves, tree = jax.tree.flatten((tuple(positional), named))
     if tree != lowered.in_tree:
-        raise TypeError("the function has static arguments; pass it to hlofp8.jit instead of jax.jit")
+        raise TypeError(
+            "the arguments are not those of the lowered function; pass a function with static arguments to hlofp8.jit "
+            "instead of jax.jit, and a function of arrays instead of a function of nnx.jit or eqx.filter_jit"
+        )
     try:
         kept = lowered._lowering.compile_args["kept_var_idx"]
         constants = list(getattr(lowered._lowering, "const_args", ()))
