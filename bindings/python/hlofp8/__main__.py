@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from ._library import MAIN_PROCESS, Error, warn
-from ._module import jax_options, option_text
+from ._module import enable_options, option_text
 
 _TEXT = {
     "quantize": ("RECIPE", "quantize wide matmuls, which changes the results: current, rows or mx; with ,attention: also those of attention"),
@@ -65,7 +65,7 @@ def _options(parser: argparse.ArgumentParser, found: argparse.Namespace, inherit
     given = {name: value for name, value in vars(found).items() if name in (*_TEXT, *_FLAGS) and value is not None}
     options = {**inherited, **given}
     try:
-        jax_options({name: value for name, value in options.items() if name not in ("module", "report")})
+        enable_options({name: value for name, value in options.items() if name not in ("module", "report")})
     except (Error, TypeError) as error:
         parser.error(str(error).removeprefix("error: "))
     return options

@@ -29,7 +29,7 @@ from ._dispatch import Unsupported, part
 from ._explain import observed
 from ._jax import modules, rewrite_module
 from ._library import HERE, MAIN_PROCESS, Error, text_of, warn
-from ._module import Rewritten, Verdict, jax_options, joined, option_text, page, remarks, unmatched_wide
+from ._module import Rewritten, Verdict, enable_options, joined, option_text, page, remarks, unmatched_wide
 
 # The versions of jax and jaxlib whose private parts this file uses.
 _VERSIONS = ("0.8", "0.9", "0.10", "0.11")
@@ -78,7 +78,7 @@ def _settings_of(module: str | None = None, report: str | None = None, **options
     for name, value in (("module", module), ("report", report)):
         if value is not None:
             text_of(name, value)
-    options = jax_options(options)
+    options = enable_options(options)
     if "wide" in options:
         options["wide"] = joined(options["wide"], "wide")
     if "rules" in options:
@@ -339,13 +339,17 @@ def _distinct() -> list[_Compiled]:
     return list({(each.name, each.settings, each.why, repr(each.verdicts)): each for each in _compiled}.values())
 
 
+def _microseconds(seconds: float) -> str:
+    return f"{1e6 * seconds:,.0f}" if seconds >= 1e-4 else f"{1e6 * seconds:.3g}"
+
+
 def _line(modules: Sequence[_Compiled]) -> str:
     """Returns the number of FP8 matmuls and the predicted times of modules."""
     line = remarks([each.report for each in modules]).splitlines()[-1]
     line = line.replace(", so the module computes other results than before", "")  # the summary says this once
     verdicts = [verdict for each in modules for verdict in each.verdicts]
     before, after = sum(v.input_seconds for v in verdicts), sum(v.seconds for v in verdicts)
-    times = f"; {1e6 * before:,.3g} -> {1e6 * after:,.3g} us by roofline ({before / after:.2f}x)" if after else ""
+    times = f"; {_microseconds(before)} -> {_microseconds(after)} us by roofline ({before / after:.2f}x)" if after else ""
     return line + times
 
 

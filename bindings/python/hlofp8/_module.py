@@ -394,7 +394,13 @@ def jax_options(options: dict[str, Any]) -> dict[str, Any]:
         raise invalid_value("emit", options["emit"], "one of qdq, dq, ffi, which jax can run")
     with sink() as told, pass_options(told, **options):
         pass
-    if "rules" in options:  # reports a missing or invalid file now
+    return options
+
+
+def enable_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Implements jax_options() for enable(). Also raises Error if the file of ``rules`` is missing or invalid."""
+    options = jax_options(options)
+    if "rules" in options:
         rewrite("HloModule rules\nENTRY e { ROOT r = f32[] constant(0) }", rules=options["rules"])
     return options
 

@@ -329,7 +329,7 @@ def fails(args):
             assert 'ZeroDivisionError' in repr(error) or 'division by zero' in str(error), error
         else:
             raise AssertionError('the callback did not raise')
-    for options, said in (({'quantize': 'x'}, "invalid value 'x' for quantize"), ({'emit': 'cublas'}, 'one of qdq, dq, ffi')):
+    for options, said in (({'quantize': 'x'}, "invalid value 'x' for quantize"), ({'rules': 'absent'}, 'cannot read file'), ({'emit': 'cublas'}, 'one of qdq, dq, ffi')):
         _cases.refused(said, hlofp8.enable, **options)
         _cases.refused(said, hlofp8.enabled(**options).__enter__)
     for options in ({'module': 3}, {'report': 3}, {'wide': 3}, {'lint': True}):
