@@ -22,8 +22,8 @@ static hlo_status quantize(hlo_module *module, hlo_pass_options *options, double
         hlo_arrays_draw_each(module, HLO_DRAW_REALISTIC, 0, 1, options->sink, &inputs);
     if (status == HLO_OK) {
         const hlo_arrays *const sets[] = {inputs};
-        status = hlo_module_budget(module, options, NULL, sets, 1, max_error, options->sink,
-                                   &measured);
+        status =
+            hlo_module_budget(module, options, NULL, sets, 1, max_error, options->sink, &measured);
     }
     if (status == HLO_OK) {
         hlo_bisection_print(measured, stderr);

@@ -23,14 +23,15 @@ import blocks
 
 def run(page, names):
     """Runs the code blocks of a page, with the given names defined and with the line numbers of the page. Returns
-    the number of blocks."""
+    how many blocks ran."""
     found = [block for block in blocks.of('tests/peer/python/test_docs.py') if block.page == page]
     absent = [word for word, package in OPTIONAL.items() if not importlib.util.find_spec(package)]
-    skipped = True
+    count, skipped = 0, False
     for block in found:
-        skipped = any(re.search(word, block.code) for word in absent) or block.output and skipped
+        skipped = skipped if block.output else any(re.search(word, block.code) for word in absent)
         if skipped:
             continue
+        count += 1
         if block.output:
             text = printed.getvalue().replace(_cases.SOURCE + os.sep, '')
             assert text == block.code, f'{page}:{block.line}: the output is\n{text}'
@@ -38,7 +39,7 @@ def run(page, names):
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             exec(compile('\n' * (block.line - 1) + block.code, os.path.join(_cases.SOURCE, page), 'exec'), names)
-    return len(found)
+    return f'{count} of {len(found)} blocks'
 
 
 # Code that uses these words requires these packages.
@@ -64,7 +65,7 @@ def case(page):
             os.chdir(folder)
             count = run(page, {'__name__': 'page', **GIVEN.get(page, dict)()})
             os.chdir(args.work)
-        return f'{count} blocks ran'
+        return f'{count} ran'
     run_page.__name__ = os.path.basename(page)
     return run_page
 
