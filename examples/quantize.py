@@ -31,7 +31,8 @@ def train_step(params, x, y):
 def initial():
     keys = jax.random.split(jax.random.key(0), 3)
     shapes = {"in": (64, 256), "hidden": (256, 256), "out": (256, 8)}
-    return {name: jax.random.normal(key, shape) / shape[0] ** 0.5 for key, (name, shape) in zip(keys, shapes.items())}
+    named = zip(keys, shapes.items(), strict=True)
+    return {name: jax.random.normal(key, shape) / shape[0] ** 0.5 for key, (name, shape) in named}
 
 
 def train(jit, steps=200):

@@ -15,7 +15,10 @@ from ._library import MAIN_PROCESS, Error, warn
 from ._module import enable_options, option_text
 
 _TEXT = {
-    "quantize": ("RECIPE", "quantize wide matmuls, which changes the results: current, rows or mx; with ,attention: also those of attention"),
+    "quantize": (
+        "RECIPE",
+        "quantize wide matmuls, which changes the results: current, rows or mx; ,attention adds those of attention",
+    ),
     "wide": ("NAME,...", "do not convert these matmuls: op_names, source lines such as model.py:12, shapes, or globs"),
     "min_gain": ("R", "convert a matmul only if the roofline model predicts a speedup of at least R"),
     "module": ("GLOB", "rewrite only modules whose name, such as jit_train_step, matches GLOB"),

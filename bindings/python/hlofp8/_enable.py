@@ -180,7 +180,13 @@ def _compile(inner: Callable[..., Any], backend: Any, computation: Any, devices:
 
 
 def _compile_rewritten(
-    inner: Callable[..., Any], settings: _Settings, backend: Any, computation: Any, devices: Any, *args: Any, **kwargs: Any
+    inner: Callable[..., Any],
+    settings: _Settings,
+    backend: Any,
+    computation: Any,
+    devices: Any,
+    *args: Any,
+    **kwargs: Any,
 ) -> Any:
     global _process
     _process = backend.process_index()
@@ -335,8 +341,9 @@ def enable_from_environment(**options: Any) -> None:
 
 
 def _distinct() -> list[_Compiled]:
-    """Returns the compiled modules. A function that JAX compiled several times for the same arguments is one of them."""
-    return list({(each.name, each.settings, each.why, repr(each.verdicts)): each for each in _compiled}.values())
+    """Returns the compiled modules. A function that JAX compiled again with the same options is listed once."""
+    found = {(each.name, each.settings, each.why, repr(each.verdicts)): each for each in _compiled}
+    return list(found.values())
 
 
 def _microseconds(seconds: float) -> str:
@@ -349,8 +356,9 @@ def _line(modules: Sequence[_Compiled]) -> str:
     line = line.replace(", so the module computes other results than before", "")  # the summary says this once
     verdicts = [verdict for each in modules for verdict in each.verdicts]
     before, after = sum(v.input_seconds for v in verdicts), sum(v.seconds for v in verdicts)
-    times = f"; {_microseconds(before)} -> {_microseconds(after)} us by roofline ({before / after:.2f}x)" if after else ""
-    return line + times
+    if not after:
+        return line
+    return f"{line}; {_microseconds(before)} -> {_microseconds(after)} us by roofline ({before / after:.2f}x)"
 
 
 def _next(settings: Sequence[_Settings]) -> Iterator[str]:

@@ -528,7 +528,8 @@ def explain_function(what: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
             raise TypeError(f"{', '.join(sorted(unknown))}: not supported for {what!r}, which can only be lowered")
         with _tracing():
             lowered = what.lower(*args, **kwargs)
-        return _explain_lowered(getattr(lowered, "lowered", lowered), getattr(what, "__name__", "f"), jax_options(options))
+        name = getattr(what, "__name__", "f")
+        return _explain_lowered(getattr(lowered, "lowered", lowered), name, jax_options(options))
     own = {} if jitted else {name: options.pop(name) for name in _JIT_OPTIONS if name in options}
     made = jit(what, **own)
     if jitted:

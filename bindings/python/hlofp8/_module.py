@@ -15,7 +15,6 @@ from typing import Any, Protocol, Union, runtime_checkable
 
 from ._library import Error, Sink, enumerator, ffi, free, invalid_value, lib, sink, string, written
 
-
 #: The result of ``record_amaxes``, or the path of a JSON file with such a result.
 Amaxes = Union[Mapping[str, Any], str, "os.PathLike[str]"]
 
