@@ -80,7 +80,7 @@ if grep "negate(" "$work/ruled.hlo"; then exit 1; fi
 printf 'first: dot of f32[16,64] and f32[64,32]\nsecond: dot of f32[16,32] and f32[32,16]\n' | diff - "$work/dots.txt"
 test "$(grep -c 'custom_call_target="__cublas$lt$matmul$f8"' "$work/quantized.hlo")" = 1
 "$work/examples/quantize" "$examples/wide.hlo" third 2>&1 | grep "error: pass 'quantize' failed: invalid input"
-"$work/examples/run" "$module" "$work/out.npz" | grep "compare: 1 outputs agree"
+"$work/examples/run" "$module" "$work/out.npz" | grep "compare: 1 output agrees"
 test -s "$work/out.npz"
 cuda=$build/tests/cuda_standin.so
 "$work/examples/train" "$examples/step.hlo" >"$work/train.out"
