@@ -423,12 +423,15 @@ static void print_row(const hlo_comparison *c, size_t index, const finding *f, i
         fprintf(out, "expected %s\n", format_kind(&c->expected->items[index], kind));
         return;
     }
-    if (f->worst >= 0 && f->outcome != QUANTIZED)
-        snprintf(excess, sizeof excess, "%.2g", f->excess);
-    if (f->noise > 0) snprintf(noise, sizeof noise, "%.2g/%.2g", f->noise, f->noise_limit);
-    fprintf(out, "%12lld %12lld %12lld %12lld %12s %10s %7s\n", (long long)f->count,
-            (long long)f->differing, (long long)f->violations, (long long)f->unjudged, excess,
-            noise, format_ratio(f, ratio));
+    fprintf(out, "%12lld %12lld ", (long long)f->count, (long long)f->differing);
+    if (f->outcome == QUANTIZED) { /* bounds do not apply */
+        fprintf(out, "%12s %12s ", "-", "-");
+    } else {
+        fprintf(out, "%12lld %12lld ", (long long)f->violations, (long long)f->unjudged);
+        if (f->worst >= 0) snprintf(excess, sizeof excess, "%.2g", f->excess);
+        if (f->noise > 0) snprintf(noise, sizeof noise, "%.2g/%.2g", f->noise, f->noise_limit);
+    }
+    fprintf(out, "%12s %10s %7s\n", excess, noise, format_ratio(f, ratio));
 }
 
 /* Prints the largest errors of an output that differs, and its worst element. */

@@ -189,22 +189,22 @@ static const struct {
     {2, 0, 1, HLO_MISMATCH,
      HEAD("shape ") "     0  f32[4]  differs                     4            1            1       "
                     "     0          inf          -       -\n"
-                    "output 0: max abs error 0, max rel error 0, 1 elements differ in NaN or "
-                    "infinity\n"
+                    "output 0: max abs error 0, max rel error 0, NaN or infinity in only "
+                    "one: 1\n"
                     "  worst at [1]: nan, but 2 in the reference\n"
                     "compare: 1 of 1 outputs differ\n"},
     {0, 2, 1, HLO_MISMATCH,
      HEAD("shape ") "     0  f32[4]  differs                     4            1            1       "
                     "     0          inf          -       -\n"
-                    "output 0: max abs error 0, max rel error 0, 1 elements differ in NaN or "
-                    "infinity\n"
+                    "output 0: max abs error 0, max rel error 0, NaN or infinity in only "
+                    "one: 1\n"
                     "  worst at [1]: 2, but nan in the reference\n"
                     "compare: 1 of 1 outputs differ\n"},
     {3, 0, 1, HLO_MISMATCH,
      HEAD("shape ") "     0  f32[4]  differs                     4            1            1       "
                     "     0          inf          -       -\n"
-                    "output 0: max abs error 0, max rel error 0, 1 elements differ in NaN or "
-                    "infinity\n"
+                    "output 0: max abs error 0, max rel error 0, NaN or infinity in only "
+                    "one: 1\n"
                     "  worst at [1]: inf, but 2 in the reference\n"
                     "compare: 1 of 1 outputs differ\n"},
     {3, 3, 1, HLO_OK, "compare: 1 output agrees\n"},
