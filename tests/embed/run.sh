@@ -88,7 +88,7 @@ for limit in 1 0.04; do
 done
 if "$work/examples/quantize" "$examples/wide.hlo" x 2>"$work/usage.txt"; then exit 1; fi
 grep "usage: quantize FILE MAX_ERROR" "$work/usage.txt"
-"$work/examples/run" "$module" "$work/out.npz" | grep "compare: 1 outputs agree"
+"$work/examples/run" "$module" "$work/out.npz" | grep "compare: 1 output agrees"
 test -s "$work/out.npz"
 cuda=$build/tests/cuda_standin.so
 "$work/examples/train" "$examples/step.hlo" >"$work/train.out"
