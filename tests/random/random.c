@@ -73,7 +73,7 @@ static bool need_not_be_given(const char *reason) {
     static const char *const names[] = {
         "operand-not-fp8",      "output-scale-not-fp8", "amax-not-fp8",  "c-scale",
         "scale-modes-unpaired", "wide-by-option",       "asked-precise", "attention",
-        "partial-block",        "amax-not-recorded"};
+        "partial-block",        "amax-not-recorded",    "error-budget"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(reason, names[i])) return true;
     return strncmp(reason, "lint-", 5) == 0;
