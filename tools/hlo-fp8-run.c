@@ -307,12 +307,9 @@ static hlo_status prepare_sets(run_job *job) {
 
 /* Prints the remarks of --max-error. */
 static hlo_status print_remarks(const run_job *job, FILE *out) {
-    const option_value *values = job->options.values, *which = &values[OPTION_REMARKS];
     const hlo_report *report = hlo_bisection_budget(job->selection)->report;
-    return hlo_reports_print(&report, 1,
-                             which->given ? (hlo_remarks)which->number : HLO_REMARKS_ALL,
-                             (hlo_remarks_format)values[OPTION_REMARKS_FORMAT].number,
-                             isatty(fileno(out)) && !getenv("NO_COLOR"), out);
+    const hlo_remarks_options printed = options_remarks(&job->options, out);
+    return hlo_reports_print(&report, 1, &printed, out);
 }
 
 /* Selects the matmuls to quantize. */

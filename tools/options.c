@@ -514,3 +514,14 @@ static void print_diag(void *user, const hlo_diag *diag) {
 }
 
 const hlo_diag_sink options_sink = {.emit = print_diag};
+
+hlo_remarks_options options_remarks(const options *from, FILE *out) {
+    const bool terminal = isatty(fileno(out));
+    hlo_remarks_options remarks;
+    hlo_remarks_options_init(&remarks);
+    remarks.which = (hlo_remarks)from->values[OPTION_REMARKS].number;
+    remarks.format = (hlo_remarks_format)from->values[OPTION_REMARKS_FORMAT].number;
+    remarks.colored = terminal && !getenv("NO_COLOR");
+    remarks.width = terminal ? terminal_width(fileno(out), 0) : 0;
+    return remarks;
+}

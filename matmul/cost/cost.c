@@ -298,18 +298,24 @@ static hlo_cost cost_alone(const hlo_instr *instr, const hlo_product *p, const h
                                                                     : left;
         const double made = times * read, dense = bytes - read + made;
         const double ragged_peak = peak_of(p->a->shape->type, p->b->shape->type, p->narrow, target);
-        hlo_cost ragged_cost = {dense + read + made,
-                                roofline(times * p->flops, dense, ragged_peak, target)};
-        if (ragged_cost.seconds > 0)
+        hlo_cost ragged_cost = {.bytes = dense + read + made,
+                                .seconds = roofline(times * p->flops, dense, ragged_peak, target)};
+        if (ragged_cost.seconds > 0) {
             ragged_cost.seconds += (read + made) / (1e9 * target->memory_gbs);
+            ragged_cost.compute_seconds = times * p->flops / (1e12 * ragged_peak);
+        }
         return ragged_cost;
     }
     /* If the product is not in FP8, XLA first converts narrow operands to 16 bits, in separate
      * kernels. */
     const bool converts = instr->op == HLO_OP_DOT && p->narrow && !fp8;
     const double elements = converts ? hlo_bytes_of(p->a->shape) + hlo_bytes_of(p->b->shape) : 0;
-    hlo_cost cost = {bytes + 4 * elements, roofline(p->flops, bytes + elements, peak, target)};
-    if (cost.seconds > 0) cost.seconds += 3 * elements / (1e9 * target->memory_gbs);
+    hlo_cost cost = {.bytes = bytes + 4 * elements,
+                     .seconds = roofline(p->flops, bytes + elements, peak, target)};
+    if (cost.seconds > 0) {
+        cost.seconds += 3 * elements / (1e9 * target->memory_gbs);
+        cost.compute_seconds = p->flops / (1e12 * peak);
+    }
     return cost;
 }
 
@@ -461,7 +467,6 @@ double hlo_costs_in_fp8(const hlo_costs *costs, const hlo_instr *instr) {
 /* XLA reduces in two kernels, computes the scale in a third and quantizes in a fourth. Another
  * kernel multiplies the two scales of the call. */
 enum { QUANTIZE_KERNELS = 4, SCALE_KERNELS = 1 };
-static const double launch_seconds = 2e-6;
 
 double hlo_cost_of_dot(const hlo_instr *dot, hlo_cost_form form, const hlo_target *target) {
     hlo_product p;
@@ -475,14 +480,14 @@ double hlo_cost_of_dot(const hlo_instr *dot, hlo_cost_form form, const hlo_targe
         roofline(p.flops, operands + (after ? f32 : result),
                  peak_of(p.a->shape->type, p.b->shape->type, fp8, target), target);
     if (seconds == 0) return 0;
-    return seconds + launch_seconds * (1 + (fp8 ? SCALE_KERNELS : 0)) +
+    return seconds + HLO_LAUNCH_SECONDS * (1 + (fp8 ? SCALE_KERNELS : 0)) +
            (after ? (f32 + result) / (1e9 * target->memory_gbs) : 0);
 }
 
 double hlo_cost_of_quantizing(const hlo_shape *value, bool fixed_scale, const hlo_target *target) {
     const double reads = fixed_scale ? 1 : 2, kernels = fixed_scale ? 1 : QUANTIZE_KERNELS;
     const double bytes = reads * hlo_bytes_of(value) + (double)hlo_shape_count(value);
-    return bytes / (1e9 * target->memory_gbs) + kernels * launch_seconds;
+    return bytes / (1e9 * target->memory_gbs) + kernels * HLO_LAUNCH_SECONDS;
 }
 
 static double padded(int64_t size) {

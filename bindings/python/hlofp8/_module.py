@@ -55,6 +55,7 @@ class Verdict:
     bytes: float  #: the same after rewriting
     input_seconds: float  #: roofline time on the target before rewriting; 0 if unknown
     seconds: float  #: the same after rewriting
+    compute_seconds: float  #: the time of the floating-point operations alone, at the peak of the target
     fp8_seconds: float  #: for a wide matmul, the roofline time in FP8, including quantization
     groups: int  #: the number of groups of a ragged-dot in the input; otherwise 0
     scale_modes: str | None  #: cuBLASLt scale modes of both operands, if not scalar: "VEC32_UE8M0 VEC32_UE8M0"
@@ -200,9 +201,10 @@ def _document(write: Callable[[Any], int]) -> str:
 
 def remarks(reports: Sequence[Any], format: str = "text", which: str = "all") -> str:
     """Implements Rewritten.remarks() for several reports."""
-    what, how = enumerator("hlo_remarks", which), enumerator("hlo_remarks_format", format)
-    pointers = ffi.new("hlo_report *[]", list(reports))
-    return _document(lambda file: lib.hlo_reports_print(pointers, len(reports), what, how, False, file))
+    pointers, options = ffi.new("hlo_report *[]", list(reports)), ffi.new("hlo_remarks_options *")
+    options.struct_size = ffi.sizeof(options[0])
+    options.which, options.format = enumerator("hlo_remarks", which), enumerator("hlo_remarks_format", format)
+    return _document(lambda file: lib.hlo_reports_print(pointers, len(reports), options, file))
 
 
 def page(reports: Sequence[Any], command: str) -> str:
