@@ -102,7 +102,8 @@ for seed in range({SEEDS}):
     print('loss', losses[0], sum(losses[-8:]) / 8)
 '''
 
-# The modules of this folder take the place of data sets, seed what the public scripts do not seed, and print the time to compile.
+# The modules of this folder take the place of data sets, seed what the public scripts do not seed, and print the CPU
+# time to compile.
 STUBS = {
     'tensorflow_datasets.py': '''
 import os
@@ -142,7 +143,7 @@ if 'SEED' in os.environ:  # not in pip
             labels = made.integers(0, 2, count)
             moods = np.where(made.random(count) < 0.9, labels, 1 - labels)
             words = np.concatenate([made.zipf(1.3, (count, 120)) % (num_words - 200) + 200, made.integers(3, 103, (count, 12)) + 100 * moods[:, None]], 1)
-            return made.permuted(words, 1).tolist(), labels
+            return made.permuted(words, axis=1).tolist(), labels
         return part(2048), part(512)
 
     if 'text_classification' in sys.orig_argv[-1]:
@@ -266,16 +267,15 @@ def public(args):
                 done = subprocess.run([python, *options, os.path.basename(path), *arguments, *folder], cwd=os.path.dirname(path),
                                       env={**environment, 'SEED': str(seed)}, capture_output=True, text=True)
                 assert done.returncode == 0, (path, done.stdout, done.stderr)
-                values = [float(value) for value in re.findall(loss, done.stdout + done.stderr)]
-                compile_ = float(re.search(r'(?m)^compile (.*)', done.stderr)[1])
-                found.setdefault(bool(options), []).append((values[0], values[-1], compile_))
                 said = done.stderr
-        (first, wide, before), (_, quantized, after) = (np.array(found[kind]).T for kind in (False, True))
+                last, seconds = re.findall(loss, done.stdout + said)[-1], re.search(r'(?m)^compile (.*)', said)[1]
+                found.setdefault(bool(options), []).append((float(last), float(seconds)))
+        (wide, before), (quantized, after) = (np.array(found[kind]).T for kind in (False, True))
         fp8, of, why, share = counts(said)
         assert fp8 and set(why) == set(reasons) and fp8 + sum(why.values()) == of and (share == 100) == (not why), said
         assert stats.ttest_ind(wide, quantized).pvalue > 1e-3 and (wide != quantized).any(), (path, wide, quantized)
-        print(f'{pattern}: {fp8} of {of} matmuls, {share} % of FLOPs; losses {first.mean():.4f} to {wide.mean():.4f} (deviation '
-              f'{wide.std(ddof=1):.4f}) and {quantized.mean():.4f}; {before.min():.1f} -> {after.min():.1f} s to compile', flush=True)
+        print(f'{pattern}: {fp8} of {of} matmuls, {share} % of FLOPs; losses {wide.mean():.4f} (deviation {wide.std(ddof=1):.4f}) '
+              f'and {quantized.mean():.4f} (deviation {quantized.std(ddof=1):.4f}); {before.min():.1f} -> {after.min():.1f} s of CPU time to compile', flush=True)
 
 
 def main():
