@@ -408,6 +408,18 @@ def wrong(run):
     rejected(run, next(maker.trsm()), [('side = 76', 'side = 82', 'the first matrix has 4 rows, expected 3')])
 
 
+def with_factor(run):
+    """Checks the typed trsm of JAX 0.4.37, which has a third operand: the factor of the right-hand sides."""
+    call = next(Maker('c', (2,), random).trsm())
+    plain = run.ours(call.typed(), call.operands, [np.complex64])[0]
+    text = call.typed().replace('(%p0, %p1)', '(%p0, %p1, %f)')
+    text = re.sub(r'(\{1,2,0\})\}, api', r'\1, c64[]}, api', text).replace('  ROOT', '  %f = c64[] constant((0, 2))\n  ROOT')
+    run.cases += 1
+    if not np.allclose(run.ours(text, call.operands, [np.complex64])[0], 2j * plain):
+        run.failures += 1
+        print('trsm: the factor has no effect')
+
+
 def main():
     args = _script.parser().parse_args()
     run = Runner(args)
@@ -441,6 +453,7 @@ def main():
                 if not any(np.isnan(r).any() for r in floats) and all((r == 0).all() for r in results if r.dtype.kind == 'i'):
                     run.failures += 1
                     print(f'{call.kind}{call.routine} {call.config}: a NaN disappears')
+    with_factor(run)
     wrong(run)
     print(f'{run.cases} calls, {run.failures} failures')
     return run.failures != 0
