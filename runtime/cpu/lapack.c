@@ -537,7 +537,8 @@ static const char *read_scalars(running *run) {
     hlo_arena *scratch = run->scratch;
     int64_t batch = 1;
     bool full = true;
-    for (uint32_t d = 0; d < c->batch_rank; d++) batch *= c->batch[d];
+    for (uint32_t d = 0; d < c->batch_rank; d++) /* may overflow if the matrices are empty */
+        batch = (int64_t)((uint64_t)batch * (uint64_t)c->batch[d]);
     for (uint32_t i = 0; i < c->scalar_count; i++) {
         const scalar *s = &c->scalars[i];
         const hlo_view *view = &run->job->operands[s->operand];
@@ -711,9 +712,20 @@ static bool allocate_work(running *run) {
 static void compute(running *run) {
     lapack_call *c = run->call;
     run->info = 0;
+    bool empty = false;
     for (uint32_t i = 0; i < c->buffer_count; i++)
-        if (c->buffers[i].operand >= 0 && c->buffers[i].rank == 2 && !size_of(&c->buffers[i]))
-            return;
+        empty |= c->buffers[i].operand >= 0 && c->buffers[i].rank == 2 && !size_of(&c->buffers[i]);
+    if (empty) {
+        /* Nothing is computed. All singular vectors, if requested, are those of the identity. */
+        const flag *mode = find_flag(c, "mode", 4);
+        for (uint32_t i = 0; i < c->buffer_count; i++)
+            for (int64_t j = 0; strchr("UV", c->buffers[i].name) && mode && mode->value == 'A' &&
+                                j < c->buffers[i].dims[0];
+                 j++)
+                store_real(c->real, run->data[i],
+                           j * (c->buffers[i].dims[0] + 1) * (c->is_complex ? 2 : 1), 1);
+        return;
+    }
     if (strstr(c->routine->limits, "iterates") && !is_finite(run)) {
         /* Fill floats with NaN; info is that of JAX's geev. */
         for (uint32_t i = 0; i < c->buffer_count; i++)
@@ -753,7 +765,9 @@ hlo_status cpu_lapack_execute(const cpu_device *cpu, const hlo_job *job, const c
         run.leading[i] = b->dims[0] > 1 ? (int32_t)b->dims[0] : 1;
     }
     hlo_dims at = {{0}};
-    bool more = true;
+    bool more = false; /* a batch of empty results may be too large to iterate over */
+    for (uint32_t i = 0; i < c->buffer_count; i++)
+        more |= c->buffers[i].result >= 0 && size_of(&c->buffers[i]) > 0;
     for (uint32_t d = 0; d < c->batch_rank; d++) more &= c->batch[d] > 0;
     if (more && !allocate_work(&run)) {
         *why = "needs more working memory than LAPACK can count";

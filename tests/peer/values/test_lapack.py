@@ -264,18 +264,18 @@ class Maker:
             yield np.linalg.norm(a, axis=(-2, -1)), np.linalg.norm(upper, axis=(-2, -1))
 
         def values(a, _, d, e, *__):
-            rows = np.arange(n - 1)
+            rows = np.arange(max(n - 1, 0))
             band = d[..., None] * np.eye(n)
             band[..., rows, rows + 1] = band[..., rows + 1, rows] = e
             yield np.linalg.eigvalsh(a), np.linalg.eigvalsh(band)
-        yield self.call('gehrd', [self.draw(n, n)], [self.of(n, n), self.of(n - 1), self.info],
+        yield self.call('gehrd', [self.draw(n, n)], [self.of(n, n), self.of(max(n - 1, 0)), self.info],
                         {'low': 1, 'high': n}, product=norms,
                         old=([n, 1, n, n, self.count, 64, '0'], [0, 1, 2, f'{self.elements}[64]']))
         x = self.draw(n, n)
         for uplo in 'LU':
             yield self.call(self.name('sytrd', 'hetrd'), [((x + h(x)) / 2).astype(x.dtype)],
-                            [self.of(n, n), self.of(n, name=self.real), self.of(n - 1, name=self.real),
-                             self.of(n - 1), self.info], {'uplo': uplo}, product=values,
+                            [self.of(n, n), self.of(n, name=self.real), self.of(max(n - 1, 0), name=self.real),
+                             self.of(max(n - 1, 0)), self.info], {'uplo': uplo}, product=values,
                             old=([n, int(uplo == 'L'), n, self.count, 64, '0'],
                                  [0, 1, 2, 3, 4, f'{self.elements}[64]']))
 
@@ -337,9 +337,12 @@ def compare(run, call, theirs, fail):
                 fail(f'result {r} of the old call differs')
     if not regular:
         return ours
+    empty = not all(x.size for x in call.operands)
+    if empty and call.routine[2:] == 'mqr' and (ours[0] != call.operands[2]).any():
+        fail('a product without reflectors differs from the matrix')
     # The reductions of large matrices are accurate, but amplify roundings.
     large = call.product and call.operands[0].shape[-1] > 8
-    for i, (want, got) in enumerate(() if large else zip(ready(call, theirs), ready(call, ours))):
+    for i, (want, got) in enumerate(() if large or empty else zip(ready(call, theirs), ready(call, ours))):
         if got.shape != want.shape:
             fail(f'result {i} has the dimensions {got.shape}, not {want.shape}')
         elif want.dtype.kind == 'i' and not (got == want).all():
@@ -438,8 +441,9 @@ def main():
                         call.vectors = 'svd'
                     check(run, call, environment)
             # Empty matrices: nothing is computed.
-            for call in Maker(kind, (), drop_imaginary(kind, random)).every(0, 3):
-                check(run, call, environment)
+            for m, n in (0, 3), (3, 0):
+                for call in Maker(kind, (), drop_imaginary(kind, random)).every(m, n):
+                    check(run, call, environment)
             # NaN: info or the results show it, and the routines end.
             def with_nan(shape):
                 x = random(shape)
