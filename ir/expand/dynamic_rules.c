@@ -725,7 +725,7 @@ static hlo_instr *custom_call(expansion *x, hlo_instr **sizes) {
 hlo_instr *dynamic_rule(expansion *x, hlo_instr **sizes) {
     hlo_instr *instr = x->build->at;
     if (hlo_op_is(instr->op, HLO_ELEMENTWISE)) return elementwise(x, sizes);
-    if (hlo_instr_is_mark(instr)) return forwarded(x, sizes);
+    if (hlo_instr_is_annotation(instr)) return forwarded(x, sizes);
     switch (instr->op) {
     case HLO_OP_MAP: return elementwise(x, sizes);
     case HLO_OP_BITCAST_CONVERT:
