@@ -26,6 +26,23 @@ static dims dims_of(const expansion *x, const hlo_shape *shape) {
     return d;
 }
 
+/* Returns `shape` with the given dynamic dimensions. `dynamic` advances over all dimensions. */
+static const hlo_shape *declare(const expansion *x, const hlo_shape *shape, bool **dynamic) {
+    if (shape->type == HLO_TYPE_TUPLE) {
+        const hlo_shape **elements =
+            hlo_arena_array(x->module->arena, shape->rank + 1, sizeof *elements);
+        for (uint32_t i = 0; i < shape->rank; i++)
+            elements[i] = declare(x, shape->elements[i], dynamic);
+        return hlo_shape_tuple(x->module, shape->rank, elements);
+    }
+    if (!hlo_shape_is_array(shape)) return shape;
+    hlo_shape changed = *shape;
+    changed.dynamic = *dynamic;
+    bool any = false;
+    for (uint32_t i = 0; i < shape->rank; i++) any |= *(*dynamic)++;
+    return any ? hlo_shape_intern(x->module, &changed) : dynamic_bound(x->module, shape);
+}
+
 static const hlo_shape *declared(expansion *x, const hlo_instr *instr) {
     const hlo_shape *shape = dynamic_value_of(x, instr)->declared;
     return shape ? shape : instr->shape;
@@ -84,13 +101,14 @@ static void unpack(expansion *x, hlo_instr *instr) {
     *dynamic_value_of(x, value) = known;
 }
 
-/* Writes a constant for each dynamic dimension. `out` advances over all dimensions. */
+/* Sets each size of a dynamic dimension that is NULL to the bound. `out` advances over all
+ * dimensions. */
 static void set_bounds(expansion *x, const hlo_shape *shape, hlo_instr ***out) {
     if (shape->type == HLO_TYPE_TUPLE)
         for (uint32_t i = 0; i < shape->rank; i++) set_bounds(x, shape->elements[i], out);
     else if (hlo_shape_is_array(shape))
         for (uint32_t i = 0; i < shape->rank; i++, ++*out)
-            if (dynamic_declares(shape, i)) **out = expand_number(x, shape->dims[i]);
+            if (dynamic_declares(shape, i) && !**out) **out = expand_number(x, shape->dims[i]);
 }
 
 /* Sets the sizes of an entry parameter, whose input has no run-time sizes, to its bounds. */
@@ -174,16 +192,16 @@ static void expand_instr(expansion *x, hlo_instr *instr) {
     dynamic_value_of(x, instr)->declared = shape;
     hlo_instr *value = dynamic_rule(x, sizes);
     if (!value) return;
-    for (uint32_t i = 0; i < d.count; i++) {
-        if (!sizes[i] != d.dynamic[i]) continue;
-        expand_refuse(x,
-                      d.dynamic[i] ? "declares dimension %u dynamic, but no operand has its size"
-                                   : "declares dimension %u static, but its size is dynamic",
-                      i);
-        return;
-    }
+    /* Modules of TensorFlow omit dynamic dimensions in some shapes: the operands determine which
+     * dimensions are dynamic. */
+    bool *dynamic = d.dynamic;
+    uint32_t dynamic_count = 0;
+    hlo_instr **size = sizes;
+    set_bounds(x, shape, &size);
+    for (uint32_t i = 0; i < d.count; i++) dynamic_count += d.dynamic[i] = sizes[i] != NULL;
+    shape = declare(x, shape, &dynamic);
     value->shape = dynamic_bound(x->module, value->shape);
-    *dynamic_value_of(x, value) = (dynamic_value){shape, d.dynamic_count ? sizes : NULL};
+    *dynamic_value_of(x, value) = (dynamic_value){shape, dynamic_count ? sizes : NULL};
 }
 
 bool hlo_dynamic_any(const hlo_module *module) {

@@ -46,22 +46,36 @@ static hlo_instr *size_or_bound(expansion *x, hlo_instr *size, int64_t bound) {
     return size ? size : expand_number(x, bound);
 }
 
+/* Returns the dimension of the result in a group to which XLA gives a dynamic size: the one that is
+ * declared dynamic or, if none is, the only one of more than one element. Returns -1 if there are
+ * several or none. */
+static int64_t dynamic_dim(const reshape *r, const group *g) {
+    int64_t found[2] = {-1, -1};
+    uint32_t count[2] = {0, 0};
+    for (uint32_t e = g->to; e < g->to_end; e++)
+        for (uint32_t i = 0; i < 2; i++) {
+            if (i ? r->to->dims[e] == 1 && g->to_end - g->to > 1 : !dynamic_declares(r->to, e))
+                continue;
+            found[i] = e;
+            count[i]++;
+        }
+    const uint32_t i = count[0] == 0;
+    return count[i] == 1 ? found[i] : -1;
+}
+
 /* Computes the size of the result's dynamic dimension in a group, from the number of real elements
  * in the operand's dimensions. */
 static bool divide(expansion *x, reshape *r, const group *g) {
+    const int64_t dim = dynamic_dim(r, g);
     hlo_instr *size = NULL;
-    uint32_t dim = g->to_end;
     int64_t others = 1;
-    for (uint32_t e = g->to; e < g->to_end; e++) {
-        if (!dynamic_declares(r->to, e)) others *= r->to->dims[e];
-        if (!dynamic_declares(r->to, e)) continue;
-        if (dim < g->to_end)
-            return expand_refuse(x,
-                                 "splits a dynamic dimension into several, which is not supported");
-        dim = e;
-    }
-    if (dim == g->to_end)
-        return expand_refuse(x, "removes a dynamic dimension, which is not supported");
+    if (dim < 0)
+        return expand_refuse(x, g->to == g->to_end
+                                    ? "removes a dynamic dimension, which is not supported"
+                                    : "splits a dynamic dimension into several, which is not "
+                                      "supported");
+    for (uint32_t e = g->to; e < g->to_end; e++)
+        if (e != dim) others *= r->to->dims[e];
     for (uint32_t d = g->from; d < g->from_end; d++) {
         hlo_instr *factor = dynamic_size(x, r->operand, d);
         if (!factor && r->from->dims[d] == 1) continue;
@@ -764,12 +778,9 @@ hlo_instr *dynamic_rule(expansion *x, hlo_instr **sizes) {
         const int64_t dim = hlo_instr_ints(instr, HLO_ATTR_DIMENSIONS)->v[0];
         double number;
         for (uint32_t d = 0; d < array->shape->rank; d++) sizes[d] = dynamic_size(x, array, d);
-        sizes[dim] = dynamic_declares(instr->shape, dim) ? size : NULL;
-        if (!sizes[dim] &&
-            (!hlo_known_number(size, &number) || number != (double)array->shape->dims[dim]))
-            return expand_refuse(
-                x, "declares dimension %lld static, but sets a size other than its bound",
-                (long long)dim);
+        const bool whole =
+            hlo_known_number(size, &number) && number == (double)array->shape->dims[dim];
+        sizes[dim] = whole && !dynamic_declares(instr->shape, dim) ? NULL : size;
         return expand_replace(x, HLO_OP_COPY, instr->shape, 1, &array);
     }
     case HLO_OP_TRANSPOSE:
@@ -802,6 +813,7 @@ hlo_instr *dynamic_rule(expansion *x, hlo_instr **sizes) {
     case HLO_OP_SORT: return dynamic_sort(x, sizes);
     case HLO_OP_RESHAPE:
     case HLO_OP_DYNAMIC_RESHAPE: return dynamic_reshape(x, sizes);
-    default: return expand_refuse(x, "does not support dynamic shapes");
+    default:
+        return instr->operand_count ? expand_refuse(x, "does not support dynamic shapes") : instr;
     }
 }
