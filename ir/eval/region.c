@@ -52,7 +52,7 @@ static bool is_bitcast(const hlo_instr *instr) {
                hlo_types[hlo_instr_operand(instr, 0)->shape->type].bits;
 }
 
-/* Returns branch `index` of a conditional; NULL if there is none. */
+/* Returns branch `index` of a conditional; NULL if it does not have that many branches. */
 static const hlo_computation *branch_of(const hlo_instr *instr, uint32_t index) {
     const hlo_attr *list = hlo_instr_attr(instr, HLO_ATTR_BRANCH_COMPUTATIONS);
     if (instr->op != HLO_OP_CONDITIONAL || index + 1 >= instr->operand_count) return NULL;

@@ -454,8 +454,8 @@ static const hlo_ints *find_sources(const hlo_seat *seat, const hlo_instr *instr
 
 /* ------------------------------------------------------------------------------------ transfers */
 
-/* Finds the device to which a send, or from which a recv-done, transfers; -1 if there is none.
- * Returns NULL, or why the device does not support the transfer. */
+/* Finds the device to which a send, or from which a recv-done, transfers; -1 if no pair contains
+ * this device. Returns NULL, or why the device does not support the transfer. */
 static const char *find_peer(const hlo_seat *seat, const hlo_instr *instr, hlo_arena *arena,
                              int64_t *out_peer) {
     static const char name[] = "_xla_send_recv_source_target_pairs";

@@ -625,6 +625,13 @@ static build_value start_value(build *b, const hlo_instr *instr) {
     return v;
 }
 
+static build_value zeros(build *b, const hlo_instr *instr) {
+    build_value v = new_slots(b, SLOT_CONSTANT, instr->shape);
+    const size_t size = b->comp->slots[v.slots[0]].size;
+    set_constant(b, instr, v.slots[0], hlo_arena_zero(b->plan->arena, size));
+    return v;
+}
+
 /* Creates the value of a send: its operand, and further elements without memory. */
 static build_value send_value(build *b, const hlo_instr *instr) {
     build_value v = new_slots(b, SLOT_NOWHERE, instr->shape);
@@ -699,15 +706,10 @@ static build_value value_for(build *b, const hlo_instr *instr) {
         set_constant(b, instr, v.slots[0], bytes);
         return v;
     }
-    case HLO_OP_CUSTOM_CALL: {
-        if (!hlo_is_custom_call(instr, "AllocateBuffer") || !hlo_shape_is_array(instr->shape))
-            break;
-        build_value v = new_slots(b, SLOT_CONSTANT, instr->shape);
-        if (v.count)
-            set_constant(b, instr, v.slots[0],
-                         hlo_arena_zero(b->plan->arena, b->comp->slots[v.slots[0]].size));
-        return v;
-    }
+    case HLO_OP_CUSTOM_CALL:
+        if (hlo_is_custom_call(instr, "AllocateBuffer") && hlo_shape_is_array(instr->shape))
+            return zeros(b, instr);
+        break;
     default: break;
     }
     if (!is_alias(b, instr)) return separate_job(b, instr, instr->shape);

@@ -35,3 +35,4 @@ for path in sorted(pathlib.Path(folder).glob('*.hlo')):
         executed |= found
 print('not executed:', *sorted(opcodes - rejected - executed))
 print('rejected, but executed:', *sorted(rejected & executed))
+# SPDX-License-Identifier: Apache-2.0
