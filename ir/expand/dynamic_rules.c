@@ -69,11 +69,9 @@ static bool divide(expansion *x, reshape *r, const group *g) {
     const int64_t dim = dynamic_dim(r, g);
     hlo_instr *size = NULL;
     int64_t others = 1;
+    if (g->to == g->to_end) return true; /* removes a dimension of at most one element */
     if (dim < 0)
-        return expand_refuse(x, g->to == g->to_end
-                                    ? "removes a dynamic dimension, which is not supported"
-                                    : "splits a dynamic dimension into several, which is not "
-                                      "supported");
+        return expand_refuse(x, "splits a dynamic dimension into several, which is not supported");
     for (uint32_t e = g->to; e < g->to_end; e++)
         if (e != dim) others *= r->to->dims[e];
     for (uint32_t d = g->from; d < g->from_end; d++) {
@@ -129,8 +127,7 @@ static hlo_instr *dynamic_reshape(expansion *x, hlo_instr **sizes) {
     reshape r = {
         .operand = operand, .from = operand->shape, .to = x->build->at->shape, .now = sizes};
     const int64_t count = hlo_shape_count(r.from);
-    if (count < 1 || count > INT32_MAX || count != hlo_shape_count(r.to) || !r.to->rank ||
-        !r.from->rank)
+    if (count < 1 || count > INT32_MAX || count != hlo_shape_count(r.to))
         return expand_refuse(x, "with a dynamic shape supports only 1 to 2^31-1 elements");
     for (uint32_t e = 0; x->build->at->op == HLO_OP_DYNAMIC_RESHAPE && e < r.to->rank; e++)
         if (dynamic_declares(r.to, e)) sizes[e] = hlo_instr_operand(x->build->at, 1 + e);
@@ -716,24 +713,35 @@ static hlo_instr *sent(expansion *x, hlo_instr **sizes) {
 /* The custom calls with which XLA passes from dynamic shapes to arrays with sizes, and back. */
 static hlo_instr *custom_call(expansion *x, hlo_instr **sizes) {
     hlo_instr *instr = x->build->at, *array = instr->operand_count ? operand_of(x, 0) : NULL;
-    const uint32_t rank = array && hlo_shape_is_array(array->shape) ? array->shape->rank : 0;
-    const bool back = hlo_is_custom_call(instr, "SliceToDynamic");
-    if (hlo_is_custom_call(instr, "PadToStatic") && instr->shape->type == HLO_TYPE_TUPLE &&
-        instr->shape->rank == rank + 1) {
-        hlo_instr *parts[1 + HLO_LARGEST_RANK] = {array};
-        for (uint32_t d = 0; d < rank; d++)
-            parts[1 + d] = size_or_bound(x, size_of(x, 0, d), array->shape->dims[d]);
-        return expand_replace(x, HLO_OP_TUPLE, instr->shape, 1 + rank, parts);
+    const bool pads = hlo_is_custom_call(instr, "PadToStatic");
+    const bool slices = hlo_is_custom_call(instr, "SliceToDynamic");
+    const hlo_shape *shape = instr->shape;
+    bool fits = array && hlo_shape_is_array(array->shape);
+    const uint32_t rank = fits ? array->shape->rank : 0;
+    if (pads) fits = fits && shape->type == HLO_TYPE_TUPLE && shape->rank == rank + 1;
+    for (uint32_t d = 0; d < rank && fits && (pads || slices); d++) {
+        if (slices && instr->operand_count != rank + 1) fits = false;
+        const hlo_shape *size = !fits    ? NULL
+                                : slices ? operand_of(x, 1 + d)->shape
+                                         : shape->elements[1 + d];
+        fits = fits && size->type == HLO_TYPE_S32 && hlo_shape_is_scalar(size);
     }
-    if ((back && instr->operand_count == rank + 1) || hlo_is_custom_call(instr, "SetBound")) {
-        for (uint32_t d = 0; d < rank && dynamic_dims(instr->shape) == rank; d++)
-            sizes[d] = !back                               ? size_of(x, 0, d)
-                       : dynamic_declares(instr->shape, d) ? operand_of(x, 1 + d)
-                                                           : NULL;
-        return expand_replace(x, HLO_OP_COPY, instr->shape, 1, &array);
+    if (pads && fits) shape = shape->elements[0];
+    fits = fits && hlo_shape_compatible(dynamic_bound(x->module, shape),
+                                        dynamic_bound(x->module, array->shape));
+    if (!fits || !(pads || slices || hlo_is_custom_call(instr, "SetBound")))
+        return expand_refuse(x, "of \"%s\" does not support dynamic shapes",
+                             hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET));
+    hlo_instr *parts[1 + HLO_LARGEST_RANK] = {array};
+    for (uint32_t d = 0; d < rank; d++) {
+        hlo_instr *size = slices ? operand_of(x, 1 + d) : size_of(x, 0, d);
+        if (pads)
+            parts[1 + d] = size_or_bound(x, size, array->shape->dims[d]);
+        else if (!slices || dynamic_declares(shape, d))
+            sizes[d] = size;
     }
-    return expand_refuse(x, "of \"%s\" does not support dynamic shapes",
-                         hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET));
+    if (pads) return expand_replace(x, HLO_OP_TUPLE, instr->shape, 1 + rank, parts);
+    return expand_replace(x, HLO_OP_COPY, shape, 1, &array);
 }
 
 hlo_instr *dynamic_rule(expansion *x, hlo_instr **sizes) {
