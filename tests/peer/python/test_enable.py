@@ -550,9 +550,8 @@ def persistent_cache(args):
 
 
 WORKER = '''
-import sys
 import jax
-jax.distributed.initialize(f'localhost:{sys.argv[1]}', int(sys.argv[2]), int(sys.argv[3]), shutdown_timeout_seconds=5)
+jax.distributed.initialize(shutdown_timeout_seconds=5)
 import jax.numpy as jnp, numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
 assert jax.device_count() == 8 and jax.local_device_count() == 4
@@ -578,7 +577,7 @@ for _ in range(4):
 def processes(args):
     """Two processes with four devices each rewrite a sharded step alike; different options are an error."""
     def run(*options):
-        return _cases.processes(args, WORKER, *({'HLOFP8': each} if each else {} for each in options))
+        return _cases.processes(args, ['-c', WORKER], *({'HLOFP8': each} if each else {} for each in options))
     quantize = '--quantize=current --min-gain=0.001'
     plain, found = run('', ''), run(quantize, quantize)
     assert all(status == 0 for _, _, status in plain + found), (plain, found)

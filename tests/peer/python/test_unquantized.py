@@ -237,9 +237,8 @@ def language_model(args):
 
 
 WORKER = '''
-import sys
 import jax
-jax.distributed.initialize(f'localhost:{sys.argv[1]}', int(sys.argv[2]), int(sys.argv[3]))
+jax.distributed.initialize()
 import functools
 import jax.numpy as jnp, numpy as np
 import hlofp8
@@ -271,7 +270,7 @@ for jit in (jax.jit, functools.partial(hlofp8.jit, quantize='current', min_gain=
 
 def two_processes(args):
     """A sharded step over two processes of four devices has equal losses in both, and nearly those of jax.jit."""
-    found = _cases.processes(args, WORKER, {}, {})
+    found = _cases.processes(args, ['-c', WORKER], {}, {})
     assert all(status == 0 for _, _, status in found), found
     one, other = ([line for line in out.splitlines() if line.startswith(('loss', 'matmuls'))] for out, _, _ in found)
     assert one == other and one[8] == 'matmuls 5 5', (one, other)  # Gloo prints, too
