@@ -106,7 +106,8 @@ void cpu_lapack_prepare(cpu_device *cpu, hlo_job *job, hlo_arena *arena);
 hlo_status cpu_lapack_execute(const cpu_device *cpu, const hlo_job *job, const char **why);
 
 /* collective.c: true for the instructions of the next three functions: collectives and their
- * asynchronous starts, partition-id, replica-id, and calls at the boundary of a manual region. */
+ * asynchronous starts, send, recv-done, partition-id, replica-id, and calls at the boundary of a
+ * manual region. */
 bool cpu_is_collective(const hlo_instr *instr);
 /* Returns why the device does not support a collective (static or in the arena), or NULL. */
 const char *cpu_collective_refusal(const cpu_device *cpu, const hlo_instr *instr, hlo_arena *arena);

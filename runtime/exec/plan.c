@@ -167,7 +167,7 @@ static hlo_status expand(hlo_plan *plan, jmp_buf *recover, const hlo_diag_sink *
                        !plan->seat.world;
     if (!blocks && !calls && !hlo_dynamic_any(plan->module) &&
         !plan->module->op_counts[HLO_OP_SCAN] && !hlo_batch_norm_any(plan->module) &&
-        !hlo_calls_any(plan->module))
+        !hlo_calls_any(plan->module) && !hlo_radix_sort_any(plan->module))
         return HLO_OK;
     hlo_status status = blocks ? hlo_matmul_verify(plan->module, 0, sink) : HLO_OK;
     if (status == HLO_OK) status = hlo_module_clone(plan->module, &plan->expanded);
@@ -176,6 +176,7 @@ static hlo_status expand(hlo_plan *plan, jmp_buf *recover, const hlo_diag_sink *
     status = hlo_calls_expand(plan->expanded, sink);
     if (status == HLO_OK) status = hlo_scan_expand(plan->expanded, sink);
     if (status == HLO_OK) hlo_batch_norm_expand(plan->expanded);
+    if (status == HLO_OK) hlo_radix_sort_expand(plan->expanded);
     if (status == HLO_OK) status = hlo_dynamic_expand(plan->expanded, sink);
     if (status == HLO_OK) hlo_block_expand(plan->expanded);
     if (status == HLO_OK && calls) plan_inline_calls(plan->expanded, plan->arena);
