@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests the forms of modules that the package converts to HLO, and the snapshots that it runs."""
+"""Tests the forms of modules that the package converts to HLO, and the snapshots that it runs, also those of XLA."""
 import os
 import pathlib
 import re
@@ -225,6 +225,37 @@ def snapshots(args):
     fails(hlofp8.Error, 'the module has no recorded result', lambda: hlofp8.compare(module))
 
 
+# Runs a function with arguments of types that the messages store in different ways, and saves the results.
+DUMPED = """
+import jax
+import jax.numpy as jnp
+import numpy as np
+draw = np.random.default_rng(0)
+normal = lambda dtype, *shape: jnp.asarray(draw.standard_normal(shape), dtype)
+args = [normal('float32', 3, 5), jnp.asarray(draw.integers(0, 2, 13), bool), jnp.asarray(draw.integers(-8, 8, 7), 'int4'),
+        jnp.asarray(draw.integers(0, 4, 9), 'uint2'), normal('float8_e4m3fn', 4, 4), normal('complex64', 3), normal('float16', 2, 2),
+        jnp.asarray([1, -2], 'int8'), jnp.zeros((0, 3)), normal('float4_e2m1fn', 6), jnp.asarray([7, -1], 'int32')]
+wide = lambda x: x.astype({'i': 'int32', 'u': 'int32', 'V': 'float32', 'f': x.dtype, 'c': x.dtype, 'b': bool}[x.dtype.kind])
+f = jax.jit(lambda *args: [~x if x.dtype == bool else wide(x) * 2 for x in args])
+np.savez('results.npz', *f(*args))
+"""
+
+
+def dumped_by_xla(args):
+    """The snapshots that XLA writes have the arguments and the results of the call."""
+    import hlofp8
+    for option, form in ('snapshots', 'snapshot.*'), ('unoptimized_snapshots', '*.hlo_unoptimized_snapshot'):
+        folder = pathlib.Path(args.work) / option
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        flags = f'--xla_dump_to=. --xla_dump_hlo_as_proto --xla_dump_hlo_{option}'
+        subprocess.run([sys.executable, '-c', DUMPED], env={**os.environ, 'XLA_FLAGS': flags}, cwd=folder, check=True)
+        path, = folder.glob(f'*jit__lambda.{form}.pb')
+        with np.load(folder / 'results.npz') as file:
+            assert hlofp8.compare(path, [file[name] for name in file.files]), path
+        assert option == 'unoptimized_snapshots' or hlofp8.compare(path), path
+
+
 if __name__ == '__main__':
     args = _cases.arguments()
-    sys.exit(_cases.run([converts, files, refuses, other_frameworks, snapshots], args))
+    sys.exit(_cases.run([converts, files, refuses, other_frameworks, snapshots, dumped_by_xla], args))
