@@ -88,6 +88,8 @@ def commands(work, model, other):
     yield "wrong-reason", opt, ["--explain=not-quantize"], [], 2
     yield "wrong-names", run, [f"--inputs={work}/out.npz", model], [], 1
     yield "run", run, [model, f"--outputs={out}"], [out], 0
+    yield "snapshot", run, ["--all-outputs", "--compare=snapshot", f"--outputs={out}", work / "snapshot.pb.gz"], [out], 0
+    yield "sized-snapshot", run, [f"--outputs={out}", work / "sized.pb"], [out], 0
     yield "inputs", run, [f"--inputs={work}/in.npz", model, f"--outputs={out}"], [out], 0
     yield "record", run, [f"--record-amaxes={out}", f"--inputs={work}/in.npz,{work}/in.npz", model], [out], 0
     yield "look", run, [f"--values={out}", "--dump-values=*", "--check-nan", f"--trace={work}/t.json", model], [out], 0
@@ -135,6 +137,12 @@ def prepare(args, model):
     rewritten = (work / "doubled.hlo").read_text()
     doubled = re.sub(r'"alpha_real":([\d.]+)', lambda found: f'"alpha_real":{2 * float(found[1])}', rewritten, count=1)
     (work / "doubled.hlo").write_text(doubled)
+    run = args.models.parent / "run"
+    do("hlo-fp8-opt", "--passes=", "--format=pb", run / "snapshot.hlo", "-o", work / "unwrapped.pb")
+    do("hlo-fp8-run", "--dump-values=a,t,b,c", f"--values={work}/arguments.npz", f"--outputs={work}/result.npz", run / "snapshot.hlo")
+    for form, last in ("snapshot", [work / "result.npz"]), ("sized", []):
+        subprocess.run([sys.executable, run / "snapshot.py", form, work / "unwrapped.pb", work / f"{form}.pb", work / "arguments.npz", *last], check=True)
+    subprocess.run(["gzip", work / "snapshot.pb"], check=True)
     # Inputs from another run, with the number, types and dimensions of the module's parameters.
     identity = work / "identity.hlo"
     identity.write_text(entry_of_parameters(model.read_text()))
