@@ -11,7 +11,7 @@ from typing import Any
 
 from ._explain import explain, layer_of
 from ._look import Bisection, Budget, bisect
-from ._module import HasCompilerIR, ModuleLike, Verdict
+from ._module import ModuleLike, Verdict, is_module
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,10 @@ class Advice:
         matmuls = [matmul for layer in self for matmul in layer.matmuls]
         moved, limit = self.budget.moved.distance, self.budget.max_error
         line = f"quantize {sum(m.is_fp8 for m in matmuls)} of {len(matmuls)} matmuls: an output changes by {moved:.3g}"
-        return line + ("" if math.isinf(limit) else f" (limit {limit:g}{', exceeded' if moved > limit else ''})")
+        line += "" if math.isinf(limit) else f" (limit {limit:g}{', exceeded' if moved > limit else ''})"
+        others = [verdict for verdict in self.budget.verdicts if not verdict.measured and not verdict.is_fp8]
+        reasons = sorted({verdict.reason or "" for verdict in others})
+        return line + (f"; {len(others)} more stay wide: {', '.join(reasons)}" if others else "")
 
     def _rows(self) -> list[tuple[str, ...]]:
         return [
@@ -161,4 +164,4 @@ def advise(
 
 
 def _is_module(what: Any) -> bool:
-    return isinstance(what, HasCompilerIR) or not callable(what)
+    return not callable(what) or (is_module(what) and not hasattr(what, "jaxpr"))
