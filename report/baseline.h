@@ -19,8 +19,8 @@ typedef enum report_origin { REPORT_PROGRAM, REPORT_QUANTIZE, REPORT_WIDE } repo
 
 /* A matmul of the baseline or of the reports. */
 typedef struct report_entry {
-    const char *op_name, *shape; /* identify the matmul; op_name is "" if there is none */
-    const char *instr;           /* name for messages if there is no op_name */
+    const char *op_name, *shape; /* identify the matmul; op_name may be "" */
+    const char *instr;           /* name for messages if op_name is "" */
     report_origin origin;        /* what made the matmul FP8, or that it is wide */
     report_change change;
     bool paired;                /* the other side has this matmul */

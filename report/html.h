@@ -18,7 +18,7 @@ typedef struct html_matmul {
 typedef struct html_page {
     const report_model *model;
     const hlo_page_options *options;
-    const report_baseline *baseline; /* NULL if there is none */
+    const report_baseline *baseline; /* NULL without --baseline */
     html_matmul *matmuls;            /* of the model, longest time first */
     FILE *out;
 } html_page;

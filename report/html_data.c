@@ -78,7 +78,7 @@ static void add_figures(rows *r, const report_model *m, const report_figures *f,
     add_text(r, "$share", text.share);
     add_text(r, "$speed", text.speed);
     add_text(r, "$bound", f->seconds > 0 ? writer_bounds[report_bound_of(f)] : NULL);
-    add_number(r, "saving", f->estimated ? f->saving : -1);
+    add_number(r, "saving", f->saving);
     add_number(r, "seconds", f->seconds);
     add_number(r, "rate", 1e-12 * report_rate(f)); /* short */
 }
@@ -156,7 +156,7 @@ static json_t *facts_value(rows *r, const hlo_verdict *v) {
     return facts;
 }
 
-/* Returns the index of a drawing plus one, an array of instructions, or 0 if there is none. */
+/* Returns the index of a drawing plus one, an array of instructions, or 0 if it is not recorded. */
 static json_t *side_value(rows *r, const html_matmul *matmul, int side) {
     const hlo_surroundings *graph = matmul->surroundings[side];
     if (!graph || matmul->drawing[side]) return json_integer((json_int_t)matmul->drawing[side]);

@@ -73,8 +73,9 @@ static void widen(axis *to, double value) {
     to->most = fmax(to->most, ceil(log10(value)));
 }
 
+/* `label` is the distance of the label below the line. */
 static void print_roof(FILE *out, axis x, axis y, const hlo_target *target, int tflops,
-                       const char *type) {
+                       const char *type, int label) {
     char peak[WRITER_NUMBER];
     if (!tflops) return;
     const double bandwidth = log10(1e9 * target->memory_gbs), top = log10(1e12 * tflops);
@@ -84,7 +85,7 @@ static void print_roof(FILE *out, axis x, axis y, const hlo_target *target, int 
             place_y(y, fmin(first + bandwidth, top)), place_x(x, ridge), place_y(y, top),
             WIDTH - RIGHT);
     fprintf(out, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s: %s</text>\n", WIDTH - RIGHT,
-            place_y(y, top) - 4, type, writer_quantity(1e12 * tflops, "FLOP/s", peak));
+            place_y(y, top) + label, type, writer_quantity(1e12 * tflops, "FLOP/s", peak));
 }
 
 static double tenths(double pixels) {
@@ -169,8 +170,8 @@ hlo_status html_roofline(const html_page *page) {
     for (double decade = y.least; decade <= y.most; decade++)
         print_tick_y(out, y, decade, writer_quantity(pow(10, decade), "FLOP/s", text));
     print_title_x(out, "FLOPs per byte");
-    print_roof(out, x, y, target, target->fp8_tflops, "FP8");
-    print_roof(out, x, y, target, target->bf16_tflops, "bf16");
+    print_roof(out, x, y, target, target->fp8_tflops, "FP8", -5);
+    print_roof(out, x, y, target, target->bf16_tflops, "bf16", 14);
     print_dots(page, dots, count);
     fputs("</svg>\n", out);
     free(dots);

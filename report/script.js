@@ -183,11 +183,12 @@
   const groupRow = g => {
     const title = make('span', '', g.layer, note([g.shape, g.source].filter(Boolean).join(' \u00b7 ')));
     const box = make('tbody'), show = opens => {
-      box.replaceChildren(first);
+      while (first.nextSibling) first.nextSibling.remove();  // `first` stays, and has the focus
       if (opens) fill(box, g.shown, matmulRow);
     };
     const count = g.shown.length === g.matmuls.length ? '' + g.count : g.shown.length + ' of ' + g.count;
     const first = row(g, title, [count, ' '], show);
+    box.append(first);
     show(state.open.has(g.id));
     return box;
   };

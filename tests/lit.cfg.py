@@ -49,6 +49,7 @@ config.substitutions += [
     (r"%status\b", quoted(config.hlo_source_dir + "/tests/status.sh")),
     (r"%models\b", quoted(config.hlo_source_dir + "/testdata/models")),
     (r"%golden\s+", quoted(config.hlo_source_dir + "/tests/golden.sh") + " golden/"),
+    (r"%page\b", f'{quoted(config.hlo_python)} {quoted(config.hlo_source_dir + "/tests/peer/_page.py")}'),
     (r"%python\b", quoted(config.hlo_python)),
     (r"\bFileCheck\b", quoted(config.hlo_filecheck)),
     (r"(?<![\w%/-])not (?=%|[\w/])", quoted(config.hlo_not) + " "),

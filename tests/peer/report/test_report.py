@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Checks the HTML page about all models: every tag is closed, every id unique, every link points into the page, nothing
-is loaded from elsewhere, and each matmul has a section. With Graphviz, the first sections have two graphs; with
-Node.js, the script sorts and filters."""
+is loaded from elsewhere, and the content security policy has the hashes of the style and the script. The data of the
+page has the groups and matmuls of the JSON remarks. With Graphviz, the most expensive matmuls have two graphs."""
+import base64
+import hashlib
 import html.parser
 import json
 import pathlib
@@ -11,81 +13,68 @@ import shutil
 import subprocess
 import sys
 
+import _page
 import _script
 
 VOID = {"meta", "br", "input"}
-DRAWN_MOST = 50
+DRAWN_MOST, LISTED_MOST = 100, 200
 
 
 class Page(html.parser.HTMLParser):
     def __init__(self):
         super().__init__()
-        self.open, self.ids, self.links, self.counts, self.rows = [], [], [], {}, []
+        self.open, self.ids, self.links, self.counts = [], [], [], {}
 
     def handle_starttag(self, tag, attrs):
         attrs = dict(attrs)
         if tag not in VOID:
             self.open.append(tag)
         self.counts[tag] = self.counts.get(tag, 0) + 1
-        self.ids += [attrs["id"]] if "id" in attrs else []
+        # A template is not a part of the document until the script copies its content, without ids.
+        self.ids += [attrs["id"]] if "id" in attrs and ("template" not in self.open or tag == "template") else []
         self.links += [attrs[name] for name in ("href", "src", "xlink:href") if name in attrs]
-        assert not any(name.startswith("on") for name in attrs), attrs
-        if "data-kind" in attrs:
-            self.rows.append({"data": {name[5:]: value for name, value in attrs.items() if name.startswith("data-")}, "text": ""})
+        assert not any(name.startswith("on") or name == "style" for name in attrs), attrs
 
     def handle_startendtag(self, tag, attrs):
         self.handle_starttag(tag, attrs)
         if tag not in VOID:
             self.open.pop()
 
-    def handle_data(self, text):
-        if self.rows and "summary" in self.open:
-            self.rows[-1]["text"] += text
-
     def handle_endtag(self, tag):
         assert self.open and self.open[-1] == tag, (self.open[-3:], tag, self.getpos())
         self.open.pop()
 
 
-# A substitute for the parts of a document that the script uses, with rows that Python has read. Prints the rows shown,
-# in order, after each step.
-DOCUMENT = r"""
-const rows = JSON.parse(require('fs').readFileSync(0)).map(r => (
-    {dataset: r.data, firstElementChild: {textContent: r.text}, hidden: false, number: r.number}));
-const box = {children: rows.slice(), append(...all) { this.children = all; }};
-const listeners = {}, buttons = ['time', 'flops', 'kind', 'name', 'reason', 'source'].map(value => (
-    {value, addEventListener(name, f) { this[name] = f; }}));
-const tools = {hidden: true, elements: {words: {value: ''}, kind: {value: ''}}, querySelectorAll: () => buttons,
-               addEventListener(name, f) { listeners[name] = f; }};
-const shown = {}, document = {getElementById: id => ({tools, matmuls: box, shown})[id]};
-SCRIPT;
-const out = [], note = () => out.push(box.children.filter(r => !r.hidden).map(r => r.number));
-const press = key => buttons.find(b => b.value === key).click();
-note();
-press('flops'); note();
-press('flops'); note();
-press('name'); note();
-tools.elements.kind.value = 'wide'; listeners.input(); note();
-tools.elements.kind.value = ''; tools.elements.words.value = 'FP8-output  ReLU'; listeners.input(); note();
-console.log(JSON.stringify({out, hidden: tools.hidden, count: shown.textContent}));
-"""
+def check_markup(text, page, reasons, groups):
+    assert not page.open, page.open
+    assert len(page.ids) == len(set(page.ids)), "an id stands twice"
+    states = {f"#reason={reason}" for reason in reasons} | {f"#open=g{i}" for i in range(groups)}
+    assert page.links and all(link in states or link[0] == "#" and link[1:] in page.ids for link in page.links), page.links
+    assert not re.search(r"url\(|@import|https?:|fetch|XMLHttp|import\(", text.replace("http://www.w3.org", ""))
+    [policy] = re.findall(r'Content-Security-Policy" content="(.*?)"', text)
+    assert policy.startswith("default-src 'none';") and "unsafe" not in policy, policy
+    for element in ("style", "script"):
+        [content] = re.findall(rf"<{element}>(.*?)</{element}>", text, re.S)
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"{element}-src 'sha256-{digest}'" in policy, (element, digest)
 
 
-def check_script(text, page):
-    [script] = re.findall(r"<script>(.*?)</script>", text, re.S)
-    rows = [row | {"number": number} for number, row in enumerate(page.rows)]
-    done = subprocess.run(["node", "-e", DOCUMENT.replace("SCRIPT", script)], input=json.dumps(rows), capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    flops = [float(row["data"]["flops"]) for row in rows]
-    first, by_flops, back, by_name, wide, words = told["out"]
-    assert first == list(range(len(rows)))
-    assert [flops[i] for i in by_flops] == sorted(flops, reverse=True) and [flops[i] for i in back] == sorted(flops)
-    names = [rows[i]["data"]["name"] for i in by_name]
-    assert names == sorted(names) and len(set(names)) > 20, names
-    assert set(wide) == {i for i, row in enumerate(rows) if row["data"]["kind"] == "wide"} and wide
-    assert set(words) == {i for i, row in enumerate(rows) if "fp8-output" in row["text"].lower() and "relu" in row["text"].lower()} and words
-    assert not told["hidden"] and told["count"] == f"{len(words)} of {len(rows)}", told
+def check_data(data, remarks):
+    """The groups are those of the remarks in their order; the matmuls are sorted by time."""
+    groups, dots = remarks["groups"], remarks["dots"]
+    assert [(g["layer"], g["verdict"], g.get("reason"), g["count"]) for g in data["groups"]] == \
+        [(g["layer"], g["verdict"], g["reason"], g["matmuls"]) for g in groups]
+
+    def facts(dot):
+        return dot["group"], dot["verdict"], dot.get("op_name") or "", dot.get("message") or ""
+
+    assert sorted(facts(m) + (m["name"],) for m in data["matmuls"]) == sorted(facts(dot) + (dot["input_instruction"],) for dot in dots)
+    times = [m["seconds"] for m in data["matmuls"]]
+    assert times == sorted(times, reverse=True) and len(set(times)) > 20
+    assert all(m["facts"]["op_name"] == m["op_name"] for m in data["matmuls"] if "op_name" in m)
+    shown = [m for m in data["matmuls"] if m["before_graph"]]
+    assert shown == data["matmuls"][:LISTED_MOST] and all(m["after_graph"] for m in shown if "output" in m)
+    return shown
 
 
 def main():
@@ -100,20 +89,18 @@ def main():
     page = Page()
     page.feed(text)
     page.close()
-    assert not page.open, page.open
-    assert len(page.ids) == len(set(page.ids)), "an id stands twice"
-    assert page.links and all(link[0] == "#" and link[1:] in page.ids for link in page.links), page.links
-    assert page.counts["script"] == 1 and not re.search(r"url\(|@import|https?:|fetch|XMLHttp|import\(", text.replace("http://www.w3.org", ""))
-    assert "default-src 'none'" in text
-    if shutil.which("node"):
-        check_script(text, page)
-    dots, lints, reasons = remarks["dots"], remarks["lints"], remarks["summary"]["reasons"]
-    assert len(page.rows) == len(dots) and all(row["data"]["name"] in row["text"] for row in page.rows)
-    assert page.counts["details"] == len(dots) + len(lints) + len(reasons)
+    dots, reasons, groups = remarks["dots"], remarks["summary"]["reasons"], remarks["groups"]
+    check_markup(text, page, [*reasons, "slower"], len(groups))
+    slower = any(g["reason"] == "slower" for g in groups)
+    assert page.counts["details"] == len(reasons) + slower
     assert f"<title>hlo-fp8: {remarks['summary']['fp8']} of {len(dots)} matmuls in FP8" in text
-    drawn = page.counts.get("svg", 0)
+    shown = check_data(_page.data_of(text), remarks)
+    drawn = page.counts.get("template", 0)
     if shutil.which("dot"):
-        assert DRAWN_MOST < drawn <= 2 * DRAWN_MOST, drawn
+        sides = [m[side] for m in shown for side in ("before_graph", "after_graph")]
+        numbers = {side for side in sides if isinstance(side, int) and side}
+        assert 50 < drawn <= DRAWN_MOST and numbers == set(range(1, drawn + 1)), drawn
+        assert all(f'<template id="drawing{i}"><svg' in text for i in range(1, drawn + 1))
     print(f"{len(dots)} matmuls, {drawn} drawings{'' if shutil.which('dot') else ' (no Graphviz here)'}")
 
 
