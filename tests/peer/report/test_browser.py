@@ -69,6 +69,15 @@ def texts(page, column):
     return page.locator(f"{ROWS} > td:nth-child({column})").all_inner_texts()
 
 
+def wait(page, condition):
+    """Waits until the condition is true. The policy of the page does not permit Playwright's wait_for_function()."""
+    for _ in range(100):
+        if condition():
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError("a condition did not become true")
+
+
 def check_order(browser, url, remarks):
     """The table has the groups of the JSON remarks in their order, and sorts by each column."""
     page = browser.open(url)
@@ -158,10 +167,10 @@ def check_links(browser, url):
     page.wait_for_selector(f"#edit-{reason}[open]")
     assert page.locator(f"#edit-{reason} .inside").is_visible()
     page.locator(f"#edit-{reason} a.scripted").click()
-    page.wait_for_function("document.querySelector('[name=reason]').value !== ''")
+    wait(page, lambda: page.locator("[name=reason]").input_value() == reason)
     assert set(texts(page, 6)) == {reason} and page.url.endswith(f"#reason={reason}")
     page.go_back()
-    page.wait_for_function("location.hash.startsWith('#edit-')")
+    wait(page, lambda: "#edit-" in page.url)
     plot = page.locator("#roofline")
     plot.scroll_into_view_if_needed()
     place = page.evaluate("""() => {
@@ -172,7 +181,8 @@ def check_links(browser, url):
     page.mouse.move(*place[:2])
     assert page.locator("#roofline > title").text_content()
     page.mouse.click(*place[:2])
-    page.wait_for_function("location.hash.startsWith('#open=g')")
+    wait(page, lambda: "#open=g" in page.url)
+    wait(page, lambda: page.locator("tr.matmul").count())
     assert page.locator("tr.matmul").count()
     browser.close(page)
 
@@ -243,7 +253,7 @@ def check_many(browser, args):
     first = len(layers(page))
     assert first <= 200, first
     page.locator(ROWS).last.scroll_into_view_if_needed()
-    page.wait_for_function(f"document.querySelectorAll('#table > tbody').length > {first + 10}")
+    wait(page, lambda: len(layers(page)) > first)
     page.goto(url + "#open=g700")
     page.reload()
     assert page.locator("#g700").is_visible() and page.locator("tr.matmul").count() == 1
@@ -273,7 +283,7 @@ def check_baseline(browser, args, modules, remarks):
     assert "removed/<b>" in page.locator("#gone table").inner_text()
     for change, count in (("newly FP8", 3), ("lost FP8", 2), ("new", 1)):
         page.locator(f"ul.facts a:text-is('{change}')").click()
-        page.wait_for_function(f"document.querySelector('[name=change]').value === '{change}'")
+        wait(page, lambda change=change: page.locator("[name=change]").input_value() == change)
         assert f" {count} of " in page.locator("#shown").inner_text(), page.locator("#shown").inner_text()
     page.locator(ROWS).first.locator("button").click()
     assert "new" in page.locator("tr.matmul").first.inner_text()
