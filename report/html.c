@@ -184,14 +184,11 @@ static void print_baseline(const html_page *page) {
                    "</code></p>\n");
     fputs("<ul class=\"facts\">", out);
     for (int change = REPORT_NEWLY_FP8; change < REPORT_CHANGES; change++) {
-        const char *color = change == REPORT_LOST_FP8 ? "wide" : "";
+        const char *color = change == REPORT_LOST_FP8 ? "wide" : "fp8";
         fprintf(out, "<li><b class=\"%s\">%zu</b>", b->counts[change] ? color : "dim",
                 b->counts[change]);
         if (b->counts[change] && change != REPORT_GONE)
-            fprintf(out, "<a href=\"#change=%s\">%s</a></li>",
-                    change == REPORT_NEWLY_FP8  ? "newly+FP8"
-                    : change == REPORT_LOST_FP8 ? "lost+FP8"
-                                                : "new",
+            fprintf(out, "<a href=\"#change=%s\">%s</a></li>", html_changes[change],
                     html_changes[change]);
         else
             fprintf(out, "%s</li>", html_changes[change]);

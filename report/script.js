@@ -167,7 +167,7 @@
   const matmulRow = m => {
     const title = make('span', '', make('span', 'mono', m.name + (m.output ? ' \u2192 ' + m.output : '')),
       note([m.op_name, m.source].filter(Boolean).join(' \u00b7 ')));
-    const change = m.change ? [make('span', m.change === 'lost FP8' ? 'wide' : 'fp8', m.change), ' '] : [];
+    const change = m.change ? [m.change + ': '] : [];
     const made = make('tbody'), first = row(m, title, change, opens => {
       if (opens) first.after(detail(m));
       else first.nextSibling.remove();

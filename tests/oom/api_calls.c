@@ -225,7 +225,11 @@ static hlo_status call_optimize(hlo_module *module) {
     }
     remarks = (hlo_remarks_options){.struct_size = sizeof remarks, .which = HLO_REMARKS_ALL};
     if (status == HLO_OK) status = hlo_reports_print(reports, 1, &remarks, nowhere);
-    if (status == HLO_OK) status = hlo_reports_page(reports, 1, NULL, nowhere);
+    hlo_page_options page;
+    hlo_page_options_init(&page);
+    page.baseline = baseline;
+    page.sink = &sink;
+    if (status == HLO_OK) status = hlo_reports_page(reports, 1, &page, nowhere);
     if (status == HLO_OK)
         status = hlo_reports_gate(reports, 1, "all", NULL, false, why, sizeof why);
     if (status == HLO_OK)

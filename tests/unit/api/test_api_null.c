@@ -243,6 +243,8 @@ static void report(fixture *f) {
     const hlo_report *const all[] = {made};
     assert_done(f, hlo_reports_page(all, 1, NULL, out));
     assert_done(f, hlo_reports_page(all, 1, &page, out));
+    page.baseline = "/nonexistent";
+    assert_int_equal(hlo_reports_page(all, 1, &page, out), HLO_INVALID_INPUT);
     assert_done(f, hlo_reports_gate(all, 1, NULL, NULL, false, NULL, 0));
     assert_int_equal(hlo_reports_gate(all, 1, "all", "", false, NULL, 0), HLO_MISMATCH);
     assert_int_equal(hlo_reports_gate(all, 1, "some", NULL, false, NULL, 0), HLO_INVALID_USAGE);
