@@ -63,11 +63,6 @@ hlo_status writer_document(struct json_t *document, FILE *out);
 /* Prints the summary of the model as text. */
 hlo_status writer_text_summary(const report_writer *t);
 
-/* The texts of style.css and script.js, which cmake/embed.cmake embeds, and their SHA-256 hashes in
- * base64. */
-enum { REPORT_STYLE, REPORT_SCRIPT };
-extern const char *const report_assets[], *const report_assets_sha256[];
-
 /* Writes a report in one format. Returns HLO_OUT_OF_MEMORY if memory runs out. The caller detects
  * write errors by ferror(out). */
 typedef hlo_status writer_format(const report_writer *t);

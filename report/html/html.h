@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of the HTML page. */
-#ifndef HLO_REPORT_HTML_H
-#define HLO_REPORT_HTML_H
+#ifndef HLO_REPORT_HTML_HTML_H
+#define HLO_REPORT_HTML_HTML_H
 
 #include "passes/verdict/surroundings.h"
 #include "report/baseline.h"
@@ -22,6 +22,11 @@ typedef struct html_page {
     html_matmul *matmuls;            /* of the model, longest time first */
     FILE *out;
 } html_page;
+
+/* The texts of style.css and script.js, which cmake/embed.cmake embeds, and their SHA-256 hashes in
+ * base64. */
+enum { REPORT_STYLE, REPORT_SCRIPT };
+extern const char *const report_assets[], *const report_assets_sha256[];
 
 /* Names of the values of report_change. */
 extern const char *const html_changes[REPORT_CHANGES];

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/html.h"
+#include "report/html/html.h"
 
 enum { WIDTH = 720, HEIGHT = 360, LEFT = 100, TOP = 12, RIGHT = 24, BOTTOM = 44 };
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints the model as one self-contained HTML page. The script of the page makes the rows of the
- * table from the data of html_data.c; it formats and computes nothing. */
+ * table from the data of data.c; it formats and computes nothing. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "ir/float/c_locale.h"
 #include "ir/text/options.h"
-#include "report/html.h"
+#include "report/html/html.h"
 
 /* Maximum numbers of different drawings, of matmuls with surroundings, and of groups that are shown
  * without scripts. */

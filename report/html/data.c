@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "matmul/json.h"
-#include "report/html.h"
+#include "report/html/html.h"
 
 typedef struct texts {
     json_t *index; /* an object: from the text to its index in `strings` */
