@@ -232,8 +232,7 @@ hlo_status writer_junit(const report_writer *t) {
     return status;
 }
 
-/* --------------------------------------------------------------------------- GitLab Code Quality
- */
+/* -------------------------------------------------------------------------- GitLab Code Quality */
 
 hlo_status writer_gitlab(const report_writer *t) {
     finding *findings;
