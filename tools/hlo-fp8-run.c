@@ -188,6 +188,12 @@ static void clear_progress(const run_job *job) {
     fflush(stderr);
 }
 
+/* Returns the number of runs after the first one. A profile needs one, since it skips the first. */
+static size_t timed_runs(const option_value *values) {
+    return values[OPTION_TIME].given ? (size_t)values[OPTION_TIME].number
+                                     : values[OPTION_PROFILE].given;
+}
+
 /* Returns the options of the executed plan. This plan records error bounds only on the cpu backend,
  * for a comparison with arrays. */
 static hlo_plan_options plan_options(run_job *job) {
@@ -207,7 +213,7 @@ static hlo_plan_options plan_options(run_job *job) {
     plan.kernel_cache = values[OPTION_KERNEL_CACHE].text;
     plan.workspace = (size_t)values[OPTION_WORKSPACE].number;
     plan.accumulate = (hlo_accumulate)values[OPTION_ACCUMULATE].number;
-    plan.overwrites_inputs = !values[OPTION_TIME].given;
+    plan.overwrites_inputs = !timed_runs(values);
     plan.values = values[OPTION_DUMP_VALUES].text;
     plan.check_finite = values[OPTION_CHECK_NAN].given;
     plan.profile = values[OPTION_PROFILE].given || values[OPTION_TRACE].given;
@@ -403,8 +409,7 @@ static hlo_status execute_all(run_job *job) {
         return status == HLO_MISMATCH ? HLO_OK : status; /* with --compile-only, a difference is not
                                                           * an error */
     }
-    const option_value *time = &values[OPTION_TIME];
-    size_t count = time->given ? (size_t)time->number : 0;
+    const size_t count = timed_runs(values);
     double *seconds = calloc(count + 1, sizeof *seconds);
     hlo_status status = seconds ? run_once(job) : HLO_OUT_OF_MEMORY;
     /* Time `count` more runs, after the warm-up run. */
@@ -418,21 +423,26 @@ static hlo_status execute_all(run_job *job) {
     }
     clear_progress(job);
     if (status == HLO_OK) {
-        printf("%zu outputs:", hlo_arrays_count(job->outputs));
-        for (size_t i = 0; i < hlo_arrays_count(job->outputs); i++) {
-            fputs(i ? ", " : " ", stdout);
+        enum { LISTED = 8 }; /* maximum number of outputs whose shapes are always printed */
+        const size_t outputs = hlo_arrays_count(job->outputs);
+        const bool listed = outputs <= LISTED || values[OPTION_ALL_OUTPUTS].given;
+        printf(outputs == 1 ? "%zu output" : "%zu outputs", outputs);
+        for (size_t i = 0; listed && i < outputs; i++) {
             const hlo_array *array = hlo_arrays_at(job->outputs, i);
-            printf("%s[", array->type);
+            printf("%s%s[", i ? ", " : ": ", array->type);
             for (uint32_t j = 0; j < array->rank; j++)
                 printf(j ? ",%lld" : "%lld", (long long)array->dims[j]);
             putchar(']');
         }
         putchar('\n');
-        if (time->given) {
+        if (count && values[OPTION_TIME].given) {
             qsort(seconds, count, sizeof *seconds, by_size);
-            double median = (seconds[(count - 1) / 2] + seconds[count / 2]) / 2;
-            printf("run: min %.9f s, median %.9f s, spread %.9f s\n", seconds[0], median,
-                   seconds[count - 1] - seconds[0]);
+            const double median = (seconds[(count - 1) / 2] + seconds[count / 2]) / 2;
+            int digits = 3; /* after the point; more for times below a millisecond */
+            for (double at = 1e3 * median; at < 1 && digits < 6; at *= 10) digits++;
+            printf("run: median %.*f ms of %zu runs after the first, from %.*f to %.*f ms\n",
+                   digits, 1e3 * median, count, digits, 1e3 * seconds[0], digits,
+                   1e3 * seconds[count - 1]);
         }
     }
     free(seconds);

@@ -318,7 +318,20 @@ static bool read_names(program_id program, option_value *value, int *out_status)
     FILE *in = fopen(path, "r");
     bool read = in;
     errno = in ? 0 : errno;
-    if (in && getdelim(&names, &size, '\0', in) < 0) {
+    const ssize_t length_read = in ? getdelim(&names, &size, '\0', in) : 0;
+    if (length_read > 0 && !names[length_read - 1]) {
+        size_t line = 1, column = 1;
+        for (const char *at = names; *at; at++) {
+            column = *at == '\n' ? 1 : column + 1;
+            line += *at == '\n';
+        }
+        fclose(in);
+        fprintf(stderr, "%s:%zu:%zu: error: the list of names contains a NUL byte\n", path, line,
+                column);
+        *out_status = options_end(program, HLO_INVALID_INPUT);
+        return false;
+    }
+    if (length_read < 0) {
         read = feof(in) && !ferror(in); /* an empty file */
         free(names);
         names = read ? calloc(1, 1) : NULL;

@@ -129,8 +129,8 @@ typedef struct hlo_pass_options {
      * scale per tensor; "rows" one per row of the left and column of the right operand; "mx" one
      * f8e8m0fnu scale per 32 elements along the contracting dimension, for targets from sm_100 on.
      * "static" uses one constant scale per tensor, from `amaxes`. Matmuls of attention stay wide,
-     * unless ",attention" follows. NULL quantizes nothing. `passes` must be empty or run the pass
-     * "quantize-wide". Default: NULL. */
+     * unless ",attention" follows. `passes` must run the pass "quantize-wide". NULL quantizes
+     * nothing. Default: NULL. */
     const char *quantize;
     /* The path of a file that hlo_module_record_amaxes() wrote for the same module, which
      * `quantize` "static" requires. Default: NULL. */

@@ -110,7 +110,7 @@ hlo_verdict hlo_report_describe(hlo_report *report, const hlo_instr *instr) {
 
 /* ------------------------------------------------------------------------------ lints and costs */
 
-static void set_reason(hlo_verdict *verdict, hlo_reason reason) {
+void hlo_verdict_set_reason(hlo_verdict *verdict, hlo_reason reason) {
     verdict->reason = hlo_reason_name(reason);
     verdict->message = hlo_reason_text(reason);
     verdict->hint = hlo_reason_hint(reason);
@@ -126,7 +126,7 @@ void hlo_remark_lint(hlo_pass_context *context, hlo_reason reason, const hlo_ins
     *made = (lint){hlo_report_describe(report, at), reason, at->offset};
     made->verdict.instr = hlo_report_input_name(report, at);
     made->verdict.kind = HLO_VERDICT_LINT;
-    set_reason(&made->verdict, reason);
+    hlo_verdict_set_reason(&made->verdict, reason);
     if (!format) return;
     char particulars[256];
     va_list args;
@@ -272,7 +272,7 @@ static hlo_verdict judge(closing *c, slot *s) {
         reason = judgment.reason;
     }
     if (reason != HLO_REASON_COUNT) {
-        set_reason(&verdict, reason);
+        hlo_verdict_set_reason(&verdict, reason);
         verdict.blocker = copy_text(report->arena, blocker);
     }
     if (report->surroundings && verdict.kind != HLO_VERDICT_WIDE)

@@ -15,7 +15,6 @@ from typing import Any, Protocol, Union, runtime_checkable
 
 from ._library import Error, Sink, enumerator, ffi, free, invalid_value, lib, sink, string, written
 
-
 #: The result of ``record_amaxes``, or the path of a JSON file with such a result.
 Amaxes = Union[Mapping[str, Any], str, "os.PathLike[str]"]
 
@@ -396,6 +395,14 @@ def jax_options(options: dict[str, Any]) -> dict[str, Any]:
         raise invalid_value("emit", options["emit"], "one of qdq, dq, ffi, which jax can run")
     with sink() as told, pass_options(told, **options):
         pass
+    return options
+
+
+def enable_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Implements jax_options() for enable(). Also raises Error if the file of ``rules`` is missing or invalid."""
+    options = jax_options(options)
+    if "rules" in options:
+        rewrite("HloModule rules\nENTRY e { ROOT r = f32[] constant(0) }", rules=options["rules"])
     return options
 
 
