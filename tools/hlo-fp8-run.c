@@ -109,7 +109,7 @@ static bool usage_is_right(const options *given) {
     if (values[OPTION_DEVICES].given && modes & DEVICE)
         return refuse("--devices cannot be combined with --backend=cuda");
     if (values[OPTION_TIME].number > HLO_MOST_RUNS)
-        return refuse("invalid value '%s' for --time: expected a number from 1 to %d",
+        return refuse("invalid value '%s' for --time: expected a number from 0 to %d",
                       values[OPTION_TIME].text, HLO_MOST_RUNS);
     if (values[OPTION_TOPOLOGY].given && !values[OPTION_COMPILE_ONLY].given)
         return refuse("--topology requires --compile-only");
