@@ -398,6 +398,28 @@ static void fill_group(const void *row, cells out) {
     snprintf(out[LAYER], CELL, "%s", g->layer);
 }
 
+static void print_changes(const report_writer *t) {
+    enum { CHANGES_MOST = 10 };
+    const report_model *m = t->model;
+    char before[WRITER_NUMBER], now[WRITER_NUMBER], change[256];
+    if (!t->options.baseline) return;
+    fputc('\n', t->out);
+    if (!m->changes) {
+        hlo_print_plain(t->out, "%s has no layers to compare: write it again\n",
+                        t->options.baseline);
+        return;
+    }
+    hlo_print_plain(t->out, "since %s: %s -> %s%s\n", t->options.baseline,
+                    writer_quantity(m->earlier_seconds, "s", before),
+                    writer_quantity(m->totals.figures.seconds, "s", now),
+                    m->change_count ? "; changed layers:" : "; no layer changed");
+    for (size_t i = 0; i < m->change_count && i < CHANGES_MOST; i++)
+        hlo_print_plain(t->out, "  %s %s: %s\n", m->changes[i].layer, m->changes[i].shape,
+                        writer_change(&m->changes[i], change, sizeof change));
+    if (m->change_count > CHANGES_MOST)
+        fprintf(t->out, "  and %zu more layers\n", m->change_count - CHANGES_MOST);
+}
+
 hlo_status writer_text_summary(const report_writer *t) {
     enum { GROUPS_MOST = 20 };
     const report_model *m = t->model;
@@ -431,6 +453,7 @@ hlo_status writer_text_summary(const report_writer *t) {
                 m->group_count - shown, rest.count,
                 writer_percent(rest.seconds, m->totals.figures.seconds),
                 writer_quantity(rest.saving, "s", saving));
+    print_changes(t);
     if (m->totals.lints) fputc('\n', t->out);
     print_list(t, 0, m->totals.lints > GROUPS_MOST ? GROUPS_MOST : m->totals.lints);
     if (m->totals.lints > GROUPS_MOST)

@@ -72,6 +72,20 @@ const char *writer_worth(const report_model *m, char *out, size_t size) {
     return out;
 }
 
+const char *writer_change(const report_change *c, char *out, size_t size) {
+    char times[2][WRITER_NUMBER];
+    for (int i = 0; i < 2; i++) {
+        writer_quantity(c->seconds[i], "s", times[i]);
+        if (!c->count[i])
+            snprintf(times[i], sizeof times[i], "none");
+        else if (c->seconds[i] == 0)
+            snprintf(times[i], sizeof times[i], "?");
+    }
+    snprintf(out, size, "%zu of %zu -> %zu of %zu in FP8, %s -> %s", c->fp8[0], c->count[0],
+             c->fp8[1], c->count[1], times[0], times[1]);
+    return out;
+}
+
 void writer_markup_part(FILE *out, const char *text, size_t size) {
     const unsigned char *at = (const unsigned char *)text, *end = at + size;
     while (at < end) {
