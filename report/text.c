@@ -361,10 +361,10 @@ static void print_list(const report_writer *t, size_t count, size_t lints) {
 enum { SAVES, SHARE, TIME, MATMULS, BOUND, RATE, WHY, GROUP_SOURCE, SHAPE, LAYER, GROUP_COLUMNS };
 
 static const column group_columns[] = {
-    [SAVES] = {"saves", true, 1},     [SHARE] = {"share", true, 2},
-    [TIME] = {"time", true, 3},       [MATMULS] = {"matmuls", true, 4},
+    [SAVES] = {"saves", true, 1},     [SHARE] = {"share", true, 3},
+    [TIME] = {"time", true, 5},       [MATMULS] = {"matmuls", true, 4},
     [BOUND] = {"bound by", false, 6}, [RATE] = {"speed (of peak)", true, 9},
-    [WHY] = {"reason", false, 5},     [GROUP_SOURCE] = {"source", false, 7},
+    [WHY] = {"reason", false, 2},     [GROUP_SOURCE] = {"source", false, 7},
     [SHAPE] = {"result", false, 8},   [LAYER] = {"layer", false, 0}};
 
 /* A group with the totals that its share refers to. */
