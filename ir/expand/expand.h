@@ -34,4 +34,10 @@ void hlo_batch_norm_expand(hlo_module *module);
 /* True if hlo_batch_norm_expand() may replace an instruction. */
 bool hlo_batch_norm_any(const hlo_module *module);
 
+/* Replaces calls of CUB's radix sort by sorts. */
+void hlo_radix_sort_expand(hlo_module *module);
+
+/* True if hlo_radix_sort_expand() may replace an instruction. */
+bool hlo_radix_sort_any(const hlo_module *module);
+
 #endif
