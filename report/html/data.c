@@ -10,6 +10,12 @@
 #include "matmul/json.h"
 #include "report/html/html.h"
 
+const char *const html_changes[] = {[REPORT_SAME] = "same",
+                                    [REPORT_NEWLY_FP8] = "newly FP8",
+                                    [REPORT_LOST_FP8] = "lost FP8",
+                                    [REPORT_ADDED] = "new",
+                                    [REPORT_GONE] = "gone"};
+
 typedef struct texts {
     json_t *index; /* an object: from the text to its index in `strings` */
     json_t *strings;

@@ -12,12 +12,6 @@
  * without scripts. */
 enum { DRAWN_MOST = 100, LISTED_MOST = 200, GROUPS_MOST = 200 };
 
-const char *const html_changes[] = {[REPORT_SAME] = "same",
-                                    [REPORT_NEWLY_FP8] = "newly FP8",
-                                    [REPORT_LOST_FP8] = "lost FP8",
-                                    [REPORT_ADDED] = "new",
-                                    [REPORT_GONE] = "gone"};
-
 /* Prints a reason's page: paragraphs with `code` spans, and code blocks between lines of ```. */
 static void page_of_reason(FILE *out, const char *page) {
     bool block = false, paragraph = false;
