@@ -54,7 +54,7 @@ static bool read_entries(report_baseline *b) {
 
 /* Pairs matmuls that are not paired yet and whose origin is in the masks, in order. */
 static void pair_up(report_entry *old, size_t old_count, report_entry *now, size_t now_count,
-                    unsigned from, unsigned to, report_change change) {
+                    unsigned from, unsigned to, report_difference change) {
     for (size_t i = 0, j = 0; i < old_count; i++) {
         if (old[i].paired || !(from >> old[i].origin & 1)) continue;
         while (j < now_count && (now[j].paired || !(to >> now[j].origin & 1))) j++;
@@ -75,7 +75,7 @@ static void compare_equals(report_entry *old, size_t old_count, report_entry *no
     };
     static const struct {
         unsigned from, to;
-        report_change change;
+        report_difference change;
     } steps[] = {{PROGRAM, PROGRAM, REPORT_SAME},
                  {QUANTIZE, PROGRAM | QUANTIZE, REPORT_SAME},
                  {WIDE, WIDE, REPORT_SAME},
@@ -134,19 +134,25 @@ static hlo_status compare_reports(const hlo_report *const *reports, size_t count
     return status;
 }
 
+hlo_status report_baseline_open(const char *path, const hlo_diag_sink *sink,
+                                json_t **out_document) {
+    json_error_t error;
+    hlo_content text;
+    bool starved = false;
+    const hlo_status status = hlo_file_read(path, sink, &text);
+    if (status != HLO_OK) return status;
+    *out_document = hlo_json_read(text.bytes, text.size, 0, &error, &starved);
+    free(text.bytes);
+    if (starved) return HLO_OUT_OF_MEMORY;
+    return *out_document ? HLO_OK
+                         : hlo_diag_refuse(sink, path, error.line, error.column, "%s", error.text);
+}
+
 hlo_status report_baseline_read(const hlo_report *const *reports, size_t count, const char *path,
                                 const hlo_diag_sink *sink, report_baseline *out) {
     *out = (report_baseline){0};
-    json_error_t error;
-    hlo_content text;
-    const hlo_status status = hlo_file_read(path, sink, &text);
+    const hlo_status status = report_baseline_open(path, sink, &out->document);
     if (status != HLO_OK) return status;
-    bool starved = false;
-    out->document = hlo_json_read(text.bytes, text.size, 0, &error, &starved);
-    free(text.bytes);
-    if (starved) return HLO_OUT_OF_MEMORY;
-    if (!out->document)
-        return hlo_diag_refuse(sink, path, error.line, error.column, "%s", error.text);
     const size_t most = json_array_size(json_object_get(out->document, "dots"));
     out->old = malloc((most + 1) * sizeof *out->old);
     if (!out->old) return HLO_OUT_OF_MEMORY;

@@ -6,14 +6,14 @@
 #include "report/model.h"
 
 /* How a matmul differs between the baseline and the reports. */
-typedef enum report_change {
+typedef enum report_difference {
     REPORT_SAME,      /* FP8 in both, or wide in both */
     REPORT_NEWLY_FP8, /* was wide */
     REPORT_LOST_FP8,  /* was FP8, and is wide, or FP8 only because of --quantize */
     REPORT_ADDED,     /* the baseline does not contain the matmul */
     REPORT_GONE,      /* only the baseline contains the matmul */
-    REPORT_CHANGES
-} report_change;
+    REPORT_DIFFERENCES
+} report_difference;
 
 typedef enum report_origin { REPORT_PROGRAM, REPORT_QUANTIZE, REPORT_WIDE } report_origin;
 
@@ -22,7 +22,7 @@ typedef struct report_entry {
     const char *op_name, *shape; /* identify the matmul; op_name may be "" */
     const char *instr;           /* name for messages if op_name is "" */
     report_origin origin;        /* what made the matmul FP8, or that it is wide */
-    report_change change;
+    report_difference change;
     bool paired;                /* the other side has this matmul */
     const hlo_verdict *verdict; /* in the reports: of this matmul or its pair; may be NULL */
     size_t index;               /* in the reports: number of matmuls before this one */
@@ -32,9 +32,14 @@ typedef struct report_baseline {
     struct json_t *document; /* owns all strings of `old` */
     report_entry *old;       /* matmuls of the baseline, by op_name and shape */
     size_t old_count, old_fp8;
-    report_change *changes; /* by matmul, in the order of the reports */
-    size_t counts[REPORT_CHANGES];
+    report_difference *changes; /* by matmul, in the order of the reports */
+    size_t counts[REPORT_DIFFERENCES];
 } report_baseline;
+
+/* Reads the JSON of a baseline. If the file is not JSON, prints an error to `sink` and returns
+ * HLO_INVALID_INPUT. The caller releases *out_document with json_decref(). */
+hlo_status report_baseline_open(const char *path, const hlo_diag_sink *sink,
+                                struct json_t **out_document);
 
 /* Reads the baseline and compares the reports with it. If the file is not a complete JSON report,
  * prints an error to `sink` and returns HLO_INVALID_INPUT. The caller frees *out, also on

@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ir/text/file.h"
-#include "matmul/json.h"
+#include "report/baseline.h"
 
 /* -------------------------------------------------------------------------------------- figures */
 
@@ -558,14 +557,9 @@ static hlo_status fill_changes(report_model *m, const json_t *document) {
 }
 
 hlo_status report_model_compare(report_model *m, const char *path) {
-    json_error_t error;
-    hlo_content text;
-    bool starved = false;
-    hlo_status status = hlo_file_read(path, NULL, &text);
-    if (status != HLO_OK) return status;
-    json_t *document = hlo_json_read(text.bytes, text.size, 0, &error, &starved);
-    free(text.bytes);
-    status = starved ? HLO_OUT_OF_MEMORY : document ? fill_changes(m, document) : HLO_INVALID_INPUT;
+    json_t *document = NULL;
+    hlo_status status = report_baseline_open(path, NULL, &document);
+    if (status == HLO_OK) status = fill_changes(m, document);
     json_decref(document);
     return status;
 }

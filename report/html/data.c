@@ -191,7 +191,7 @@ static json_t *matmuls_value(texts *t, const html_page *page) {
         add_text(&r, "$op_name", v->op_name);
         add_source(&r, v, "");
         add_figures(&r, m, &at->matmul->figures, at->matmul->cause, v->kind);
-        const report_change change =
+        const report_difference change =
             page->baseline ? page->baseline->changes[at->index] : REPORT_SAME;
         add_text(&r, "$change", change == REPORT_SAME ? NULL : html_changes[change]);
         add_text(&r, "$message", v->message);

@@ -8,9 +8,9 @@
 #include "ir/text/options.h"
 #include "report/html/html.h"
 
-/* Maximum numbers of different drawings, of matmuls with surroundings, and of groups that are shown
- * without scripts. */
-enum { DRAWN_MOST = 100, LISTED_MOST = 200, GROUPS_MOST = 200 };
+/* Maximum numbers of different drawings, of matmuls with surroundings, of groups that are shown
+ * without scripts, and of layers that changed since the baseline. */
+enum { DRAWN_MOST = 100, LISTED_MOST = 200, GROUPS_MOST = 200, CHANGES_MOST = 20 };
 
 /* Prints a reason's page: paragraphs with `code` spans, and code blocks between lines of ```. */
 static void page_of_reason(FILE *out, const char *page) {
@@ -167,6 +167,25 @@ static void print_then_and_now(const html_page *page, const char *name, double t
             after);
 }
 
+/* Prints the layers whose time or number of FP8 matmuls differs, largest difference first. */
+static void print_changed_layers(const html_page *page) {
+    const report_model *m = page->model;
+    FILE *out = page->out;
+    char text[256];
+    if (!m->change_count) return;
+    fputs("<table class=\"plain\"><thead><tr><th scope=\"col\">layer</th><th "
+          "scope=\"col\">result</th><th scope=\"col\">since the baseline</th></tr></thead>\n",
+          out);
+    for (size_t i = 0; i < m->change_count && i < CHANGES_MOST; i++) {
+        writer_element(out, "<tr><td>", m->changes[i].layer, "</td><td class=\"mono\">");
+        writer_element(out, "", m->changes[i].shape, "</td><td>");
+        writer_element(out, "", writer_change(&m->changes[i], text, sizeof text), "</td></tr>\n");
+    }
+    fputs("</table>\n", out);
+    if (m->change_count > CHANGES_MOST)
+        fprintf(out, "<p>and %zu more layers</p>\n", m->change_count - CHANGES_MOST);
+}
+
 static void print_baseline(const html_page *page) {
     const report_baseline *b = page->baseline;
     const report_totals *totals = &page->model->totals;
@@ -177,7 +196,7 @@ static void print_baseline(const html_page *page) {
     writer_element(out, "<p class=\"dim\">Baseline: <code>", page->options->baseline,
                    "</code></p>\n");
     fputs("<ul class=\"facts\">", out);
-    for (int change = REPORT_NEWLY_FP8; change < REPORT_CHANGES; change++) {
+    for (int change = REPORT_NEWLY_FP8; change < REPORT_DIFFERENCES; change++) {
         const char *color = change == REPORT_LOST_FP8 ? "wide" : "fp8";
         fprintf(out, "<li><b class=\"%s\">%zu</b>", b->counts[change] ? color : "dim",
                 b->counts[change]);
@@ -202,6 +221,7 @@ static void print_baseline(const html_page *page) {
     print_then_and_now(page, "all edits save", report_baseline_total(b, "saving_seconds"),
                        f->saving, "s");
     fputs("</table>\n", out);
+    print_changed_layers(page);
     if (b->counts[REPORT_GONE])
         fprintf(out,
                 "<details id=\"gone\" hidden><summary>%zu gone</summary><table "
@@ -462,6 +482,7 @@ hlo_status hlo_reports_page(const hlo_report *const *reports, size_t count,
         own.baseline ? report_baseline_read(reports, count, own.baseline, own.sink, &baseline)
                      : HLO_OK;
     if (status == HLO_OK) status = report_model_new(reports, NULL, count, &model);
+    if (status == HLO_OK && own.baseline) status = report_model_compare(model, own.baseline);
     html_page page = {.model = model,
                       .options = &own,
                       .baseline = own.baseline ? &baseline : NULL,
