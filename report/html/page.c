@@ -173,7 +173,8 @@ static void print_changed_layers(const html_page *page) {
     FILE *out = page->out;
     char text[256];
     if (!m->change_count) return;
-    fputs("<table class=\"plain\"><thead><tr><th scope=\"col\">layer</th><th "
+    fputs("<h3>Changed layers</h3>\n<table class=\"plain\"><thead><tr><th "
+          "scope=\"col\">layer</th><th "
           "scope=\"col\">result</th><th scope=\"col\">since the baseline</th></tr></thead>\n",
           out);
     for (size_t i = 0; i < m->change_count && i < CHANGES_MOST; i++) {
