@@ -358,26 +358,6 @@ static place source_of(const quantizer *z, place at) {
     return at;
 }
 
-/* Returns the integers or narrow floats from which `value` comes by movement, conversion and
- * scaling, or NULL. The pass quantize-narrow may convert them to fp8. */
-static const hlo_instr *narrow_source(const hlo_instr *value) {
-    for (unsigned i = 0; i < PATH_LIMIT; i++) {
-        const hlo_type type = value->shape->type;
-        if (hlo_type_is_integer(type) || hlo_type_fits_e4m3(type)) return value;
-        bool scaled = value->op == HLO_OP_MULTIPLY || value->op == HLO_OP_SUBTRACT ||
-                      value->op == HLO_OP_DIVIDE;
-        const hlo_instr *factor = scaled ? hlo_instr_operand(value, 1) : NULL;
-        while (scaled && (factor->op == HLO_OP_CONVERT || hlo_op_is(factor->op, HLO_RESHAPES)))
-            factor = hlo_instr_operand(factor, 0);
-        scaled = scaled && (factor->op == HLO_OP_BROADCAST || factor->op == HLO_OP_CONSTANT);
-        if (!value->operand_count ||
-            (!scaled && value->op != HLO_OP_CONVERT && !hlo_op_is(value->op, HLO_MOVEMENT)))
-            return NULL;
-        value = hlo_instr_operand(value, 0);
-    }
-    return NULL;
-}
-
 /* True for f64 and complex types. */
 static bool is_precise(hlo_type type) {
     return type == HLO_TYPE_F64 || type == HLO_TYPE_C64 || type == HLO_TYPE_C128;
@@ -469,7 +449,8 @@ static double *amaxes_of(const quantizer *z, const place *x) {
 static void consider(quantizer *z, hlo_instr *dot, const double *runs) {
     uint32_t values[2];
     for (uint32_t i = 0; i < 2; i++) {
-        const hlo_instr *operand = hlo_instr_operand(dot, i), *narrow = narrow_source(operand);
+        const hlo_instr *operand = hlo_instr_operand(dot, i),
+                        *narrow = hlo_fp8_provenance_narrow(z->provenance, operand);
         const bool quantized = z->fp8[operand->id] ||
                                hlo_fp8_provenance_has(z->provenance, operand) ||
                                hlo_straight_through(z->provenance, operand) || narrow;
