@@ -375,6 +375,13 @@ static bool requests_f32_sums(const hlo_instr *dot) {
                          strcmp(algorithm, "dot_f16_f16_f32") == 0);
 }
 
+/* True for a value that a pinned instruction computes from values in another memory space, or
+ * copies from there. The quantization follows the instruction. */
+static bool is_in_device_memory(const hlo_instr *pinned) {
+    const hlo_layout *layout = pinned->shape->layout;
+    return pinned->pin == HLO_PIN_SPACE && !(layout && layout->memory_space);
+}
+
 /* Returns the reason why the dot must not be quantized, or HLO_REASON_COUNT. */
 static hlo_reason reason_against(const quantizer *z, const hlo_instr *dot, bool completes,
                                  const hlo_instr **out_blocker) {
@@ -388,7 +395,7 @@ static hlo_reason reason_against(const quantizer *z, const hlo_instr *dot, bool 
         hlo_instr *operand = hlo_instr_operand(dot, i);
         const hlo_instr *source = source_of(z, place_of(z, dot, i, completes)).instr;
         *out_blocker = source;
-        if (source->pin) return hlo_pin_reason(source);
+        if (source->pin && !is_in_device_memory(source)) return hlo_pin_reason(source);
         if (operand->shape->dynamic || source->shape->dynamic ||
             hlo_shape_count(operand->shape) < 0)
             return HLO_REASON_DYNAMIC_DIMENSION;
