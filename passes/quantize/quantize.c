@@ -51,6 +51,7 @@
 #include "passes/analysis/fp8_provenance.h"
 #include "passes/analysis/module_facts.h"
 #include "passes/analysis/pin.h"
+#include "passes/analysis/value.h"
 #include "passes/builders/granularity.h"
 #include "passes/passes.h"
 #include "passes/quantize/amaxes.h"
@@ -64,10 +65,11 @@
 #include <math.h>
 #include <string.h>
 
-/* PATH_LIMIT: maximum number of steps from a dot to the value to quantize. BLOCK: number of
- * elements along the contracting dimension that share a scale in the recipe `mx`. MARGIN: factor
- * between a recorded amax and the largest value that its scale represents. */
-enum { PATH_LIMIT = 64, BLOCK = 32, MARGIN = 16 };
+/* PATH_LIMIT: maximum number of steps from a dot to the value to quantize. Rules follow a chain of
+ * HLO_CHAIN_LIMIT steps, which also contains the steps of the scale. BLOCK: number of elements
+ * along the contracting dimension that share a scale in the recipe `mx`. MARGIN: factor between a
+ * recorded amax and the largest value that its scale represents. */
+enum { PATH_LIMIT = HLO_CHAIN_LIMIT / 2, BLOCK = 32, MARGIN = 16 };
 
 /* The recipe `static` is CURRENT with hlo_pass_context.amaxes. */
 typedef enum recipe { CURRENT, ROWS, MX } recipe;
