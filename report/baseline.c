@@ -45,7 +45,7 @@ static bool read_entries(report_baseline *b) {
             .origin = strcmp(verdict, "wide") == 0                        ? REPORT_WIDE
                       : json_is_object(json_object_get(dot, "quantized")) ? REPORT_QUANTIZE
                                                                           : REPORT_PROGRAM,
-            .change = REPORT_GONE,
+            .change = HLO_CHANGE_GONE,
             .index = index};
         b->old_fp8 += b->old[b->old_count - 1].origin != REPORT_WIDE;
     }
@@ -54,7 +54,7 @@ static bool read_entries(report_baseline *b) {
 
 /* Pairs matmuls that are not paired yet and whose origin is in the masks, in order. */
 static void pair_up(report_entry *old, size_t old_count, report_entry *now, size_t now_count,
-                    unsigned from, unsigned to, report_difference change) {
+                    unsigned from, unsigned to, hlo_change change) {
     for (size_t i = 0, j = 0; i < old_count; i++) {
         if (old[i].paired || !(from >> old[i].origin & 1)) continue;
         while (j < now_count && (now[j].paired || !(to >> now[j].origin & 1))) j++;
@@ -75,12 +75,12 @@ static void compare_equals(report_entry *old, size_t old_count, report_entry *no
     };
     static const struct {
         unsigned from, to;
-        report_difference change;
-    } steps[] = {{PROGRAM, PROGRAM, REPORT_SAME},
-                 {QUANTIZE, PROGRAM | QUANTIZE, REPORT_SAME},
-                 {WIDE, WIDE, REPORT_SAME},
-                 {PROGRAM | QUANTIZE, QUANTIZE | WIDE, REPORT_LOST_FP8},
-                 {WIDE, PROGRAM | QUANTIZE, REPORT_NEWLY_FP8}};
+        hlo_change change;
+    } steps[] = {{PROGRAM, PROGRAM, HLO_CHANGE_SAME},
+                 {QUANTIZE, PROGRAM | QUANTIZE, HLO_CHANGE_SAME},
+                 {WIDE, WIDE, HLO_CHANGE_SAME},
+                 {PROGRAM | QUANTIZE, QUANTIZE | WIDE, HLO_CHANGE_LOST_FP8},
+                 {WIDE, PROGRAM | QUANTIZE, HLO_CHANGE_NEWLY_FP8}};
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
         pair_up(old, old_count, now, now_count, steps[i].from, steps[i].to, steps[i].change);
 }
@@ -102,35 +102,61 @@ static void compare(report_baseline *b, report_entry *now, size_t count) {
         i += before;
         j += after;
     }
-    for (size_t i = 0; i < b->old_count; i++) b->counts[REPORT_GONE] += !b->old[i].paired;
+    for (size_t i = 0; i < b->old_count; i++) b->counts[HLO_CHANGE_GONE] += !b->old[i].paired;
     for (size_t i = 0; i < count; i++) {
         b->changes[now[i].index] = now[i].change;
         b->counts[now[i].change]++;
     }
 }
 
-static hlo_status compare_reports(const hlo_report *const *reports, size_t count,
-                                  report_baseline *b) {
-    size_t total = 0, at = 0;
+static size_t count_matmuls(const hlo_report *const *reports, size_t count) {
+    size_t total = 0;
     for (size_t i = 0; i < count; i++) total += reports[i]->verdict_count;
-    report_entry *now = malloc((total + 1) * sizeof *now);
-    b->changes = calloc(total + 1, sizeof *b->changes);
-    const hlo_status status = now && b->changes ? HLO_OK : HLO_OUT_OF_MEMORY;
-    for (size_t i = 0; i < count && status == HLO_OK; i++)
+    return total;
+}
+
+/* Returns the matmuls of reports, which the caller frees, or NULL if memory runs out. */
+static report_entry *entries_of(const hlo_report *const *reports, size_t count, hlo_change change) {
+    report_entry *entries = malloc((count_matmuls(reports, count) + 1) * sizeof *entries);
+    size_t at = 0;
+    for (size_t i = 0; i < count && entries; i++)
         for (size_t j = 0; j < reports[i]->verdict_count; j++, at++) {
             const hlo_verdict *v = &reports[i]->verdicts[j];
-            now[at] = (report_entry){.op_name = v->op_name ? v->op_name : "",
-                                     .shape = v->input_shape,
-                                     .instr = v->input_instr,
-                                     .origin = v->kind == HLO_VERDICT_WIDE ? REPORT_WIDE
-                                               : v->quantized              ? REPORT_QUANTIZE
-                                                                           : REPORT_PROGRAM,
-                                     .change = REPORT_ADDED,
-                                     .verdict = v,
-                                     .index = at};
+            entries[at] = (report_entry){.op_name = v->op_name ? v->op_name : "",
+                                         .shape = v->input_shape,
+                                         .instr = v->input_instr,
+                                         .origin = v->kind == HLO_VERDICT_WIDE ? REPORT_WIDE
+                                                   : v->quantized              ? REPORT_QUANTIZE
+                                                                               : REPORT_PROGRAM,
+                                         .change = change,
+                                         .verdict = v,
+                                         .index = at};
         }
+    return entries;
+}
+
+static hlo_status compare_reports(const hlo_report *const *reports, size_t count,
+                                  report_baseline *b) {
+    const size_t total = count_matmuls(reports, count);
+    report_entry *now = entries_of(reports, count, HLO_CHANGE_NEW);
+    b->changes = calloc(total + 1, sizeof *b->changes);
+    const hlo_status status = now && b->changes ? HLO_OK : HLO_OUT_OF_MEMORY;
     if (status == HLO_OK) compare(b, now, total);
     free(now);
+    return status;
+}
+
+hlo_status hlo_reports_compare(const hlo_report *const *before, size_t before_count,
+                               const hlo_report *const *after, size_t after_count,
+                               hlo_change *out_before, hlo_change *out_after) {
+    report_baseline b = {.old = entries_of(before, before_count, HLO_CHANGE_GONE),
+                         .old_count = count_matmuls(before, before_count)};
+    const hlo_status status = b.old ? compare_reports(after, after_count, &b) : HLO_OUT_OF_MEMORY;
+    for (size_t i = 0; i < b.old_count && status == HLO_OK; i++)
+        out_before[b.old[i].index] = b.old[i].change;
+    const size_t total = count_matmuls(after, after_count);
+    if (status == HLO_OK && total) memcpy(out_after, b.changes, total * sizeof *out_after);
+    report_baseline_free(&b);
     return status;
 }
 

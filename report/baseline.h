@@ -5,15 +5,7 @@
 
 #include "report/model.h"
 
-/* How a matmul differs between the baseline and the reports. */
-typedef enum report_difference {
-    REPORT_SAME,      /* FP8 in both, or wide in both */
-    REPORT_NEWLY_FP8, /* was wide */
-    REPORT_LOST_FP8,  /* was FP8, and is wide, or FP8 only because of --quantize */
-    REPORT_ADDED,     /* the baseline does not contain the matmul */
-    REPORT_GONE,      /* only the baseline contains the matmul */
-    REPORT_DIFFERENCES
-} report_difference;
+enum { REPORT_CHANGES = HLO_CHANGE_GONE + 1 };
 
 typedef enum report_origin { REPORT_PROGRAM, REPORT_QUANTIZE, REPORT_WIDE } report_origin;
 
@@ -22,7 +14,7 @@ typedef struct report_entry {
     const char *op_name, *shape; /* identify the matmul; op_name may be "" */
     const char *instr;           /* name for messages if op_name is "" */
     report_origin origin;        /* what made the matmul FP8, or that it is wide */
-    report_difference change;
+    hlo_change change;
     bool paired;                /* the other side has this matmul */
     const hlo_verdict *verdict; /* in the reports: of this matmul or its pair; may be NULL */
     size_t index;               /* in the reports: number of matmuls before this one */
@@ -32,8 +24,8 @@ typedef struct report_baseline {
     struct json_t *document; /* owns all strings of `old` */
     report_entry *old;       /* matmuls of the baseline, by op_name and shape */
     size_t old_count, old_fp8;
-    report_difference *changes; /* by matmul, in the order of the reports */
-    size_t counts[REPORT_DIFFERENCES];
+    hlo_change *changes; /* by matmul, in the order of the reports */
+    size_t counts[REPORT_CHANGES];
 } report_baseline;
 
 /* Reads the JSON of a baseline. If the file is not JSON, prints an error to `sink` and returns

@@ -116,7 +116,7 @@ hlo_status hlo_reports_baseline(const hlo_report *const *reports, size_t count, 
     size_t lost = 0;
     for (size_t i = 0; i < b.old_count && status == HLO_OK; i++) {
         const report_entry *old = &b.old[i];
-        if (old->origin == REPORT_WIDE || old->change == REPORT_SAME) continue;
+        if (old->origin == REPORT_WIDE || old->change == HLO_CHANGE_SAME) continue;
         if (!lost++) first = old;
     }
     if (lost) {

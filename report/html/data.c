@@ -10,11 +10,11 @@
 #include "matmul/json.h"
 #include "report/html/html.h"
 
-const char *const html_changes[] = {[REPORT_SAME] = "same",
-                                    [REPORT_NEWLY_FP8] = "newly FP8",
-                                    [REPORT_LOST_FP8] = "lost FP8",
-                                    [REPORT_ADDED] = "new",
-                                    [REPORT_GONE] = "gone"};
+const char *const html_changes[] = {[HLO_CHANGE_SAME] = "same",
+                                    [HLO_CHANGE_NEWLY_FP8] = "newly FP8",
+                                    [HLO_CHANGE_LOST_FP8] = "lost FP8",
+                                    [HLO_CHANGE_NEW] = "new",
+                                    [HLO_CHANGE_GONE] = "gone"};
 
 typedef struct texts {
     json_t *index; /* an object: from the text to its index in `strings` */
@@ -191,9 +191,9 @@ static json_t *matmuls_value(texts *t, const html_page *page) {
         add_text(&r, "$op_name", v->op_name);
         add_source(&r, v, "");
         add_figures(&r, m, &at->matmul->figures, at->matmul->cause, v->kind);
-        const report_difference change =
-            page->baseline ? page->baseline->changes[at->index] : REPORT_SAME;
-        add_text(&r, "$change", change == REPORT_SAME ? NULL : html_changes[change]);
+        const hlo_change change =
+            page->baseline ? page->baseline->changes[at->index] : HLO_CHANGE_SAME;
+        add_text(&r, "$change", change == HLO_CHANGE_SAME ? NULL : html_changes[change]);
         add_text(&r, "$message", v->message);
         add_text(&r, "$blocker", v->blocker);
         add(&r, "facts", facts_value(&r, v));
@@ -206,7 +206,7 @@ static json_t *matmuls_value(texts *t, const html_page *page) {
 static json_t *gone_value(texts *t, const report_baseline *b) {
     rows r = new_rows(t);
     for (size_t i = 0; b && i < b->old_count; i++) {
-        if (b->old[i].change != REPORT_GONE) continue;
+        if (b->old[i].change != HLO_CHANGE_GONE) continue;
         add_row(&r);
         add_text(&r, "$name", *b->old[i].op_name ? b->old[i].op_name : b->old[i].instr);
         add_text(&r, "$shape", b->old[i].shape);

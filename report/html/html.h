@@ -28,8 +28,8 @@ typedef struct html_page {
 enum { REPORT_STYLE, REPORT_SCRIPT };
 extern const char *const report_assets[], *const report_assets_sha256[];
 
-/* Names of the values of report_difference. */
-extern const char *const html_changes[REPORT_DIFFERENCES];
+/* Names of the values of hlo_change. */
+extern const char *const html_changes[REPORT_CHANGES];
 
 /* Prints all groups and matmuls as JSON, from which the script makes the rows of the table. */
 hlo_status html_data(const html_page *page);

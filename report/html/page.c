@@ -197,11 +197,11 @@ static void print_baseline(const html_page *page) {
     writer_element(out, "<p class=\"dim\">Baseline: <code>", page->options->baseline,
                    "</code></p>\n");
     fputs("<ul class=\"facts\">", out);
-    for (int change = REPORT_NEWLY_FP8; change < REPORT_DIFFERENCES; change++) {
-        const char *color = change == REPORT_LOST_FP8 ? "wide" : "fp8";
+    for (int change = HLO_CHANGE_NEWLY_FP8; change < REPORT_CHANGES; change++) {
+        const char *color = change == HLO_CHANGE_LOST_FP8 ? "wide" : "fp8";
         fprintf(out, "<li><b class=\"%s\">%zu</b>", b->counts[change] ? color : "dim",
                 b->counts[change]);
-        if (b->counts[change] && change != REPORT_GONE)
+        if (b->counts[change] && change != HLO_CHANGE_GONE)
             fprintf(out, "<a href=\"#change=%s\">%s</a></li>", html_changes[change],
                     html_changes[change]);
         else
@@ -223,11 +223,11 @@ static void print_baseline(const html_page *page) {
                        f->saving, "s");
     fputs("</table>\n", out);
     print_changed_layers(page);
-    if (b->counts[REPORT_GONE])
+    if (b->counts[HLO_CHANGE_GONE])
         fprintf(out,
                 "<details id=\"gone\" hidden><summary>%zu gone</summary><table "
                 "class=\"plain mono\"><tbody></tbody></table></details>\n",
-                b->counts[REPORT_GONE]);
+                b->counts[HLO_CHANGE_GONE]);
 }
 
 static void print_edits(const html_page *page) {
@@ -340,7 +340,7 @@ static void print_table(const html_page *page) {
         fputs("<select name=\"change\" aria-label=\"Filter by change since the baseline\"><option "
               "value=\"\">changed or not</option>",
               out);
-        for (int change = REPORT_NEWLY_FP8; change < REPORT_GONE; change++)
+        for (int change = HLO_CHANGE_NEWLY_FP8; change < HLO_CHANGE_GONE; change++)
             fprintf(out, "<option>%s</option>", html_changes[change]);
         fputs("</select>", out);
     }
