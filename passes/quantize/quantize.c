@@ -789,7 +789,7 @@ static void consider_all(quantizer *z) {
     hlo_run_counts(module, runs);
     find_loops(z);
     z->takes_attention = strstr(z->context->options->quantize, ",attention");
-    z->attention = hlo_attention_find(module, z->callers, scratch);
+    z->attention = hlo_attention_find(module, scratch);
     z->fused = hlo_facts_fused(module, scratch);
     z->fp8 = hlo_facts_fp8_reach(module, scratch).of;
     z->provenance = hlo_fp8_provenance_find(module, scratch);

@@ -207,6 +207,7 @@ struct hlo_judge_context {
     const hlo_module *module;
     hlo_arena *arena;
     const hlo_pass_options *options;
+    const hlo_target *target;
     const bool *fused; /* by computation id: true if the computation is a part of a kernel */
     /* The following members are computed on demand. */
     const unsigned char *makers; /* by computation id: hlo_fusion_maker */
@@ -216,13 +217,13 @@ struct hlo_judge_context {
     bool looked_for_cpu, cpu; /* `cpu` is true if XLA compiled the module for a CPU */
 };
 
-hlo_judge_context *hlo_judge_context_new(const hlo_module *module, const hlo_pass_options *options,
-                                         hlo_arena *arena) {
-    hlo_judge_context *j = hlo_arena_zero(arena, sizeof *j);
-    j->module = module;
-    j->options = options;
-    j->arena = arena;
-    j->fused = hlo_facts_fused(module, arena);
+hlo_judge_context *hlo_judge_context_new(const hlo_pass_context *context) {
+    hlo_judge_context *j = hlo_arena_zero(context->scratch, sizeof *j);
+    j->module = context->module;
+    j->options = context->options;
+    j->target = context->target;
+    j->arena = context->scratch;
+    j->fused = hlo_facts_fused(j->module, j->arena);
     return j;
 }
 
@@ -532,8 +533,11 @@ static hlo_judgment judge_wide(hlo_judge_context *j, const hlo_instr *instr) {
         const hlo_judgment carried = judge_carried(j, instr);
         const bool unquantized = carried.reason == HLO_REASON_NOT_QUANTIZED ||
                                  carried.reason == HLO_REASON_ONE_OPERAND_WIDE;
-        return j->options->quantize && unquantized ? wide(HLO_REASON_RAGGED_NOT_QUANTIZED, NULL)
-                                                   : carried;
+        if (!j->options->quantize || !unquantized) return carried;
+        return wide(hlo_pin_is_scheduled(j->module) ? HLO_REASON_SCHEDULED
+                    : !j->target->fp8               ? HLO_REASON_TARGET_WITHOUT_FP8
+                                                    : HLO_REASON_RAGGED_NOT_QUANTIZED,
+                    NULL);
     }
     if (kind == HLO_PRODUCT_BLOCK_SCALED) {
         const hlo_instr *dynamic = find_dynamic(instr);

@@ -320,7 +320,7 @@ void hlo_report_close(hlo_pass_context *context) {
     hlo_report *report = context->report;
     const hlo_module *module = context->module;
     closing c = {.report = report,
-                 .judging = hlo_judge_context_new(module, context->options, context->scratch),
+                 .judging = hlo_judge_context_new(context),
                  .module = module,
                  .min_gain = context->options->min_gain,
                  .recipe = recipe_of(report->arena, context->options->quantize),
