@@ -147,8 +147,8 @@ typedef struct hlo_pass_options {
      * end of hlo_verdict.source_file), shapes of results (`8192x4096xbf16`), or globs (fnmatch(3))
      * of these. `%NAME` is the name of an instruction of the input, and matches nothing else. Any
      * other word that matches no matmul is compared with the names of FP8 calls that a run without
-     * such words produces (hlo_verdict.instr). A word that matches neither is an error. Default:
-     * NULL, which means no words, like "". */
+     * such words produces (hlo_verdict.instr). A word that matches neither is an error, except `*`.
+     * Default: NULL, which means no words, like "". */
     const char *wide;
     /* Accept words of `wide` that match no matmul. Use it for several modules, and check the words
      * for all of them with hlo_reports_check_wide(). Default: false. */
