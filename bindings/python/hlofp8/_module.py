@@ -257,7 +257,7 @@ def read(module: ModuleLike, name: str | None, told: Sink) -> Any:
         told.check(lib.hlo_module_parse_file(encoded(path), told.pointer, made))
     else:
         if data is None:
-            data = module.encode("utf-8", "surrogateescape") if isinstance(module, str) else bytes(module)
+            data = module.encode("utf-8", "surrogateescape") if isinstance(module, str) else bytes(module)  # type: ignore[arg-type]
         shown = encoded(name or path or "<module>")
         parse = lib.hlo_module_parse_proto if lib.hlo_proto_recognize(data, len(data)) else lib.hlo_module_parse
         told.check(parse(data, len(data), shown, told.pointer, made))
