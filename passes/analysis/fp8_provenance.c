@@ -153,8 +153,9 @@ static const hlo_instr *narrow_of(const hlo_fp8_provenance *c, const hlo_instr *
     const hlo_type type = instr->shape->type;
     const bool is_narrow = instr->shape->rank && /* a single number is not a quantized array */
                            (hlo_type_is_integer(type) || hlo_type_fits_e4m3(type));
-    const bool narrows = instr->op != HLO_OP_CONVERT || !found ||
-                         hlo_types[type].bits < hlo_types[found->shape->type].bits;
+    /* Of several integers, report those of the smallest type, and of these the last computed. */
+    const bool narrows = !found || hlo_types[type].bits < hlo_types[found->shape->type].bits +
+                                                              (instr->op != HLO_OP_CONVERT);
     return is_narrow && narrows ? instr : found;
 }
 
