@@ -279,22 +279,11 @@ static bool is_for_cpu(hlo_judge_context *j) {
     return j->cpu;
 }
 
-/* Finds an integer of at most 8 bits, or a float of fewer than 8, from which `value` is computed by
- * a few steps of movement, conversion and scaling. Returns NULL if not found. */
-static const hlo_instr *find_narrow(const hlo_instr *value) {
-    enum { STEPS_MOST = 64 };
-    const hlo_instr *list[STEPS_MOST] = {value};
-    for (uint32_t i = 0, count = 1; i < count; i++) {
-        const hlo_instr *at = list[i];
-        const hlo_type type = at->shape->type;
-        if (hlo_type_fits_e4m3(type) || type == HLO_TYPE_S8 || type == HLO_TYPE_U8) return at;
-        bool scaled = at->op == HLO_OP_MULTIPLY || at->op == HLO_OP_SUBTRACT;
-        bool carries = scaled || at->op == HLO_OP_DIVIDE || at->op == HLO_OP_CONVERT ||
-                       hlo_op_is(at->op, HLO_MOVEMENT);
-        for (uint32_t o = 0; carries && o < at->operand_count && o < 1u + scaled; o++)
-            if (count < STEPS_MOST) list[count++] = hlo_instr_operand(at, o);
-    }
-    return NULL;
+/* Returns the integers of at most 8 bits, or floats of fewer than 8, from which `value` is computed
+ * by movement, conversion and scaling, or NULL. */
+static const hlo_instr *find_narrow(const hlo_judge_context *j, const hlo_instr *value) {
+    const hlo_instr *narrow = hlo_fp8_provenance_narrow(j->provenance, value);
+    return narrow && hlo_types[narrow->shape->type].bits <= 8 ? narrow : NULL;
 }
 
 /* Skips factors of 1, which torch-xla emits. */
@@ -509,9 +498,9 @@ static hlo_judgment judge_carried(hlo_judge_context *j, const hlo_instr *dot) {
         return hlo_pin_is_scheduled(j->module)
                    ? wide(HLO_REASON_SCHEDULED, NULL)
                    : wide(HLO_REASON_INSIDE_FUSION, fused_l ? fused_l : fused_r);
-    const hlo_instr *other = l || l_computed ? right : left, *narrow = find_narrow(other);
+    const hlo_instr *other = l || l_computed ? right : left, *narrow = find_narrow(j, other);
     if (!l && !r && !l_computed && !r_computed) {
-        const hlo_instr *narrow_l = find_narrow(left), *narrow_r = find_narrow(right);
+        const hlo_instr *narrow_l = find_narrow(j, left), *narrow_r = find_narrow(j, right);
         return is_integer(narrow_l)   ? wide(HLO_REASON_INTEGER_OPERAND, narrow_l)
                : is_integer(narrow_r) ? wide(HLO_REASON_INTEGER_OPERAND, narrow_r)
                                       : wide(HLO_REASON_NOT_QUANTIZED, NULL);
