@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Write a module with fp8 matmuls whose addend or output scale is computed from a chain of values after them.
 
 python3 far.py addend DOTS VALUES | python3 far.py scale VALUES
@@ -35,3 +34,4 @@ print('ENTRY e {')
 for line in LINES:
     print(f'  {line}')
 print('}')
+# SPDX-License-Identifier: Apache-2.0
