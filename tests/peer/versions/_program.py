@@ -25,7 +25,7 @@ class Draw:
 
     def normal(self, *shape):
         """Returns an approximation: a sum of uniform numbers."""
-        return (sum(self.uniform(*shape) for _ in range(6)) - np.float32(3)) * np.float32(2**0.5)
+        return np.asarray((sum(self.uniform(*shape) for _ in range(6)) - 3) * 2**0.5, np.float32)
 
     def below(self, limit, *shape):
         return (self.uniform(*shape) * limit).astype(np.int32)

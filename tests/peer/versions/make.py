@@ -82,9 +82,9 @@ def collect(folder, program):
 def make(name, venvs, out):
     """Writes the archive of a version."""
     interpreter, framework = environment(venvs, name), name.split("-")[0]
-    work = venvs / "work"
+    work = venvs / "work" / name
     shutil.rmtree(work, ignore_errors=True)
-    work.mkdir()
+    work.mkdir(parents=True)
     for script in ("_program.py", f"programs_{framework}.py"):
         shutil.copy(HERE / script, work)
     settings = dict(os.environ, CUDA_VISIBLE_DEVICES="", JAX_PLATFORMS="cpu", PJRT_DEVICE="CPU", TF_CPP_MIN_LOG_LEVEL="3", PYTHONDONTWRITEBYTECODE="1")

@@ -104,7 +104,7 @@ def convolutions():
 @program
 def resize():
     """Resizing of images."""
-    return lambda x: (tf.image.resize(x, (5, 11)), tf.image.resize(x, (16, 16), "nearest")), [Draw(33).normal(2, 8, 8, 3)]
+    return lambda x: (tf.compat.v1.image.resize_bilinear(x, (5, 11), align_corners=True), tf.compat.v1.image.resize_nearest_neighbor(x, (15, 15), align_corners=True)), [Draw(33).normal(2, 8, 8, 3)]
 
 
 @program
@@ -155,7 +155,7 @@ def sort_topk():
     def sorts(x, k):
         top = tf.math.top_k(x, 3)
         return (tf.sort(x), tf.argsort(x, 0, "DESCENDING", stable=True), top[0], top[1], tf.argmax(x, 1), tf.argmin(x, 0), tf.cumsum(x, 1), tf.cumsum(x, 0, exclusive=True, reverse=True), tf.math.cumprod(x, 1),
-                tf.searchsorted(tf.sort(x[0]), x[1]), tf.math.in_top_k(k[:5], x, 2), tf.sort(k), tf.math.top_k(k, 4)[0], tf.math.cumulative_logsumexp(x, 1))
+                tf.searchsorted(tf.sort(x[0]), x[1]), tf.math.in_top_k(k[:5], x, 2), tf.sort(k), tf.math.top_k(k, 4)[0])
 
     return sorts, (d.normal(5, 12), d.below(8, 12))
 
