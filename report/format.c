@@ -5,6 +5,7 @@
 #include <assert.h>
 
 #include "ir/float/c_locale.h"
+#include "ir/text/options.h"
 #include "matmul/json.h"
 
 enum {
@@ -25,18 +26,29 @@ static writer_format *const writers[] = {
 #include "report/format.def"
 #undef HLO_REMARKS_FORMAT
 
-hlo_status hlo_reports_print(const hlo_report *const *reports, size_t count, hlo_remarks which,
-                             hlo_remarks_format format, bool colored, FILE *out) {
-    HLO_IN_C_LOCALE;
-    const report_writer t = {.reports = reports,
-                             .count = count,
-                             .which = which,
-                             .colored = colored,
-                             .out = out,
-                             .sum = writer_sum_up(reports, count)};
-    if ((size_t)format >= WRITER_COUNT) return HLO_INVALID_USAGE;
+hlo_status writer_take_options(const hlo_remarks_options *options, hlo_remarks_options *out) {
+    hlo_remarks_options_init(out);
+    const hlo_status status =
+        hlo_options_take("hlo_remarks_options", out, sizeof *out, options, NULL);
+    const bool valid = (size_t)out->format < WRITER_COUNT && out->which <= HLO_REMARKS_SUMMARY;
+    return status == HLO_OK && valid ? HLO_OK : HLO_INVALID_USAGE;
+}
+
+hlo_status writer_print(const report_model *model, const hlo_remarks_options *options, FILE *out) {
+    const report_writer t = {.model = model, .options = *options, .out = out};
     hlo_json_watch();
-    hlo_status status = writers[format](&t);
-    if (status == HLO_OK && (fflush(out) != 0 || ferror(out))) status = HLO_INVALID_INPUT;
+    const hlo_status status = writers[options->format](&t);
+    return status == HLO_OK && (fflush(out) != 0 || ferror(out)) ? HLO_INVALID_INPUT : status;
+}
+
+hlo_status hlo_reports_print(const hlo_report *const *reports, size_t count,
+                             const hlo_remarks_options *options, FILE *out) {
+    HLO_IN_C_LOCALE;
+    hlo_remarks_options own;
+    report_model *model = NULL;
+    hlo_status status = writer_take_options(options, &own);
+    if (status == HLO_OK) status = report_model_new(reports, NULL, count, &model);
+    if (status == HLO_OK) status = writer_print(model, &own, out);
+    report_model_free(model);
     return status;
 }

@@ -13,8 +13,8 @@
 #include "matmul/json.h"
 #include "report/format.h"
 
-static hlo_status gate_count(const writer_summary *s, const char *expect, char *why, size_t size) {
-    const size_t fp8 = writer_fp8_count(s);
+static hlo_status gate_count(const report_totals *s, const char *expect, char *why, size_t size) {
+    const size_t fp8 = report_fp8_count(s);
     double number = 100;
     const char *end = strcmp(expect, "all") == 0 ? "%" : hlo_read_decimal(expect, &number);
     const bool percent = end && strcmp(end, "%") == 0;
@@ -29,14 +29,14 @@ static hlo_status gate_count(const writer_summary *s, const char *expect, char *
     /* Compute the percentage as a quotient of two integers, which is rounded like the percentage
      * that strtod() reads. With the product number / 100 * total, 55 % of 100 would be more than
      * 55. */
-    const double share = s->total ? 100.0 * (double)fp8 / (double)s->total : 100;
+    const double share = s->figures.count ? 100.0 * (double)fp8 / (double)s->figures.count : 100;
     if ((percent ? share : (double)fp8) >= number) return HLO_OK;
     snprintf(why, size, "expected %s%s matmuls in FP8, found %zu of %zu", expect,
-             percent && number < 100 ? " of" : "", fp8, s->total);
+             percent && number < 100 ? " of" : "", fp8, s->figures.count);
     return HLO_MISMATCH;
 }
 
-static hlo_status gate_reasons(const writer_summary *s, const char *fail_on, char *why,
+static hlo_status gate_reasons(const report_totals *s, const char *fail_on, char *why,
                                size_t size) {
     bool watched[HLO_REASON_COUNT];
     for (int reason = 0; reason < HLO_REASON_COUNT; reason++) watched[reason] = !*fail_on;
@@ -57,7 +57,7 @@ static hlo_status gate_reasons(const writer_summary *s, const char *fail_on, cha
     }
     size_t found = 0, lints = 0;
     const char *first = NULL;
-    for (int kind = 0; kind < WRITER_KINDS; kind++)
+    for (int kind = 0; kind < REPORT_KINDS; kind++)
         for (int reason = 0; reason < HLO_REASON_COUNT; reason++) {
             if (!watched[reason] || !s->reasons[kind][reason]) continue;
             *(kind == HLO_VERDICT_LINT ? &lints : &found) += s->reasons[kind][reason];
@@ -67,7 +67,7 @@ static hlo_status gate_reasons(const writer_summary *s, const char *fail_on, cha
     char more[64] = "";
     if (lints) snprintf(more, sizeof more, " and %zu lint%s found", lints, lints == 1 ? "" : "s");
     snprintf(why, size, "%zu of %zu matmuls not fully converted%s; first reason: %s", found,
-             s->total, more, first);
+             s->figures.count, more, first);
     return HLO_MISMATCH;
 }
 
@@ -90,7 +90,7 @@ hlo_status hlo_reports_gate(const hlo_report *const *reports, size_t count, cons
     HLO_IN_C_LOCALE;
     if (why_size) *why = '\0';
     if (!expect && !fail_on) return HLO_OK;
-    writer_summary s = writer_sum_up(reports, count);
+    report_totals s = report_sum_up(reports, count);
     hlo_status counts = expect ? gate_count(&s, expect, why, why_size) : HLO_OK;
     if (counts == HLO_INVALID_USAGE) return counts;
     /* Report unknown reasons even if the number of FP8 matmuls is too low. */

@@ -48,7 +48,7 @@ static void page_of_reason(FILE *out, const char *page) {
 }
 
 typedef struct place {
-    writer_ranked ranked;                    /* must be the first member, for writer_by_time() */
+    const report_matmul *matmul;
     const hlo_surroundings *surroundings[2]; /* surroundings before and after the run; NULL if not
                                               * recorded */
     char *drawing[2];
@@ -102,7 +102,7 @@ static void print_quantization(FILE *out, const hlo_verdict *v) {
 }
 
 static void print_place(FILE *out, const place *p) {
-    const hlo_verdict *v = p->ranked.verdict;
+    const hlo_verdict *v = p->matmul->verdict;
     fprintf(out, "<details data-kind=\"%s\" data-time=\"%.9g\" data-flops=\"%.9g\"",
             writer_kinds[v->kind], v->runs * v->seconds, v->runs * v->flops);
     writer_element(out, " data-reason=\"", v->reason, "\"");
@@ -170,8 +170,9 @@ static void print_plot(const report_writer *t) {
     enum { WIDTH = 640, HEIGHT = 320, LEFT = 60, TOP = 12, RIGHT = 16, BOTTOM = 40 };
     const double width = WIDTH - LEFT - RIGHT, height = HEIGHT - TOP - BOTTOM;
     double least = 0, most = 0, low = (double)INFINITY, high = -(double)INFINITY;
-    writer_cursor ranged = {0}, at = {0};
-    for (const hlo_verdict *v; (v = writer_next(t, &ranged));) {
+    const report_model *m = t->model;
+    for (size_t i = 0; i < m->count; i++) {
+        const hlo_verdict *v = m->matmuls[i].verdict;
         if (!v->measured) continue;
         least = fmin(least, v->predicted_saving);
         most = fmax(most, v->predicted_saving);
@@ -204,7 +205,8 @@ static void print_plot(const report_writer *t) {
                 "text-anchor=\"middle\">%.3g µs</text>\n",
                 x, TOP, height, x, HEIGHT - BOTTOM + 18, 1e6 * ticks[i]);
     }
-    for (const hlo_verdict *v; (v = writer_next(t, &at));) {
+    for (size_t i = 0; i < m->count; i++) {
+        const hlo_verdict *v = m->matmuls[i].verdict;
         if (!v->measured) continue;
         const double error = fmin(fmax(log10(v->output_distance), low), high);
         fprintf(out, "<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"5\"><title>",
@@ -220,21 +222,21 @@ static void print_plot(const report_writer *t) {
 }
 
 static void print_summary(const report_writer *t) {
-    const writer_summary *s = &t->sum;
+    const report_totals *totals = &t->model->totals;
+    const report_figures *f = &totals->figures;
     FILE *out = t->out;
     fprintf(out, "<ul class=\"facts\"><li><b>%zu of %zu</b>matmuls in FP8</li>",
-            writer_fp8_count(s), s->total);
-    if (s->flops > 0)
-        fprintf(out, "<li><b>%.0f %%</b>of FLOPs</li>", 100 * s->fp8_flops / s->flops);
-    if (s->seconds > 0)
-        fprintf(out, "<li><b>%.3g → %.3g µs</b>by roofline (%.2fx)</li>", 1e6 * s->input_seconds,
-                1e6 * s->seconds, s->input_seconds / s->seconds);
-    if (s->kinds[HLO_VERDICT_MISSED])
-        fprintf(out, "<li><b class=\"missed\">%zu</b>missed</li>", s->kinds[HLO_VERDICT_MISSED]);
-    if (s->kinds[HLO_VERDICT_WIDE])
-        fprintf(out, "<li><b class=\"wide\">%zu</b>wide</li>", s->kinds[HLO_VERDICT_WIDE]);
-    if (s->kinds[HLO_VERDICT_LINT])
-        fprintf(out, "<li><b class=\"lint\">%zu</b>lints</li>", s->kinds[HLO_VERDICT_LINT]);
+            report_fp8_count(totals), f->count);
+    if (f->flops > 0)
+        fprintf(out, "<li><b>%.0f %%</b>of FLOPs</li>", 100 * f->fp8_flops / f->flops);
+    if (f->seconds > 0)
+        fprintf(out, "<li><b>%.3g → %.3g µs</b>by roofline (%.2fx)</li>", 1e6 * f->input_seconds,
+                1e6 * f->seconds, f->input_seconds / f->seconds);
+    if (f->kinds[HLO_VERDICT_MISSED])
+        fprintf(out, "<li><b class=\"missed\">%zu</b>missed</li>", f->kinds[HLO_VERDICT_MISSED]);
+    if (f->kinds[HLO_VERDICT_WIDE])
+        fprintf(out, "<li><b class=\"wide\">%zu</b>wide</li>", f->kinds[HLO_VERDICT_WIDE]);
+    if (totals->lints) fprintf(out, "<li><b class=\"lint\">%zu</b>lints</li>", totals->lints);
     fputs("</ul>\n", out);
 }
 
@@ -264,14 +266,13 @@ static void print_page(const report_writer *t, const hlo_page_options *options, 
             "style-src 'unsafe-inline';script-src 'unsafe-inline'\">\n"
             "<title>hlo-fp8: %zu of %zu matmuls in FP8</title>\n<style>%s</style></head>\n<body>\n"
             "<h1>Which matmuls run in FP8</h1>\n",
-            writer_fp8_count(&t->sum), t->sum.total, report_assets[REPORT_STYLE]);
+            report_fp8_count(&t->model->totals), t->model->count, report_assets[REPORT_STYLE]);
     fputs("<p class=\"dim\">", out);
-    if (t->count) {
-        const hlo_report *report = t->reports[0];
-        fprintf(out, "Target: sm_%d, CUDA %d.%d", report->target->sm, report->cuda / 1000,
-                report->cuda % 1000 / 10);
-    }
-    if (options->date) writer_element(out, t->count ? ", " : "", options->date, "");
+    const report_model *m = t->model;
+    if (m->target)
+        fprintf(out, "Target: sm_%d, CUDA %d.%d", m->target->sm, m->cuda / 1000,
+                m->cuda % 1000 / 10);
+    if (options->date) writer_element(out, m->target ? ", " : "", options->date, "");
     if (options->command) writer_element(out, "<br><code>", options->command, "</code>");
     fputs("</p>\n", out);
     print_summary(t);
@@ -283,11 +284,10 @@ static void print_page(const report_writer *t, const hlo_page_options *options, 
     fputs("<div id=\"matmuls\">\n", out);
     for (size_t i = 0; i < count; i++) print_place(out, &places[i]);
     fputs("</div>\n", out);
-    writer_cursor at = {0};
-    if (t->sum.kinds[HLO_VERDICT_LINT]) {
+    if (m->totals.lints) {
         fputs("<h2>Lints</h2>\n", out);
-        for (const hlo_verdict *v; (v = writer_next(t, &at));) {
-            if (v->kind != HLO_VERDICT_LINT) continue;
+        for (size_t i = 0; i < m->totals.lints; i++) {
+            const hlo_verdict *v = m->lints[i];
             writer_element(
                 out, "<details><summary><span class=\"lint\">lint</span><span class=\"mono\">",
                 v->instr, "");
@@ -302,16 +302,13 @@ static void print_page(const report_writer *t, const hlo_page_options *options, 
         }
     }
     fputs("<h2>Reasons</h2>\n", out);
-    for (int reason = 0; reason < HLO_REASON_COUNT; reason++) {
-        size_t times = 0;
-        for (int kind = 0; kind < WRITER_KINDS; kind++) times += t->sum.reasons[kind][reason];
-        if (!times) continue;
-        const char *name = hlo_reason_name((size_t)reason);
-        fprintf(out, "<details id=\"%s\"><summary><span>%zu</span><span>%s</span><span>", name,
-                times, name);
-        writer_element(out, "", hlo_reason_text((size_t)reason),
-                       "</span></summary><div class=\"inside\">");
-        page_of_reason(out, hlo_reason_page((size_t)reason));
+    for (size_t i = 0; i < m->edit_count; i++) {
+        const report_edit *edit = &m->edits[i];
+        if (!edit->page) continue;
+        fprintf(out, "<details id=\"%s\"><summary><span>%zu</span><span>%s</span><span>",
+                edit->cause, edit->figures.count + edit->lints, edit->cause);
+        writer_element(out, "", edit->text, "</span></summary><div class=\"inside\">");
+        page_of_reason(out, edit->page);
         fputs("</div></details>\n", out);
     }
     fprintf(out, "<script>%s</script>\n</body></html>\n", report_assets[REPORT_SCRIPT]);
@@ -362,35 +359,41 @@ static hlo_status draw_all(place *places, size_t count, hlo_drawer *draw, void *
     return status;
 }
 
+/* Compares places for qsort(): longest time first. */
+static int by_time(const void *a, const void *b) {
+    const report_matmul *x = ((const place *)a)->matmul, *y = ((const place *)b)->matmul;
+    const double left = x->figures.seconds, right = y->figures.seconds;
+    if (left != right) return left > right ? -1 : 1;
+    return x < y ? -1 : x > y;
+}
+
 hlo_status hlo_reports_page(const hlo_report *const *reports, size_t count,
                             const hlo_page_options *options, FILE *out) {
     HLO_IN_C_LOCALE;
     hlo_page_options own = {.draw = NULL};
     if (hlo_options_take("hlo_page_options", &own, sizeof own, options, NULL) != HLO_OK)
         return HLO_INVALID_USAGE;
-    const report_writer t = {.reports = reports,
-                             .count = count,
-                             .which = HLO_REMARKS_ALL,
-                             .out = out,
-                             .sum = writer_sum_up(reports, count)};
-    place *places = calloc(t.sum.total + 1, sizeof *places);
-    if (!places) return HLO_OUT_OF_MEMORY;
-    size_t total = 0;
-    for (size_t r = 0; r < t.count; r++)
-        for (size_t i = 0; i < t.reports[r]->verdict_count; i++, total++) {
-            const surroundings *kept =
-                t.reports[r]->surroundings ? &t.reports[r]->surroundings[i] : NULL;
-            places[total] = (place){.ranked = {&t.reports[r]->verdicts[i], total}};
-            if (kept) memcpy(places[total].surroundings, kept->side, sizeof kept->side);
-        }
-    qsort(places, total, sizeof *places, writer_by_time);
-    for (size_t i = LISTED_MOST; i < total; i++)
-        places[i].surroundings[0] = places[i].surroundings[1] = NULL;
-    hlo_status status = own.draw ? draw_all(places, total, own.draw, own.user) : HLO_OK;
+    report_model *model;
+    hlo_status status = report_model_new(reports, NULL, count, &model);
+    if (status != HLO_OK) return status;
+    const report_writer t = {.model = model, .out = out};
+    const size_t total = model->count;
+    place *places = calloc(total + 1, sizeof *places);
+    if (!places) status = HLO_OUT_OF_MEMORY;
+    for (size_t i = 0; i < total && places; i++) places[i].matmul = &model->matmuls[i];
+    if (places) qsort(places, total, sizeof *places, by_time);
+    for (size_t i = 0; i < total && i < LISTED_MOST && places; i++) {
+        const report_matmul *m = places[i].matmul;
+        const surroundings *kept =
+            m->report->surroundings ? &m->report->surroundings[m->index] : NULL;
+        if (kept) memcpy(places[i].surroundings, kept->side, sizeof kept->side);
+    }
+    if (status == HLO_OK && own.draw) status = draw_all(places, total, own.draw, own.user);
     if (status == HLO_OK) print_page(&t, &own, places, total);
     if (status == HLO_OK && (fflush(out) != 0 || ferror(out))) status = HLO_INVALID_INPUT;
-    for (size_t i = 0; i < total; i++)
+    for (size_t i = 0; i < total && places; i++)
         for (int side = 0; side < 2; side++) free(places[i].drawing[side]);
     free(places);
+    report_model_free(model);
     return status;
 }

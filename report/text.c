@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints verdicts as text: a table with one line for each verdict, and a summary. */
+/* Prints a report as text: a summary with the matmuls by layer, or one line for each matmul. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/text/diag.h"
 #include "report/format.h"
 
 /* The colors are green, yellow, red and magenta. */
@@ -16,96 +17,25 @@ static const char *const kind_colors[] = {[HLO_VERDICT_FP8] = "\033[32m",
 #define HINT_COLOR "\033[36m"
 #define NO_COLOR "\033[0m"
 
-/* The leading columns of all tables, followed by the specific columns of each table. */
-enum { PLACE, KIND, NAME, FIRST_OWN };
-enum { SHAPE = FIRST_OWN, OPERANDS, OUTCOME, BLOCKER, SOURCE };
-enum {
-    RUNS = FIRST_OWN,
-    GFLOP,
-    BYTES_WERE,
-    BYTES_ARE,
-    TIME_WAS,
-    TIME_IS,
-    GAIN,
-    IN_FP8,
-    COST_SOURCE,
-    COLUMNS /* number of columns of the widest table */
-};
+/* --------------------------------------------------------------------------------------- tables */
 
-enum { CELL = WRITER_NAME };
-typedef char cells[COLUMNS][CELL];
+enum { CELL = WRITER_NAME, COLUMNS_MOST = 12, GAP = 2 };
+typedef char cells[COLUMNS_MOST][CELL];
+
+typedef struct column {
+    const char *head; /* heading, or NULL */
+    bool number;      /* right-aligned */
+    int rank;         /* on a narrow terminal, the columns with the highest rank are omitted first,
+                       * and the column with rank 0 is shortened last */
+} column;
 
 typedef struct table {
-    void (*fill)(const hlo_verdict *v, cells out); /* fills the columns that are specific to the
-                                                    * table; all cells are empty on entry */
-    const char *heads[COLUMNS];                    /* headings of the columns; NULL without a
-                                                    * heading */
-    unsigned numbers;                              /* bit set of right-aligned columns */
-    int widths[COLUMNS];                           /* widths of the cells; 0 omits the column */
+    const column *columns;
+    int count;
+    int kind;                                 /* the colored column */
+    int widths[COLUMNS_MOST];                 /* 0 omits the column */
+    void (*fill)(const void *row, cells out); /* all cells are empty on entry */
 } table;
-
-static void widen(table *form, cells row) {
-    for (int column = 0; column < COLUMNS; column++) {
-        int width = (int)strlen(row[column]);
-        if (width > form->widths[column]) form->widths[column] = width;
-    }
-}
-
-static void fill_row(const table *form, const hlo_verdict *v, cells out) {
-    for (int column = 0; column < COLUMNS; column++) out[column][0] = '\0';
-    if (v->line)
-        snprintf(out[PLACE], CELL, "%s:%u:%u:", v->file, v->line, v->column);
-    else
-        snprintf(out[PLACE], CELL, "%s", v->file);
-    snprintf(out[KIND], CELL, "%s", writer_kinds[v->kind]);
-    writer_name(v, out[NAME]);
-    form->fill(v, out);
-}
-
-/* Prints a row, with the column KIND in `color` unless that is NULL. */
-static void print_row(const report_writer *t, const table *form, cells row, const char *color,
-                      const char *end) {
-    for (int column = 0; column < COLUMNS; column++) {
-        int width = form->widths[column];
-        if (!width) continue;
-        const char *paint = color && column == KIND ? color : "";
-        fputs(paint, t->out);
-        hlo_print_plain(t->out, "%*s", form->numbers >> column & 1 ? width : -width, row[column]);
-        fputs(*paint ? NO_COLOR "  " : "  ", t->out);
-    }
-    hlo_print_plain(t->out, "%s\n", end ? end : "");
-}
-
-static void fill_source(const hlo_verdict *v, char *out) {
-    if (v->source_file) snprintf(out, CELL, "%s:%ld", v->source_file, v->source_line);
-}
-
-/* Prints the counts of a kind, such as `; 6 wide: 5 not-quantized, 1 one-operand-wide`, with
- * reasons in the order of passes/reason/reason.def. */
-static void writer_kind(const report_writer *t, hlo_verdict_kind kind, const char *label) {
-    if (!t->sum.kinds[kind]) return;
-    fprintf(t->out, "; %zu %s", t->sum.kinds[kind], label);
-    const char *lead = ":";
-    for (int reason = 0; reason < HLO_REASON_COUNT; reason++) {
-        if (!t->sum.reasons[kind][reason]) continue;
-        fprintf(t->out, "%s %zu %s", lead, t->sum.reasons[kind][reason],
-                hlo_reason_name((size_t)reason));
-        lead = ",";
-    }
-}
-
-static void writer_summary_line(const report_writer *t) {
-    fprintf(t->out, "%zu of %zu matmuls in FP8", writer_fp8_count(&t->sum), t->sum.total);
-    if (t->sum.flops > 0)
-        fprintf(t->out, " (%.0f %% of FLOPs)", 100 * t->sum.fp8_flops / t->sum.flops);
-    if (t->sum.quantized)
-        fprintf(t->out, "; %zu quantized here, so the module computes other results than before",
-                t->sum.quantized);
-    writer_kind(t, HLO_VERDICT_MISSED, "missed");
-    writer_kind(t, HLO_VERDICT_WIDE, "wide");
-    writer_kind(t, HLO_VERDICT_LINT, "lints");
-    fputc('\n', t->out);
-}
 
 __attribute__((format(printf, 2, 3))) static void append(char *cell, const char *format, ...) {
     char text[CELL];
@@ -117,8 +47,243 @@ __attribute__((format(printf, 2, 3))) static void append(char *cell, const char 
     if (*text) snprintf(cell + used, CELL - used, "%s%s", used ? ", " : "", text);
 }
 
-static void fill_text(const hlo_verdict *v, cells out) {
-    snprintf(out[SHAPE], CELL, "%s", v->shape);
+/* Returns the number of characters. */
+static int width_of(const char *text) {
+    int width = 0;
+    uint32_t code;
+    for (size_t size = strlen(text), used; size; size -= used, text += used, width++) {
+        used = hlo_utf8_decode(text, size, &code);
+        if (!used) used = 1;
+    }
+    return width;
+}
+
+static void fill_row(const table *form, const void *row, cells out) {
+    for (int i = 0; i < form->count; i++) out[i][0] = '\0';
+    form->fill(row, out);
+}
+
+static void measure_row(table *form, const void *row) {
+    cells out;
+    fill_row(form, row, out);
+    for (int i = 0; i < form->count; i++) {
+        const int width = width_of(out[i]);
+        if (width > form->widths[i]) form->widths[i] = width;
+    }
+}
+
+/* Makes the table fit in `width` columns, unless that is 0. */
+static void fit_table(table *form, unsigned width) {
+    enum { SHORT = 32, SHORTEST = 12 };
+    int total = -GAP, first = 0;
+    for (int i = 0; i < form->count; i++) {
+        const char *head = form->columns[i].head;
+        if (head && form->widths[i] && form->widths[i] < (int)strlen(head))
+            form->widths[i] = (int)strlen(head);
+        if (form->widths[i]) total += form->widths[i] + GAP;
+        if (form->columns[i].rank == 0) first = i;
+    }
+    int excess = width ? total - (int)width : 0;
+    const int cut = form->widths[first] - SHORT; /* what shortening the names makes free */
+    while (excess > (cut > 0 ? cut : 0)) {
+        int last = first;
+        for (int i = 0; i < form->count; i++)
+            if (form->widths[i] && form->columns[i].rank > form->columns[last].rank) last = i;
+        if (last == first) break;
+        excess -= form->widths[last] + GAP;
+        form->widths[last] = 0;
+    }
+    if (excess <= 0) return;
+    form->widths[first] -= excess;
+    if (form->widths[first] < SHORTEST) form->widths[first] = SHORTEST;
+}
+
+/* Prints a row, with the column form->kind in `color` unless that is NULL. A text that is wider
+ * than its column is cut at its beginning: the end of a path or of a name says most. */
+static void print_row(FILE *out, const table *form, cells row, const char *color) {
+    int gap = 0;
+    for (int i = 0; i < form->count; i++) {
+        if (!form->widths[i]) continue;
+        const char *text = row[i], *paint = color && i == form->kind ? color : "";
+        int width = width_of(text);
+        const bool cut = width > form->widths[i];
+        for (uint32_t code; cut && width > form->widths[i] - 3; width--) {
+            const size_t used = hlo_utf8_decode(text, strlen(text), &code);
+            text += used ? used : 1;
+        }
+        if (cut) width += 3;
+        const int pad = form->widths[i] - width;
+        if (width) fprintf(out, "%*s", gap, "");
+        if (width) gap = 0;
+        if (form->columns[i].number && width) fprintf(out, "%*s", pad, "");
+        fputs(paint, out);
+        hlo_print_plain(out, "%s%s", cut ? "..." : "", text);
+        if (*paint) fputs(NO_COLOR, out);
+        gap += GAP + (form->columns[i].number && width ? 0 : width ? pad : form->widths[i]);
+    }
+    fputc('\n', out);
+}
+
+static void print_head(FILE *out, const table *form) {
+    cells row;
+    for (int i = 0; i < form->count; i++)
+        snprintf(row[i], CELL, "%s", form->columns[i].head ? form->columns[i].head : "");
+    print_row(out, form, row, NULL);
+}
+
+/* Prints text in lines that fit the terminal, which all begin with `indent` spaces. */
+static void put_words(const report_writer *t, int indent, const char *text) {
+    int used = 0;
+    for (const char *at = text; *at;) {
+        int size = (int)strcspn(at, " ");
+        if (at[size] && at[size + 1] == '%') size += 1 + (int)strcspn(at + size + 1, " ");
+        const bool breaks =
+            t->options.width && used > indent && used + 1 + size > (int)t->options.width;
+        if (breaks) fputc('\n', t->out);
+        if (breaks) used = 0;
+        used += fprintf(t->out, "%*s", used ? 1 : indent, "") + size;
+        fprintf(t->out, "%.*s", size, at);
+        at += size + (at[size] == ' ');
+    }
+    fputc('\n', t->out);
+}
+
+__attribute__((format(printf, 3, 4))) static void print_words(const report_writer *t, int indent,
+                                                              const char *format, ...) {
+    char text[2048];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    put_words(t, indent, text);
+}
+
+static void fill_source(const hlo_verdict *v, char *out) {
+    if (v->source_file) snprintf(out, CELL, "%s:%ld", v->source_file, v->source_line);
+}
+
+/* --------------------------------------------------------------------------------------- totals */
+
+enum { TOTALS_SIZE = 16384 }; /* more than the names of all reasons of all kinds */
+
+/* Adds the counts of a kind, such as `; 6 wide: 5 not-quantized, 1 one-operand-wide`, with reasons
+ * in the order of passes/reason/reason.def. Returns the end of the text. */
+static int add_kind(const report_writer *t, hlo_verdict_kind kind, size_t count, const char *label,
+                    char *text, int at) {
+    if (!count) return at;
+    at += snprintf(text + at, TOTALS_SIZE - (size_t)at, "; %zu %s", count, label);
+    const char *lead = ":";
+    for (int reason = 0; reason < HLO_REASON_COUNT; reason++) {
+        const size_t times = t->model->totals.reasons[kind][reason];
+        if (!times) continue;
+        at += snprintf(text + at, TOTALS_SIZE - (size_t)at, "%s %zu %s", lead, times,
+                       hlo_reason_name((size_t)reason));
+        lead = ",";
+    }
+    return at;
+}
+
+static void print_totals(const report_writer *t) {
+    const report_totals *totals = &t->model->totals;
+    const report_figures *f = &totals->figures;
+    char text[TOTALS_SIZE];
+    int at = snprintf(text, sizeof text, "%zu of %zu matmuls in FP8", report_fp8_count(totals),
+                      f->count);
+    if (f->flops > 0)
+        at += snprintf(text + at, sizeof text - (size_t)at, " (%.0f %% of FLOPs)",
+                       100 * f->fp8_flops / f->flops);
+    if (totals->quantized)
+        at += snprintf(text + at, sizeof text - (size_t)at,
+                       "; %zu quantized here, so the module computes other results than before",
+                       totals->quantized);
+    at = add_kind(t, HLO_VERDICT_MISSED, f->kinds[HLO_VERDICT_MISSED], "missed", text, at);
+    at = add_kind(t, HLO_VERDICT_WIDE, f->kinds[HLO_VERDICT_WIDE], "wide", text, at);
+    at = add_kind(t, HLO_VERDICT_LINT, totals->lints, "lints", text, at);
+    if (t->model->gone)
+        snprintf(text + at, sizeof text - (size_t)at, "; %zu not in the last stage",
+                 t->model->gone);
+    put_words(t, 0, text);
+}
+
+/* Prints what FP8 gains, and whether that is worth the effort. */
+static void print_gain(const report_writer *t) {
+    const report_model *m = t->model;
+    const report_figures *f = &m->totals.figures;
+    char before[WRITER_NUMBER], now[WRITER_NUMBER], best[WRITER_NUMBER], why[256];
+    if (!m->target) return;
+    if (f->seconds > 0)
+        print_words(
+            t, 0,
+            "On sm_%d (%s) by roofline: %s as stock XLA compiles the matmuls, %s now (%.2fx), "
+            "%s with all edits (%.2fx)",
+            m->target->sm, m->target->gpu, writer_quantity(f->input_seconds, "s", before),
+            writer_quantity(f->seconds, "s", now), f->input_seconds / f->seconds,
+            writer_quantity(f->seconds - f->saving, "s", best),
+            f->input_seconds / (f->seconds - f->saving));
+    print_words(t, 0, "%s", writer_worth(m, why, sizeof why));
+}
+
+/* Prints each reason of the selected verdicts once, with its hint. */
+static void print_edits(const report_writer *t) {
+    char saving[WRITER_NUMBER];
+    for (size_t i = 0; i < t->model->edit_count; i++) {
+        const report_edit *edit = &t->model->edits[i];
+        const size_t *kinds = edit->figures.kinds;
+        /* Reasons are either of wide and missed matmuls, of FP8 matmuls ("slower"), or of lints. */
+        if (!edit->lints && ((t->options.which == HLO_REMARKS_PASSED &&
+                              kinds[HLO_VERDICT_WIDE] == edit->figures.count) ||
+                             (t->options.which == HLO_REMARKS_MISSED &&
+                              kinds[HLO_VERDICT_FP8] == edit->figures.count)))
+            continue;
+        char counts[CELL] = "";
+        if (edit->figures.count)
+            append(counts, "%zu matmul%s", edit->figures.count,
+                   edit->figures.count == 1 ? "" : "s");
+        if (edit->figures.saving > 0)
+            append(counts, "saves %s", writer_quantity(edit->figures.saving, "s", saving));
+        if (edit->lints) append(counts, "%zu lint%s", edit->lints, edit->lints == 1 ? "" : "s");
+        print_words(t, 0, "%s: %s (%s)", edit->cause, edit->text, counts);
+        if (t->options.colored) fputs(HINT_COLOR, t->out);
+        print_words(t, 4, "hint: %s", edit->hint);
+        if (t->options.colored) fputs(NO_COLOR, t->out);
+    }
+}
+
+/* ----------------------------------------------------------------------------- one line a matmul
+ */
+
+enum {
+    PLACE,
+    KIND,
+    NAME,
+    RESULT,
+    OPERANDS,
+    OUTCOME,
+    BLOCKER,
+    SOURCE,
+    NAME_OF_LAYER,
+    FLOPS,
+    BYTES,
+    TIMES,
+    MATMUL_COLUMNS
+};
+
+static const column matmul_columns[] = {
+    [PLACE] = {NULL, false, 8},    [KIND] = {NULL, false, 1},
+    [NAME] = {NULL, false, 2},     [RESULT] = {NULL, false, 5},
+    [OPERANDS] = {NULL, false, 9}, [OUTCOME] = {NULL, false, 4},
+    [BLOCKER] = {NULL, false, 7},  [SOURCE] = {NULL, false, 3},
+    [FLOPS] = {NULL, true, 10},    [BYTES] = {NULL, false, 11},
+    [TIMES] = {NULL, false, 6},    [NAME_OF_LAYER] = {NULL, false, 0}};
+
+static void fill_matmul(const void *row, cells out) {
+    const report_matmul *m = row;
+    const hlo_verdict *v = m->verdict;
+    char before[WRITER_NUMBER], now[WRITER_NUMBER];
+    if (v->line) snprintf(out[PLACE], CELL, "%u:%u:", v->line, v->column);
+    snprintf(out[KIND], CELL, "%s", writer_kinds[v->kind]);
+    writer_name(v, out[NAME]);
+    snprintf(out[RESULT], CELL, "%s", v->shape);
     snprintf(out[OPERANDS], CELL, "%s", v->operands);
     append(out[OUTCOME], "%s", v->epilogue);
     if (v->reason) append(out[OUTCOME], "%s", v->reason);
@@ -129,106 +294,159 @@ static void fill_text(const hlo_verdict *v, cells out) {
         if (v->measured) append(out[OUTCOME], "changes an output by %.2g", v->output_distance);
     }
     if (v->groups) append(out[OUTCOME], "%" PRId64 " groups", v->groups);
-    if (writer_is_slower(v)) append(out[OUTCOME], "slower (%.2fx)", v->input_seconds / v->seconds);
+    if (report_is_slower(v)) append(out[OUTCOME], "slower (%.2fx)", v->input_seconds / v->seconds);
     if (v->blocker) snprintf(out[BLOCKER], CELL, "at %s", v->blocker);
     fill_source(v, out[SOURCE]);
+    if (m->named) snprintf(out[NAME_OF_LAYER], CELL, "%s", m->layer);
+    if (v->kind == HLO_VERDICT_LINT) return;
+    if (v->flops > 0) snprintf(out[FLOPS], CELL, "%s", writer_quantity(v->flops, "FLOP", now));
+    writer_quantity(v->input_bytes, "B", before);
+    writer_quantity(v->bytes, "B", now);
+    if (v->bytes > 0)
+        snprintf(out[BYTES], CELL, strcmp(before, now) ? "%s -> %s" : "%s", before, now);
+    char *times = out[TIMES];
+    if (v->seconds == 0 || v->input_seconds == 0) {
+        snprintf(times, CELL, "?");
+        return;
+    }
+    if (v->runs != 1) times += snprintf(times, CELL, "%g x ", v->runs);
+    writer_quantity(v->input_seconds, "s", before);
+    writer_quantity(v->seconds, "s", now);
+    times +=
+        snprintf(times, WRITER_NUMBER * 3, strcmp(before, now) ? "%s -> %s" : "%s", before, now);
+    if (v->kind != HLO_VERDICT_WIDE)
+        snprintf(times, WRITER_NUMBER, " (%.2fx)", v->input_seconds / v->seconds);
+    else if (v->fp8_seconds > 0)
+        snprintf(times, WRITER_NUMBER, " (%.2fx in FP8)", v->seconds / v->fp8_seconds);
 }
 
-void writer_reasons(FILE *out, const bool has_reason[HLO_REASON_COUNT], bool colored) {
-    for (size_t reason = 0; reason < HLO_REASON_COUNT; reason++)
-        if (has_reason[reason])
-            fprintf(out, "%s: %s\n    %shint: %s%s\n", hlo_reason_name(reason),
-                    hlo_reason_text(reason), colored ? HINT_COLOR : "", hlo_reason_hint(reason),
-                    colored ? NO_COLOR : "");
-}
-
-hlo_status writer_text(const report_writer *t) {
-    table form = {.fill = fill_text};
-    bool has_reason[HLO_REASON_COUNT] = {false};
+static void print_verdict(const report_writer *t, const table *form, const report_matmul *m,
+                          const char **file) {
+    const hlo_verdict *v = m->verdict;
+    const char *in = v->file ? v->file : "";
+    if (strcmp(*file, in) != 0) hlo_print_plain(t->out, "%s:\n", in);
+    *file = in;
     cells row;
-    writer_cursor sized = {0}, at = {0};
-    for (const hlo_verdict *v; (v = writer_next(t, &sized));) {
-        fill_row(&form, v, row);
-        widen(&form, row);
-        if (v->reason) has_reason[hlo_reason_find(v->reason)] = true;
+    fill_row(form, m, row);
+    print_row(t->out, form, row, t->options.colored ? kind_colors[v->kind] : NULL);
+    /* The message of a lint may name values, in addition to the text of its reason. */
+    if (v->reason && strcmp(v->message, hlo_reason_text(hlo_reason_find(v->reason))) != 0)
+        hlo_print_plain(t->out, "    %s\n", v->message);
+}
+
+/* A lint has the row of a matmul. */
+static report_matmul row_of_lint(const hlo_verdict *v) {
+    return (report_matmul){.verdict = v, .layer = v->op_name, .named = v->op_name != NULL};
+}
+
+/* Prints the selected ones of the first `count` matmuls, and the first `lints` lints. */
+static void print_list(const report_writer *t, size_t count, size_t lints) {
+    const report_model *m = t->model;
+    table form = {
+        .columns = matmul_columns, .count = MATMUL_COLUMNS, .kind = KIND, .fill = fill_matmul};
+    for (size_t i = 0; i < count; i++)
+        if (writer_selects(t, m->matmuls[i].verdict->kind)) measure_row(&form, &m->matmuls[i]);
+    for (size_t i = 0; i < lints; i++)
+        measure_row(&form, (report_matmul[]){row_of_lint(m->lints[i])});
+    fit_table(&form, t->options.width);
+    const char *file = "";
+    for (size_t i = 0; i < count; i++)
+        if (writer_selects(t, m->matmuls[i].verdict->kind))
+            print_verdict(t, &form, &m->matmuls[i], &file);
+    for (size_t i = 0; i < lints; i++)
+        print_verdict(t, &form, (report_matmul[]){row_of_lint(m->lints[i])}, &file);
+}
+
+/* -------------------------------------------------------------------------------------- summary */
+
+enum { SAVES, SHARE, TIME, MATMULS, BOUND, RATE, WHY, GROUP_SOURCE, SHAPE, LAYER, GROUP_COLUMNS };
+
+static const column group_columns[] = {
+    [SAVES] = {"saves", true, 1},     [SHARE] = {"share", true, 2},
+    [TIME] = {"time", true, 3},       [MATMULS] = {"matmuls", true, 4},
+    [BOUND] = {"bound by", false, 6}, [RATE] = {"speed (of peak)", true, 9},
+    [WHY] = {"reason", false, 5},     [GROUP_SOURCE] = {"source", false, 7},
+    [SHAPE] = {"result", false, 8},   [LAYER] = {"layer", false, 0}};
+
+/* A group with the totals that its share refers to. */
+typedef struct group_row {
+    const report_group *group;
+    const report_figures *all;
+} group_row;
+
+static void fill_group(const void *row, cells out) {
+    const report_group *g = ((const group_row *)row)->group;
+    const report_figures *f = &g->figures, *all = ((const group_row *)row)->all;
+    char number[WRITER_NUMBER];
+    if (f->saving > 0)
+        snprintf(out[SAVES], CELL, "%s", writer_quantity(f->saving, "s", number));
+    else
+        snprintf(out[SAVES], CELL, "%s", !g->cause || f->estimated ? "-" : "?");
+    snprintf(out[MATMULS], CELL, "%zu %s", f->count, writer_kinds[g->first->kind]);
+    if (f->seconds > 0) {
+        snprintf(out[SHARE], CELL, "%.1f %%", writer_percent(f->seconds, all->seconds));
+        snprintf(out[TIME], CELL, "%s", writer_quantity(f->seconds, "s", number));
+        snprintf(out[BOUND], CELL, "%s", writer_bounds[report_bound_of(f)]);
+        snprintf(out[RATE], CELL, "%s (%.0f %%)", writer_quantity(report_rate(f), "FLOP/s", number),
+                 100 * report_peak_fraction(f));
+    } else {
+        snprintf(out[TIME], CELL, "?");
     }
-    for (const hlo_verdict *v; (v = writer_next(t, &at));) {
-        fill_row(&form, v, row);
-        print_row(t, &form, row, t->colored ? kind_colors[v->kind] : NULL, v->op_name);
-        /* The message of a lint may name values, in addition to the text of its reason. */
-        if (v->reason && strcmp(v->message, hlo_reason_text(hlo_reason_find(v->reason))) != 0)
-            hlo_print_plain(t->out, "    %s\n", v->message);
+    snprintf(out[WHY], CELL, "%s", g->cause ? g->cause : "");
+    fill_source(g->first, out[GROUP_SOURCE]);
+    if (!g->one_source && *out[GROUP_SOURCE]) append(out[GROUP_SOURCE], "...");
+    snprintf(out[SHAPE], CELL, "%s", g->named ? g->shape : "");
+    snprintf(out[LAYER], CELL, "%s", g->layer);
+}
+
+hlo_status writer_text_summary(const report_writer *t) {
+    enum { GROUPS_MOST = 20 };
+    const report_model *m = t->model;
+    const size_t shown = m->group_count > GROUPS_MOST ? GROUPS_MOST : m->group_count;
+    table form = {
+        .columns = group_columns, .count = GROUP_COLUMNS, .kind = MATMULS, .fill = fill_group};
+    print_totals(t);
+    print_gain(t);
+    for (size_t i = 0; i < shown; i++)
+        measure_row(&form, &(group_row){&m->groups[i], &m->totals.figures});
+    fit_table(&form, t->options.width);
+    if (shown) {
+        fputc('\n', t->out);
+        print_head(t->out, &form);
     }
-    writer_reasons(t->out, has_reason, t->colored);
-    if (t->sum.slower)
-        fprintf(t->out,
-                "slower: FP8 is slower than the wide matmul according to the roofline model\n    "
-                "%shint: --min-gain=1 keeps such matmuls wide; --remarks-format=costs prints the "
-                "times%s\n",
-                t->colored ? HINT_COLOR : "", t->colored ? NO_COLOR : "");
-    writer_summary_line(t);
+    report_figures rest = {0};
+    for (size_t i = 0; i < shown; i++) {
+        cells row;
+        fill_row(&form, &(group_row){&m->groups[i], &m->totals.figures}, row);
+        print_row(t->out, &form, row,
+                  t->options.colored ? kind_colors[m->groups[i].first->kind] : NULL);
+    }
+    for (size_t i = shown; i < m->group_count; i++) {
+        rest.count += m->groups[i].figures.count;
+        rest.seconds += m->groups[i].figures.seconds;
+        rest.saving += m->groups[i].figures.saving;
+    }
+    char saving[WRITER_NUMBER];
+    if (rest.count)
+        fprintf(t->out, "and %zu more groups: %zu matmuls, %.1f %% of the time, %s to save\n",
+                m->group_count - shown, rest.count,
+                writer_percent(rest.seconds, m->totals.figures.seconds),
+                writer_quantity(rest.saving, "s", saving));
+    if (m->totals.lints) fputc('\n', t->out);
+    print_list(t, 0, m->totals.lints > GROUPS_MOST ? GROUPS_MOST : m->totals.lints);
+    if (m->totals.lints > GROUPS_MOST)
+        fprintf(t->out, "and %zu more lints\n", m->totals.lints - GROUPS_MOST);
+    if (m->edit_count) fputc('\n', t->out);
+    print_edits(t);
+    if (m->edit_count)
+        print_words(t, 0, "--explain=REASON describes a reason; --remarks=all lists all matmuls");
     return HLO_OK;
 }
 
-static void fill_time(double seconds, char *out) {
-    if (seconds > 0)
-        snprintf(out, CELL, "%.3g", 1e6 * seconds);
-    else
-        snprintf(out, CELL, "?");
-}
-
-static void fill_costs(const hlo_verdict *v, cells out) {
-    if (v->runs != 1) snprintf(out[RUNS], CELL, "%g x", v->runs);
-    snprintf(out[GFLOP], CELL, "%.3g", v->flops / 1e9);
-    snprintf(out[BYTES_WERE], CELL, "%.3g", v->input_bytes / 1e6);
-    snprintf(out[BYTES_ARE], CELL, "%.3g", v->bytes / 1e6);
-    fill_time(v->input_seconds, out[TIME_WAS]);
-    fill_time(v->seconds, out[TIME_IS]);
-    if (v->kind != HLO_VERDICT_WIDE && v->seconds > 0)
-        snprintf(out[GAIN], CELL, "%.2fx", v->input_seconds / v->seconds);
-    if (v->kind == HLO_VERDICT_WIDE && v->fp8_seconds > 0 && v->seconds > 0)
-        snprintf(out[IN_FP8], CELL, "%.2fx", v->seconds / v->fp8_seconds);
-    fill_source(v, out[COST_SOURCE]);
-}
-
-hlo_status writer_costs(const report_writer *t) {
-    table form = {.fill = fill_costs,
-                  .heads = {[GFLOP] = "GFLOP",
-                            [BYTES_WERE] = "MB",
-                            [BYTES_ARE] = "MB now",
-                            [TIME_WAS] = "us",
-                            [TIME_IS] = "us now",
-                            [GAIN] = "gain",
-                            [IN_FP8] = "in FP8"},
-                  .numbers = ((1U << COST_SOURCE) - 1) & ~((1U << RUNS) - 1)};
-    size_t count = 0;
-    writer_cursor at = {0};
-    writer_ranked *order = malloc((t->sum.total + 1) * sizeof *order);
-    if (!order) return HLO_OUT_OF_MEMORY;
-    cells row;
-    for (const hlo_verdict *v; (v = writer_next(t, &at)) && v->kind != HLO_VERDICT_LINT; count++) {
-        order[count] = (writer_ranked){v, count};
-        fill_row(&form, v, row);
-        widen(&form, row);
-    }
-    qsort(order, count, sizeof *order, writer_by_time);
-    for (int column = 0; column < COLUMNS; column++)
-        snprintf(row[column], CELL, "%s",
-                 form.heads[column] && form.widths[column] ? form.heads[column] : "");
-    widen(&form, row);
-    if (count) {
-        fputs("before: as compiled by stock XLA with default flags, without autotuning\n", t->out);
-        print_row(t, &form, row, NULL, NULL);
-    }
-    for (size_t i = 0; i < count; i++) {
-        fill_row(&form, order[i].verdict, row);
-        print_row(t, &form, row, NULL, order[i].verdict->op_name);
-    }
-    free(order);
-    writer_summary_line(t);
-    if (t->sum.seconds > 0)
-        fprintf(t->out, "roofline: %.3g us before, %.3g us now: %.2fx\n",
-                1e6 * t->sum.input_seconds, 1e6 * t->sum.seconds,
-                t->sum.input_seconds / t->sum.seconds);
+hlo_status writer_text(const report_writer *t) {
+    if (t->options.which == HLO_REMARKS_SUMMARY) return writer_text_summary(t);
+    print_list(t, t->model->count, t->model->totals.lints);
+    print_edits(t);
+    print_totals(t);
     return HLO_OK;
 }

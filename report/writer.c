@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions that the report formats share: selection of verdicts, totals, and escaping. */
+/* Functions that the report formats share: selection of verdicts, quantities, and escaping. */
 #include "report/format.h"
 
 #include <stdio.h>
@@ -12,21 +12,15 @@ const char *const writer_kinds[] = {[HLO_VERDICT_FP8] = "fp8",
                                     [HLO_VERDICT_WIDE] = "wide",
                                     [HLO_VERDICT_LINT] = "lint"};
 
-const hlo_verdict *writer_next(const report_writer *t, writer_cursor *at) {
-    for (;; *at = (writer_cursor){at->report + 1, 0, at->lints}) {
-        if (at->report == t->count) {
-            if (at->lints || !t->count) return NULL;
-            *at = (writer_cursor){.lints = true};
-        }
-        const hlo_report *r = t->reports[at->report];
-        if (at->lints && at->index < r->lint_count) return &r->lints[at->index++].verdict;
-        while (!at->lints && at->index < r->verdict_count) {
-            const hlo_verdict *v = &r->verdicts[at->index++];
-            const hlo_verdict_kind hidden =
-                t->which == HLO_REMARKS_MISSED ? HLO_VERDICT_FP8 : HLO_VERDICT_WIDE;
-            if (t->which == HLO_REMARKS_ALL || v->kind != hidden) return v;
-        }
-    }
+const char *const writer_bounds[] = {[REPORT_UNKNOWN] = "?",
+                                     [REPORT_COMPUTE] = "compute",
+                                     [REPORT_MEMORY] = "memory",
+                                     [REPORT_LAUNCH] = "launch"};
+
+bool writer_selects(const report_writer *t, hlo_verdict_kind kind) {
+    return t->options.which == HLO_REMARKS_MISSED   ? kind != HLO_VERDICT_FP8
+           : t->options.which == HLO_REMARKS_PASSED ? kind != HLO_VERDICT_WIDE
+                                                    : true;
 }
 
 const char *writer_output_name(const hlo_verdict *v) {
@@ -40,44 +34,42 @@ const char *writer_name(const hlo_verdict *v, char out[WRITER_NAME]) {
     return out;
 }
 
-int writer_by_time(const void *a, const void *b) {
-    const writer_ranked *x = a, *y = b;
-    double left = x->verdict->runs * x->verdict->seconds;
-    double right = y->verdict->runs * y->verdict->seconds;
-    if (left != right) return left > right ? -1 : 1;
-    return x->place < y->place ? -1 : x->place > y->place;
+const char *writer_quantity(double value, const char *unit, char out[WRITER_NUMBER]) {
+    static const char *const prefixes[] = {"n", "µ", "m", "", "k", "M", "G", "T", "P", "E"};
+    enum { ONE = 3, COUNT = sizeof prefixes / sizeof *prefixes };
+    int prefix = ONE;
+    for (; value > 0 && value < 0.9995 && prefix > 0; prefix--) value *= 1000;
+    for (; value >= 999.5 && prefix < COUNT - 1; prefix++) value /= 1000;
+    snprintf(out, WRITER_NUMBER, "%.3g %s%s", value, prefixes[prefix], unit);
+    return out;
 }
 
-/* Compares times with the two digits that reports print. Ignores matmuls that --quantize quantized:
- * unlike the predicted gain, their times do not take into account that loops and other matmuls
- * share the quantization. */
-bool writer_is_slower(const hlo_verdict *v) {
-    return v->kind != HLO_VERDICT_WIDE && !v->quantized && v->input_seconds > 0 &&
-           v->seconds > 1.005 * v->input_seconds;
+double writer_percent(double part, double whole) {
+    return whole > 0 ? 100 * part / whole : 0;
 }
 
-writer_summary writer_sum_up(const hlo_report *const *reports, size_t count) {
-    writer_summary s = {0};
-    const report_writer all = {.reports = reports, .count = count, .which = HLO_REMARKS_ALL};
-    writer_cursor at = {0};
-    for (const hlo_verdict *v; (v = writer_next(&all, &at));) {
-        s.kinds[v->kind]++;
-        if (v->reason) s.reasons[v->kind][hlo_reason_find(v->reason)]++;
-        if (v->kind == HLO_VERDICT_LINT) continue;
-        s.total++;
-        s.slower += writer_is_slower(v);
-        s.quantized += v->kind != HLO_VERDICT_WIDE && v->quantized;
-        s.flops += v->runs * v->flops;
-        if (v->kind != HLO_VERDICT_WIDE) s.fp8_flops += v->runs * v->flops;
-        if (v->input_seconds == 0 || v->seconds == 0) continue;
-        s.input_seconds += v->runs * v->input_seconds;
-        s.seconds += v->runs * v->seconds;
-    }
-    return s;
-}
-
-size_t writer_fp8_count(const writer_summary *s) {
-    return s->kinds[HLO_VERDICT_FP8] + s->kinds[HLO_VERDICT_MISSED];
+const char *writer_worth(const report_model *m, char *out, size_t size) {
+    const report_figures *f = &m->totals.figures;
+    const double launch = f->bound_seconds[REPORT_LAUNCH], least = f->seconds - f->saving;
+    char saving[WRITER_NUMBER];
+    int at;
+    if (f->seconds == 0)
+        at = snprintf(out, size, "Whether FP8 is worth it is unknown");
+    else if (launch > 0.5 * f->seconds)
+        at = snprintf(out, size, "FP8 is not worth it: most matmuls take less than a launch");
+    else if (f->input_seconds < 1.05 * least)
+        at = snprintf(out, size, "FP8 calls are not worth it: all edits save less than 5 %%");
+    else if (f->saving < 0.05 * f->seconds)
+        at = snprintf(out, size, "FP8 is worth it, and little is left to save");
+    else
+        at = snprintf(out, size, "FP8 is worth it: all edits save another %s (%.0f %%)",
+                      writer_quantity(f->saving, "s", saving),
+                      writer_percent(f->saving, f->seconds));
+    if (f->seconds > 0)
+        snprintf(out + at, size - (size_t)at,
+                 "; %zu of %zu matmuls (%.0f %% of the time) are launch bound",
+                 f->bounds[REPORT_LAUNCH], f->count, writer_percent(launch, f->seconds));
+    return out;
 }
 
 void writer_markup_part(FILE *out, const char *text, size_t size) {

@@ -161,17 +161,9 @@ static hlo_status print_difference(const opt_job *job, FILE *out) {
     return hlo_module_diff(job->modules[0], job->modules[1], out);
 }
 
-static hlo_remarks which_remarks(const opt_job *job) {
-    const option_value *remarks = &job->options.values[OPTION_REMARKS];
-    return remarks->given ? (hlo_remarks)remarks->number : HLO_REMARKS_ALL;
-}
-
 static hlo_status print_remarks(const opt_job *job, FILE *out) {
-    hlo_remarks_format format =
-        (hlo_remarks_format)job->options.values[OPTION_REMARKS_FORMAT].number;
-    const bool colored = isatty(fileno(out)) && !getenv("NO_COLOR");
-    return hlo_reports_print((const hlo_report *const *)job->reports, job->count,
-                             which_remarks(job), format, colored, out);
+    const hlo_remarks_options printed = options_remarks(&job->options, out);
+    return hlo_reports_print((const hlo_report *const *)job->reports, job->count, &printed, out);
 }
 
 /* Runs the program `dot` with input `in` and output `out`. Returns false on failure. */
@@ -254,10 +246,9 @@ static hlo_status print_page(const opt_job *job, FILE *out) {
 }
 
 static hlo_status print_histories(const opt_job *job, FILE *out) {
-    hlo_remarks_format format =
-        (hlo_remarks_format)job->options.values[OPTION_REMARKS_FORMAT].number;
-    return hlo_histories_print(job->dump, (const hlo_history *const *)job->histories,
-                               which_remarks(job), format, out);
+    const hlo_remarks_options printed = options_remarks(&job->options, out);
+    return hlo_histories_print(job->dump, (const hlo_history *const *)job->histories, &printed,
+                               out);
 }
 
 static hlo_status check_gates(const opt_job *job, size_t count, char *why, size_t why_size) {
@@ -319,15 +310,8 @@ static bool spares_inputs(const options *given) {
  * last stage. */
 static hlo_status run_folder(opt_job *job) {
     const option_value *values = job->options.values;
-    hlo_remarks_format format = (hlo_remarks_format)values[OPTION_REMARKS_FORMAT].number;
     if (job->options.file_count > 1) {
         options_refuse(PROGRAM_OPT, "a dump folder cannot be combined with other inputs");
-        return HLO_INVALID_USAGE;
-    }
-    if (format != HLO_REMARKS_TEXT && format != HLO_REMARKS_JSON) {
-        options_refuse(PROGRAM_OPT,
-                       "dump folders support only --remarks-format=text and json, not %s",
-                       values[OPTION_REMARKS_FORMAT].text);
         return HLO_INVALID_USAGE;
     }
     hlo_status status = hlo_dump_open(job->options.files[0], &options_sink, &job->dump);

@@ -109,7 +109,7 @@ static bool usage_is_right(const options *given) {
     if (values[OPTION_DEVICES].given && modes & DEVICE)
         return refuse("--devices cannot be combined with --backend=cuda");
     if (values[OPTION_TIME].number > HLO_MOST_RUNS)
-        return refuse("invalid value '%s' for --time: expected a number from 1 to %d",
+        return refuse("invalid value '%s' for --time: expected a number from 0 to %d",
                       values[OPTION_TIME].text, HLO_MOST_RUNS);
     if (values[OPTION_TOPOLOGY].given && !values[OPTION_COMPILE_ONLY].given)
         return refuse("--topology requires --compile-only");
@@ -188,6 +188,12 @@ static void clear_progress(const run_job *job) {
     fflush(stderr);
 }
 
+/* Returns the number of runs after the first one. A profile needs one, since it skips the first. */
+static size_t timed_runs(const option_value *values) {
+    return values[OPTION_TIME].given ? (size_t)values[OPTION_TIME].number
+                                     : values[OPTION_PROFILE].given;
+}
+
 /* Returns the options of the executed plan. This plan records error bounds only on the cpu backend,
  * for a comparison with arrays. */
 static hlo_plan_options plan_options(run_job *job) {
@@ -208,7 +214,7 @@ static hlo_plan_options plan_options(run_job *job) {
     plan.workspace = (size_t)values[OPTION_WORKSPACE].number;
     plan.accumulate = (hlo_accumulate)values[OPTION_ACCUMULATE].number;
     plan.fp8_rounding = (hlo_fp8_rounding)values[OPTION_FP8_ROUNDING].number;
-    plan.overwrites_inputs = !values[OPTION_TIME].given;
+    plan.overwrites_inputs = !timed_runs(values);
     plan.values = values[OPTION_DUMP_VALUES].text;
     plan.check_finite = values[OPTION_CHECK_NAN].given;
     plan.profile = values[OPTION_PROFILE].given || values[OPTION_TRACE].given;
@@ -303,12 +309,9 @@ static hlo_status prepare_sets(run_job *job) {
 
 /* Prints the remarks of --max-error. */
 static hlo_status print_remarks(const run_job *job, FILE *out) {
-    const option_value *values = job->options.values, *which = &values[OPTION_REMARKS];
     const hlo_report *report = hlo_bisection_budget(job->selection)->report;
-    return hlo_reports_print(&report, 1,
-                             which->given ? (hlo_remarks)which->number : HLO_REMARKS_ALL,
-                             (hlo_remarks_format)values[OPTION_REMARKS_FORMAT].number,
-                             isatty(fileno(out)) && !getenv("NO_COLOR"), out);
+    const hlo_remarks_options printed = options_remarks(&job->options, out);
+    return hlo_reports_print(&report, 1, &printed, out);
 }
 
 /* Selects the matmuls to quantize. */
@@ -408,8 +411,7 @@ static hlo_status execute_all(run_job *job) {
         return status == HLO_MISMATCH ? HLO_OK : status; /* with --compile-only, a difference is not
                                                           * an error */
     }
-    const option_value *time = &values[OPTION_TIME];
-    size_t count = time->given ? (size_t)time->number : 0;
+    const size_t count = timed_runs(values);
     double *seconds = calloc(count + 1, sizeof *seconds);
     hlo_status status = seconds ? run_once(job) : HLO_OUT_OF_MEMORY;
     /* Time `count` more runs, after the warm-up run. */
@@ -423,21 +425,26 @@ static hlo_status execute_all(run_job *job) {
     }
     clear_progress(job);
     if (status == HLO_OK) {
-        printf("%zu outputs:", hlo_arrays_count(job->outputs));
-        for (size_t i = 0; i < hlo_arrays_count(job->outputs); i++) {
-            fputs(i ? ", " : " ", stdout);
+        enum { LISTED = 8 }; /* maximum number of outputs whose shapes are always printed */
+        const size_t outputs = hlo_arrays_count(job->outputs);
+        const bool listed = outputs <= LISTED || values[OPTION_ALL_OUTPUTS].given;
+        printf(outputs == 1 ? "%zu output" : "%zu outputs", outputs);
+        for (size_t i = 0; listed && i < outputs; i++) {
             const hlo_array *array = hlo_arrays_at(job->outputs, i);
-            printf("%s[", array->type);
+            printf("%s%s[", i ? ", " : ": ", array->type);
             for (uint32_t j = 0; j < array->rank; j++)
                 printf(j ? ",%lld" : "%lld", (long long)array->dims[j]);
             putchar(']');
         }
         putchar('\n');
-        if (time->given) {
+        if (count && values[OPTION_TIME].given) {
             qsort(seconds, count, sizeof *seconds, by_size);
-            double median = (seconds[(count - 1) / 2] + seconds[count / 2]) / 2;
-            printf("run: min %.9f s, median %.9f s, spread %.9f s\n", seconds[0], median,
-                   seconds[count - 1] - seconds[0]);
+            const double median = (seconds[(count - 1) / 2] + seconds[count / 2]) / 2;
+            int digits = 3; /* after the point; more for times below a millisecond */
+            for (double at = 1e3 * median; at < 1 && digits < 6; at *= 10) digits++;
+            printf("run: median %.*f ms of %zu runs after the first, from %.*f to %.*f ms\n",
+                   digits, 1e3 * median, count, digits, 1e3 * seconds[0], digits,
+                   1e3 * seconds[count - 1]);
         }
     }
     free(seconds);

@@ -318,7 +318,20 @@ static bool read_names(program_id program, option_value *value, int *out_status)
     FILE *in = fopen(path, "r");
     bool read = in;
     errno = in ? 0 : errno;
-    if (in && getdelim(&names, &size, '\0', in) < 0) {
+    const ssize_t length_read = in ? getdelim(&names, &size, '\0', in) : 0;
+    if (length_read > 0 && !names[length_read - 1]) {
+        size_t line = 1, column = 1;
+        for (const char *at = names; *at; at++) {
+            column = *at == '\n' ? 1 : column + 1;
+            line += *at == '\n';
+        }
+        fclose(in);
+        fprintf(stderr, "%s:%zu:%zu: error: the list of names contains a NUL byte\n", path, line,
+                column);
+        *out_status = options_end(program, HLO_INVALID_INPUT);
+        return false;
+    }
+    if (length_read < 0) {
         read = feof(in) && !ferror(in); /* an empty file */
         free(names);
         names = read ? calloc(1, 1) : NULL;
@@ -501,3 +514,14 @@ static void print_diag(void *user, const hlo_diag *diag) {
 }
 
 const hlo_diag_sink options_sink = {.emit = print_diag};
+
+hlo_remarks_options options_remarks(const options *from, FILE *out) {
+    const bool terminal = isatty(fileno(out));
+    hlo_remarks_options remarks;
+    hlo_remarks_options_init(&remarks);
+    remarks.which = (hlo_remarks)from->values[OPTION_REMARKS].number;
+    remarks.format = (hlo_remarks_format)from->values[OPTION_REMARKS_FORMAT].number;
+    remarks.colored = terminal && !getenv("NO_COLOR");
+    remarks.width = terminal ? terminal_width(fileno(out), 0) : 0;
+    return remarks;
+}

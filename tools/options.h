@@ -103,6 +103,9 @@ bool options_suit(program_id program, const options *from, int modes);
  * sets *out_status and returns false. */
 bool options_pass(program_id program, const options *from, hlo_pass_options *out, int *out_status);
 
+/* Returns the options for printing remarks to `out`: on a terminal, in color and in its width. */
+hlo_remarks_options options_remarks(const options *from, FILE *out);
+
 /* A sink that prints diagnostics to standard error, and prints each warning only once per file. */
 extern const hlo_diag_sink options_sink;
 

@@ -111,16 +111,17 @@ const hlo_report *hlo_history_stage_report(const hlo_history *history, size_t st
 /* Returns the report of the last stage, borrowed from `history`. */
 const hlo_report *hlo_history_report(const hlo_history *history);
 
-/* Writes the histories of all modules of a dump as text or JSON (docs/history.schema.json).
- * `histories` is an array with one history for each module of the dump, in the order of the
- * modules. `which` selects matmuls by their last verdict; HLO_REMARKS_MISSED also selects matmuls
- * that the last stage does not contain. The module with the most FLOPs is printed first. The text
- * has one line with the number of modules without matmuls, if there are any, and ends with totals.
+/* Writes the histories of all modules of a dump. `histories` is an array with one history for each
+ * module of the dump, in the order of the modules. options->which selects matmuls by their last
+ * verdict; HLO_REMARKS_MISSED also selects matmuls that the last stage does not contain. JSON
+ * (docs/history.schema.json) and text, except the summary, list the history of each matmul, the
+ * module with the most FLOPs first. The other formats report the last stage, as
+ * hlo_reports_print() does. `options` may be NULL, which selects the defaults.
  *
- * Returns HLO_INVALID_USAGE if `format` is neither HLO_REMARKS_TEXT nor HLO_REMARKS_JSON, and
- * HLO_INVALID_INPUT if `out` cannot be written to. */
+ * Returns HLO_INVALID_USAGE if `options` is invalid, and HLO_INVALID_INPUT if `out` cannot be
+ * written to. */
 hlo_status hlo_histories_print(const hlo_dump *dump, const hlo_history *const *histories,
-                               hlo_remarks which, hlo_remarks_format format, FILE *out);
+                               const hlo_remarks_options *options, FILE *out);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -129,8 +129,8 @@ typedef struct hlo_pass_options {
      * scale per tensor; "rows" one per row of the left and column of the right operand; "mx" one
      * f8e8m0fnu scale per 32 elements along the contracting dimension, for targets from sm_100 on.
      * "static" uses one constant scale per tensor, from `amaxes`. Matmuls of attention stay wide,
-     * unless ",attention" follows. NULL quantizes nothing. `passes` must be empty or run the pass
-     * "quantize-wide". Default: NULL. */
+     * unless ",attention" follows. `passes` must run the pass "quantize-wide". NULL quantizes
+     * nothing. Default: NULL. */
     const char *quantize;
     /* The path of a file that hlo_module_record_amaxes() wrote for the same module, which
      * `quantize` "static" requires. Default: NULL. */
@@ -276,6 +276,9 @@ typedef struct hlo_verdict {
      * rewriting. */
     double input_bytes, bytes;
     double input_seconds, seconds;
+    /* The time in seconds of the floating-point operations alone, at the peak of the target, after
+     * rewriting; 0 if `seconds` is 0. `compute_seconds` / `seconds` is the fraction of the peak. */
+    double compute_seconds;
     /* If the matmul is wide, its time in seconds in FP8, including quantization. Otherwise 0. */
     double fp8_seconds;
     /* The number of groups of a ragged-dot in the input. Otherwise 0. */
@@ -396,30 +399,58 @@ const hlo_verdict *hlo_report_lint(const hlo_report *report, size_t index);
 
 /* ------------------------------------------------------------------------------------- printing */
 
-/* The verdicts to print: all except HLO_VERDICT_FP8, all except HLO_VERDICT_WIDE, or all. */
-typedef enum hlo_remarks { HLO_REMARKS_MISSED, HLO_REMARKS_PASSED, HLO_REMARKS_ALL } hlo_remarks;
+/* The verdicts to print: all except HLO_VERDICT_FP8, all except HLO_VERDICT_WIDE, or all.
+ * HLO_REMARKS_SUMMARY is the same as HLO_REMARKS_ALL, except in HLO_REMARKS_TEXT. */
+typedef enum hlo_remarks {
+    HLO_REMARKS_MISSED,
+    HLO_REMARKS_PASSED,
+    HLO_REMARKS_ALL,
+    HLO_REMARKS_SUMMARY
+} hlo_remarks;
 
-/* The format of a document with verdicts. */
+/* The format of a document with verdicts (docs/diagnostics.md). */
 typedef enum hlo_remarks_format {
-    HLO_REMARKS_TEXT, /* One aligned line for each verdict, then the reasons with their hints, and a
-                         summary. */
-    HLO_REMARKS_JSON, /* One JSON object (docs/remarks.schema.json). */
+    HLO_REMARKS_TEXT,  /* For HLO_REMARKS_SUMMARY, totals and the matmuls by layer, sorted by the
+                          time that could be saved. Otherwise, one line for each verdict. Then the
+                          reasons with their hints, and a line of totals. */
+    HLO_REMARKS_JSON,  /* One JSON object (docs/remarks.schema.json). */
     HLO_REMARKS_SARIF, /* SARIF 2.1.0, with one result for each verdict that has a reason, and one
-                          rule for each reason. */
+                          rule for each of these reasons. */
     HLO_REMARKS_JUNIT, /* JUnit XML, with one test case for each verdict, which fails if the verdict
                           has a reason. */
-    HLO_REMARKS_COSTS  /* One line for each verdict with FLOPs, bytes and times, longest time first,
-                          then the total. */
+    HLO_REMARKS_GITHUB,  /* Workflow commands of GitHub Actions, which annotate source lines. */
+    HLO_REMARKS_GITLAB,  /* A Code Quality report of GitLab. */
+    HLO_REMARKS_MARKDOWN /* A summary for a page of GitHub or GitLab. */
 } hlo_remarks_format;
 
-/* Writes a document with the verdicts that `which` selects from `count` reports. The summary counts
- * all verdicts. If `colored` is true, HLO_REMARKS_TEXT contains ANSI colors for terminals; other
- * formats have no colors.
+/* Options of hlo_reports_print() and hlo_histories_print(). Initialize them with
+ * hlo_remarks_options_init(), then set fields. */
+typedef struct hlo_remarks_options {
+    size_t struct_size; /* See status.h. */
+    /* The verdicts to print. Totals count all verdicts. Default: HLO_REMARKS_SUMMARY. */
+    hlo_remarks which;
+    hlo_remarks_format format; /* Default: HLO_REMARKS_TEXT. */
+    /* Add ANSI colors for terminals to HLO_REMARKS_TEXT. Default: false. */
+    bool colored;
+    /* The width of the terminal in columns: HLO_REMARKS_TEXT omits columns of tables, and shortens
+     * names, so that lines fit. Default: 0, which does not limit lines. */
+    unsigned width;
+} hlo_remarks_options;
+
+/* Sets `struct_size`, and all other fields to their default values. */
+static inline void hlo_remarks_options_init(hlo_remarks_options *options) {
+    memset(options, 0, sizeof *options);
+    options->struct_size = sizeof *options;
+    options->which = HLO_REMARKS_SUMMARY;
+}
+
+/* Writes a document with verdicts of `count` reports. `options` may be NULL, which selects the
+ * defaults.
  *
- * Returns HLO_INVALID_USAGE if the format is invalid, and HLO_INVALID_INPUT if `out` cannot be
+ * Returns HLO_INVALID_USAGE if `options` is invalid, and HLO_INVALID_INPUT if `out` cannot be
  * written to. */
-hlo_status hlo_reports_print(const hlo_report *const *reports, size_t count, hlo_remarks which,
-                             hlo_remarks_format format, bool colored, FILE *out);
+hlo_status hlo_reports_print(const hlo_report *const *reports, size_t count,
+                             const hlo_remarks_options *options, FILE *out);
 
 /* A callback that draws `count` graphs, which are given in the language of Graphviz. It stores an
  * SVG element in out_drawings[i], or leaves the initial NULL if it cannot draw graph i. The SVG

@@ -370,7 +370,8 @@ const hlo_arrays *hlo_plan_values(const hlo_plan *plan);
 unsigned hlo_plan_nonfinite(const hlo_plan *plan);
 
 /* Writes to `out` two tables with the times and the bytes per run of a plan with
- * hlo_plan_options.profile, by instruction and by op_name, longest time first. On a GPU, the times
+ * hlo_plan_options.profile, by instruction and by op_name, longest time first. The first run counts
+ * only if it is the only one, because it is slower than later runs. On a GPU, the times
  * are measured on the device while steps are executed sequentially, except for steps on the CPU,
  * which the CPU measures. */
 hlo_status hlo_plan_print_profile(const hlo_plan *plan, FILE *out);

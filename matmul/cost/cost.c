@@ -11,9 +11,10 @@
 #include "matmul/product.h"
 
 /* SCALE_MOST: maximum number of uses to visit between an amax and an array that it scales.
- * KERNEL_MOST: maximum number of instructions in one kernel. Values beyond this limit count as read
+ * KERNEL_MOST: maximum number of instructions in one kernel. TUPLES_MOST, ELEMENTS_MOST: maximum
+ * number of nested tuples, and of elements of each. Values beyond these limits count as read
  * from memory, so that the analysis is linear. */
-enum { KERNEL_MOST = 512, OWNERS_MOST = 8, SCALE_MOST = 64 };
+enum { KERNEL_MOST = 512, OWNERS_MOST = 8, SCALE_MOST = 64, TUPLES_MOST = 4, ELEMENTS_MOST = 64 };
 
 /* A kernel that reads a result of a matmul. */
 typedef struct consumer {
@@ -59,7 +60,8 @@ typedef struct recorder {
     uint32_t *seen;            /* by id: the last traversal that visited the instruction */
     uint32_t traversal;
     uint32_t *read_count; /* by id: number of matmuls that read the value */
-    bool *stored;         /* by id: the kernel of the value's amax also writes the value */
+    bool *stored;         /* by id: the kernel of an amax of the value also writes the value */
+    bool *written;        /* by id: a kernel that writes the value has been counted */
     uint32_t *amax_of;    /* by id of an operand: index of its first amax; 0 if it has none */
     uint32_t *amax_reads; /* by id of a reduction: number of operands whose amax it computes */
     amax *amaxes;         /* entry 0 is unused */
@@ -191,7 +193,8 @@ static void cost_of_kernel(recorder *w, const hlo_instr *instr) {
                            : whole                    ? 0
                                                       : instr->operand_count;
     const hlo_instr *value = amax_of(costs, instr);
-    if (value && w->stored[value->id]) {
+    if (value && w->stored[value->id] && !w->written[value->id]) {
+        w->written[value->id] = true;
         w->stack[w->depth++] = value, w->visited++;
         w->bytes += hlo_bytes_of(value->shape);
     } else {
@@ -219,11 +222,21 @@ static void cost_of_kernel(recorder *w, const hlo_instr *instr) {
 }
 
 /* True if the value must be in memory: it is the root, or a user is neither a part of a kernel nor
- * a matmul. */
-static bool is_needed_in_memory(const recorder *w, const hlo_instr *instr) {
+ * a matmul. Elements of tuples that no instruction uses as a whole, as inlining leaves them, are
+ * followed through `tuples` tuples. */
+static bool is_needed_in_memory(const recorder *w, const hlo_instr *instr, unsigned tuples) {
     if (instr->parent->root == instr) return true;
     for (const hlo_use *use = instr->uses; use; use = use->next) {
         const hlo_instr *user = use->user;
+        if (user->op == HLO_OP_TUPLE && user->parent->root != user && tuples &&
+            user->use_count <= ELEMENTS_MOST) {
+            for (const hlo_use *of = user->uses; of; of = of->next)
+                if (of->user->op != HLO_OP_GET_TUPLE_ELEMENT ||
+                    (memory_of(w->costs, of->user, false) == memory_of(w->costs, instr, false) &&
+                     is_needed_in_memory(w, of->user, tuples - 1)))
+                    return true;
+            continue;
+        }
         if (w->needed[user->id] && !is_fused(user) && !is_product(user) &&
             user->op != HLO_OP_REDUCE)
             return true;
@@ -285,18 +298,24 @@ static hlo_cost cost_alone(const hlo_instr *instr, const hlo_product *p, const h
                                                                     : left;
         const double made = times * read, dense = bytes - read + made;
         const double ragged_peak = peak_of(p->a->shape->type, p->b->shape->type, p->narrow, target);
-        hlo_cost ragged_cost = {dense + read + made,
-                                roofline(times * p->flops, dense, ragged_peak, target)};
-        if (ragged_cost.seconds > 0)
+        hlo_cost ragged_cost = {.bytes = dense + read + made,
+                                .seconds = roofline(times * p->flops, dense, ragged_peak, target)};
+        if (ragged_cost.seconds > 0) {
             ragged_cost.seconds += (read + made) / (1e9 * target->memory_gbs);
+            ragged_cost.compute_seconds = times * p->flops / (1e12 * ragged_peak);
+        }
         return ragged_cost;
     }
     /* If the product is not in FP8, XLA first converts narrow operands to 16 bits, in separate
      * kernels. */
     const bool converts = instr->op == HLO_OP_DOT && p->narrow && !fp8;
     const double elements = converts ? hlo_bytes_of(p->a->shape) + hlo_bytes_of(p->b->shape) : 0;
-    hlo_cost cost = {bytes + 4 * elements, roofline(p->flops, bytes + elements, peak, target)};
-    if (cost.seconds > 0) cost.seconds += 3 * elements / (1e9 * target->memory_gbs);
+    hlo_cost cost = {.bytes = bytes + 4 * elements,
+                     .seconds = roofline(p->flops, bytes + elements, peak, target)};
+    if (cost.seconds > 0) {
+        cost.seconds += 3 * elements / (1e9 * target->memory_gbs);
+        cost.compute_seconds = p->flops / (1e12 * peak);
+    }
     return cost;
 }
 
@@ -351,6 +370,7 @@ hlo_costs *hlo_costs_record(const hlo_module *module, const bool *needed, const 
     w->seen = hlo_arena_zero(scratch, ids * sizeof *w->seen);
     w->read_count = hlo_arena_zero(scratch, ids * sizeof *w->read_count);
     w->stored = hlo_arena_zero(scratch, ids * sizeof *w->stored);
+    w->written = hlo_arena_zero(scratch, ids * sizeof *w->written);
     w->matmuls = hlo_arena_array(scratch, most, sizeof *w->matmuls);
     for (int any_order = 0; any_order < 2; any_order++) {
         const hlo_instr **memory = hlo_arena_array(arena, ids, sizeof *memory);
@@ -358,7 +378,12 @@ hlo_costs *hlo_costs_record(const hlo_module *module, const bool *needed, const 
             for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) {
                 const bool same =
                     hlo_op_is(i->op, HLO_RESHAPES) || (any_order && hlo_op_is(i->op, HLO_REORDERS));
-                memory[i->id] = same ? memory[hlo_instr_operand(i, 0)->id] : i;
+                const hlo_instr *from = i->operand_count ? hlo_instr_operand(i, 0) : NULL;
+                if (i->op == HLO_OP_GET_TUPLE_ELEMENT && from->op == HLO_OP_TUPLE)
+                    from = hlo_instr_operand(from, (uint32_t)hlo_instr_int(i, HLO_ATTR_INDEX, 0));
+                else if (!same)
+                    from = i;
+                memory[i->id] = from == i ? i : memory[from->id];
             }
         costs->memory[any_order] = memory;
     }
@@ -377,7 +402,8 @@ hlo_costs *hlo_costs_record(const hlo_module *module, const bool *needed, const 
             const hlo_instr *value = w->needed[instr->id] ? amax_of(costs, instr) : NULL;
             unsigned steps = SCALE_MOST;
             if (value && is_fused(value) && !w->read_count[value->id] &&
-                !is_needed_in_memory(w, value) && is_awaited(instr, value->shape, &steps))
+                !is_needed_in_memory(w, value, TUPLES_MOST) &&
+                is_awaited(instr, value->shape, &steps))
                 w->stored[value->id] = true;
         }
     /* Visit users before operands, so that the amaxes of operands are known when they are
@@ -385,9 +411,10 @@ hlo_costs *hlo_costs_record(const hlo_module *module, const bool *needed, const 
     for (const hlo_computation *comp = module->last; comp; comp = comp->prev)
         for (const hlo_instr *instr = comp->last; instr; instr = hlo_instr_prev(instr)) {
             if (!w->needed[instr->id]) continue;
-            bool kernel = instr->op == HLO_OP_REDUCE ||
-                          (is_fused(instr) && is_fused(memory_of(costs, instr, false)) &&
-                           (w->read_count[instr->id] || is_needed_in_memory(w, instr)));
+            bool kernel =
+                instr->op == HLO_OP_REDUCE ||
+                (is_fused(instr) && is_fused(memory_of(costs, instr, false)) &&
+                 (w->read_count[instr->id] || is_needed_in_memory(w, instr, TUPLES_MOST)));
             if (kernel) cost_of_kernel(w, instr);
         }
     for (uint32_t i = 0; i < w->matmul_count; i++) cost_of_matmul(w, w->matmuls[i]);
@@ -440,7 +467,6 @@ double hlo_costs_in_fp8(const hlo_costs *costs, const hlo_instr *instr) {
 /* XLA reduces in two kernels, computes the scale in a third and quantizes in a fourth. Another
  * kernel multiplies the two scales of the call. */
 enum { QUANTIZE_KERNELS = 4, SCALE_KERNELS = 1 };
-static const double launch_seconds = 2e-6;
 
 double hlo_cost_of_dot(const hlo_instr *dot, hlo_cost_form form, const hlo_target *target) {
     hlo_product p;
@@ -454,14 +480,14 @@ double hlo_cost_of_dot(const hlo_instr *dot, hlo_cost_form form, const hlo_targe
         roofline(p.flops, operands + (after ? f32 : result),
                  peak_of(p.a->shape->type, p.b->shape->type, fp8, target), target);
     if (seconds == 0) return 0;
-    return seconds + launch_seconds * (1 + (fp8 ? SCALE_KERNELS : 0)) +
+    return seconds + HLO_LAUNCH_SECONDS * (1 + (fp8 ? SCALE_KERNELS : 0)) +
            (after ? (f32 + result) / (1e9 * target->memory_gbs) : 0);
 }
 
 double hlo_cost_of_quantizing(const hlo_shape *value, bool fixed_scale, const hlo_target *target) {
     const double reads = fixed_scale ? 1 : 2, kernels = fixed_scale ? 1 : QUANTIZE_KERNELS;
     const double bytes = reads * hlo_bytes_of(value) + (double)hlo_shape_count(value);
-    return bytes / (1e9 * target->memory_gbs) + kernels * launch_seconds;
+    return bytes / (1e9 * target->memory_gbs) + kernels * HLO_LAUNCH_SECONDS;
 }
 
 static double padded(int64_t size) {

@@ -20,9 +20,13 @@
 #include "matmul/call.h"
 
 typedef struct hlo_cost {
-    double bytes;   /* bytes read and written */
-    double seconds; /* 0 if the target's peak for the type is unknown */
+    double bytes;           /* bytes read and written */
+    double seconds;         /* 0 if the target's peak for the type is unknown */
+    double compute_seconds; /* the FLOPs divided by the peak; 0 if `seconds` is 0 */
 } hlo_cost;
+
+/* The time of a kernel launch, below which no matmul runs. */
+#define HLO_LAUNCH_SECONDS 2e-6
 
 /* The costs of all matmuls of a module, by instruction id. */
 typedef struct hlo_costs hlo_costs;

@@ -16,9 +16,9 @@
 #include "matmul/product.h"
 #include "passes/analysis/pin.h"
 #include "passes/analysis/scale_range.h"
-#include "passes/engine/engine.h"
+#include "passes/engine/worklist.h"
 
-enum { MOVE_LIMIT = 256, DEPEND_LIMIT = 1024 };
+enum { MOVE_LIMIT = 256, DEPEND_LIMIT = 4096 };
 
 bool hlo_rule_refuse(hlo_rule_env *env, const char *reason, const hlo_instr *blocker) {
     env->unbuildable = true;
@@ -80,16 +80,30 @@ static bool admits(hlo_builder *b, const hlo_shape *shape, uint32_t count,
     return true;
 }
 
-/* True if `value` depends on `from`, which is in the same computation, or if the search exceeds its
- * budget. The search does not continue at instructions before `from`. */
-static bool depends(hlo_rule_env *env, const hlo_instr *value, const hlo_instr *from,
-                    uint32_t *budget) {
-    if (value == from) return true;
-    if (hlo_engine_before(env->engine, value, from)) return false;
-    if (!*budget) return true;
-    --*budget;
-    for (uint32_t i = 0; i < value->operand_count; i++)
-        if (depends(env, hlo_instr_operand(value, i), from, budget)) return true;
+/* True if `value` depends on `from`, which is in the same computation, or if the search visits more
+ * than DEPEND_LIMIT instructions. The search does not continue at instructions before `from`. */
+static bool depends(const hlo_rule_env *env, hlo_instr *value, const hlo_instr *from) {
+    hlo_engine *e = env->engine;
+    const uint32_t ids = env->context->module->next_id;
+    if (e->visited_count < ids) {
+        e->visited_count = ids + ids / 2;
+        e->visited = hlo_arena_zero(env->context->scratch, e->visited_count * sizeof *e->visited);
+    }
+    const hlo_instr *queue[DEPEND_LIMIT];
+    uint32_t count = 0;
+    e->searches++;
+    if (!hlo_engine_before(e, value, from)) queue[count++] = value;
+    for (uint32_t i = 0; i < count; i++) {
+        if (queue[i] == from) return true;
+        for (uint32_t o = 0; o < queue[i]->operand_count; o++) {
+            const hlo_instr *operand = hlo_instr_operand(queue[i], o);
+            if (e->visited[operand->id] == e->searches || hlo_engine_before(e, operand, from))
+                continue;
+            if (count == DEPEND_LIMIT) return true;
+            e->visited[operand->id] = e->searches;
+            queue[count++] = operand;
+        }
+    }
     return false;
 }
 
@@ -301,10 +315,9 @@ static bool set_field(hlo_rule_env *env, const hlo_rule_set *set, hlo_matmul *m,
     if (env->unbuildable) return false;
     switch (row->kind) {
     case VALUE: {
-        uint32_t budget = DEPEND_LIMIT;
         if (value && value != *(hlo_instr **)member) {
             if (!hlo_shape_is_array(value->shape)) return hlo_rule_refuse(env, NULL, NULL);
-            if (depends(env, value, source, &budget))
+            if (depends(env, value, source))
                 return hlo_rule_refuse(env, "depends-on-result", value);
             if (!hoist(env, value, 0)) return false;
         }

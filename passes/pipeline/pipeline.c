@@ -486,7 +486,7 @@ hlo_status hlo_pass_options_take(const hlo_pass_options *given, hlo_pass_options
     if (fixed != (options->amaxes || options->amaxes_text))
         return refuse(options, fixed ? "quantize=static requires amaxes"
                                      : "amaxes requires quantize=static");
-    if (options->quantize && *options->passes && !contains(options->passes, "quantize-wide"))
+    if (options->quantize && !contains(options->passes, "quantize-wide"))
         return refuse(options, "quantize requires the pass quantize-wide in passes");
     const char *after = options->print_after;
     if (after && strcmp(after, "all") != 0 && !is_known(options, after, strlen(after)))

@@ -123,10 +123,34 @@ static const hlo_aliases *renumbered(hlo_module *module, const hlo_aliases *old,
     return made;
 }
 
+/* Returns the list of parameters to which XLA may propagate shardings; the list in `text` has one
+ * element for each old parameter, or one for all. The sharding of a new parameter is fixed, because
+ * the other module computes it. Returns NULL if the list is for the elements of tuples. */
+static const char *propagation_of(hlo_module *module, const char *text, hlo_instr *const *numbered,
+                                  uint32_t numbered_count, hlo_arena *scratch) {
+    const hlo_computation *entry = module->entry;
+    bool *allowed = hlo_arena_zero(scratch, numbered_count + 1);
+    uint32_t count = 0;
+    for (const char *at = text; (at = strpbrk(at, "tf")); at += *at == 't' ? 4 : 5) {
+        if (count > numbered_count) return NULL;
+        allowed[count++] = *at == 't';
+    }
+    if (count != 1 && count != numbered_count) return NULL;
+    char *made = hlo_arena_alloc(scratch, 6 * (size_t)entry->parameter_count + 3), *end = made;
+    for (uint32_t i = 0; i < entry->parameter_count; i++) {
+        bool may = false;
+        for (uint32_t k = 0; k < numbered_count; k++)
+            may |= numbered[k] == entry->parameters[i] && allowed[count == 1 ? 0 : k];
+        end = stpcpy(stpcpy(end, i ? "," : "{"), may ? "true" : "false");
+    }
+    end = stpcpy(end, "}");
+    return hlo_intern(module, made, (size_t)(end - made));
+}
+
 /* Updates the header. `numbered` has the old parameters by their old numbers. The ahead module has
  * another result, of the shape `result`, so attributes of the result are dropped. */
 static void set_header(hlo_module *module, hlo_instr *const *numbered, uint32_t numbered_count,
-                       const hlo_shape *result) {
+                       const hlo_shape *result, hlo_arena *scratch) {
     hlo_attr *attrs = hlo_arena_array(module->arena, module->attr_count, sizeof *attrs);
     uint32_t count = 0;
     for (uint32_t i = 0; i < module->attr_count; i++) {
@@ -141,6 +165,9 @@ static void set_header(hlo_module *module, hlo_instr *const *numbered, uint32_t 
             attr.u.aliases = renumbered(module, attr.u.aliases, numbered);
             break;
         case HLO_ATTR_ALLOW_SPMD_SHARDING_PROPAGATION_TO_PARAMETERS:
+            attr.u.str = propagation_of(module, attr.u.str, numbered, numbered_count, scratch);
+            if (!attr.u.str) continue;
+            break;
         case HLO_ATTR_ORIGIN_RECOVERY_TABLE: continue;
         case HLO_ATTR_ALLOW_SPMD_SHARDING_PROPAGATION_TO_OUTPUT:
             if (result) continue;
@@ -175,7 +202,7 @@ static void finish(hlo_module *module, const splitting *s, bool of_main, hlo_ins
     for (uint32_t i = 0; i < numbered_count; i++)
         if (numbered[i]->parent) hlo_instr_set_parameter(numbered[i], number++);
     for (uint32_t i = 0; i < more_count; i++) hlo_instr_set_parameter(more[i], number++);
-    set_header(module, numbered, numbered_count, of_main ? NULL : entry->root->shape);
+    set_header(module, numbered, numbered_count, of_main ? NULL : entry->root->shape, s->scratch);
     hlo_remove_uncalled(module, s->scratch);
     module->verified = false;
 }

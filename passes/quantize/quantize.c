@@ -34,10 +34,11 @@
  *
  * Needs: calls inlined. Runs only with hlo_pass_options.quantize.
  * Does not change: pinned instructions, fused computations, single elements; dots of attention,
- * unless requested; dots that request a precision or an algorithm; dots of integers, f64, complex
- * and dynamic shapes; partitioned modules and manual regions, where an amax would cover only a part
- * of the tensor; operands that come from fp8. Numerics: each operand is rounded to 4 significant
- * bits: about 31 dB. Tests: testdata/passes/quantize/ */
+ * unless requested; dots that request a precision or an algorithm (except requests_f32_sums() in
+ * attention); dots of integers, f64, complex and dynamic shapes; partitioned modules and manual
+ * regions, where an amax would cover only a part of the tensor; operands that come from fp8.
+ * Numerics: each operand is rounded to 4 significant bits: about 31 dB. Tests:
+ * testdata/passes/quantize/ */
 #include "ir/devices/boundary.h"
 #include "ir/float/literal.h"
 #include "ir/module/build.h"
@@ -96,8 +97,8 @@ typedef struct quantizer {
     const unsigned char *fp8;   /* by instruction id: hlo_facts_fp8_reach() */
     const bool *fused;          /* by computation id: hlo_facts_fused() */
     const bool *outside;        /* by instruction id: hlo_devices_outside() */
-    const bool *attention; /* by instruction id: true for dots that stay wide; NULL if there are
-                            * none */
+    const bool *attention;      /* by instruction id: hlo_attention_find() */
+    bool takes_attention;       /* quantize the dots of attention */
     bool partitioned;
     hlo_instr **callers;      /* by computation id: the only caller of the computation, or NULL */
     hlo_instr **loop_of_body; /* by computation id: the loop with this body if its state can be
@@ -357,20 +358,24 @@ static place source_of(const quantizer *z, place at) {
     return at;
 }
 
-/* True if `value` comes from an integer or a narrow float by movement, conversion and scaling. The
- * pass quantize-narrow may convert it to fp8. */
-static bool is_from_narrow(const hlo_instr *value) {
+/* Returns the integers or narrow floats from which `value` comes by movement, conversion and
+ * scaling, or NULL. The pass quantize-narrow may convert them to fp8. */
+static const hlo_instr *narrow_source(const hlo_instr *value) {
     for (unsigned i = 0; i < PATH_LIMIT; i++) {
         const hlo_type type = value->shape->type;
-        if (hlo_type_is_integer(type) || hlo_type_fits_e4m3(type)) return true;
-        const bool scaled = value->op == HLO_OP_MULTIPLY || value->op == HLO_OP_SUBTRACT ||
-                            value->op == HLO_OP_DIVIDE;
+        if (hlo_type_is_integer(type) || hlo_type_fits_e4m3(type)) return value;
+        bool scaled = value->op == HLO_OP_MULTIPLY || value->op == HLO_OP_SUBTRACT ||
+                      value->op == HLO_OP_DIVIDE;
+        const hlo_instr *factor = scaled ? hlo_instr_operand(value, 1) : NULL;
+        while (scaled && (factor->op == HLO_OP_CONVERT || hlo_op_is(factor->op, HLO_RESHAPES)))
+            factor = hlo_instr_operand(factor, 0);
+        scaled = scaled && (factor->op == HLO_OP_BROADCAST || factor->op == HLO_OP_CONSTANT);
         if (!value->operand_count ||
             (!scaled && value->op != HLO_OP_CONVERT && !hlo_op_is(value->op, HLO_MOVEMENT)))
-            return false;
+            return NULL;
         value = hlo_instr_operand(value, 0);
     }
-    return false;
+    return NULL;
 }
 
 /* True for f64 and complex types. */
@@ -380,6 +385,14 @@ static bool is_precise(hlo_type type) {
 
 static bool is_wide_or_precise(hlo_type type) {
     return hlo_type_is_wide(type) || is_precise(type);
+}
+
+/* True if the dot requests products of bf16 or f16 values, summed up in f32. An FP8 call with
+ * operand_precision HIGHEST sums up in f32, too. */
+static bool requests_f32_sums(const hlo_instr *dot) {
+    const char *algorithm = hlo_instr_str(dot, HLO_ATTR_ALGORITHM);
+    return algorithm && (strcmp(algorithm, "dot_bf16_bf16_f32") == 0 ||
+                         strcmp(algorithm, "dot_f16_f16_f32") == 0);
 }
 
 /* Returns the reason why the dot must not be quantized, or HLO_REASON_COUNT. */
@@ -403,12 +416,13 @@ static hlo_reason reason_against(const quantizer *z, const hlo_instr *dot, bool 
         if (!hlo_shape_count(operand->shape)) return HLO_REASON_EMPTY;
     }
     if (dot->shape->dynamic) return HLO_REASON_DYNAMIC_DIMENSION;
-    if (hlo_instr_attr(dot, HLO_ATTR_ALGORITHM) ||
+    const bool attention = hlo_facts_has(z->attention, dot->id);
+    if ((hlo_instr_attr(dot, HLO_ATTR_ALGORITHM) && !(attention && requests_f32_sums(dot))) ||
         (precision && strcmp(precision, "{default,default}") != 0) ||
         is_precise(dot->shape->type) || is_precise(hlo_instr_operand(dot, 0)->shape->type) ||
         is_precise(hlo_instr_operand(dot, 1)->shape->type))
         return HLO_REASON_ASKED_PRECISE;
-    if (hlo_facts_has(z->attention, dot->id)) return HLO_REASON_ATTENTION;
+    if (attention && !z->takes_attention) return HLO_REASON_ATTENTION;
     const hlo_ints *contracted = hlo_dot_contracting(dot, 0);
     if (!contracted->count) return HLO_REASON_NOT_ONE_CONTRACTING_DIMENSION;
     if (z->recipe == MX && !completes) {
@@ -455,10 +469,13 @@ static double *amaxes_of(const quantizer *z, const place *x) {
 static void consider(quantizer *z, hlo_instr *dot, const double *runs) {
     uint32_t values[2];
     for (uint32_t i = 0; i < 2; i++) {
-        const hlo_instr *operand = hlo_instr_operand(dot, i);
-        const bool quantized =
-            z->fp8[operand->id] || hlo_fp8_provenance_has(z->provenance, operand) ||
-            hlo_straight_through(z->provenance, operand) || is_from_narrow(operand);
+        const hlo_instr *operand = hlo_instr_operand(dot, i), *narrow = narrow_source(operand);
+        const bool quantized = z->fp8[operand->id] ||
+                               hlo_fp8_provenance_has(z->provenance, operand) ||
+                               hlo_straight_through(z->provenance, operand) || narrow;
+        if (narrow && hlo_type_is_integer(narrow->shape->type) &&
+            hlo_types[narrow->shape->type].bits > 8)
+            hlo_remark_reason(z->context, dot, HLO_REASON_INTEGER_OPERAND, narrow);
         if (!quantized && !is_wide_or_precise(operand->shape->type)) return;
         if (operand->shape->rank > HLO_RULE_ARGS) return;
         values[i] = quantized ? HLO_SELECTION_NONE : 0;
@@ -781,8 +798,8 @@ static void consider_all(quantizer *z) {
     double *runs = hlo_arena_array(scratch, module->next_computation_id, sizeof *runs);
     hlo_run_counts(module, runs);
     find_loops(z);
-    if (!strstr(z->context->options->quantize, ",attention"))
-        z->attention = hlo_attention_find(module, z->callers, scratch);
+    z->takes_attention = strstr(z->context->options->quantize, ",attention");
+    z->attention = hlo_attention_find(module, z->callers, scratch);
     z->fused = hlo_facts_fused(module, scratch);
     z->fp8 = hlo_facts_fp8_reach(module, scratch).of;
     z->provenance = hlo_fp8_provenance_find(module, scratch);
@@ -843,6 +860,10 @@ hlo_status hlo_pass_quantize(hlo_pass_context *context) {
             if (s->quantizes[o])
                 hlo_instr_set_operand(
                     s->dot, o, replacement(&z, s->dot, o, s->quantizes[0] != s->quantizes[1]));
+        if (hlo_instr_attr(s->dot, HLO_ATTR_ALGORITHM)) {
+            hlo_instr_drop_attr(s->dot, HLO_ATTR_ALGORITHM);
+            hlo_instr_set_str(s->dot, HLO_ATTR_OPERAND_PRECISION, "{highest,highest}");
+        }
         hlo_remark_quantized(context, s->dot, s->gain, s->saving);
         context->changes++;
     }

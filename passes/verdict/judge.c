@@ -539,8 +539,13 @@ static hlo_judgment judge_wide(hlo_judge_context *j, const hlo_instr *instr) {
     const hlo_product_kind kind = hlo_product_kind_of(instr);
     const bool ragged = kind == HLO_PRODUCT_RAGGED && instr->operand_count == 3;
     if (ragged &&
-        (!fp8_of(j, hlo_instr_operand(instr, 0)) || !fp8_of(j, hlo_instr_operand(instr, 1))))
-        return judge_carried(j, instr);
+        (!fp8_of(j, hlo_instr_operand(instr, 0)) || !fp8_of(j, hlo_instr_operand(instr, 1)))) {
+        const hlo_judgment carried = judge_carried(j, instr);
+        const bool unquantized = carried.reason == HLO_REASON_NOT_QUANTIZED ||
+                                 carried.reason == HLO_REASON_ONE_OPERAND_WIDE;
+        return j->options->quantize && unquantized ? wide(HLO_REASON_RAGGED_NOT_QUANTIZED, NULL)
+                                                   : carried;
+    }
     if (kind == HLO_PRODUCT_BLOCK_SCALED) {
         const hlo_instr *dynamic = find_dynamic(instr);
         if (dynamic) return wide(HLO_REASON_DYNAMIC_DIMENSION, dynamic);
@@ -553,7 +558,7 @@ static hlo_judgment judge_wide(hlo_judge_context *j, const hlo_instr *instr) {
     if (kind != HLO_PRODUCT_DOT) return wide(reasons[kind], NULL);
     const hlo_instr *left = hlo_instr_operand(instr, 0), *right = hlo_instr_operand(instr, 1);
     if (j->options->quantize && hlo_pin_is_scheduled(j->module) &&
-        hlo_type_is_wide(left->shape->type) && hlo_type_is_wide(right->shape->type))
+        hlo_type_is_float(left->shape->type) && hlo_type_is_float(right->shape->type))
         return wide(HLO_REASON_SCHEDULED, NULL); /* the pass quantize-wide did not run */
     const unsigned char l = fp8_of(j, left), r = fp8_of(j, right);
     if (!l || !r) return judge_carried(j, instr);

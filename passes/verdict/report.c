@@ -110,7 +110,7 @@ hlo_verdict hlo_report_describe(hlo_report *report, const hlo_instr *instr) {
 
 /* ------------------------------------------------------------------------------ lints and costs */
 
-static void set_reason(hlo_verdict *verdict, hlo_reason reason) {
+void hlo_verdict_set_reason(hlo_verdict *verdict, hlo_reason reason) {
     verdict->reason = hlo_reason_name(reason);
     verdict->message = hlo_reason_text(reason);
     verdict->hint = hlo_reason_hint(reason);
@@ -126,7 +126,7 @@ void hlo_remark_lint(hlo_pass_context *context, hlo_reason reason, const hlo_ins
     *made = (lint){hlo_report_describe(report, at), reason, at->offset};
     made->verdict.instr = hlo_report_input_name(report, at);
     made->verdict.kind = HLO_VERDICT_LINT;
-    set_reason(&made->verdict, reason);
+    hlo_verdict_set_reason(&made->verdict, reason);
     if (!format) return;
     char particulars[256];
     va_list args;
@@ -171,6 +171,7 @@ typedef struct closing {
     const bool *present; /* by instruction id: true if the instruction is needed */
     hlo_judge_context *judging;
     const hlo_module *module;
+    const hlo_instr **callers; /* by computation id: the call, if there is one */
     uint32_t line, line_start; /* line number of the last position, and offset of this line */
     const char *file;
 } closing;
@@ -207,6 +208,35 @@ static void keep_wide(hlo_report *report, const slot *s, const char *reason) {
     if (!*last) *last = reason;
 }
 
+/* Finds the call of each computation that one call refers to. */
+static const hlo_instr **find_callers(const hlo_module *module, hlo_arena *arena) {
+    const hlo_instr **callers =
+        hlo_arena_zero(arena, module->next_computation_id * sizeof(hlo_instr *));
+    bool *called = hlo_arena_zero(arena, module->next_computation_id * sizeof *called);
+    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
+        for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) {
+            const hlo_computation *callee =
+                i->op == HLO_OP_CALL ? hlo_instr_comp(i, HLO_ATTR_TO_APPLY) : NULL;
+            if (!callee) continue;
+            callers[callee->id] = called[callee->id] ? NULL : i;
+            called[callee->id] = true;
+        }
+    return callers;
+}
+
+/* Returns the op_name that inlining the calls around a matmul would produce. The names of the input
+ * depend on the caller, and whether the passes inline depends on whether they convert a matmul. */
+static const char *op_name_of(const closing *c, const hlo_instr *matmul, const char *op_name) {
+    enum { CALLS_MOST = 64 };
+    const hlo_instr *caller = c->callers[matmul->parent->id];
+    for (int calls = 0; op_name && caller && calls < CALLS_MOST; calls++) {
+        const char *outer = hlo_instr_op_name(caller);
+        if (outer) op_name = hlo_arena_format(c->report->arena, "%s/%s", outer, op_name);
+        caller = c->callers[caller->parent->id];
+    }
+    return op_name;
+}
+
 static hlo_verdict judge(closing *c, slot *s) {
     hlo_report *report = c->report;
     hlo_verdict verdict = s->was;
@@ -215,6 +245,7 @@ static hlo_verdict judge(closing *c, slot *s) {
     verdict.kind = HLO_VERDICT_WIDE;
     const slot *now = current_slot(report, s);
     const bool present = c->present[now->instr->id];
+    if (present) verdict.op_name = op_name_of(c, now->instr, verdict.op_name);
     hlo_reason reason = now->reason;
     const char *blocker = now->blocker;
     if (!present) {
@@ -241,7 +272,7 @@ static hlo_verdict judge(closing *c, slot *s) {
         reason = judgment.reason;
     }
     if (reason != HLO_REASON_COUNT) {
-        set_reason(&verdict, reason);
+        hlo_verdict_set_reason(&verdict, reason);
         verdict.blocker = copy_text(report->arena, blocker);
     }
     if (report->surroundings && verdict.kind != HLO_VERDICT_WIDE)
@@ -256,6 +287,7 @@ static hlo_verdict judge(closing *c, slot *s) {
         verdict.input_seconds = as_it_was.seconds;
         verdict.bytes = as_it_is.bytes;
         verdict.seconds = as_it_is.seconds;
+        verdict.compute_seconds = as_it_is.compute_seconds;
         if (verdict.kind == HLO_VERDICT_WIDE)
             verdict.fp8_seconds = hlo_costs_in_fp8(c->costs, now->instr);
         else if (!now->quantized && as_it_was.seconds > 0 &&
@@ -314,6 +346,7 @@ void hlo_report_close(hlo_pass_context *context) {
     double *runs = hlo_arena_array(context->scratch, module->next_computation_id, sizeof *runs);
     hlo_run_counts(module, runs);
     c.runs = runs;
+    c.callers = find_callers(module, context->scratch);
     report->verdicts = hlo_arena_array(report->arena, count, sizeof *report->verdicts);
     if (context->options->surroundings)
         report->surroundings =

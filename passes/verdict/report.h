@@ -95,6 +95,8 @@ const char *hlo_report_input_name(const hlo_report *report, const hlo_instr *ins
 /* Describes a matmul for a verdict: name, shape, operands, epilogue, op_name, source. */
 hlo_verdict hlo_report_describe(hlo_report *report, const hlo_instr *matmul);
 /* True if a word of `list` (hlo_pass_options.wide) selects the matmul. */
+/* Sets the reason of a verdict, and its texts. */
+void hlo_verdict_set_reason(hlo_verdict *verdict, hlo_reason reason);
 bool hlo_wide_selects(const char *list, const hlo_verdict *matmul);
 
 #endif

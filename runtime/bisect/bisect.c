@@ -411,6 +411,8 @@ static void note_measured(const hlo_bisection *s) {
             v->quantized = first->quantized;
             v->predicted_gain = first->predicted_gain;
             v->predicted_saving = first->predicted_saving;
+            hlo_verdict_set_reason(v, s->effects[row - 1].rejected ? HLO_REASON_GAIN_BELOW_MINIMUM
+                                                                   : HLO_REASON_ERROR_BUDGET);
         }
         v->measured = true;
         v->snr_db = s->rows[row - 1].snr_db;
@@ -616,6 +618,21 @@ static void print_budget(const hlo_bisection *b, FILE *out) {
     for (size_t r = 0; r < b->count; r++) {
         chosen += b->rows[r].chosen;
         total += b->rows[r].predicted_saving;
+    }
+    if (!b->count) {
+        size_t small = 0, all = 0;
+        for (; all < hlo_report_count(b->report); all++) {
+            const char *reason = hlo_report_verdict(b->report, all)->reason;
+            small += reason && strcmp(reason, "gain-below-minimum") == 0;
+        }
+        fprintf(out, "max-error %g: --quantize selects none of %zu matmuls", budget->max_error,
+                all);
+        if (small)
+            fprintf(out,
+                    "; the predicted gain of %zu is too small: --min-gain=0.001 selects these, too",
+                    small);
+        fputc('\n', out);
+        return;
     }
     fprintf(out,
             "max-error %g: %zu of %zu matmuls are quantized; relative change of the most affected "

@@ -158,13 +158,16 @@ hlo_status hlo_array_compare(const hlo_array *judge, const hlo_array *other, hlo
 
 /* -------------------------------------------------------------------------------- whole outputs */
 
+typedef enum outcome { AGREES, ROUNDED, UNJUDGED, QUANTIZED, DIFFERS, OTHER_KIND } outcome;
+
 /* The result of comparing one output. */
 typedef struct finding {
     hlo_type type;
-    int64_t count, equal, within, steps, violations;
+    outcome outcome;
+    int64_t count, differing, violations;
     int64_t infinite; /* pairs that differ, of which one element is not finite */
     int64_t unjudged; /* pairs that differ, for which neither a bound nor a noise limit applies */
-    double noise, noise_limit, largest;
+    double noise, noise_limit;
     double max_error, max_relative;
     long double signal, error; /* sums of squares over elements that are finite on both sides */
     int64_t worst;
@@ -184,17 +187,10 @@ static void note_element(finding *f, const hlo_array *const *sides, int64_t i, f
     const double distance = hlo_error_distance(f->type, found, expected);
     const bool same = distance == 0, beyond = excess > 1;
     const bool unjudged = !same && !beyond && unbounded && !(sampled && isfinite(distance));
-    bool step = false; /* the elements are neighbors in an fp8 type */
-    if (!same && !beyond && !unjudged && hlo_type_is_fp8(f->type)) {
-        const double x = hlo_number_load(f->type, found), y = hlo_number_load(f->type, expected);
-        step = isfinite(x) && isfinite(y) && hlo_error_neighbor(f->type, y, x) == x;
-    }
-    f->equal += same;
+    f->differing += !same;
     f->violations += beyond && !same;
     f->unjudged += unjudged;
     f->infinite += !isfinite(distance);
-    f->steps += step;
-    f->within += !same && !beyond && !unjudged && !step;
     if (isfinite(distance)) {
         const long double size = modulus(f->type, expected), moved = distance;
         f->max_error = fmax(f->max_error, distance);
@@ -203,7 +199,6 @@ static void note_element(finding *f, const hlo_array *const *sides, int64_t i, f
         f->error += moved * moved;
     }
     if (same) return;
-    if (!beyond) f->largest = fmax(f->largest, (double)excess);
     if (f->worst >= 0 && !((double)excess > f->excess)) return;
     f->worst = i;
     f->excess = (double)excess;
@@ -390,48 +385,62 @@ static hlo_status print_element_origin(const hlo_module *module, const char *nam
 
 /* ------------------------------------------------------------------------------------- the text */
 
-static void print_kind(const hlo_array *array, FILE *out) {
-    fprintf(out, "%s[", array->type);
-    for (uint32_t i = 0; i < array->rank; i++)
-        fprintf(out, i ? ",%lld" : "%lld", (long long)array->dims[i]);
-    fputc(']', out);
+enum { KIND_WIDTH = 160 };
+
+/* Formats the type and the dimensions of an array. Returns `out`. */
+static const char *format_kind(const hlo_array *array, char out[KIND_WIDTH]) {
+    size_t at = (size_t)snprintf(out, KIND_WIDTH, "%s[", array->type);
+    for (uint32_t i = 0; i < array->rank && at < KIND_WIDTH; i++)
+        at += (size_t)snprintf(out + at, KIND_WIDTH - at, i ? ",%lld" : "%lld",
+                               (long long)array->dims[i]);
+    if (at < KIND_WIDTH) snprintf(out + at, KIND_WIDTH - at, "]");
+    return out;
 }
 
-static void print_counts(const hlo_array *array, size_t index, const finding *f, FILE *out) {
-    fprintf(out, "output %zu ", index);
-    print_kind(array, out);
-    fprintf(out, ": %lld equal, %lld within bound, %lld one fp8 step, %lld violations",
-            (long long)f->equal, (long long)f->within, (long long)f->steps,
-            (long long)f->violations);
-    if (f->unjudged) fprintf(out, ", %lld not judged", (long long)f->unjudged);
-    if (f->largest > 0) fprintf(out, ", largest %.2g of the bound", f->largest);
-    if (f->noise > 0) fprintf(out, ", noise %.2g of %.2g", f->noise, f->noise_limit);
+/* Formats the signal-to-noise ratio; "-" if the finite elements are equal. Returns `out`. */
+static const char *format_ratio(const finding *f, char out[32]) {
+    snprintf(out, 32, "-");
+    if (f->error > 0) snprintf(out, 32, "%.1f", 10 * log10((double)(f->signal / f->error)));
+    return out;
+}
+
+/* Prints the heads of the table if `f` is NULL, and the row of an output otherwise. */
+static void print_row(const hlo_comparison *c, size_t index, const finding *f, int width,
+                      FILE *out) {
+    static const char *const words[] = {
+        [AGREES] = "agrees",       [ROUNDED] = "agrees unrounded", [UNJUDGED] = "not judged",
+        [QUANTIZED] = "quantized", [DIFFERS] = "differs",          [OTHER_KIND] = "other shape"};
+    char kind[KIND_WIDTH], excess[32] = "-", noise[64] = "-", ratio[32];
+    if (!f) {
+        fprintf(out, "output  %-*s  %-16s %12s %12s %12s %12s %12s %10s %7s\n", width, "shape",
+                "verdict", "elements", "different", "beyond bound", "not judged", "error/bound",
+                "noise", "SNR dB");
+        return;
+    }
+    fprintf(out, "%6zu  %-*s  %-16s ", index, width, format_kind(&c->found->items[index], kind),
+            words[f->outcome]);
+    if (f->outcome == OTHER_KIND) {
+        fprintf(out, "expected %s\n", format_kind(&c->expected->items[index], kind));
+        return;
+    }
+    fprintf(out, "%12lld %12lld ", (long long)f->count, (long long)f->differing);
+    if (f->outcome == QUANTIZED) { /* bounds do not apply */
+        fprintf(out, "%12s %12s ", "-", "-");
+    } else {
+        fprintf(out, "%12lld %12lld ", (long long)f->violations, (long long)f->unjudged);
+        if (f->worst >= 0) snprintf(excess, sizeof excess, "%.2g", f->excess);
+        if (f->noise > 0) snprintf(noise, sizeof noise, "%.2g/%.2g", f->noise, f->noise_limit);
+    }
+    fprintf(out, "%12s %10s %7s\n", excess, noise, format_ratio(f, ratio));
+}
+
+/* Prints the largest errors of an output that differs, and its worst element. */
+static hlo_status print_worst(const hlo_comparison *c, size_t index, const finding *f, FILE *out) {
+    fprintf(out, "output %zu: max abs error %.3g, max rel error %.3g", index, f->max_error,
+            f->max_relative);
+    if (f->infinite) fprintf(out, ", NaN or infinity in only one: %lld", (long long)f->infinite);
     fputc('\n', out);
-}
-
-/* Prints the size of the difference of an output for which quantization errors are expected. */
-static void print_quantization(const hlo_array *array, size_t index, const finding *f, FILE *out) {
-    fprintf(out, "output %zu ", index);
-    print_kind(array, out);
-    fprintf(out, ": differs, as expected after quantization: max abs error %.3g, SNR ",
-            f->max_error);
-    if (f->error > 0)
-        fprintf(out, "%.1f dB", 10 * log10((double)(f->signal / f->error)));
-    else
-        fputs("of finite elements: exact", out);
-    if (f->infinite)
-        fprintf(out, ", %lld elements differ in NaN or infinity", (long long)f->infinite);
-    fputc('\n', out);
-}
-
-static hlo_status print_worst(const hlo_comparison *c, size_t index, const finding *f,
-                              const hlo_arrays *inputs, FILE *out) {
-    fprintf(out, "  max abs error %.3g, max rel error %.3g, SNR ", f->max_error, f->max_relative);
-    if (f->error > 0)
-        fprintf(out, "%.1f dB\n", 10 * log10((double)(f->signal / f->error)));
-    else
-        fputs("of finite elements: exact\n", out);
-    if (f->worst < 0) return HLO_OK;
+    if (f->outcome == QUANTIZED || f->worst < 0) return HLO_OK;
     const hlo_array *sides[] = {&c->found->items[index], &c->expected->items[index]};
     fputs("  worst at ", out);
     int64_t rest = f->worst, size = f->count;
@@ -449,71 +458,92 @@ static hlo_status print_worst(const hlo_comparison *c, size_t index, const findi
     double bound = f->distance / f->excess;
     if (f->excess > 0 && isfinite(bound)) fprintf(out, "; bound %.3g", bound);
     fputc('\n', out);
-    hlo_status status = print_element_origin(c->found_module, c->found_name, inputs, index,
+    hlo_status status = print_element_origin(c->found_module, c->found_name, c->inputs, index,
                                              f->worst, c->expected_module ? NULL : sides, out);
     if (status != HLO_OK) return status;
-    return print_element_origin(c->expected_module, c->expected_name, inputs, index, f->worst, NULL,
-                                out);
+    return print_element_origin(c->expected_module, c->expected_name, c->inputs, index, f->worst,
+                                NULL, out);
 }
 
 /* Omitting the rounding to bf16 of a term that is more than 2^-8 of its sum changes at least one in
  * this many elements of the sum. */
 enum { DROPPED_MOVES_ONE_IN = 1024 };
 
-/* Maximum number of differing outputs for which the origin of the worst element is printed. */
-enum { COMPUTED_AGAIN = 3 };
-
 static hlo_status compare_one(const hlo_comparison *c, const hlo_arrays *judge, size_t index,
-                              size_t differ, size_t *dropped, FILE *out) {
-    const hlo_array *found = &c->found->items[index], *expected = &c->expected->items[index];
-    if (!same_kind(found, expected)) {
-        if (!out) return HLO_MISMATCH;
-        fprintf(out, "output %zu ", index);
-        print_kind(found, out);
-        fputs(" vs ", out);
-        print_kind(expected, out);
-        fputc('\n', out);
-        return HLO_MISMATCH;
-    }
-    finding f;
-    hlo_status status = compare_output(c, judge, false, index, &f);
+                              finding *out) {
+    *out = (finding){.outcome = OTHER_KIND};
+    if (!same_kind(&c->found->items[index], &c->expected->items[index])) return HLO_OK;
+    hlo_status status = compare_output(c, judge, false, index, out);
     if (status != HLO_OK) return status;
-    if (c->quantized && f.equal < f.count) {
-        if (out) print_quantization(found, index, &f, out);
-        return HLO_MISMATCH;
+    if (c->quantized) {
+        out->outcome = out->differing ? QUANTIZED : AGREES;
+        return HLO_OK;
     }
-    const hlo_arrays *dropping = differs(&f) ? dropping_judge(c) : NULL;
+    if (!differs(out)) {
+        out->outcome = out->unjudged && out->unjudged == out->differing ? UNJUDGED : AGREES;
+        return HLO_OK;
+    }
+    out->outcome = DIFFERS;
+    const hlo_arrays *dropping = dropping_judge(c);
+    if (!dropping) return HLO_OK;
     /* Elements that an omitted rounding may change have a known sigma above 0. If fewer elements
      * differ than an omitted rounding would change, do not use the judge that omits roundings. */
-    const float *sigma = dropping ? dropping->items[index].bound : NULL;
+    const float *sigma = dropping->items[index].bound;
     int64_t movable = 0;
-    for (int64_t i = 0; sigma && i < f.count; i++) movable += sigma[i] > 0 && sigma[i] < UNKNOWN;
-    if (dropping && f.count - f.equal >= movable / DROPPED_MOVES_ONE_IN) {
-        finding strict = f;
-        status = compare_output(c, dropping, true, index, &f);
-        if (status != HLO_OK) return status;
-        if (!differs(&f)) {
-            if (out) print_counts(found, index, &strict, out);
-            if (out)
-                fputs("  agrees if roundings to bf16 and f16 are omitted, as XLA may do\n", out);
-            ++*dropped;
-            return HLO_OK;
-        }
+    for (int64_t i = 0; sigma && i < out->count; i++) movable += sigma[i] > 0 && sigma[i] < UNKNOWN;
+    if (out->differing < movable / DROPPED_MOVES_ONE_IN) return HLO_OK;
+    finding dropped;
+    status = compare_output(c, dropping, true, index, &dropped);
+    if (status != HLO_OK) return status;
+    if (!differs(&dropped)) {
+        out->outcome = ROUNDED;
+    } else {
+        *out = dropped;
+        out->outcome = DIFFERS;
     }
-    if (out && (c->all || f.unjudged || differs(&f))) print_counts(found, index, &f, out);
-    if (out && !differs(&f) && f.unjudged && f.equal + f.unjudged >= f.count && c->sink) {
-        char message[160];
-        snprintf(message, sizeof message,
-                 "no element of output %zu was judged: %lld of %lld differ, and their bounds are "
-                 "infinite",
-                 index, (long long)f.unjudged, (long long)f.count);
-        const hlo_diag diag = {.severity = HLO_NOTE, .message = message, .file = ""};
-        c->sink->emit(c->sink->user, &diag);
+    return HLO_OK;
+}
+
+static bool is_shown(const hlo_comparison *c, const finding *f) {
+    return c->all || f->outcome != AGREES || f->unjudged;
+}
+
+/* Prints a table of the outputs that do not agree, or that have elements without a judge, and the
+ * worst elements of the first outputs that differ. With c->all, prints all outputs and all worst
+ * elements. */
+static hlo_status print_table(const hlo_comparison *c, const finding *findings, FILE *out) {
+    enum { FIRST = 3 };
+    const size_t count = c->expected->count;
+    int width = 0;
+    for (size_t i = 0; i < count; i++) {
+        char kind[KIND_WIDTH];
+        if (!is_shown(c, &findings[i])) continue;
+        const int length = (int)strlen(format_kind(&c->found->items[i], kind));
+        width = length > width ? length : width;
     }
-    const hlo_arrays *inputs = differ < COMPUTED_AGAIN ? c->inputs : NULL;
-    if (!differs(&f)) return HLO_OK;
-    status = out ? print_worst(c, index, &f, inputs, out) : HLO_OK;
-    return status == HLO_OK ? HLO_MISMATCH : status;
+    if (!width) return HLO_OK;
+    print_row(c, 0, NULL, width, out);
+    for (size_t i = 0; i < count; i++)
+        if (is_shown(c, &findings[i])) print_row(c, i, &findings[i], width, out);
+    hlo_status status = HLO_OK;
+    size_t explained = 0;
+    for (size_t i = 0; i < count && status == HLO_OK; i++)
+        if ((findings[i].outcome == DIFFERS || findings[i].outcome == QUANTIZED) &&
+            (c->all || explained++ < FIRST))
+            status = print_worst(c, i, &findings[i], out);
+    return status;
+}
+
+/* Notes that no element of an output was judged. */
+static void note_unjudged(const hlo_comparison *c, size_t index, const finding *f) {
+    char message[160];
+    if (!c->sink) return;
+    snprintf(message, sizeof message,
+             "no element of output %zu was judged: %lld of %lld differ, and their bounds are "
+             "infinite",
+             index, (long long)f->unjudged, (long long)f->count);
+    const hlo_diag diag = {.severity = HLO_NOTE, .message = message, .file = ""};
+    c->sink->emit(c->sink->user, &diag);
 }
 
 hlo_status hlo_arrays_compare_by(const hlo_comparison *comparison, FILE *out) {
@@ -523,7 +553,7 @@ hlo_status hlo_arrays_compare_by(const hlo_comparison *comparison, FILE *out) {
     if (status == HLO_OK && (!own.found || !own.expected)) status = HLO_INVALID_USAGE;
     if (status != HLO_OK) return status;
     const hlo_comparison *c = &own;
-    size_t count = c->expected->count, differ = 0, dropped = 0;
+    const size_t count = c->expected->count;
     if (c->found->count != count) {
         if (out) fprintf(out, "compare: %zu outputs, expected %zu\n", c->found->count, count);
         return HLO_MISMATCH;
@@ -552,21 +582,31 @@ hlo_status hlo_arrays_compare_by(const hlo_comparison *comparison, FILE *out) {
         least = said;
         judge = c->judges[j];
     }
-    for (size_t i = 0; status != HLO_OUT_OF_MEMORY && i < count; i++) {
-        status = compare_one(c, judge, i, differ, &dropped, out);
-        differ += status != HLO_OK;
+    finding *findings = calloc(count + 1, sizeof *findings);
+    if (!findings) return HLO_OUT_OF_MEMORY;
+    size_t outcomes[OTHER_KIND + 1] = {0};
+    for (size_t i = 0; status == HLO_OK && i < count; i++) {
+        status = compare_one(c, judge, i, &findings[i]);
+        outcomes[findings[i].outcome]++;
+        if (out && status == HLO_OK && findings[i].outcome == UNJUDGED)
+            note_unjudged(c, i, &findings[i]);
     }
-    if (status == HLO_OUT_OF_MEMORY) return status;
+    if (status == HLO_OK && out) status = print_table(c, findings, out);
+    free(findings);
+    if (status != HLO_OK) return status;
+    const size_t differ = outcomes[QUANTIZED] + outcomes[DIFFERS] + outcomes[OTHER_KIND];
     if (out && differ)
         fprintf(out, "compare: %zu of %zu outputs differ%s\n", differ, count,
                 c->quantized
                     ? ", as expected after quantization; --compare=before checks the rewrite"
                     : "");
-    else if (out && dropped)
-        fprintf(out, "compare: %zu outputs agree, %zu of them only if roundings are omitted\n",
-                count, dropped);
     else if (out)
-        fprintf(out, "compare: %zu outputs agree\n", count);
+        fprintf(out, count == 1 ? "compare: %zu output agrees" : "compare: %zu outputs agree",
+                count);
+    if (out && !differ && outcomes[ROUNDED])
+        fprintf(out, ", %zu only if roundings to bf16 and f16 are omitted, as XLA may do",
+                outcomes[ROUNDED]);
+    if (out && !differ) fputc('\n', out);
     return differ ? HLO_MISMATCH : HLO_OK;
 }
 

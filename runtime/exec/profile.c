@@ -31,8 +31,10 @@ enum {
 struct plan_trace {
     event *events;
     size_t count, capacity;
-    double first, seconds; /* start of the first run, and total time of all runs */
-    uint64_t runs;
+    double first;     /* start of the first run */
+    double seconds;   /* total time of the profiled runs */
+    uint64_t runs;    /* number of profiled runs */
+    bool has_skipped; /* the profile skips the first run, because another run has followed */
     /* The next members describe spans whose times were not read yet. The mark `base` was recorded
      * at the time `moment`. */
     plan_span *open; /* the innermost open span */
@@ -95,7 +97,7 @@ hlo_status plan_trace_read(const hlo_plan *plan, const char **why) {
         if (old) end = trace->moment + seconds;
         if (old || p->span.on_host) seconds = end - p->span.start;
         const event e = {p->span.step, p->span.on_host, p->span.start, seconds};
-        if (!e.step && !trace->runs++) trace->first = e.start;
+        if (!e.step && !trace->runs++ && !trace->has_skipped) trace->first = e.start;
         if (!e.step) trace->seconds += e.seconds;
         if (is_own(e.step, e.on_host)) {
             e.step->runs++;
@@ -127,6 +129,18 @@ hlo_status plan_trace_begin(const hlo_plan *plan, uint32_t mark, const char **wh
     trace->depth = 0;
     trace->pending_count = 0; /* drop spans of a failed run */
     trace->base = mark;
+    if (trace->runs == 1 && !trace->has_skipped) {
+        trace->has_skipped = true;
+        trace->runs = 0;
+        trace->seconds = 0;
+        for (const hlo_computation *c = plan->module->first; c; c = c->next) {
+            plan_comp *comp = plan->comps[c->id];
+            for (uint32_t i = 0; comp && i < comp->step_count; i++) {
+                comp->steps[i].runs = 0;
+                comp->steps[i].seconds = 0;
+            }
+        }
+    }
     const hlo_status status = plan->backend->finish(plan->device, why);
     return status == HLO_OK ? begin_marks(plan, why) : status;
 }
@@ -227,9 +241,18 @@ static int by_size(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static size_t whole_runs(const plan_trace *trace) {
+/* Returns the number of profiled runs of which all events were kept. Sets *out_first to the index
+ * of their first event. */
+static size_t whole_runs(const plan_trace *trace, size_t *out_first) {
     size_t runs = 0;
-    for (size_t i = 0; i < trace->count; i++) runs += !trace->events[i].step;
+    *out_first = trace->has_skipped ? trace->count : 0;
+    for (size_t i = 0; i < trace->count; i++) {
+        if (trace->events[i].step) continue;
+        if (*out_first > i)
+            *out_first = i + 1;
+        else
+            runs++;
+    }
     return runs;
 }
 
@@ -238,7 +261,8 @@ static void print_rows(const plan_trace *trace, row *rows, size_t count, double 
                        FILE *out) {
     enum { SHOWN = 40 };
     double rest = 0;
-    const size_t whole = whole_runs(trace);
+    size_t first;
+    const size_t whole = whole_runs(trace, &first);
     qsort(rows, count, sizeof *rows, by_time);
     fprintf(out, "%10s %10s %10s %6s %8s %10s %8s  %s\n", "ms", "min", "median", "%", "times", "MB",
             "GB/s", names ? "op_name" : "instruction");
@@ -278,8 +302,8 @@ hlo_status hlo_plan_print_profile(const hlo_plan *plan, FILE *out) {
     HLO_IN_C_LOCALE;
     const plan_trace *trace = plan->trace;
     if (!trace || !trace->runs) return HLO_OK;
-    size_t count = collect(plan, NULL);
-    const size_t runs = whole_runs(trace);
+    size_t count = collect(plan, NULL), first;
+    const size_t runs = whole_runs(trace, &first);
     row *rows = calloc(count + 1, sizeof *rows);
     double *seconds = calloc((count + 1) * runs + 1, sizeof *seconds);
     if (!rows || !seconds) {
@@ -292,7 +316,7 @@ hlo_status hlo_plan_print_profile(const hlo_plan *plan, FILE *out) {
     size_t run = 0;
     qsort(rows, count, sizeof *rows, by_step);
     for (size_t i = 0; i < count; i++) rows[i].in_run = seconds + i * runs;
-    for (size_t i = 0; i < trace->count && run < runs; i++) {
+    for (size_t i = first; i < trace->count && run < runs; i++) {
         const event *e = &trace->events[i];
         const row key = {.step = e->step};
         const row *found =

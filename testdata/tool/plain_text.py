@@ -52,8 +52,9 @@ def main():
         assert ran.returncode in statuses, (command, ran.returncode, ran.stderr)
         return ran.stdout, ran.stderr
 
-    for form in b"text", b"costs":
-        is_plain(said(opt, b"--remarks=all", b"--remarks-format=" + form, b"-o", null, path)[1])
+    for form in b"text", b"github", b"markdown":
+        for which in b"all", b"summary":
+            is_plain(said(opt, b"--remarks=" + which, b"--remarks-format=" + form, b"-o", null, path)[1])
     is_plain(said(opt, b"--stats", b"--time-passes", b"-o", null, path)[1])
     is_plain(said(opt, b"--expect-fp8=all", b"-o", null, path, statuses=[3])[1])
     is_plain(said(opt, b"--fail-on-missed", b"-o", null, path, statuses=[3])[1])
@@ -68,7 +69,7 @@ def main():
     with open(os.path.join(folder, name[:120] + b"wrong"), "wb") as out:
         out.write(b"ENTRY e {\n  ROOT a = f32[2] " + BAD + b"\n}\n")
     is_plain(said(opt, os.path.join(folder, name[:120] + b"wrong"), statuses=[1])[1])
-    for form in b"json", b"sarif":
+    for form in b"json", b"sarif", b"gitlab":
         document, _ = said(opt, b"--remarks=all", b"--remarks-format=" + form, b"--remarks-file=/dev/stdout", b"-o", null, path)
         json.loads(document.decode())
     document, _ = said(opt, b"--remarks=all", b"--remarks-format=junit", b"--remarks-file=/dev/stdout", b"-o", null, path)

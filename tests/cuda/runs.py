@@ -454,7 +454,7 @@ def check_control(runs, module, seeds, branches=True):
             path = runs.work / "control.npz"
             options, how = (case, {}) if isinstance(case, list) else ([], case)
             status, said, calls = runs.run(module, f"--seed={seed}", *options, f"--compare={module}", f"--outputs={path}", **how)
-            runs.check(status == 0 and "outputs agree" in said, f"seed {seed} {case}: status {status}: {said}")
+            runs.check(status == 0 and re.search("compare: .* agree", said), f"seed {seed} {case}: status {status}: {said}")
             runs.check(not any("leaked" in call or "captures" in call or "early kernel" in call for call in calls), f"seed {seed} {case}: {calls}")
             outputs.append(path.read_bytes() if path.exists() else None)
             counts = collections.Counter(names_of(calls))

@@ -28,7 +28,7 @@ def recipes():
     for block in blocks.of("tests/embed/ci.py"):
         found = re.findall(r"(?:run:|-|entry:) (hlo-fp8-opt .*)$", block.code, re.M)
         assert found, f"{block.page}:{block.line}: no command"
-        yield [line if line.endswith(".hlo") else line + " step.hlo" for line in found]
+        yield [line if line.endswith((".hlo", "dumps")) else line + " step.hlo" for line in found]
 
 
 def without_one(text, line):
@@ -46,7 +46,7 @@ def main():
         parser.add_argument("--" + name, type=pathlib.Path, required=True)
     args = parser.parse_args()
     shutil.rmtree(args.work, ignore_errors=True)
-    args.work.mkdir(parents=True)
+    (args.work / "dumps").mkdir(parents=True)
     env = {**os.environ, "PATH": f"{args.bin.resolve()}:{os.environ['PATH']}"}
     intact = args.module.read_text()
     (args.work / "base.hlo").write_text(intact)
@@ -55,6 +55,8 @@ def main():
     def run_all(title, text, fails):
         nonlocal count
         (args.work / "step.hlo").write_text(text)
+        for stage in ("before_optimizations", "sm_9.0_gpu_after_optimizations"):
+            (args.work / "dumps" / f"module_0001.step.{stage}.txt").write_text(text)
         for recipe in recipes():
             for command in recipe:
                 status = 3 if fails(command) else 0
@@ -67,6 +69,8 @@ def main():
     results = json.loads((args.work / "fp8.sarif").read_text())["runs"][0]["results"]
     failed = xml.etree.ElementTree.parse(args.work / "fp8.xml").getroot().findall(".//failure")
     dots = json.loads((args.work / "fp8.json").read_text())["dots"]
+    assert len(json.loads((args.work / "fp8.codequality.json").read_text())) == len(results)
+    assert "matmuls in FP8" in (args.work / "summary.md").read_text()
     one = next(dot for dot in dots if dot["verdict"] == "fp8" and dot["operation"] == "dot")
     run_all("wide", re.sub(r"\bf8e(4m3fn|5m2)\b", "f16", intact), GATE.search)
     run_all("no matmuls", EMPTY, GATE.search)

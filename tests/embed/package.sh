@@ -29,5 +29,5 @@ module=$here/../../examples/twice-negated.hlo
 cmake -G Ninja -S "$here/../../examples" -B "$work/examples" -DCMAKE_PREFIX_PATH="$work/root/usr" \
     -DCMAKE_C_COMPILER="$cc" >"$work/examples.log"
 cmake --build "$work/examples" >"$work/examples.log" || { cat "$work/examples.log"; exit 1; }
-"$work/examples/run" "$module" "$work/out.npz" | grep "compare: 1 outputs agree"
-"$work/root/usr/bin/hlo-fp8-run" --optimize --compare="$work/out.npz" "$module" | grep "compare: 1 outputs agree"
+"$work/examples/run" "$module" "$work/out.npz" | grep "compare: 1 output agrees"
+"$work/root/usr/bin/hlo-fp8-run" --optimize --compare="$work/out.npz" "$module" | grep "compare: 1 output agrees"

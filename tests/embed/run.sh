@@ -76,11 +76,19 @@ grep -q "negate(" "$work/explained.hlo"
 "$work/examples/rules" "$examples/twice-negated.rules" "$module" >"$work/ruled.hlo"
 grep -q 'custom_call_target="__cublas$lt$matmul$f8"' "$work/ruled.hlo"
 if grep "negate(" "$work/ruled.hlo"; then exit 1; fi
-"$work/examples/quantize" "$examples/wide.hlo" first 2>"$work/dots.txt" >"$work/quantized.hlo"
+"$work/examples/custom_pass" "$examples/wide.hlo" first 2>"$work/dots.txt" >"$work/quantized.hlo"
 printf 'first: dot of f32[16,64] and f32[64,32]\nsecond: dot of f32[16,32] and f32[32,16]\n' | diff - "$work/dots.txt"
 test "$(grep -c 'custom_call_target="__cublas$lt$matmul$f8"' "$work/quantized.hlo")" = 1
-"$work/examples/quantize" "$examples/wide.hlo" third 2>&1 | grep "error: pass 'quantize' failed: invalid input"
-"$work/examples/run" "$module" "$work/out.npz" | grep "compare: 1 outputs agree"
+"$work/examples/custom_pass" "$examples/wide.hlo" third 2>&1 | grep "error: pass 'quantize' failed: invalid input"
+for limit in 1 0.04; do
+    "$work/examples/quantize" "$examples/wide.hlo" $limit 2>"$work/budget.txt" >"$work/quantized.hlo"
+    fp8=$(grep -c 'custom_call_target="__cublas$lt$matmul$f8"' "$work/quantized.hlo")
+    grep "^max-error $limit: $fp8 of 2 matmuls are quantized" "$work/budget.txt"
+    test "$fp8" = "$([ $limit = 1 ] && echo 2 || echo 1)"
+done
+if "$work/examples/quantize" "$examples/wide.hlo" x 2>"$work/usage.txt"; then exit 1; fi
+grep "usage: quantize FILE MAX_ERROR" "$work/usage.txt"
+"$work/examples/run" "$module" "$work/out.npz" | grep "compare: 1 output agrees"
 test -s "$work/out.npz"
 cuda=$build/tests/cuda_standin.so
 "$work/examples/train" "$examples/step.hlo" >"$work/train.out"
@@ -96,7 +104,7 @@ if [ -n "$plugin" ] && [ -z "$*" ]; then # XLA's compiler; its leaks are not for
         { cat "$work/compile.log"; exit 1; }
     grep -q 'custom_call_target="__cublas$lt$matmul$f8"' "$work/compiled.hlo"
 fi
-for program in explain rules quantize run train compile; do # wrong usage, and a file that is not there
+for program in explain rules custom_pass quantize run train compile; do # wrong usage, and a file that is not there
     if "$work/examples/$program" 2>/dev/null || "$work/examples/$program" a b c d 2>/dev/null; then exit 1; fi
 done
 "$work/examples/explain" "$work/none.hlo" 2>&1 | grep "none.hlo: error: cannot read file"

@@ -77,9 +77,13 @@ static hlo_status rewrite(hlo_module *module, FILE *out) {
     options.lint = options.surroundings = true;
     hlo_status status = hlo_module_optimize(module, &options, &report);
     const hlo_report *reports[] = {report};
-    for (int format = HLO_REMARKS_TEXT; format <= HLO_REMARKS_COSTS && status == HLO_OK; format++)
-        status =
-            hlo_reports_print(reports, 1, HLO_REMARKS_ALL, (hlo_remarks_format)format, true, out);
+    hlo_remarks_options remarks;
+    hlo_remarks_options_init(&remarks);
+    remarks.colored = true;
+    for (int f = HLO_REMARKS_TEXT; f <= HLO_REMARKS_MARKDOWN && status == HLO_OK; f++) {
+        remarks.format = (hlo_remarks_format)f;
+        status = hlo_reports_print(reports, 1, &remarks, out);
+    }
     if (status == HLO_OK) status = hlo_reports_page(reports, 1, NULL, out);
     hlo_report_free(report);
     return status;

@@ -25,10 +25,15 @@ static void print_all(const hlo_module *module, FILE *out) {
 }
 
 static void tell_all(const hlo_report *report, FILE *out) {
-    for (int format = HLO_REMARKS_TEXT; format <= HLO_REMARKS_COSTS; format++)
-        if (hlo_reports_print(&report, 1, HLO_REMARKS_ALL, (hlo_remarks_format)format, true, out) !=
-            HLO_OK)
-            abort();
+    hlo_remarks_options remarks;
+    hlo_remarks_options_init(&remarks);
+    remarks.colored = true;
+    for (int which = HLO_REMARKS_MISSED; which <= HLO_REMARKS_SUMMARY; which++)
+        for (int format = HLO_REMARKS_TEXT; format <= HLO_REMARKS_MARKDOWN; format++) {
+            remarks.which = (hlo_remarks)which;
+            remarks.format = (hlo_remarks_format)format;
+            if (hlo_reports_print(&report, 1, &remarks, out) != HLO_OK) abort();
+        }
     if (hlo_reports_page(&report, 1, NULL, out) != HLO_OK) abort();
 }
 

@@ -45,8 +45,8 @@ def executed(here, path, *options):
     failure, the module runs again without graphs, one launch at a time."""
     status, said, errors = here.ours("--optimize", "--time=3", *options, path,
                                      environment={"CUBLASLT_LOG_LEVEL": "1", "CUBLASLT_LOG_FILE": "/dev/stderr"})
-    seconds = re.search(r"median ([0-9.]+) s", said)
-    row = row_of(status, said, errors, seconds=float(seconds[1]) if seconds else None)
+    seconds = re.search(r"median ([0-9.]+) ms", said)
+    row = row_of(status, said, errors, seconds=float(seconds[1]) * 1e-3 if seconds else None)
     if status and here.left() > 10:
         status, said, errors = here.ours("--optimize", "--graph=0", *options, path, environment={"CUDA_LAUNCH_BLOCKING": "1"})
         row["without_graphs"] = f"status {status}: {(errors or said)[-300:]}" if status else "runs"

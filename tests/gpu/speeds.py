@@ -22,10 +22,10 @@ def write(here, case):
 def seconds_of(here, path, *options):
     """Returns the median seconds of queued runs."""
     status, said, errors = here.ours("--optimize", f"--time={here.a.repeat}", *options, path)
-    found = re.search(r"median ([0-9.]+) s", said)
+    found = re.search(r"median ([0-9.]+) ms", said)
     if status or not found:
         raise RuntimeError((errors or said)[-300:])
-    return float(found[1])
+    return float(found[1]) * 1e-3
 
 
 def measure(here, case, fast=True, options=()):

@@ -38,7 +38,8 @@ opt --passes= {a}
 opt --rules=r.rules --remarks=all {q}
 opt --remarks=all --remarks-format=json --lint -o /dev/null {q}
 opt --remarks=all --remarks-format=sarif -o /dev/null {q}
-opt --remarks-format=costs --remarks-file=- -o /dev/null {q}
+opt --remarks=summary --remarks-file=- -o /dev/null {q}
+opt --remarks-format=markdown --remarks-file=- -o /dev/null {q}
 opt --report=- -o /dev/null {q}
 opt --stats -o /dev/null {q}
 opt --expect-fp8=55.5% --remarks=all -o /dev/null {q}

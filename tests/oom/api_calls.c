@@ -216,9 +216,15 @@ static hlo_status call_optimize(hlo_module *module) {
     hlo_status status = hlo_module_optimize(module, &options, &report);
     if (status == HLO_OK && last[0] != HLO_OK && last[1] != HLO_OK) status = HLO_INTERNAL;
     const hlo_report *reports[] = {report};
-    for (int format = HLO_REMARKS_TEXT; format <= HLO_REMARKS_COSTS && status == HLO_OK; format++)
-        status = hlo_reports_print(reports, 1, HLO_REMARKS_ALL, (hlo_remarks_format)format, true,
-                                   nowhere);
+    hlo_remarks_options remarks;
+    hlo_remarks_options_init(&remarks);
+    remarks.colored = true;
+    for (int f = HLO_REMARKS_TEXT; f <= HLO_REMARKS_MARKDOWN && status == HLO_OK; f++) {
+        remarks.format = (hlo_remarks_format)f;
+        status = hlo_reports_print(reports, 1, &remarks, nowhere);
+    }
+    remarks = (hlo_remarks_options){.struct_size = sizeof remarks, .which = HLO_REMARKS_ALL};
+    if (status == HLO_OK) status = hlo_reports_print(reports, 1, &remarks, nowhere);
     if (status == HLO_OK) status = hlo_reports_page(reports, 1, NULL, nowhere);
     if (status == HLO_OK)
         status = hlo_reports_gate(reports, 1, "all", NULL, false, why, sizeof why);
@@ -398,8 +404,12 @@ static hlo_status call_history(void) {
     hlo_status status = hlo_dump_open(folder, &sink, &dump);
     if (status == HLO_OK) status = hlo_history_new(dump, 0, NULL, &history);
     const hlo_history *histories[] = {history};
-    if (status == HLO_OK)
-        status = hlo_histories_print(dump, histories, HLO_REMARKS_ALL, HLO_REMARKS_JSON, nowhere);
+    hlo_remarks_options remarks;
+    hlo_remarks_options_init(&remarks);
+    for (int f = HLO_REMARKS_TEXT; f <= HLO_REMARKS_MARKDOWN && status == HLO_OK; f++) {
+        remarks.format = (hlo_remarks_format)f;
+        status = hlo_histories_print(dump, histories, &remarks, nowhere);
+    }
     hlo_history_free(history);
     hlo_dump_free(dump);
     return status;
@@ -486,8 +496,10 @@ static hlo_status prepare(void) {
     if (status == HLO_OK) status = hlo_module_print(module, NULL, files[0]);
     if (status == HLO_OK) status = hlo_module_optimize(module, NULL, &report);
     const hlo_report *reports[] = {report};
-    if (status == HLO_OK)
-        status = hlo_reports_print(reports, 1, HLO_REMARKS_ALL, HLO_REMARKS_JSON, false, files[1]);
+    hlo_remarks_options remarks;
+    hlo_remarks_options_init(&remarks);
+    remarks.format = HLO_REMARKS_JSON;
+    if (status == HLO_OK) status = hlo_reports_print(reports, 1, &remarks, files[1]);
     for (int i = 0; i < 4; i++) fclose(files[i]);
     hlo_arrays_free(inputs);
     hlo_report_free(report);

@@ -67,13 +67,13 @@ static void add(census *sum, const census *part) {
 /* Returns true for reasons that random modules need not have. Lints are not reasons of verdicts.
  * Built-in rules do not create calls with the first three reasons or with unpaired scale modes, and
  * no option keeps a matmul wide. A scale of C is rare in a call that a module already has. Random
- * modules have no attention, no recorded amaxes, and few wide dots with an algorithm or for the
- * recipe mx. */
+ * modules have no attention, no recorded amaxes, no limit on the error, and few wide ragged-dots
+ * and wide dots with an algorithm or for the recipe mx. */
 static bool need_not_be_given(const char *reason) {
     static const char *const names[] = {
         "operand-not-fp8",      "output-scale-not-fp8", "amax-not-fp8",  "c-scale",
         "scale-modes-unpaired", "wide-by-option",       "asked-precise", "attention",
-        "partial-block",        "amax-not-recorded"};
+        "partial-block",        "amax-not-recorded",    "error-budget",  "ragged-not-quantized"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(reason, names[i])) return true;
     return strncmp(reason, "lint-", 5) == 0;

@@ -11,11 +11,14 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from ._library import Error, warn
-from ._module import jax_options, option_text
+from ._library import MAIN_PROCESS, Error, warn
+from ._module import enable_options, option_text
 
 _TEXT = {
-    "quantize": ("RECIPE", "quantize wide matmuls, which changes the results: current, rows or mx; with ,attention: also those of attention"),
+    "quantize": (
+        "RECIPE",
+        "quantize wide matmuls, which changes the results: current, rows or mx; ,attention adds those of attention",
+    ),
     "wide": ("NAME,...", "do not convert these matmuls: op_names, source lines such as model.py:12, shapes, or globs"),
     "min_gain": ("R", "convert a matmul only if the roofline model predicts a speedup of at least R"),
     "module": ("GLOB", "rewrite only modules whose name, such as jit_train_step, matches GLOB"),
@@ -33,10 +36,10 @@ _FLAGS = {
 }
 
 
-def _parser(prog: str) -> argparse.ArgumentParser:
+def _parser(prog: str, usage: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=prog,
-        usage=f"{prog} [OPTION]... (FILE.py | -m MODULE) [ARGUMENT]...",
+        usage=usage,
         description="Runs a Python program in which every module that JAX compiles is rewritten to FP8 matmuls.",
         epilog="The options are also read from the environment variable HLOFP8, which applies to child "
         "processes, and to programs that are started without -m hlofp8.",
@@ -50,28 +53,33 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     return parser
 
 
-def _options(parser: argparse.ArgumentParser, found: argparse.Namespace) -> dict[str, Any]:
-    options = {name: value for name, value in vars(found).items() if name in (*_TEXT, *_FLAGS)}
+def _from_environment() -> dict[str, Any]:
+    """Returns the options in HLOFP8. Exits if it has anything else."""
+    parser = _parser("HLOFP8", "HLOFP8='[OPTION]...'")
     try:
-        jax_options({name: value for name, value in options.items() if name not in ("module", "report")})
+        words = shlex.split(os.environ.get("HLOFP8", ""))
+    except ValueError as error:
+        parser.error(str(error))
+    return _options(parser, parser.parse_args(words), {})
+
+
+def _options(parser: argparse.ArgumentParser, found: argparse.Namespace, inherited: dict[str, Any]) -> dict[str, Any]:
+    """Returns the options that were found, and the others of ``inherited``. Exits if one is invalid."""
+    given = {name: value for name, value in vars(found).items() if name in (*_TEXT, *_FLAGS) and value is not None}
+    options = {**inherited, **given}
+    try:
+        enable_options({name: value for name, value in options.items() if name not in ("module", "report")})
     except (Error, TypeError) as error:
         parser.error(str(error).removeprefix("error: "))
-    return {name: value for name, value in options.items() if value is not None}
-
-
-def _words(parser: argparse.ArgumentParser) -> list[str]:
-    try:
-        return shlex.split(os.environ.get("HLOFP8", ""))
-    except ValueError as error:
-        parser.error(f"HLOFP8: {error}")
+    return options
 
 
 def enable_from_environment() -> None:
     """Rewrites all modules with the options in HLOFP8. Exits if they are invalid."""
     from . import _enable
 
-    parser = _parser("HLOFP8")
-    options = _options(parser, parser.parse_args(_words(parser)))
+    options = _from_environment()
+    os.environ.setdefault(MAIN_PROCESS, str(os.getpid()))
     try:
         _enable.enable_from_environment(**options)
     except Error as error:
@@ -89,15 +97,18 @@ def _interpreter(arguments: Sequence[str]) -> list[str]:
 
 def main() -> NoReturn:
     """Replaces this process by the program, with the options in HLOFP8, so that the program runs as without hlofp8."""
-    parser = _parser("python -m hlofp8")
+    parser = _parser("python -m hlofp8", "python -m hlofp8 [OPTION]... (FILE.py | -m MODULE) [ARGUMENT]...")
     parser.add_argument("-m", dest="run_module", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     parser.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     arguments = sys.argv[1:]
-    found = parser.parse_args([*_words(parser), *arguments])
+    inherited = _from_environment()
+    found = parser.parse_args(arguments)
     program = found.program if found.run_module is None else ["-m", *found.run_module, *found.program]
     if program in ([], ["-m"]):
         parser.error("expected a program: FILE.py or -m MODULE")
-    options = _options(parser, found)
+    options = _options(parser, found, inherited)
+    if found.report or MAIN_PROCESS not in os.environ:
+        os.environ[MAIN_PROCESS] = str(os.getpid())
     for name in {"report", "rules"} & set(options):
         options[name] = os.path.abspath(options[name])  # the program may change the folder
     os.environ["HLOFP8"] = option_text(options)

@@ -86,7 +86,10 @@ class Advice:
         matmuls = [matmul for layer in self for matmul in layer.matmuls]
         moved, limit = self.budget.moved.distance, self.budget.max_error
         line = f"quantize {sum(m.is_fp8 for m in matmuls)} of {len(matmuls)} matmuls: an output changes by {moved:.3g}"
-        return line + ("" if math.isinf(limit) else f" (limit {limit:g}{', exceeded' if moved > limit else ''})")
+        line += "" if math.isinf(limit) else f" (limit {limit:g}{', exceeded' if moved > limit else ''})"
+        others = [verdict for verdict in self.budget.verdicts if not verdict.measured and not verdict.is_fp8]
+        reasons = sorted({verdict.reason or "" for verdict in others})
+        return line + (f"; {len(others)} more stay wide: {', '.join(reasons)}" if others else "")
 
     def _rows(self) -> list[tuple[str, ...]]:
         return [

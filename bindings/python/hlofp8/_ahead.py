@@ -19,29 +19,31 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ._dispatch import Unsupported, mark_results, trace_context, tracing, under_transformation
-from ._explain import Explanation, observed
+from ._dispatch import Unsupported, config, mark_results, trace_context, tracing, under_transformation
+from ._explain import observed
 from ._jax import Jitted, P, R, lowered_leaves, parameter_names, rewrite_lowered, swap
 from ._library import Error, ffi, lib, string
 from ._module import Rewritten, split
 from ._run import dtype_of
 
+
 def _signature(leaf: Any) -> Any:
     """Returns what a compiled module depends on: the type of a leaf and, if it is fixed, its sharding."""
     if isinstance(leaf, jax.Array):
-        return leaf.shape, leaf.dtype, getattr(leaf, "weak_type", False), leaf.sharding if getattr(leaf, "committed", True) else None
+        sharding = leaf.sharding if getattr(leaf, "committed", True) else None
+        return leaf.shape, leaf.dtype, getattr(leaf, "weak_type", False), sharding
     if isinstance(leaf, jax.ShapeDtypeStruct):
         return leaf.shape, leaf.dtype, leaf.weak_type, leaf.sharding
     return np.shape(leaf), jax.dtypes.result_type(leaf), isinstance(leaf, (bool, int, float, complex)), None
 
 
-def _results_of(module: Rewritten) -> list[jax.ShapeDtypeStruct]:
+def _results_of(module: Rewritten) -> list[Any]:
     """Returns the shapes and dtypes of the arrays in the result of a module."""
     root = lib.hlo_computation_root(lib.hlo_module_entry(module._module))
     shape = lib.hlo_instruction_shape(root)
     elements = [lib.hlo_shape_element(shape, i) for i in range(lib.hlo_shape_element_count(shape))]
     return [
-        jax.ShapeDtypeStruct(
+        jax.ShapeDtypeStruct(  # type: ignore[no-untyped-call]
             tuple(ffi.unpack(lib.hlo_shape_dims(one), lib.hlo_shape_rank(one)) if lib.hlo_shape_rank(one) else ()),
             dtype_of(string(lib.hlo_shape_type(one)) or ""),
         )
@@ -66,18 +68,25 @@ def _placeholder(results: Sequence[Any], weak: Sequence[bool], leaves: Sequence[
         return jax.jit(zeros, keep_unused=True, donate_argnums=tuple(donated)).lower(*leaves)
 
 
+def _selection(lowered: Any, flat: Sequence[int]) -> tuple[list[int], set[int], list[bool], list[str]]:
+    """Returns the leaves that are parameters of the module, those that are donated, whether each parameter is one of
+    the leaves ``flat``, and the names of the latter."""
+    arguments, donated = lowered_leaves(lowered)
+    inside = set(flat)
+    chosen = [i in inside for i in arguments]
+    names = parameter_names(lowered)
+    selected = [name for name, is_chosen in zip(names, chosen, strict=True) if is_chosen]
+    if not selected:
+        raise Unsupported("it does not use the arguments of ahead")
+    return arguments, donated, chosen, selected
+
+
 class _Pair:
     """The two modules of a function for arguments of certain types."""
 
     def __init__(self, owner: AheadJitted[Any, Any], traced: Any, flat: Sequence[int]):
         lowered = traced.lower()
-        arguments, donated = lowered_leaves(lowered)
-        inside = set(flat)
-        chosen = [i in inside for i in arguments]
-        names = parameter_names(lowered)
-        selected = [name for name, is_chosen in zip(names, chosen, strict=True) if is_chosen]
-        if not selected:
-            raise Unsupported("it does not use the arguments of ahead")
+        arguments, donated, chosen, selected = _selection(lowered, flat)
         self.rewritten: Rewritten = rewrite_lowered(lowered, owner._name, {**owner._options, "ahead": selected})
         self.modules = split(self.rewritten, selected)
         self.first_results = _results_of(self.modules[0])
@@ -88,7 +97,7 @@ class _Pair:
         self.fingerprint = f"{self.modules[0].fingerprint}-{positions}"
         self.outputs, self.tree = jax.tree.flatten(lowered.out_info)
         self.weak = [getattr(aval, "weak_type", False) for aval in traced.jaxpr.out_avals]
-        if any(jax.dtypes.issubdtype(one.dtype, jax.dtypes.extended) for one in self.outputs):
+        if any(jnp.issubdtype(one.dtype, jax.dtypes.extended) for one in self.outputs):
             raise Unsupported("ahead does not support functions that return random keys")
         self.compiled: list[Any] = [None, None]
 
@@ -140,6 +149,7 @@ class AheadJitted(Jitted[P, R]):
             raise TypeError(f"{self._name} must be called with the arguments {self._ahead} of ahead by position")
         if self._static(args) & set(self._ahead):
             raise ValueError("an argument of ahead must not be static")
+        tree: Any
         leaves, tree = jax.tree.flatten(self._dynamic(args, kwargs) if self._nums or self._names else (args, kwargs))
         kept = [i for i in range(len(args)) if i not in self._static(args)]
         flat: list[int] = []
@@ -179,19 +189,19 @@ class AheadJitted(Jitted[P, R]):
                 self._pairs[key] = None
         return self._pairs[key], leaves, chosen, call
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        if jax.config.jax_disable_jit:
+    def _call(self, *args: Any, **kwargs: Any) -> Any:
+        if config.jax_disable_jit:
             return self._function(*args, **kwargs)
         if under_transformation(jax.tree.leaves((args, kwargs))):
-            return mark_results(self._jit(*args, **kwargs), self._name, self._fallback)  # type: ignore[no-any-return]
+            return mark_results(self._jit(*args, **kwargs), self._name, self._fallback)
         with self._lock:
             pair, leaves, chosen, call = self._pair(args, kwargs)
             if pair is None:
-                return self._jit(*args, **kwargs)  # type: ignore[no-any-return]
+                return self._jit(*args, **kwargs)
             if call not in self._calls:
                 self._calls[call] = pair, self._results(pair, leaves, chosen)
             results = self._calls[call][1]
-        return pair.run_second(leaves, results)  # type: ignore[no-any-return]
+        return pair.run_second(leaves, results)
 
     def _keep(self, pair: _Pair, chosen: list[Any], results: list[Any]) -> None:
         """Keeps results until one of the leaves is freed."""
@@ -246,13 +256,10 @@ class AheadJitted(Jitted[P, R]):
             arrays = [file[str(i)].view(one.dtype).reshape(one.shape) for i, one in enumerate(pair.first_results)]
             self._keep(pair, chosen, [jnp.asarray(one) for one in arrays])
 
-    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
-        """Returns the verdict on each matmul, as the function would be compiled for these arguments."""
+    def _selected(self, traced: Any, args: Any, kwargs: Any) -> dict[str, Any]:
         try:
             with tracing():
-                traced = self._jit.trace(*args, **kwargs)
-                pair = _Pair(self, traced, self._flat(args, kwargs)[2])
-                return Explanation(pair.rewritten, traced.lower())
+                return {"ahead": _selection(traced.lower(), self._flat(args, kwargs)[2])[3]}
         except Unsupported as error:
             raise Error(str(error), "invalid usage") from None
 

@@ -19,7 +19,7 @@ import jax.interpreters.mlir
 
 from ._library import Error, warn
 
-_config: Any = jax.config
+config: Any = jax.config
 _rules: Any = jax.interpreters
 
 
@@ -191,7 +191,7 @@ def dispatcher(
     except (Unsupported, TypeError):
 
         def slow(*args: Any, **kwargs: Any) -> Any:
-            return function(*args, **kwargs) if _config.jax_disable_jit else miss(*args, **kwargs)[0]
+            return function(*args, **kwargs) if config.jax_disable_jit else miss(*args, **kwargs)[0]
 
         return slow
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rewrites every module that JAX compiles, also those of libraries.
 
-``enable`` replaces the function through which JAX compiles a module, and the function that extends the keys of its
-persistent compilation cache.
+``enable`` replaces the function through which JAX lowers a module, the function through which it compiles one, and the
+function that extends the keys of its persistent compilation cache.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import os
 import re
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -27,8 +28,8 @@ from . import _dispatch
 from ._dispatch import Unsupported, part
 from ._explain import observed
 from ._jax import modules, rewrite_module
-from ._library import HERE, Error, text_of, warn
-from ._module import Rewritten, Verdict, jax_options, joined, option_text, page, remarks, unmatched_wide
+from ._library import HERE, MAIN_PROCESS, Error, text_of, warn
+from ._module import Rewritten, Verdict, enable_options, joined, option_text, page, remarks, unmatched_wide
 
 # The versions of jax and jaxlib whose private parts this file uses.
 _VERSIONS = ("0.8", "0.9", "0.10", "0.11")
@@ -54,6 +55,16 @@ class _Compiled(NamedTuple):
     why: str | None  # the reason why it was not rewritten
 
 
+class _Compiling(threading.local):
+    """The options for the module that a thread compiles, or None."""
+
+    settings: _Settings | None = None
+
+
+_compiling = _Compiling()
+# The options for modules that will be compiled. They are those of the call of lower(), because JAX may use the compiled
+# module for all later calls with these options.
+_lowered: weakref.WeakKeyDictionary[Any, _Settings] = weakref.WeakKeyDictionary()
 _compiled: list[_Compiled] = []
 _LISTED = 12  # maximum number of modules in the summary
 _lock = threading.Lock()
@@ -67,7 +78,7 @@ def _settings_of(module: str | None = None, report: str | None = None, **options
     for name, value in (("module", module), ("report", report)):
         if value is not None:
             text_of(name, value)
-    options = jax_options(options)
+    options = enable_options(options)
     if "wide" in options:
         options["wide"] = joined(options["wide"], "wide")
     if "rules" in options:
@@ -95,13 +106,18 @@ def _install() -> None:
         try:
             for used in ("jax:make_user_context", "jax._src.distributed:global_state", "jaxlib.mlir:ir"):
                 part(used)
+            lower = part("jax._src.interpreters.mlir:lower_jaxpr_to_module")
             compile_module = part("jax._src.compiler:compile_or_get_cached")
             cache_key = part("jax._src.cache_key:custom_hook")
         except Unsupported as error:
             raise Error(f"hlofp8.enable() cannot be used: {error}", "invalid usage") from None
         if tuple(inspect.signature(compile_module).parameters)[:3] != ("backend", "computation", "devices"):
             raise Error(f"hlofp8.enable() does not support compile_or_get_cached of jax {version}", "invalid usage")
-        for name, function, wrapper in (("compiler", compile_module, _compile), ("cache_key", cache_key, _cache_key)):
+        for name, function, wrapper in (
+            ("interpreters.mlir", lower, _lower),
+            ("compiler", compile_module, _compile),
+            ("cache_key", cache_key, _cache_key),
+        ):
             wrapped = functools.wraps(function)(functools.partial(wrapper, function))
             setattr(sys.modules[f"jax._src.{name}"], function.__name__, wrapped)
         atexit.register(_finish)
@@ -115,8 +131,14 @@ def _context() -> Any:
     return _dispatch.context
 
 
+def _value(settings: _Settings) -> _Settings | None:
+    """Returns the value of the context: None if HLOFP8 has the same options, so that no function is compiled again."""
+    own = _dispatch.environment_options
+    return None if own == settings and own.report == settings.report else settings
+
+
 def _cache_key(inner: Callable[[], str]) -> str:
-    settings = _dispatch.options()
+    settings = _compiling.settings
     return inner() + (f" {_version()} {settings.text}" if settings else "")
 
 
@@ -137,12 +159,36 @@ def _has_matmul(module: Any) -> bool:
     return bool(found)
 
 
+def _lower(inner: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Replaces JAX's function that makes a module."""
+    result, settings = inner(*args, **kwargs), _dispatch.options()
+    if settings:
+        _lowered[result.module] = settings
+    return result
+
+
 def _compile(inner: Callable[..., Any], backend: Any, computation: Any, devices: Any, *args: Any, **kwargs: Any) -> Any:
     """Replaces JAX's function that compiles a module or loads it from the persistent cache."""
+    settings = _dispatch.options() if computation in modules else _lowered.get(computation)
+    around, _compiling.settings = _compiling.settings, settings
+    try:
+        if settings is None:
+            return inner(backend, computation, devices, *args, **kwargs)
+        return _compile_rewritten(inner, settings, backend, computation, devices, *args, **kwargs)
+    finally:
+        _compiling.settings = around
+
+
+def _compile_rewritten(
+    inner: Callable[..., Any],
+    settings: _Settings,
+    backend: Any,
+    computation: Any,
+    devices: Any,
+    *args: Any,
+    **kwargs: Any,
+) -> Any:
     global _process
-    settings = _dispatch.options()
-    if settings is None:
-        return inner(backend, computation, devices, *args, **kwargs)
     _process = backend.process_index()
     name = part("jaxlib.mlir:ir").StringAttr(computation.operation.attributes["sym_name"]).value
     new, rewritten, why = computation, modules.get(computation), None
@@ -263,7 +309,7 @@ def enable(
     settings = _settings_of(**locals())
     _install()
     _chosen = True
-    _context()._obj.set_global(settings)
+    _context()._obj.set_global(_value(settings))
 
 
 def disable() -> None:
@@ -282,7 +328,7 @@ def enabled(**options: Any) -> Iterator[None]:
     """
     settings = _settings_of(**options)
     _install()
-    with _context()(settings):
+    with _context()(_value(settings)):
         yield
 
 
@@ -294,19 +340,30 @@ def enable_from_environment(**options: Any) -> None:
         _dispatch.environment_options = settings
 
 
+def _distinct() -> list[_Compiled]:
+    """Returns the compiled modules. A function that JAX compiled again with the same options is listed once."""
+    found = {(each.name, each.settings, each.why, repr(each.verdicts)): each for each in _compiled}
+    return list(found.values())
+
+
+def _microseconds(seconds: float) -> str:
+    return f"{1e6 * seconds:,.0f}" if seconds >= 1e-4 else f"{1e6 * seconds:.3g}"
+
+
 def _line(modules: Sequence[_Compiled]) -> str:
     """Returns the number of FP8 matmuls and the predicted times of modules."""
     line = remarks([each.report for each in modules]).splitlines()[-1]
     line = line.replace(", so the module computes other results than before", "")  # the summary says this once
     verdicts = [verdict for each in modules for verdict in each.verdicts]
     before, after = sum(v.input_seconds for v in verdicts), sum(v.seconds for v in verdicts)
-    times = f"; {1e6 * before:,.3g} -> {1e6 * after:,.3g} us by roofline ({before / after:.2f}x)" if after else ""
-    return line + times
+    if not after:
+        return line
+    return f"{line}; {_microseconds(before)} -> {_microseconds(after)} us by roofline ({before / after:.2f}x)"
 
 
 def _next(settings: Sequence[_Settings]) -> Iterator[str]:
     """Yields what the user could do, as lines."""
-    verdicts = [verdict for each in _compiled for verdict in each.verdicts]
+    verdicts = [verdict for each in _distinct() for verdict in each.verdicts]
     reasons: collections.defaultdict[str, list[Verdict]] = collections.defaultdict(list)
     for verdict in verdicts:
         if verdict.kind == "wide" and verdict.reason and verdict.reason != "wide-by-option":
@@ -325,7 +382,7 @@ def _next(settings: Sequence[_Settings]) -> Iterator[str]:
 def summary() -> str:
     """Returns the summary of the modules that JAX compiled while ``enable`` or ``enabled`` was in effect."""
     settings = list(dict.fromkeys(each.settings for each in _compiled))
-    matmuls = [each for each in _compiled if each.report or each.why]
+    matmuls = [each for each in _distinct() if each.report or each.why]
     matmuls.sort(key=lambda each: sum(verdict.input_seconds for verdict in each.verdicts), reverse=True)
     lines = [f"compiled modules: {len(_compiled)}, with matmuls: {len(matmuls)}"]
     lines += [f"options: {each.text or 'none'}" for each in settings]
@@ -336,9 +393,18 @@ def summary() -> str:
     if len(reported := [each for each in matmuls if each.report]) > 1:
         lines.append(f"  in total: {_line(reported)}")
     for one in settings:
-        reports = [each.report for each in _compiled if each.report and each.settings == one]
+        reports = [each.report for each in matmuls if each.report and each.settings == one]
         lines += unmatched_wide(reports, one.options.get("wide", "")) if reports else []
     return "\n".join(lines + [f"next: {line}" for line in _next(settings)])
+
+
+def _report_file(path: str) -> str:
+    """Returns the file of a report. Child processes that inherit --report insert their process id before the suffix."""
+    own, inherited = str(os.getpid()), _dispatch.environment_options
+    if not inherited or path != inherited.report or os.environ.get(MAIN_PROCESS, own) == own:
+        return path
+    root, suffix = os.path.splitext(path)
+    return f"{root}-{own}{suffix}"
 
 
 def _finish() -> None:
@@ -348,9 +414,11 @@ def _finish() -> None:
     print("hlofp8: " + summary().replace("\n", "\nhlofp8: "), file=sys.stderr)
     for path, settings in {each.settings.report: each.settings for each in _compiled}.items():
         if path:
-            found = [each for each in _compiled if each.report and each.settings.report == path]
+            found = [each for each in _distinct() if each.report and each.settings.report == path]
+            path = _report_file(path)
             try:
                 with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
                     file.write(page([each.report for each in found], f"python -m hlofp8 {settings.text}"))
+                print(f"hlofp8: report: {path}", file=sys.stderr)
             except OSError as error:
                 print(f"hlofp8: cannot write the report: {error}", file=sys.stderr)

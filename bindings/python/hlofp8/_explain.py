@@ -165,7 +165,9 @@ def explain(what: Any, *args: Any, **kwargs: Any) -> Explanation:
     return explain_function(what, args, kwargs)
 
 
-def assert_fp8(what: Any, *args: Any, at_least: int | str = "all", allow_empty: bool = False, **kwargs: Any) -> Explanation:
+def assert_fp8(
+    what: Any, *args: Any, at_least: int | str = "all", allow_empty: bool = False, **kwargs: Any
+) -> Explanation:
     """Raises AssertionError, with the table of verdicts, if too few matmuls are FP8 or a scale is wrong.
 
     Args:

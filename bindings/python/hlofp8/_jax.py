@@ -217,7 +217,7 @@ def lowered_inputs(function: Any, args: Any, kwargs: Any) -> tuple[Any, list[Any
     if len(leaves) != len(jax.tree.leaves(lowered.args_info)):
         raise TypeError("for a function with static arguments, pass the result of hlofp8.jit to record_amaxes")
     infos = jax.tree.leaves(lowered.args_info)
-    return lowered, [np.asarray(leaves[i], infos[i].dtype) if np.isscalar(leaves[i]) else leaves[i] for i in kept]
+    return lowered, [_array(leaves[i], infos[i]) for i in kept]
 
 
 def _settled(options: dict[str, Any], platforms: Sequence[str], device: Any) -> dict[str, Any]:
@@ -309,12 +309,15 @@ class Jitted(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            return cast(R, self._dispatch(*args, **kwargs))
+            return cast(R, self._call(*args, **kwargs))
         except _InvalidValue as error:  # jax_debug_nans or jax_debug_infs is set
             what = f"invalid value ({error.ty}) in the result of {self._name}"
         with contextlib.suppress(RuntimeError):  # an argument was donated
             self._jit(*args, **kwargs)  # raises FloatingPointError that names the operation, if possible
         raise FloatingPointError(f"{what}, which was rewritten")
+
+    def _call(self, *args: Any, **kwargs: Any) -> Any:
+        return self._dispatch(*args, **kwargs)
 
     def _miss(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, bool]:
         """Executes a call with new arguments. Returns the result, the data to repeat the call, and False."""
@@ -395,7 +398,12 @@ class Jitted(Generic[P, R]):
         platform = chosen.pop("platform", None)
         with _tracing():
             traced = self._jit.trace(*args, **kwargs)
-        return _explain_traced(traced, platform, self._name, {**self._options, **jax_options(chosen)})
+        options = {**self._options, **jax_options(chosen), **self._selected(traced, args, kwargs)}
+        return _explain_traced(traced, platform, self._name, options)
+
+    def _selected(self, traced: Any, args: Any, kwargs: Any) -> dict[str, Any]:
+        """Returns the option ``ahead`` of rewrite() for these arguments, if ``hlofp8.jit`` has one."""
+        return {}
 
     def eval_shape(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         """Like ``jax.jit(f).eval_shape``."""
@@ -432,6 +440,10 @@ def _explain_traced(traced: Any, platform: Any, name: str, options: dict[str, An
         raise invalid_value("platform", platform, "one of cpu, cuda")
     with _tracing():
         lowered = traced.lower(lowering_platforms=(platform,)) if platform else traced.lower()
+    return _explain_lowered(lowered, name, options)
+
+
+def _explain_lowered(lowered: Any, name: str, options: dict[str, Any]) -> Explanation:
     settled = _settled(options, _platforms(lowered), _device(lowered))
     return Explanation(_rewrite(lowered, name, settled), lowered, settled)
 
@@ -511,10 +523,13 @@ def explain_function(what: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
         raise TypeError("XLA already rewrote the matmuls of a compiled function; pass jax.jit(f).lower(...)")
     options, kwargs = options_in(what, kwargs, (*JAX_OPTIONS, *_JIT_OPTIONS, "platform"))
     jitted = callable(getattr(what, "lower", None))
-    if jitted and not callable(getattr(what, "trace", None)):
-        raise TypeError(
-            "functions of jax.pmap cannot be traced; pass the result of lower(...), or use jax.jit and jax.shard_map"
-        )
+    if jitted and not callable(getattr(what, "trace", None)):  # a function of jax.pmap or eqx.filter_jit
+        if unknown := set(options) - set(JAX_OPTIONS):
+            raise TypeError(f"{', '.join(sorted(unknown))}: not supported for {what!r}, which can only be lowered")
+        with _tracing():
+            lowered = what.lower(*args, **kwargs)
+        name = getattr(what, "__name__", "f")
+        return _explain_lowered(getattr(lowered, "lowered", lowered), name, jax_options(options))
     own = {} if jitted else {name: options.pop(name) for name in _JIT_OPTIONS if name in options}
     made = jit(what, **own)
     if jitted:
@@ -530,7 +545,10 @@ def inputs_of(what: Any, lowered: Any, args: tuple[Any, ...], kwargs: dict[str, 
     positional, named = made._dynamic(args, kwargs)
     leaves, tree = jax.tree.flatten((tuple(positional), named))
     if tree != lowered.in_tree:
-        raise TypeError("the function has static arguments; pass it to hlofp8.jit instead of jax.jit")
+        raise TypeError(
+            "the arguments are not those of the lowered function; pass a function with static arguments to hlofp8.jit "
+            "instead of jax.jit, and a function of arrays instead of a function of nnx.jit or eqx.filter_jit"
+        )
     try:
         kept = lowered._lowering.compile_args["kept_var_idx"]
         constants = list(getattr(lowered._lowering, "const_args", ()))

@@ -15,7 +15,6 @@ from typing import Any, Protocol, Union, runtime_checkable
 
 from ._library import Error, Sink, enumerator, ffi, free, invalid_value, lib, sink, string, written
 
-
 #: The result of ``record_amaxes``, or the path of a JSON file with such a result.
 Amaxes = Union[Mapping[str, Any], str, "os.PathLike[str]"]
 
@@ -56,6 +55,7 @@ class Verdict:
     bytes: float  #: the same after rewriting
     input_seconds: float  #: roofline time on the target before rewriting; 0 if unknown
     seconds: float  #: the same after rewriting
+    compute_seconds: float  #: the time of the floating-point operations alone, at the peak of the target
     fp8_seconds: float  #: for a wide matmul, the roofline time in FP8, including quantization
     groups: int  #: the number of groups of a ragged-dot in the input; otherwise 0
     scale_modes: str | None  #: cuBLASLt scale modes of both operands, if not scalar: "VEC32_UE8M0 VEC32_UE8M0"
@@ -201,9 +201,10 @@ def _document(write: Callable[[Any], int]) -> str:
 
 def remarks(reports: Sequence[Any], format: str = "text", which: str = "all") -> str:
     """Implements Rewritten.remarks() for several reports."""
-    what, how = enumerator("hlo_remarks", which), enumerator("hlo_remarks_format", format)
-    pointers = ffi.new("hlo_report *[]", list(reports))
-    return _document(lambda file: lib.hlo_reports_print(pointers, len(reports), what, how, False, file))
+    pointers, options = ffi.new("hlo_report *[]", list(reports)), ffi.new("hlo_remarks_options *")
+    options.struct_size = ffi.sizeof(options[0])
+    options.which, options.format = enumerator("hlo_remarks", which), enumerator("hlo_remarks_format", format)
+    return _document(lambda file: lib.hlo_reports_print(pointers, len(reports), options, file))
 
 
 def page(reports: Sequence[Any], command: str) -> str:
@@ -394,6 +395,14 @@ def jax_options(options: dict[str, Any]) -> dict[str, Any]:
         raise invalid_value("emit", options["emit"], "one of qdq, dq, ffi, which jax can run")
     with sink() as told, pass_options(told, **options):
         pass
+    return options
+
+
+def enable_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Implements jax_options() for enable(). Also raises Error if the file of ``rules`` is missing or invalid."""
+    options = jax_options(options)
+    if "rules" in options:
+        rewrite("HloModule rules\nENTRY e { ROOT r = f32[] constant(0) }", rules=options["rules"])
     return options
 
 

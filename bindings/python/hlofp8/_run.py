@@ -89,7 +89,8 @@ def _numpy(array: Any) -> np.ndarray[Any, Any]:
 
 def _drawn(module: Any, seed: int, kind: str, told: Sink) -> Any:
     made = ffi.new("hlo_arrays **")
-    told.check(lib.hlo_arrays_draw_each(module, enumerator("hlo_draw", kind), integer_of("seed", seed, 2**64 - 1), 1, told.pointer, made))
+    draw, number = enumerator("hlo_draw", kind), integer_of("seed", seed, 2**64 - 1)
+    told.check(lib.hlo_arrays_draw_each(module, draw, number, 1, told.pointer, made))
     return ffi.gc(made[0], lib.hlo_arrays_free)
 
 
@@ -237,7 +238,7 @@ def record_amaxes(what: Any, *args: Any, previous: Amaxes | None = None, **kwarg
       Error: an operand has a NaN or an infinity, or ``previous`` was recorded for another module.
     """
     if isinstance(what, MODULE_TYPES):
-        module, inputs = what, args
+        module, inputs = what, list(args)
     else:
         from ._jax import lowered_inputs
 

@@ -59,10 +59,10 @@ def refused(what, call, *args, **kwargs):
     raise AssertionError(f'nothing was refused: {what}')
 
 
-def processes(args, code, *environments):
-    """Runs the code in one process of four CPU devices for each of the environments, which are added to that of this
-    process. The code's arguments are a free port, the number of processes and the index of the process. Ends all if one
-    fails. Returns the output, the errors and the status of each."""
+def processes(args, command, *environments):
+    """Runs Python with the command in one process of four CPU devices for each of the environments, which are added to that of
+    this process. jax.distributed.initialize() connects the processes. Ends all if one fails. Returns the output, the errors
+    and the status of each."""
     try:
         socket.gethostbyname(socket.gethostname())
     except OSError as error:
@@ -70,10 +70,14 @@ def processes(args, code, *environments):
     with socket.socket() as free:
         free.bind(('localhost', 0))
         port = str(free.getsockname()[1])
-    common = {**os.environ, 'PYTHONPATH': os.pathsep.join([args.site, os.environ['PYTHONPATH']]),
-              'XLA_FLAGS': '--xla_force_host_platform_device_count=4'}
-    started = [subprocess.Popen([sys.executable, '-c', code, port, str(len(environments)), str(index)], env=common | more, text=True,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE) for index, more in enumerate(environments)]
+    common = {**os.environ, 'PYTHONPATH': os.pathsep.join([args.site, os.environ['PYTHONPATH']]), 'JAX_PLATFORMS': 'cpu',
+              'XLA_FLAGS': '--xla_force_host_platform_device_count=4',
+              # JAX finds the processes by the variables of Open MPI.
+              'OMPI_MCA_orte_hnp_uri': '0.0;tcp://127.0.0.1:0', 'JAX_COORDINATOR_PORT': port,
+              'OMPI_COMM_WORLD_SIZE': str(len(environments))}
+    started = [subprocess.Popen([sys.executable, *command], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                env=common | dict.fromkeys(('OMPI_COMM_WORLD_RANK', 'OMPI_COMM_WORLD_LOCAL_RANK'), str(index)) | more)
+               for index, more in enumerate(environments)]
     while None in (states := [process.poll() for process in started]) and not any(states):
         time.sleep(0.1)
     for process in started:

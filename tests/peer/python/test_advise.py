@@ -93,6 +93,8 @@ def accepts_arguments(args):
             assert words in str(error), error
         else:
             raise AssertionError(words)
+    slow = hlofp8.advise(step, params, unused, tokens, key, max_error=1)
+    assert len(slow) == 0 and slow.summary.endswith('30 more stay wide: gain-below-minimum'), slow
     none = hlofp8.advise(jax.jit(lambda x: x + 1), jnp.ones(3))
     assert len(none) == 0 and str(none).splitlines()[-1] == 'quantize 0 of 0 matmuls: an output changes by 0'
 

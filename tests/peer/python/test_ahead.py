@@ -159,6 +159,30 @@ def refuses(args):
     assert donating(square, y).shape == x.shape and y.is_deleted() and not square.is_deleted()
 
 
+def debug_nans(args):
+    """With jax_debug_nans, an invalid value that either module computes raises JAX's public exception."""
+    import hlofp8
+    weights, x = arrays(0)
+    with jax.debug_nans(True):
+        fails(FloatingPointError, 'invalid value (nan)', lambda: hlofp8.jit(layer, ahead=0, **OPTIONS)(weights, x * jnp.float32(np.nan)))
+        fails(FloatingPointError, 'log', lambda: hlofp8.jit(lambda w, x: x @ jnp.log(w), ahead=0, **OPTIONS)(-abs(weights['up']) - 1, x))
+        assert hlofp8.jit(layer, ahead=0, **OPTIONS)(weights, x)['y'].shape == (16, 32)
+
+
+def explains(args):
+    """explain() accepts the options of hlofp8.jit and a platform, and passes those of the function on to it."""
+    import hlofp8
+    weights, x = arrays(0)
+    fast = hlofp8.jit(layer, ahead=0, **OPTIONS)
+    assert [v.quantized for v in fast.explain(weights, x)] == ['current'] * 2
+    assert [v.quantized for v in fast.explain(weights, x, quantize='rows', target='sm_90', cuda='12.9')] == ['rows'] * 2
+    assert hlofp8.explain(fast, weights, x, scale=2.0, platform='cuda', wide='*').fp8 == 0
+    assert [v.quantized for v in hlofp8.advise(fast, weights, x).budget.verdicts] == ['current'] * 2
+    fails(TypeError, 'already jitted', lambda: fast.explain(weights, x, donate_argnums=0))
+    _cases.refused('one of cpu, cuda', fast.explain, weights, x, platform='tpu')
+    _cases.refused('does not use', hlofp8.jit(lambda w, x: x + 1, ahead=0).explain, weights, x)
+
+
 def distinguishes(args):
     """Results are not shared between calls that differ in a static argument, or that use another weight. Results keep
     their weak types."""
@@ -189,6 +213,13 @@ def static_scales(args):
     with open(path, 'w') as file:
         json.dump(amaxes, file)
     assert hlofp8.record_amaxes(hlofp8.jit(layer), weights, 2 * x, previous=path) == more
+    dropped = lambda w, x, key: x * jax.random.bernoulli(key, 0.5, x.shape) @ w['up']  # noqa: E731
+    for key in (jax.random.key(0), jax.random.PRNGKey(0)):
+        recorded = hlofp8.record_amaxes(dropped, weights, x, key)
+        kept = x * jax.random.bernoulli(key, 0.5, x.shape)
+        assert sorted(recorded['amaxes'].values()) == sorted(float(abs(a).max()) for a in (kept, weights['up']))
+        assert hlofp8.jit(dropped, amaxes=recorded, **options).explain(weights, x, key).fp8 == 1
+    fails(TypeError, 'must be arrays', lambda: hlofp8.record_amaxes(layer, weights, jax.ShapeDtypeStruct(x.shape, x.dtype)))
     fast = hlofp8.jit(layer, amaxes=amaxes, **options)
     assert all(v.quantized == 'static' for v in fast.explain(weights, x))
     exact, found = layer(weights, x)['y'], fast(weights, x)['y']
@@ -216,4 +247,4 @@ def static_scales(args):
 
 
 if __name__ == '__main__':
-    sys.exit(_cases.run([runs_once, frees_weights, saves, refuses, distinguishes, static_scales], _cases.arguments()))
+    sys.exit(_cases.run([runs_once, frees_weights, saves, refuses, debug_nans, explains, distinguishes, static_scales], _cases.arguments()))

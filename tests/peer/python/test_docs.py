@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the Python code of README.md and docs/, each page as one program in a folder with testdata, and checks its output."""
+"""Runs the Python code of README.md and docs/, each page as one program in a folder with testdata, and checks its output.
+Runs the Python programs in examples/. Skips code that requires a package that is not installed."""
 import contextlib
+import glob
 import importlib.util
 import io
 import os
+import re
+import runpy
 import sys
 import tempfile
 
@@ -19,11 +23,15 @@ import blocks
 
 def run(page, names):
     """Runs the code blocks of a page, with the given names defined and with the line numbers of the page. Returns
-    the number of blocks."""
+    how many blocks ran."""
     found = [block for block in blocks.of('tests/peer/python/test_docs.py') if block.page == page]
-    if not importlib.util.find_spec('model_explorer'):
-        found = [block for block in found if 'model_explorer' not in block.code]
+    absent = [word for word, package in OPTIONAL.items() if not importlib.util.find_spec(package)]
+    count, skipped = 0, False
     for block in found:
+        skipped = skipped if block.output else any(re.search(word, block.code) for word in absent)
+        if skipped:
+            continue
+        count += 1
         if block.output:
             text = printed.getvalue().replace(_cases.SOURCE + os.sep, '')
             assert text == block.code, f'{page}:{block.line}: the output is\n{text}'
@@ -31,7 +39,11 @@ def run(page, names):
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             exec(compile('\n' * (block.line - 1) + block.code, os.path.join(_cases.SOURCE, page), 'exec'), names)
-    return len(found)
+    return f'{count} of {len(found)} blocks'
+
+
+# Code that uses these words requires these packages.
+OPTIONAL = {'model_explorer': 'model_explorer', r'\beqx\b': 'equinox'}
 
 
 def typed_calls():
@@ -53,14 +65,23 @@ def case(page):
             os.chdir(folder)
             count = run(page, {'__name__': 'page', **GIVEN.get(page, dict)()})
             os.chdir(args.work)
-        return f'{count} blocks ran'
+        return f'{count} ran'
     run_page.__name__ = os.path.basename(page)
     return run_page
 
 
+def examples(args):
+    """Runs the Python programs in examples/, which check their results."""
+    paths = glob.glob(os.path.join(_cases.SOURCE, 'examples', '*.py'))
+    assert paths
+    for path in paths:
+        runpy.run_path(path, run_name='__main__')
+
+
 def main():
     args = _cases.arguments()
-    return _cases.run([case(page) for page in dict.fromkeys(block.page for block in blocks.of('tests/peer/python/test_docs.py'))], args)
+    pages = dict.fromkeys(block.page for block in blocks.of('tests/peer/python/test_docs.py'))
+    return _cases.run([*map(case, pages), examples], args)
 
 
 if __name__ == '__main__':

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import threading
 import warnings
 
@@ -108,6 +109,16 @@ def switches(args):
     with hlofp8.enabled(**QUANTIZE):
         with hlofp8.enabled(**QUANTIZE):
             assert (f(X, W) == quantized).all()
+    lowered = jax.jit(lambda x, w: x @ w)
+    inside, outside = (hlofp8.enabled(**QUANTIZE), contextlib.nullcontext()), (contextlib.nullcontext(), hlofp8.enabled(**QUANTIZE))
+    for (lowers, compiles), wanted in ((inside, quantized), (outside, wide)):  # the options at lower() apply
+        with lowers:
+            made = lowered.lower(X, W)
+        with compiles:
+            assert (made.compile()(X, W) == wanted).all()
+        with hlofp8.enabled(**QUANTIZE):
+            assert (lowered(X, W) == quantized).all()
+        assert (lowered(X, W) == wide).all()
     try:
         with hlofp8.enabled(**QUANTIZE):
             raise KeyError
@@ -263,7 +274,7 @@ def chooses(args):
         assert 'options: --min-gain=0.001 \'--module=jit_sec*\' --quantize=current\n' in text, text
         with contextlib.redirect_stderr(open(os.path.join(args.work, 'summary.txt'), 'w')):
             _enable._finish()
-        _enable._compiled = _enable._compiled[:1] * 20
+        _enable._compiled = 2 * [_enable._compiled[0]._replace(name=f'jit_{n}') for n in range(20)]  # counts each once
         assert 'and 8 modules' in hlofp8.summary() and 'in total: 20 of 20 matmuls in FP8 (100 % of FLOPs); 20 quantized here; ' in hlofp8.summary()
     finally:
         _enable._compiled = real
@@ -318,7 +329,7 @@ def fails(args):
             assert 'ZeroDivisionError' in repr(error) or 'division by zero' in str(error), error
         else:
             raise AssertionError('the callback did not raise')
-    for options, said in (({'quantize': 'x'}, "invalid value 'x' for quantize"), ({'emit': 'cublas'}, 'one of qdq, dq, ffi')):
+    for options, said in (({'quantize': 'x'}, "invalid value 'x' for quantize"), ({'rules': 'absent'}, 'cannot read file'), ({'emit': 'cublas'}, 'one of qdq, dq, ffi')):
         _cases.refused(said, hlofp8.enable, **options)
         _cases.refused(said, hlofp8.enabled(**options).__enter__)
     for options in ({'module': 3}, {'report': 3}, {'wide': 3}, {'lint': True}):
@@ -388,6 +399,9 @@ if __name__ == '__main__':
         import multiprocessing
         with multiprocessing.get_context('spawn').Pool(1) as pool:
             print('child', *pool.map(child, [0]))
+    if 'children' in sys.argv:
+        import subprocess
+        subprocess.run([sys.executable, __file__], check=True, stdout=subprocess.DEVNULL)
     if 'chdir' in sys.argv:
         os.chdir('/')
     if 'raise' in sys.argv:
@@ -431,6 +445,14 @@ def command(args):
     for name in ('page.html', os.path.join('absent', 'page.html')):
         said = python(args, *options, '--report=' + name, path, 'chdir')[1]
         assert os.path.exists(os.path.join(args.work, name)) == ('cannot write the report' not in said) == (name == 'page.html'), said
+    for launcher in (('-m', 'hlofp8'), ()):
+        folder = tempfile.mkdtemp(dir=args.work)
+        report = '--report=' + os.path.join(folder, 'job.html')
+        env = {} if launcher else {'HLOFP8': ' '.join((*options[2:], report))}
+        said = python(args, *launcher, *((*options[2:], report) if launcher else ()), path, 'children', env=env)[1]
+        reports = re.findall(r'hlofp8: report: (.*)\n', said)
+        assert {os.path.join(folder, name) for name in os.listdir(folder)} == set(reports) and len(reports) == 2, said
+        assert re.fullmatch(r'job-\d+\.html', os.path.basename(reports[0])) and os.path.basename(reports[1]) == 'job.html', reports
     assert python(args, *options, path, 'exit', status=7)[0].startswith("['exit']")
     _, plain = python(args, path, 'raise', status=1)
     _, said = python(args, *options, path, 'raise', status=1)
@@ -444,14 +466,24 @@ def command(args):
                                     (('--quantized=current', path), 2, 'unrecognized arguments: --quantized=current'),
                                     (('--quantize=x', path), 2, "error: invalid value 'x' for quantize"),
                                     (('--min-gain=x', path), 2, "invalid float value: 'x'"), (('--quantize', path), 2, 'expected a program'),
-                                    (('--module', path), 2, 'expected a program'), (('absent.py',), 2, 'absent.py')):
+                                    (('--module', path), 2, 'expected a program'), (('absent.py',), 2, 'absent.py'),
+                                    (('--rules=absent', path), 2, 'absent: error: cannot read file')):
         assert text in python(args, '-m', 'hlofp8', *arguments, status=status)[1], arguments
-    for options, text in (('--quantize=x', "HLOFP8: error: invalid value 'x' for quantize"), ('train.py', 'unrecognized arguments: train.py')):
-        assert text in python(args, path, env={'HLOFP8': options}, status=2)[1], options
+    for number, (options, text) in enumerate((('--quantize=x', "HLOFP8: error: invalid value 'x' for quantize"), ('train.py', 'HLOFP8: error: unrecognized arguments: train.py'),
+                          ('-m train', 'HLOFP8: error: unrecognized arguments: -m train'), ('"', 'HLOFP8: error: No closing quotation'),
+                          ('--rules=absent', 'absent: error: cannot read file'))):
+        for launcher in ((), ('-m', 'hlofp8'))[number > 1:]:
+            assert text in python(args, *launcher, path, env={'HLOFP8': options}, status=2)[1], (launcher, options)
     own = os.path.join(args.work, 'own.py')
     with open(own, 'w') as file:
         file.write(TRAIN.replace('import jax,', 'import hlofp8, jax,', 1).replace("if __name__ == '__main__':", "hlofp8.disable()\nif __name__ == '__main__':"))
     assert not python(args, own, env={'HLOFP8': '--quantize=current --min-gain=0.001'})[1]
+    with open(own, 'w') as file:
+        file.write(TRAIN.replace('import jax,', 'import hlofp8, jax,', 1) + """    with hlofp8.enabled(quantize='current', min_gain=0.001):
+        train_step(w, x)
+""")
+    said = python(args, own, env={'HLOFP8': '--quantize=current --min-gain=0.001'})[1]
+    assert said.count('jit_train_step: ') == said.count('options: ') == 1, said  # compiled once
 
 
 def versions(args):
@@ -518,9 +550,8 @@ def persistent_cache(args):
 
 
 WORKER = '''
-import sys
 import jax
-jax.distributed.initialize(f'localhost:{sys.argv[1]}', int(sys.argv[2]), int(sys.argv[3]), shutdown_timeout_seconds=5)
+jax.distributed.initialize(shutdown_timeout_seconds=5)
 import jax.numpy as jnp, numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
 assert jax.device_count() == 8 and jax.local_device_count() == 4
@@ -546,7 +577,7 @@ for _ in range(4):
 def processes(args):
     """Two processes with four devices each rewrite a sharded step alike; different options are an error."""
     def run(*options):
-        return _cases.processes(args, WORKER, *({'HLOFP8': each} if each else {} for each in options))
+        return _cases.processes(args, ['-c', WORKER], *({'HLOFP8': each} if each else {} for each in options))
     quantize = '--quantize=current --min-gain=0.001'
     plain, found = run('', ''), run(quantize, quantize)
     assert all(status == 0 for _, _, status in plain + found), (plain, found)

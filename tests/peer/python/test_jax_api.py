@@ -348,11 +348,12 @@ def explains_by_options(args):
     assert hlofp8.explain(hlofp8.jit(f.mm), f.X, f.W, min_gain=1e3)[0].reason == 'gain-below-minimum'
     assert hlofp8.explain(jax.jit(f.mm).trace(f.X, f.W), min_gain=1e3)[0].reason == 'gain-below-minimum'
     assert hlofp8.explain(hlofp8.jit(f.mm, min_gain=1e3).trace(f.X, f.W))[0].reason == 'gain-below-minimum'
+    assert hlofp8.explain(jax.pmap(f.mm), f.X[None], f.W[None], min_gain=1e3)[0].reason == 'gain-below-minimum'
     _cases.refused("invalid value 'gpus' for platform: expected one of cpu, cuda", hlofp8.explain, f.mm, f.X, f.W, platform='gpus')
     for how, options, said in ((f.mm, {'platform': 3}, 'platform must be a str, not 3'),
                                (jax.jit(f.mm), {'static_argnums': 1}, 'already jitted; pass static_argnums to hlofp8.jit'),
                                (hlofp8.jit(f.mm), {'donate_argnums': 1}, 'already jitted; pass donate_argnums to hlofp8.jit'),
-                               (jax.pmap(f.mm), {}, 'functions of jax.pmap cannot be traced; pass the result of lower(...)'),
+                               (jax.pmap(f.mm), {'platform': 'cuda'}, 'which can only be lowered'),
                                (3, {}, 'arguments require a function, not int'),
                                (jax.jit(f.mm).lower(f.X, f.W).compile(), {}, 'pass jax.jit(f).lower(...)')):
         try:

@@ -279,13 +279,14 @@ class Runner:
                 raise RuntimeError(f'{model}: {said}')
             outputs = []
             for line in said.split('\n'):
-                output = re.match(r'output (\d+) b?f\d\w*\[.*?(\d+) violations', line)
-                if not output or ' 0 within bound, 0 one fp8 step, 0 violations' in line:
+                # index, shape, verdict, elements, different elements, elements beyond bounds, not judged, error, noise
+                output = re.match(r' *(\d+)  b?f\d\S* .*? +\d+ +([1-9]\d*) +(\d+) +\d+ +\S+ +(\S+) +\S+$', line)
+                if not output:
                     continue
-                noise = re.search(r'noise (\S+) of ([\d.]+)', line)
+                noise = re.match(r'(\S+)/([\d.]+)', output[4])
                 ratio = float(noise[1]) if noise else 0
                 beyond = noise and ratio > float(noise[2])
-                outputs.append((int(output[1]), bool(int(output[2]) or beyond),
+                outputs.append((int(output[1]), bool(int(output[3]) or beyond),
                                 100 * (by - 1) / ratio if ratio else None))
             found.append(outputs)
         return found

@@ -199,6 +199,10 @@ static void test_sizes_without_sink(void **state) {
     hlo_page_options_init(&page);
     page.struct_size--;
     assert_int_equal(hlo_reports_page(NULL, 0, &page, stderr), HLO_INVALID_USAGE);
+    hlo_remarks_options remarks;
+    hlo_remarks_options_init(&remarks);
+    remarks.struct_size--;
+    assert_int_equal(hlo_reports_print(NULL, 0, &remarks, stderr), HLO_INVALID_USAGE);
     hlo_comparison comparison;
     hlo_comparison_init(&comparison);
     comparison.found = comparison.expected = f->arrays;
@@ -291,9 +295,13 @@ static void test_wrong_fields(void **state) {
     wrong.amaxes = NULL;
     wrong.passes = "cse";
     assert_wrong(f, wrong, "quantize requires the pass quantize-wide in passes");
-    assert_int_equal(hlo_reports_print(NULL, 0, HLO_REMARKS_ALL,
-                                       (hlo_remarks_format)(HLO_REMARKS_COSTS + 1), false, stdout),
-                     HLO_INVALID_USAGE);
+    hlo_remarks_options remarks;
+    hlo_remarks_options_init(&remarks);
+    remarks.format = (hlo_remarks_format)(HLO_REMARKS_MARKDOWN + 1);
+    assert_int_equal(hlo_reports_print(NULL, 0, &remarks, stdout), HLO_INVALID_USAGE);
+    hlo_remarks_options_init(&remarks);
+    remarks.which = (hlo_remarks)(HLO_REMARKS_SUMMARY + 1);
+    assert_int_equal(hlo_reports_print(NULL, 0, &remarks, stdout), HLO_INVALID_USAGE);
 }
 
 static void test_wrong_plan(void **state) {

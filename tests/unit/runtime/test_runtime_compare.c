@@ -168,6 +168,10 @@ static void a_violation_is_described(void **state) {
     assert_int_equal(d.worst, -1);
 }
 
+#define HEAD(shape)                                                                                \
+    "output  " shape "  verdict              elements    different beyond bound   not judged  "    \
+    "error/bound      noise  SNR dB\n"
+
 /* A case of a comparison's output: the arrays of both sides, as indices of `all` below, and the
  * number of expected outputs. */
 static const struct {
@@ -175,54 +179,64 @@ static const struct {
     hlo_status status;
     const char *text;
 } printed[] = {
-    {0, 0, 1, HLO_OK, "compare: 1 outputs agree\n"},
+    {0, 0, 1, HLO_OK, "compare: 1 output agrees\n"},
     {1, 0, 1, HLO_MISMATCH,
-     "output 0 f32[4]: 3 equal, 0 within bound, 0 one fp8 step, 1 violations\n"
-     "  max abs error 1, max rel error 0.25, SNR 14.8 dB\n"
-     "  worst at [3]: 5, but 4 in the reference; bound 0\n"
-     "compare: 1 of 1 outputs differ\n"},
+     HEAD("shape ") "     0  f32[4]  differs                     4            1            1       "
+                    "     0          inf          -    14.8\n"
+                    "output 0: max abs error 1, max rel error 0.25\n"
+                    "  worst at [3]: 5, but 4 in the reference; bound 0\n"
+                    "compare: 1 of 1 outputs differ\n"},
     {2, 0, 1, HLO_MISMATCH,
-     "output 0 f32[4]: 3 equal, 0 within bound, 0 one fp8 step, 1 violations\n"
-     "  max abs error 0, max rel error 0, SNR of finite elements: exact\n"
-     "  worst at [1]: nan, but 2 in the reference\n"
-     "compare: 1 of 1 outputs differ\n"},
+     HEAD("shape ") "     0  f32[4]  differs                     4            1            1       "
+                    "     0          inf          -       -\n"
+                    "output 0: max abs error 0, max rel error 0, NaN or infinity in only "
+                    "one: 1\n"
+                    "  worst at [1]: nan, but 2 in the reference\n"
+                    "compare: 1 of 1 outputs differ\n"},
     {0, 2, 1, HLO_MISMATCH,
-     "output 0 f32[4]: 3 equal, 0 within bound, 0 one fp8 step, 1 violations\n"
-     "  max abs error 0, max rel error 0, SNR of finite elements: exact\n"
-     "  worst at [1]: 2, but nan in the reference\n"
-     "compare: 1 of 1 outputs differ\n"},
+     HEAD("shape ") "     0  f32[4]  differs                     4            1            1       "
+                    "     0          inf          -       -\n"
+                    "output 0: max abs error 0, max rel error 0, NaN or infinity in only "
+                    "one: 1\n"
+                    "  worst at [1]: 2, but nan in the reference\n"
+                    "compare: 1 of 1 outputs differ\n"},
     {3, 0, 1, HLO_MISMATCH,
-     "output 0 f32[4]: 3 equal, 0 within bound, 0 one fp8 step, 1 violations\n"
-     "  max abs error 0, max rel error 0, SNR of finite elements: exact\n"
-     "  worst at [1]: inf, but 2 in the reference\n"
-     "compare: 1 of 1 outputs differ\n"},
-    {3, 3, 1, HLO_OK, "compare: 1 outputs agree\n"},
-    {2, 2, 1, HLO_OK, "compare: 1 outputs agree\n"},
+     HEAD("shape ") "     0  f32[4]  differs                     4            1            1       "
+                    "     0          inf          -       -\n"
+                    "output 0: max abs error 0, max rel error 0, NaN or infinity in only "
+                    "one: 1\n"
+                    "  worst at [1]: inf, but 2 in the reference\n"
+                    "compare: 1 of 1 outputs differ\n"},
+    {3, 3, 1, HLO_OK, "compare: 1 output agrees\n"},
+    {2, 2, 1, HLO_OK, "compare: 1 output agrees\n"},
     {4, 0, 1, HLO_MISMATCH,
-     "output 0 f32[4]: 2 equal, 0 within bound, 0 one fp8 step, 2 violations\n"
-     "  max abs error 6, max rel error 2, SNR -1.2 dB\n"
-     "  worst at [0]: -1, but 1 in the reference; bound 0\n"
-     "compare: 1 of 1 outputs differ\n"},
+     HEAD("shape ") "     0  f32[4]  differs                     4            2            2       "
+                    "     0          inf          -    -1.2\n"
+                    "output 0: max abs error 6, max rel error 2\n"
+                    "  worst at [0]: -1, but 1 in the reference; bound 0\n"
+                    "compare: 1 of 1 outputs differ\n"},
     {5, 0, 1, HLO_MISMATCH,
-     "output 0 f32[3] vs f32[4]\n"
-     "compare: 1 of 1 outputs differ\n"},
+     HEAD("shape ") "     0  f32[3]  other shape      expected f32[4]\n"
+                    "compare: 1 of 1 outputs differ\n"},
     {7, 0, 1, HLO_MISMATCH,
-     "output 0 f32[2,2] vs f32[4]\n"
-     "compare: 1 of 1 outputs differ\n"},
+     HEAD("shape   ") "     0  f32[2,2]  other shape      expected f32[4]\n"
+                      "compare: 1 of 1 outputs differ\n"},
     {8, 0, 1, HLO_MISMATCH,
-     "output 0 s32[4] vs f32[4]\n"
-     "compare: 1 of 1 outputs differ\n"},
+     HEAD("shape ") "     0  s32[4]  other shape      expected f32[4]\n"
+                    "compare: 1 of 1 outputs differ\n"},
     {6, 7, 1, HLO_MISMATCH,
-     "output 0 f32[2,2]: 3 equal, 0 within bound, 0 one fp8 step, 1 violations\n"
-     "  max abs error 1, max rel error 0.25, SNR 14.8 dB\n"
-     "  worst at [1,1]: 5, but 4 in the reference; bound 0\n"
-     "compare: 1 of 1 outputs differ\n"},
+     HEAD("shape   ") "     0  f32[2,2]  differs                     4            1            1   "
+                      "         0          inf          -    14.8\n"
+                      "output 0: max abs error 1, max rel error 0.25\n"
+                      "  worst at [1,1]: 5, but 4 in the reference; bound 0\n"
+                      "compare: 1 of 1 outputs differ\n"},
     {8, 9, 1, HLO_MISMATCH,
-     "output 0 s32[4]: 3 equal, 0 within bound, 0 one fp8 step, 1 violations\n"
-     "  max abs error 2, max rel error 0.333, SNR 11.0 dB\n"
-     "  worst at [3]: 4, but 6 in the reference; bound 0\n"
-     "compare: 1 of 1 outputs differ\n"},
-    {9, 9, 1, HLO_OK, "compare: 1 outputs agree\n"},
+     HEAD("shape ") "     0  s32[4]  differs                     4            1            1       "
+                    "     0          inf          -    11.0\n"
+                    "output 0: max abs error 2, max rel error 0.333\n"
+                    "  worst at [3]: 4, but 6 in the reference; bound 0\n"
+                    "compare: 1 of 1 outputs differ\n"},
+    {9, 9, 1, HLO_OK, "compare: 1 output agrees\n"},
     {0, 0, 2, HLO_MISMATCH, "compare: 1 outputs, expected 2\n"},
 };
 

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Prints the histories of the matmuls of a dump folder as text and as JSON
+ * (docs/history.schema.json), and the reports of the last stages in the other formats. */
+#include <jansson.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hlo/dump.h"
+#include "ir/float/c_locale.h"
+#include "ir/text/diag.h"
+#include "matmul/json.h"
+#include "report/format.h"
+
+static bool is_fp8(const hlo_passage *p) {
+    return !p->gone && p->last.kind != HLO_VERDICT_WIDE;
+}
+
+/* True if the last stage has a plain dot, which the passes convert to FP8. */
+static bool would_be_fp8(const hlo_passage *p) {
+    return is_fp8(p) && !p->last.fusion && strcmp(p->last.operation, "dot") == 0;
+}
+
+static const char *reason_of(const hlo_passage *p) {
+    return p->gone ? NULL : p->last.reason;
+}
+
+/* Returns the name of the matmul in the last stage; NULL if it no longer exists. */
+static const char *last_name(const hlo_passage *p) {
+    return p->gone ? NULL : p->last.input_instr;
+}
+
+static bool is_wanted(const hlo_passage *p, hlo_remarks which) {
+    if (which == HLO_REMARKS_PASSED) return is_fp8(p);
+    return which != HLO_REMARKS_MISSED || !is_fp8(p) || p->last.kind == HLO_VERDICT_MISSED;
+}
+
+static const char *outcome(const hlo_passage *p) {
+    return p->gone ? "gone" : writer_kinds[p->last.kind];
+}
+
+/* ----------------------------------------------------------------------------------------- text */
+
+/* Totals of modules: counts of matmuls, and their FLOPs at the first stage of each matmul. */
+typedef struct totals {
+    size_t matmuls, fp8, would_be, lost;
+    double flops, fp8_flops; /* FLOPs of one execution of each module */
+} totals;
+
+static totals add_up(const hlo_history *history) {
+    totals sum = {.matmuls = hlo_history_count(history)};
+    for (size_t i = 0; i < sum.matmuls; i++) {
+        const hlo_passage *p = hlo_history_passage(history, i);
+        double flops = p->first.runs * p->first.flops;
+        const bool fp8 = is_fp8(p) && !would_be_fp8(p);
+        sum.fp8 += fp8;
+        sum.would_be += would_be_fp8(p);
+        sum.lost += p->lost != SIZE_MAX;
+        sum.flops += flops;
+        if (fp8) sum.fp8_flops += flops;
+    }
+    return sum;
+}
+
+static void print_sums(const totals *sum, FILE *out) {
+    fprintf(out, "%zu of %zu matmuls in FP8 at the last stage", sum->fp8, sum->matmuls);
+    if (sum->flops > 0) fprintf(out, " (%.0f %% of FLOPs)", 100 * sum->fp8_flops / sum->flops);
+    if (sum->would_be) fprintf(out, ", %zu convertible", sum->would_be);
+    fprintf(out, ", %zu lost\n", sum->lost);
+}
+
+static void print_module(const hlo_dump *dump, size_t module, size_t matmuls, FILE *out) {
+    const char *target = hlo_dump_target(dump, module);
+    hlo_print_plain(out, "%s: %zu stages, %zu matmuls\n", hlo_dump_module(dump, module),
+                    hlo_dump_stage_count(dump, module), matmuls);
+    if (target && strcmp(target, "cpu") == 0)
+        fputs("  compiled for a CPU, where XLA makes no FP8 calls; \"convertible\" applies to a "
+              "GPU\n",
+              out);
+}
+
+static const char *pass_of(const hlo_passage *p) {
+    return p->pass ? p->pass : "between these stages (passes not dumped)";
+}
+
+static void print_history(const hlo_dump *dump, size_t module, const hlo_history *history,
+                          hlo_remarks which, FILE *out) {
+    bool has_reason[HLO_REASON_COUNT] = {false};
+    const totals sum = add_up(history);
+    print_module(dump, module, sum.matmuls, out);
+    for (size_t i = 0; i < sum.matmuls; i++) {
+        const hlo_passage *p = hlo_history_passage(history, i);
+        if (!is_wanted(p, which)) continue;
+        hlo_print_plain(out, "  %-6s  %s", outcome(p), p->first.input_instr);
+        if (last_name(p) && strcmp(last_name(p), p->first.input_instr) != 0)
+            hlo_print_plain(out, " -> %s", last_name(p));
+        hlo_print_plain(out, "  %s", p->first.input_shape);
+        if (reason_of(p)) fprintf(out, "  %s", reason_of(p));
+        /* Print the kind of fusion if the matmul is not a fused call. */
+        if (is_fp8(p) && p->last.fusion) fprintf(out, "  %s", p->last.epilogue);
+        if (would_be_fp8(p)) fputs("  convertible to FP8: still a plain dot", out);
+        if (p->first.source_file)
+            hlo_print_plain(out, "  %s:%ld", p->first.source_file, p->first.source_line);
+        hlo_print_plain(out, "  %s\n", p->first.op_name ? p->first.op_name : "");
+        if (p->lost != SIZE_MAX) {
+            hlo_print_plain(out, "    last convertible at  %s\n",
+                            hlo_dump_stage(dump, module, p->kept));
+            hlo_print_plain(out, "    lost at              %s\n",
+                            hlo_dump_stage(dump, module, p->lost));
+            hlo_print_plain(out, "    %s: %s\n", pass_of(p), p->how);
+        }
+        if (p->lost == SIZE_MAX && reason_of(p)) has_reason[hlo_reason_find(reason_of(p))] = true;
+    }
+    for (size_t reason = 0; reason < HLO_REASON_COUNT; reason++)
+        if (has_reason[reason])
+            fprintf(out, "%s: %s\n    hint: %s\n", hlo_reason_name(reason), hlo_reason_text(reason),
+                    hlo_reason_hint(reason));
+    print_sums(&sum, out);
+}
+
+typedef struct ranked {
+    size_t module;
+    totals sum;
+} ranked;
+
+static int by_flops(const void *a, const void *b) {
+    const ranked *x = a, *y = b;
+    if (x->sum.flops != y->sum.flops) return x->sum.flops > y->sum.flops ? -1 : 1;
+    return x->module < y->module ? -1 : x->module > y->module;
+}
+
+/* ----------------------------------------------------------------------------------------- JSON */
+
+static json_t *json_of_passage(const hlo_dump *dump, size_t module, const hlo_passage *p) {
+    const hlo_verdict *first = &p->first;
+    return json_pack("{s:s, s:o, s:o, s:o, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+                     "outcome", outcome(p), "reason", writer_string(reason_of(p)), "operation",
+                     writer_string(first->operation), "fusion",
+                     writer_string(p->gone ? NULL : p->last.fusion), "runs", first->runs, "flops",
+                     first->flops, "instruction", writer_string(first->input_instr),
+                     "last_instruction", writer_string(last_name(p)), "shape",
+                     writer_string(first->input_shape), "op_name", writer_string(first->op_name),
+                     "source_file", writer_string(first->source_file), "source_line",
+                     first->source_line ? json_integer(first->source_line) : json_null(),
+                     "first_file", writer_string(first->file), "loss",
+                     p->lost == SIZE_MAX
+                         ? json_null()
+                         : json_pack("{s:o, s:o, s:o, s:o}", "kept",
+                                     writer_string(hlo_dump_stage(dump, module, p->kept)), "lost",
+                                     writer_string(hlo_dump_stage(dump, module, p->lost)), "pass",
+                                     writer_string(p->pass), "how", writer_string(p->how)));
+}
+
+/* -------------------------------------------------------------------------------------- summary */
+
+static int by_loss(const void *a, const void *b) {
+    const hlo_passage *const *x = a, *const *y = b;
+    const int order = strcmp(pass_of(*x), pass_of(*y));
+    return order ? order : strcmp((*x)->how, (*y)->how);
+}
+
+/* Prints the totals of all modules, the matmuls by layer, and how many matmuls each pass lost. */
+static hlo_status print_summary(const hlo_dump *dump, const hlo_history *const *histories,
+                                const ranked *order, const report_writer *t) {
+    const size_t count = hlo_dump_module_count(dump);
+    size_t matmuls = 0, lost = 0;
+    for (size_t i = 0; i < count; i++) {
+        matmuls += order[i].sum.matmuls;
+        if (order[i].sum.matmuls) print_module(dump, order[i].module, order[i].sum.matmuls, t->out);
+    }
+    const hlo_passage **losses = malloc((matmuls + 1) * sizeof(hlo_passage *));
+    if (!losses) return HLO_OUT_OF_MEMORY;
+    const hlo_status status = writer_text_summary(t);
+    for (size_t i = 0; i < count; i++)
+        for (size_t m = 0; m < hlo_history_count(histories[i]); m++) {
+            const hlo_passage *p = hlo_history_passage(histories[i], m);
+            if (p->lost != SIZE_MAX) losses[lost++] = p;
+        }
+    qsort(losses, lost, sizeof(hlo_passage *), by_loss);
+    if (lost) fprintf(t->out, "\nFP8 lost in %zu matmuls, by:\n", lost);
+    for (size_t i = 0, next; i < lost; i = next) {
+        for (next = i + 1; next < lost && by_loss(&losses[i], &losses[next]) == 0;) next++;
+        hlo_print_plain(t->out, "  %zu x %s: %s\n", next - i,
+                        losses[i]->pass ? losses[i]->pass : "passes that were not dumped",
+                        losses[i]->how);
+    }
+    free(losses);
+    return status;
+}
+
+hlo_status hlo_histories_print(const hlo_dump *dump, const hlo_history *const *histories,
+                               const hlo_remarks_options *options, FILE *out) {
+    HLO_IN_C_LOCALE;
+    hlo_remarks_options own;
+    hlo_status status = writer_take_options(options, &own);
+    if (status != HLO_OK) return status;
+    const size_t count = hlo_dump_module_count(dump);
+    const hlo_remarks which = own.which;
+    ranked *order = malloc((count + 1) * sizeof *order); /* largest FLOPs first */
+    if (!order) return HLO_OUT_OF_MEMORY;
+    for (size_t i = 0; i < count; i++) order[i] = (ranked){i, add_up(histories[i])};
+    qsort(order, count, sizeof *order, by_flops);
+    if (own.format != HLO_REMARKS_JSON &&
+        (own.format != HLO_REMARKS_TEXT || which == HLO_REMARKS_SUMMARY)) {
+        report_model *model;
+        status = report_model_new(NULL, histories, count, &model);
+        const report_writer t = {.model = model, .options = own, .out = out};
+        if (status == HLO_OK)
+            status = own.format == HLO_REMARKS_TEXT ? print_summary(dump, histories, order, &t)
+                                                    : writer_print(model, &own, out);
+        report_model_free(model);
+    } else if (own.format == HLO_REMARKS_TEXT) {
+        size_t printed = 0;
+        totals all = {0};
+        for (size_t i = 0; i < count; i++) {
+            const totals *sum = &order[i].sum;
+            if (!sum->matmuls) continue;
+            print_history(dump, order[i].module, histories[order[i].module], which, out);
+            all.matmuls += sum->matmuls;
+            all.fp8 += sum->fp8;
+            all.would_be += sum->would_be;
+            all.lost += sum->lost;
+            all.flops += sum->flops;
+            all.fp8_flops += sum->fp8_flops;
+            printed++;
+        }
+        if (printed < count) fprintf(out, "%zu modules without matmuls\n", count - printed);
+        if (count > 1) {
+            fprintf(out, "%zu modules: ", count);
+            print_sums(&all, out);
+        }
+    } else {
+        hlo_json_watch();
+        json_t *modules = json_array();
+        for (size_t i = 0; i < count; i++) {
+            const size_t module = order[i].module;
+            const hlo_history *history = histories[module];
+            json_t *stages = json_array(), *matmuls = json_array();
+            for (size_t k = 0; k < hlo_dump_stage_count(dump, module); k++)
+                json_array_append_new(stages, writer_string(hlo_dump_stage(dump, module, k)));
+            for (size_t m = 0; m < hlo_history_count(history); m++) {
+                const hlo_passage *p = hlo_history_passage(history, m);
+                if (is_wanted(p, which))
+                    json_array_append_new(matmuls, json_of_passage(dump, module, p));
+            }
+            json_array_append_new(modules,
+                                  json_pack("{s:o, s:o, s:o, s:o}", "module",
+                                            writer_string(hlo_dump_module(dump, module)), "target",
+                                            writer_string(hlo_dump_target(dump, module)), "stages",
+                                            stages, "matmuls", matmuls));
+        }
+        status = writer_document(json_pack("{s:i, s:o}", "version", 1, "modules", modules), out);
+    }
+    free(order);
+    if (status == HLO_OK && (fflush(out) != 0 || ferror(out))) status = HLO_INVALID_INPUT;
+    return status;
+}

@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Builds the model of a report: figures of each matmul, layers, groups and edits. */
+#include "report/model.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* -------------------------------------------------------------------------------------- figures */
+
+/* Times differ visibly by this factor, because reports print two digits of speedups. */
+#define VISIBLE 1.005
+
+/* Ignores matmuls that --quantize quantized: unlike the predicted gain, their times do not take
+ * into account that loops and other matmuls share the quantization. */
+bool report_is_slower(const hlo_verdict *v) {
+    return v->kind != HLO_VERDICT_WIDE && !v->quantized && v->input_seconds > 0 &&
+           v->seconds > VISIBLE * v->input_seconds;
+}
+
+/* Returns the seconds that become free if a matmul takes `after` instead of `before`; 0 if the
+ * difference is not visible. A matmul takes at least the time of a launch. */
+static double saved(double before, double after) {
+    before = fmax(before, HLO_LAUNCH_SECONDS);
+    after = fmax(after, HLO_LAUNCH_SECONDS);
+    return before > VISIBLE * after ? before - after : 0;
+}
+
+static report_figures figures_of(const hlo_verdict *v, const hlo_target *target) {
+    const bool wide = v->kind == HLO_VERDICT_WIDE;
+    report_figures f = {.count = 1,
+                        .flops = v->runs * v->flops,
+                        .input_bytes = v->runs * v->input_bytes,
+                        .bytes = v->runs * v->bytes};
+    f.kinds[v->kind] = 1;
+    if (!wide) f.fp8_flops = f.flops;
+    report_bound bound = REPORT_UNKNOWN;
+    if (v->seconds > 0 && v->input_seconds > 0) {
+        bound = v->seconds < HLO_LAUNCH_SECONDS                               ? REPORT_LAUNCH
+                : v->compute_seconds >= v->bytes / (1e9 * target->memory_gbs) ? REPORT_COMPUTE
+                                                                              : REPORT_MEMORY;
+        f.input_seconds = v->runs * v->input_seconds;
+        f.seconds = f.bound_seconds[bound] = v->runs * v->seconds;
+        f.compute_seconds = v->runs * v->compute_seconds;
+        f.timed_flops = f.flops;
+        const double other = wide ? v->fp8_seconds : report_is_slower(v) ? v->input_seconds : 0;
+        f.estimated = other > 0;
+        if (f.estimated) f.saving = v->runs * saved(v->seconds, other);
+    }
+    f.bounds[bound] = 1;
+    return f;
+}
+
+static void add_figures(report_figures *sum, const report_figures *f) {
+    sum->count += f->count;
+    for (int kind = 0; kind < HLO_VERDICT_LINT; kind++) sum->kinds[kind] += f->kinds[kind];
+    sum->flops += f->flops;
+    sum->fp8_flops += f->fp8_flops;
+    sum->input_bytes += f->input_bytes;
+    sum->bytes += f->bytes;
+    sum->input_seconds += f->input_seconds;
+    sum->seconds += f->seconds;
+    sum->compute_seconds += f->compute_seconds;
+    sum->timed_flops += f->timed_flops;
+    for (int bound = 0; bound < REPORT_BOUNDS; bound++) {
+        sum->bound_seconds[bound] += f->bound_seconds[bound];
+        sum->bounds[bound] += f->bounds[bound];
+    }
+    sum->saving += f->saving;
+    sum->estimated += f->estimated;
+}
+
+report_bound report_bound_of(const report_figures *f) {
+    report_bound most = REPORT_UNKNOWN;
+    for (int bound = 0; bound < REPORT_BOUNDS; bound++)
+        if (f->bound_seconds[bound] > f->bound_seconds[most]) most = (report_bound)bound;
+    return most;
+}
+
+double report_rate(const report_figures *f) {
+    return f->seconds > 0 ? f->timed_flops / f->seconds : 0;
+}
+
+double report_peak_fraction(const report_figures *f) {
+    return f->seconds > 0 ? f->compute_seconds / f->seconds : 0;
+}
+
+static void count_verdict(report_totals *totals, const hlo_verdict *v, const report_figures *f) {
+    if (v->reason) totals->reasons[v->kind][hlo_reason_find(v->reason)]++;
+    if (v->kind == HLO_VERDICT_LINT) {
+        totals->lints++;
+        return;
+    }
+    totals->slower += report_is_slower(v);
+    totals->quantized += v->kind != HLO_VERDICT_WIDE && v->quantized;
+    add_figures(&totals->figures, f);
+}
+
+report_totals report_sum_up(const hlo_report *const *reports, size_t count) {
+    report_totals totals = {0};
+    for (size_t i = 0; i < count; i++) {
+        for (size_t j = 0; j < reports[i]->verdict_count; j++) {
+            const report_figures f = figures_of(&reports[i]->verdicts[j], reports[i]->target);
+            count_verdict(&totals, &reports[i]->verdicts[j], &f);
+        }
+        for (size_t j = 0; j < reports[i]->lint_count; j++)
+            count_verdict(&totals, &reports[i]->lints[j].verdict, NULL);
+    }
+    return totals;
+}
+
+size_t report_fp8_count(const report_totals *totals) {
+    const size_t *kinds = totals->figures.kinds;
+    return kinds[HLO_VERDICT_FP8] + kinds[HLO_VERDICT_MISSED];
+}
+
+/* --------------------------------------------------------------------------------------- layers */
+
+/* Returns the index of `text` in `words`, or -1. A word that ends with `*` matches a prefix. */
+static int find_word(const char *const *words, size_t count, const char *text, size_t length) {
+    for (size_t i = 0; i < count; i++) {
+        const size_t size = strlen(words[i]);
+        const bool prefix = words[i][size - 1] == '*';
+        if (prefix ? length >= size - 1 && memcmp(words[i], text, size - 1) == 0
+                   : length == size && memcmp(words[i], text, size) == 0)
+            return (int)i;
+    }
+    return -1;
+}
+
+#define FIND_WORD(words, text, length) find_word(words, sizeof words / sizeof *words, text, length)
+
+/* Components NAME(INNER) of an op_name: functions, which are not layers, and transformations of
+ * INNER. */
+static const char *const functions[] = {"jit", "pjit", "pmap", "xla_pmap", "xmap"};
+static const char *const transformations[] = {"transpose", "jvp",        "vmap",       "checkpoint",
+                                              "remat",     "custom_jvp", "custom_vjp", "shard_map"};
+enum { TRANSPOSE, JVP };
+
+/* Components that are not layers: recomputation, TensorFlow's gradients, control flow, calls, and
+ * wrappers of a matmul. */
+static const char *const wrappers[] = {"rematted_computation",
+                                       "gradient_tape",
+                                       "gradients*",
+                                       "while",
+                                       "body",
+                                       "cond",
+                                       "branch_*",
+                                       "scan",
+                                       "checkpoint",
+                                       "remat*",
+                                       "closed_call",
+                                       "core_call",
+                                       "named_call",
+                                       "pjit",
+                                       "shard_map",
+                                       "custom_jvp_call*",
+                                       "custom_vjp_call*",
+                                       "xla_call",
+                                       "PartitionedCall*",
+                                       "StatefulPartitionedCall*",
+                                       "Fp8DotGeneral*"};
+enum { RECOMPUTED, FIRST_GRADIENT, LAST_GRADIENT };
+
+/* Operations, which are the last component. */
+static const char *const primitives[] = {"dot_general", "dot",         "conv_general_dilated",
+                                         "convolution", "ragged_dot*", "scaled_dot*",
+                                         "einsum",      "matmul",      "transpose",
+                                         "reshape",     "bmm",         "mm",
+                                         "addmm",       "MatMul",      "BatchMatMul*",
+                                         "Einsum",      "Conv*",       "convert_element_type",
+                                         "aten__*",     "aten.*"};
+
+/* Returns the length of the component at `at`: up to a `/` outside of parentheses. */
+static size_t component(const char *at) {
+    const char *end = at;
+    for (long depth = 0; *end && (depth > 0 || *end != '/'); end++)
+        depth += *end == '(' ? 1 : *end == ')' ? -1 : 0;
+    return (size_t)(end - at);
+}
+
+/* Returns the layer in an op_name, or NULL if it names none, and in either case the direction. */
+static char *layer_of_name(hlo_arena *arena, const char *op_name, const char **out_direction) {
+    bool seen[LAST_GRADIENT + 1] = {false}, transformed[JVP + 1] = {false};
+    char *layer = hlo_arena_alloc(arena, strlen(op_name) + 1), *to = layer;
+    for (const char *at = op_name; *at;) {
+        const size_t size = component(at);
+        const char *text = at, *end = at + size;
+        at = end + (*end == '/');
+        for (const char *open;
+             text < end && end[-1] == ')' && (open = memchr(text, '(', (size_t)(end - text)));) {
+            const size_t length = (size_t)(open - text);
+            if (FIND_WORD(functions, text, length) >= 0) end = text;
+            const int found = FIND_WORD(transformations, text, length);
+            if (end == text || found < 0) break;
+            if (found <= JVP) transformed[found] = true;
+            text = open + 1;
+            end--;
+        }
+        const size_t length = (size_t)(end - text);
+        const int wrapper = FIND_WORD(wrappers, text, length);
+        if (wrapper >= 0 && wrapper <= LAST_GRADIENT) seen[wrapper] = true;
+        if (!length || wrapper >= 0 || (!*at && FIND_WORD(primitives, text, length) >= 0)) continue;
+        if (to != layer) *to++ = '/';
+        memcpy(to, text, length);
+        to += length;
+    }
+    *to = '\0';
+    *out_direction = seen[RECOMPUTED] ? " (recomputed)"
+                     : seen[FIRST_GRADIENT] || seen[LAST_GRADIENT] || transformed[TRANSPOSE]
+                         ? " (backward)"
+                     : transformed[JVP] ? " (forward)"
+                                        : "";
+    return *layer ? layer : NULL;
+}
+
+/* Returns the shape of the result, followed by the length of the contracting dimension if it is
+ * known. */
+static const char *shape_of(hlo_arena *arena, const hlo_verdict *v) {
+    const char *dims = strchr(v->input_shape, '[');
+    if (!dims || !strstr(v->operation, "dot") || v->flops == 0) return v->input_shape;
+    double elements = 2;
+    for (char *end; *dims && *dims != ']'; dims = end) {
+        elements *= strtod(dims + 1, &end);
+        if (end == dims + 1) break;
+    }
+    const double length = elements > 0 ? v->flops / elements : 0;
+    if (*dims != ']' || length < 1 || length != floor(length)) return v->input_shape;
+    return hlo_arena_format(arena, "%s k=%.0f", v->input_shape, length);
+}
+
+/* Returns the layer of a matmul: its op_name without functions, transformations, control flow and
+ * the primitive, and with the direction. Without such a name, its source line, and otherwise its
+ * operation and shape. */
+static const char *layer_of(hlo_arena *arena, const hlo_verdict *v, bool *out_named) {
+    const char *direction = "";
+    const char *name = v->op_name ? layer_of_name(arena, v->op_name, &direction) : NULL;
+    *out_named = name;
+    if (name) return hlo_arena_format(arena, "%s%s", name, direction);
+    if (!v->source_file)
+        return hlo_arena_format(arena, "%s %s%s", v->operation, shape_of(arena, v), direction);
+    return hlo_arena_format(arena, "%s:%ld%s", v->source_file, v->source_line, direction);
+}
+
+/* ---------------------------------------------------------------------------------------- model */
+
+static size_t index_length(const char *text) {
+    return *text == '*' ? 1 : strspn(text, "0123456789");
+}
+
+/* Returns the name with `*` instead of each index. */
+static char *fold(hlo_arena *arena, const char *name) {
+    char *folded = hlo_arena_format(arena, "%s", name), *to = folded;
+    for (const char *at = folded; *at;) {
+        const size_t length = index_length(at);
+        *to++ = length ? '*' : *at;
+        at += length ? length : 1;
+    }
+    *to = '\0';
+    return folded;
+}
+
+/* Replaces the indices of `name` in which it differs from `other` by `*`. Both are equal if
+ * folded. */
+static void fold_differences(char *name, const char *other) {
+    char *to = name;
+    for (const char *at = name; *at;) {
+        size_t length = index_length(at), size = index_length(other);
+        if (length && (length != size || memcmp(at, other, size) != 0)) {
+            *to++ = '*';
+        } else {
+            if (!length) length = size = 1;
+            memmove(to, at, length);
+            to += length;
+        }
+        at += length;
+        other += size;
+    }
+    *to = '\0';
+}
+
+/* A matmul with the text that it shares with the other matmuls of its group. */
+typedef struct keyed {
+    const char *key;
+    report_matmul *matmul;
+} keyed;
+
+static int by_key(const void *a, const void *b) {
+    const keyed *x = a, *y = b;
+    const int order = strcmp(x->key, y->key);
+    if (order) return order;
+    return x->matmul < y->matmul ? -1 : x->matmul > y->matmul;
+}
+
+typedef struct ranked {
+    report_group group;
+    report_matmul *first; /* in text order */
+    report_matmul **matmuls;
+    size_t count;
+} ranked;
+
+static int by_figures(const report_figures *x, const report_figures *y) {
+    if (x->saving != y->saving) return x->saving > y->saving ? -1 : 1;
+    return (x->seconds < y->seconds) - (x->seconds > y->seconds);
+}
+
+static int by_saving(const void *a, const void *b) {
+    const ranked *x = a, *y = b;
+    const int order = by_figures(&x->group.figures, &y->group.figures);
+    if (order) return order;
+    return x->first < y->first ? -1 : x->first > y->first;
+}
+
+static int by_edit(const void *a, const void *b) {
+    const report_edit *x = a, *y = b;
+    const int order = by_figures(&x->figures, &y->figures);
+    if (order) return order;
+    return (int)hlo_reason_find(x->cause) - (int)hlo_reason_find(y->cause);
+}
+
+static const char slower_text[] =
+    "FP8 is slower than the wide matmul according to the roofline model",
+                  slower_hint[] = "--min-gain=1 keeps such matmuls wide";
+
+static void add_matmul(report_model *m, const hlo_verdict *v, const hlo_report *report,
+                       size_t index, const hlo_passage *passage) {
+    report_matmul *made = &m->matmuls[m->count++];
+    *made = (report_matmul){.verdict = v,
+                            .report = report,
+                            .index = index,
+                            .passage = passage,
+                            .cause = v->reason             ? v->reason
+                                     : report_is_slower(v) ? "slower"
+                                                           : NULL,
+                            .figures = figures_of(v, report->target)};
+    count_verdict(&m->totals, v, &made->figures);
+}
+
+static void group_matmuls(report_model *m) {
+    hlo_arena *arena = m->arena;
+    keyed *keys = hlo_arena_array(arena, m->count, sizeof *keys);
+    report_matmul **members = hlo_arena_array(arena, m->count, sizeof *members);
+    for (size_t i = 0; i < m->count; i++) {
+        report_matmul *at = &m->matmuls[i];
+        at->layer = layer_of(arena, at->verdict, &at->named);
+        keys[i] = (keyed){hlo_arena_format(arena, "%s\n%d %s\n%s",
+                                           at->named ? fold(arena, at->layer) : at->layer,
+                                           at->verdict->kind, at->cause ? at->cause : "",
+                                           shape_of(arena, at->verdict)),
+                          at};
+    }
+    if (m->count) qsort(keys, m->count, sizeof *keys, by_key);
+    ranked *groups = hlo_arena_zero(arena, (m->count + 1) * sizeof *groups);
+    for (size_t i = 0; i < m->count; i++) {
+        report_matmul *at = members[i] = keys[i].matmul;
+        const hlo_verdict *v = at->verdict;
+        const bool first = !i || strcmp(keys[i - 1].key, keys[i].key) != 0;
+        ranked *open = &groups[first ? m->group_count++ : m->group_count - 1];
+        if (first)
+            *open = (ranked){.group = {.layer = hlo_arena_format(arena, "%s", at->layer),
+                                       .cause = at->cause,
+                                       .shape = shape_of(arena, v),
+                                       .named = !strstr(at->layer, shape_of(arena, v)),
+                                       .hint = v->reason   ? v->hint
+                                               : at->cause ? slower_hint
+                                                           : NULL,
+                                       .first = v,
+                                       .one_source = true},
+                             .first = at,
+                             .matmuls = &members[i]};
+        report_group *group = &open->group;
+        /* Layers that are not names are equal to each other, and are not changed. */
+        fold_differences((char *)group->layer, at->layer);
+        group->one_source &= group->first->source_line == v->source_line &&
+                             (group->first->source_file == v->source_file ||
+                              (group->first->source_file && v->source_file &&
+                               strcmp(group->first->source_file, v->source_file) == 0));
+        if (v->runs * v->seconds > group->first->runs * group->first->seconds) group->first = v;
+        add_figures(&group->figures, &at->figures);
+        open->count++;
+    }
+    if (m->group_count) qsort(groups, m->group_count, sizeof *groups, by_saving);
+    m->groups = hlo_arena_array(arena, m->group_count, sizeof *m->groups);
+    for (size_t i = 0; i < m->group_count; i++) {
+        m->groups[i] = groups[i].group;
+        for (size_t j = 0; j < groups[i].count; j++) groups[i].matmuls[j]->group = &m->groups[i];
+    }
+}
+
+static void list_edits(report_model *m) {
+    report_edit *all = hlo_arena_zero(m->arena, (HLO_REASON_COUNT + 1) * sizeof *all);
+    for (size_t i = 0; i < m->count; i++)
+        if (m->matmuls[i].cause) {
+            const hlo_verdict *v = m->matmuls[i].verdict;
+            add_figures(&all[v->reason ? hlo_reason_find(v->reason) : HLO_REASON_COUNT].figures,
+                        &m->matmuls[i].figures);
+        }
+    m->edits = all;
+    for (size_t i = 0; i <= HLO_REASON_COUNT; i++) {
+        report_edit edit = all[i];
+        const bool reason = i < HLO_REASON_COUNT;
+        edit.lints = reason ? m->totals.reasons[HLO_VERDICT_LINT][i] : 0;
+        if (!edit.lints && !edit.figures.count) continue;
+        edit.cause = reason ? hlo_reason_name(i) : "slower";
+        edit.text = reason ? hlo_reason_text(i) : slower_text;
+        edit.hint = reason ? hlo_reason_hint(i) : slower_hint;
+        edit.page = reason ? hlo_reason_page(i) : NULL;
+        m->edits[m->edit_count++] = edit;
+    }
+    if (m->edit_count) qsort(m->edits, m->edit_count, sizeof *m->edits, by_edit);
+}
+
+static hlo_status fill(report_model **out, const hlo_report *const *reports,
+                       const hlo_history *const *histories, size_t count) {
+    jmp_buf recover;
+    if (setjmp(recover)) return HLO_OUT_OF_MEMORY;
+    hlo_arena *arena;
+    report_model *m = *out = hlo_arena_new_with(&recover, sizeof *m, &arena);
+    if (!m) return HLO_OUT_OF_MEMORY;
+    m->arena = arena;
+    size_t matmuls = 0, lints = 0;
+    for (size_t i = 0; i < count; i++) {
+        const hlo_report *r = histories ? hlo_history_report(histories[i]) : reports[i];
+        matmuls += histories ? hlo_history_count(histories[i]) : r->verdict_count;
+        lints += r->lint_count;
+        if (i) continue;
+        m->target = r->target;
+        m->cuda = r->cuda;
+    }
+    m->matmuls = hlo_arena_array(arena, matmuls, sizeof *m->matmuls);
+    m->lints = hlo_arena_array(arena, lints, sizeof(hlo_verdict *));
+    for (size_t i = 0; i < count; i++) {
+        const hlo_report *r = histories ? hlo_history_report(histories[i]) : reports[i];
+        const size_t most = histories ? hlo_history_count(histories[i]) : r->verdict_count;
+        for (size_t j = 0; j < most; j++) {
+            const hlo_passage *p = histories ? hlo_history_passage(histories[i], j) : NULL;
+            if (p && p->gone)
+                m->gone++;
+            else
+                add_matmul(m, p ? &p->last : &r->verdicts[j], r, j, p);
+        }
+        for (size_t j = 0; j < r->lint_count; j++) {
+            m->lints[m->totals.lints] = &r->lints[j].verdict;
+            count_verdict(&m->totals, &r->lints[j].verdict, NULL);
+        }
+    }
+    group_matmuls(m);
+    list_edits(m);
+    hlo_arena_set_recover(arena, NULL);
+    return HLO_OK;
+}
+
+hlo_status report_model_new(const hlo_report *const *reports, const hlo_history *const *histories,
+                            size_t count, report_model **out_model) {
+    *out_model = NULL;
+    const hlo_status status = fill(out_model, reports, histories, count);
+    if (status == HLO_OK) return HLO_OK;
+    report_model_free(*out_model);
+    *out_model = NULL;
+    return status;
+}
+
+void report_model_free(report_model *model) {
+    if (model) hlo_arena_free(model->arena);
+}
