@@ -30,7 +30,10 @@ import make  # noqa: E402
 ROUND_ONCE = {"jax": (0, 8), "tensorflow": (2, 21), "torch_xla": (2, 9)}
 
 # What does not agree: version, program and stage (globs), the exit status, and the reason.
-EXCEPT = []
+REMOVED = "simplify-fp-conversions of these versions removes conversions to a narrower type and back (docs/versions.md)"
+EXCEPT = [
+    ("tensorflow-2.8.4", "wide_types", "*", 3, "the FFT in f64 is Eigen's, whose errors are up to 63 units in the last place at size 6"),
+]
 
 
 def version(name):
