@@ -17,4 +17,5 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON) # also generates a postinst script that calls ldconfig
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
 set(CPACK_DEBIAN_PACKAGE_DEPENDS "libjansson-dev, libprotobuf-c-dev, libxxhash-dev, libzip-dev, zlib1g-dev")
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS libopenblas0) # LAPACK, which hlo-fp8-run loads at run time
 include(CPack)

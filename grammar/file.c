@@ -10,10 +10,18 @@
 #include "hlo/proto.h"
 #include "hlo/text.h"
 #include "ir/float/c_locale.h"
+#include "ir/text/diag.h"
 #include "ir/text/file.h"
 #include "ir/text/options.h"
 
 static const char no_memory[] = "out of memory";
+/* Lines before and after each module in a file that PyTorch/XLA writes. */
+static const char graph_begin[] = "## BEGIN_GRAPH", graph_end[] = "## END_GRAPH",
+                  graph_hash[] = "Graph Hash: ";
+
+/* The parsers of modules within attributes, which are HLO text or binary. */
+static const hlo_module_io module_io = {hlo_module_parse, hlo_module_parse_proto,
+                                        hlo_module_print_proto};
 
 enum { LARGEST_FILE = INT32_MAX, COUNTED = 1 << 26 };
 
@@ -95,32 +103,20 @@ static const char *shown_name(const char *path) {
     return strcmp(path, "-") == 0 ? "<stdin>" : path;
 }
 
-hlo_status hlo_module_parse_file(const char *path, const hlo_diag_sink *sink,
-                                 hlo_module **out_module) {
-    HLO_IN_C_LOCALE;
-    *out_module = NULL;
-    hlo_content text;
-    hlo_status status = load(path, sink, &text);
-    if (status == HLO_OK) {
-        const char *name = shown_name(path);
-        status = hlo_proto_recognize(text.bytes, text.size)
-                     ? hlo_module_parse_proto(text.bytes, text.size, name, sink, out_module)
-                     : hlo_module_parse(text.bytes, text.size, name, sink, out_module);
-    }
-    free(text.bytes);
-    return status;
-}
-
-/* Finds the line that ends the part at `from`; `end` if there is no such line. */
-static const char *part_end(const char *from, const char *end) {
-    static const char split[] = "// -----";
+/* Finds the first line that starts with `word`; `end` if there is no such line. */
+static const char *find_line(const char *from, const char *end, const char *word) {
+    const size_t size = strlen(word);
     while (from < end) {
-        if ((size_t)(end - from) >= sizeof split - 1 && memcmp(from, split, sizeof split - 1) == 0)
-            return from;
+        if ((size_t)(end - from) >= size && memcmp(from, word, size) == 0) return from;
         const char *line_end = memchr(from, '\n', (size_t)(end - from));
         from = line_end ? line_end + 1 : end;
     }
     return end;
+}
+
+static const char *next_line(const char *from, const char *end) {
+    const char *line_end = memchr(from, '\n', (size_t)(end - from));
+    return line_end ? line_end + 1 : end;
 }
 
 /* True if the bytes contain more than white space and line comments. */
@@ -153,17 +149,32 @@ static bool grow(module_list *list) {
     return true;
 }
 
+/* True for a file that PyTorch/XLA wrote with XLA_SAVE_TENSORS_FMT=hlo. */
+static bool is_graph_file(const hlo_content *text) {
+    static const char header[] = "HloModule ";
+    if (!text->size || *text->bytes != '[') return false;
+    const char *end = text->bytes + text->size;
+    const char *graph = next_line(find_line(text->bytes, end, graph_begin), end);
+    return (size_t)(end - graph) >= sizeof header - 1 &&
+           memcmp(graph, header, sizeof header - 1) == 0;
+}
+
 /* Parses every part, even after errors in another one. If there is a single part, its module takes
  * ownership of the content. */
 static hlo_status parse_parts(hlo_content *text, const char *name, unsigned max_errors,
                               const hlo_diag_sink *sink, module_list *list) {
-    const char *from = text->bytes, *end = from + text->size;
+    const char *from = text->bytes, *end = from + text->size, *counted = from;
+    const bool graphs = is_graph_file(text);
     hlo_status status = HLO_OK;
     uint32_t line = 1;
     unsigned errors = max_errors ? max_errors : HLO_MOST_ERRORS;
     while (errors) {
-        const char *stop = part_end(from, end);
+        if (graphs) from = next_line(find_line(from, end, graph_begin), end);
+        const char *stop = find_line(from, end, graphs ? graph_end : "// -----");
+        if (graphs) stop = find_line(from, stop, graph_hash);
         const bool last = stop == end;
+        while (counted < from && (counted = memchr(counted, '\n', (size_t)(from - counted))))
+            line++, counted++;
         if (says_something(from, stop) || (last && !list->count && status == HLO_OK)) {
             if (!grow(list)) return HLO_OUT_OF_MEMORY;
             hlo_content part = {.bytes = (char *)from, .size = (size_t)(stop - from)};
@@ -174,10 +185,7 @@ static hlo_status parse_parts(hlo_content *text, const char *name, unsigned max_
             if (read != HLO_OK) status = read;
         }
         if (last) break;
-        const char *line_end = memchr(stop, '\n', (size_t)(end - stop));
-        const char *next = line_end ? line_end + 1 : end;
-        while (from < next && (from = memchr(from, '\n', (size_t)(next - from)))) line++, from++;
-        from = next;
+        from = next_line(stop, end);
     }
     return status;
 }
@@ -194,8 +202,7 @@ hlo_status hlo_modules_parse_file(const char *path, const hlo_parse_options *opt
     bool binary = status == HLO_OK && hlo_proto_recognize(text.bytes, text.size);
     if (binary && !grow(&list)) status = HLO_OUT_OF_MEMORY;
     if (binary && status == HLO_OK) {
-        status =
-            hlo_module_parse_proto(text.bytes, text.size, shown_name(path), sink, list.modules);
+        status = hlo_proto_read(&text, shown_name(path), &module_io, sink, list.modules);
         list.count = status == HLO_OK;
     } else if (status == HLO_OK) {
         status = parse_parts(&text, shown_name(path), own.max_errors, sink, &list);
@@ -210,6 +217,24 @@ hlo_status hlo_modules_parse_file(const char *path, const hlo_parse_options *opt
     return status;
 }
 
+hlo_status hlo_module_parse_file(const char *path, const hlo_diag_sink *sink,
+                                 hlo_module **out_module) {
+    hlo_module **modules;
+    size_t count;
+    hlo_status status = hlo_modules_parse_file(path, NULL, sink, &modules, &count);
+    *out_module = status == HLO_OK && count == 1 ? modules[0] : NULL;
+    if (count > 1) {
+        status = hlo_diag_refuse(sink, shown_name(path), (int)modules[1]->source_line, 1,
+                                 "the file has %zu modules, expected one: copy one of them to a "
+                                 "file of its own",
+                                 count);
+        hlo_modules_free(modules, count);
+    } else {
+        free(modules);
+    }
+    return status;
+}
+
 void hlo_modules_free(hlo_module **modules, size_t count) {
     for (size_t i = 0; i < count; i++) hlo_module_free(modules[i]);
     free(modules);
@@ -217,14 +242,11 @@ void hlo_modules_free(hlo_module **modules, size_t count) {
 
 /* ------------------------------------------------------------------------------- binary modules */
 
-/* The parsers of modules within attributes, which are HLO text or binary. */
-static const hlo_module_io module_io = {hlo_module_parse, hlo_module_parse_proto,
-                                        hlo_module_print_proto};
-
 hlo_status hlo_module_parse_proto(const void *bytes, size_t size, const char *name,
                                   const hlo_diag_sink *sink, hlo_module **out_module) {
     HLO_IN_C_LOCALE;
-    return hlo_proto_read(bytes, size, name, &module_io, sink, out_module);
+    hlo_content content = {.bytes = (char *)(uintptr_t)bytes, .size = size};
+    return hlo_proto_read(&content, name, &module_io, sink, out_module);
 }
 
 hlo_status hlo_module_print_proto(const hlo_module *module, hlo_proto_format format,

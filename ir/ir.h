@@ -12,6 +12,7 @@
 #ifndef HLO_IR_IR_H
 #define HLO_IR_IR_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -321,6 +322,14 @@ typedef struct hlo_replaced {
 /* A log of the instructions and computations that were created (ir/module/undo.h). */
 typedef struct hlo_journal hlo_journal;
 
+/* A file that has inputs or outputs of a run in addition to its module. The clones of the module
+ * share it. */
+typedef struct hlo_recorded {
+    atomic_uint modules; /* number of modules that use it */
+    char *bytes;         /* malloc()ed */
+    size_t size;
+} hlo_recorded;
+
 struct hlo_module {
     hlo_arena *arena;
     const char *name;
@@ -345,7 +354,8 @@ struct hlo_module {
     hlo_replaced *replaced;       /* replacements by edits since `logs_replaced` was set */
     uint32_t replaced_count, replaced_capacity;
     bool logs_replaced;
-    hlo_lines *lines; /* cache of line starts: see hlo_diag_emit() */
+    hlo_lines *lines;       /* cache of line starts: see hlo_diag_emit() */
+    hlo_recorded *recorded; /* NULL unless the module was read from a snapshot */
     hlo_pool instrs;
     uint32_t relocated;               /* number of instructions at the last call of
                                        * hlo_module_compact() */

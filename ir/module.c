@@ -55,6 +55,11 @@ hlo_module *hlo_module_new(jmp_buf *recover) {
 
 void hlo_module_free(hlo_module *module) {
     if (!module) return;
+    hlo_recorded *recorded = module->recorded;
+    if (recorded && atomic_fetch_sub(&recorded->modules, 1) == 1) {
+        free(recorded->bytes);
+        free(recorded);
+    }
     hlo_strings_free(module->strings);
     hlo_arena_free(module->arena);
     free(module);

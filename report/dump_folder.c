@@ -5,11 +5,14 @@
 #include <fnmatch.h>
 #include <limits.h>
 #include <setjmp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "hlo/dump.h"
+#include "hlo/text.h"
 #include "ir/text/diag.h"
 
 typedef struct stage {
@@ -22,6 +25,7 @@ typedef struct module_stages {
     const char *name, *target;
     stage *stages;
     size_t count;
+    size_t compilations; /* number of modules of the folder with this name and these stages */
 } module_stages;
 
 struct hlo_dump {
@@ -30,10 +34,11 @@ struct hlo_dump {
     uint32_t stage_count, stage_capacity;
     module_stages *modules;
     size_t module_count;
+    bool has_mlir;
 };
 
 /* Suffixes of the file name of a stage. */
-static const char *const forms[] = {".txt", ".hlo", ".txt.gz", ".hlo.pb"};
+static const char *const forms[] = {".txt", ".hlo", ".txt.gz", ".hlo.pb", ".hlo.pb.gz"};
 enum { FORM_COUNT = sizeof forms / sizeof *forms };
 
 /* Ranks of stages. NUMBERED is the rank of stage 0000. The final position of the partitioner's
@@ -61,20 +66,33 @@ static long rank_of(const char *name, size_t length) {
     errno = 0;
     long number = strtol(name, &end, 10);
     bool counted = *name >= '0' && *name <= '9' && end - name >= 4 && *end == '.' && !errno;
+    /* A number before the number of the stage is the end of the module's name. */
+    if (counted && end[1 + strspn(end + 1, "0123456789")] == '.' && end[1] != '.') return -1;
     return counted && number < LAST - NUMBERED && strstr(name, ".after_") ? NUMBERED + number : -1;
+}
+
+/* Returns the part of the name that starts with `module_`, after the time stamp of
+ * --xla_dump_include_timestamp; NULL if there is no such part. */
+static const char *name_of(const char *file) {
+    const size_t digits = strspn(file, "0123456789");
+    const char *name = digits && file[digits] == '.' ? file + digits + 1 : file;
+    return starts(name, "module_") ? name : NULL;
 }
 
 static void add_file(hlo_dump *dump, const char *folder, const char *file) {
     size_t length = strlen(file), module = 0;
     int form = 0;
     long rank = -1;
+    dump->has_mlir |= ends(file, length, ".mlir");
     while (form < FORM_COUNT && !ends(file, length, forms[form])) form++;
     if (form == FORM_COUNT) return;
     length -= strlen(forms[form]);
     /* `module_NNNN.NAME` is followed by a `.` and the name of a stage. NAME may contain dots, so
-     * use the longest name of a stage. */
-    const char *dot = starts(file, "module_") ? strchr(file, '.') : NULL;
-    while (rank < 0 && dot && (dot = strchr(dot + 1, '.')) && (size_t)(dot - file) < length) {
+     * use the longest name of a stage. XLA omits a long NAME. A time stamp may precede `module_`.
+     */
+    const char *dot = name_of(file);
+    for (dot = dot ? strchr(dot, '.') : NULL; rank < 0 && dot && (size_t)(dot - file) < length;
+         dot = strchr(dot + 1, '.')) {
         module = (size_t)(dot - file);
         rank = rank_of(dot + 1, length - module - 1);
         /* The TARGET of TARGET_after_optimizations contains a dot only in names such as
@@ -98,6 +116,59 @@ static int by_module(const void *a, const void *b) {
     if (x->rank != y->rank) return x->rank < y->rank ? -1 : 1;
     order = strcmp(x->name, y->name);
     return order ? order : x->format - y->format;
+}
+
+static bool equal_files(const char *a, const char *b) {
+    enum { CHUNK = 1 << 12 };
+    char one[CHUNK], other[CHUNK];
+    struct stat of_a, of_b;
+    if (stat(a, &of_a) != 0 || stat(b, &of_b) != 0 || of_a.st_size != of_b.st_size ||
+        !S_ISREG(of_a.st_mode) || !S_ISREG(of_b.st_mode))
+        return false;
+    FILE *files[] = {fopen(a, "rb"), fopen(b, "rb")};
+    bool equal = files[0] && files[1];
+    for (size_t size = CHUNK; equal && size == CHUNK;) {
+        size = fread(one, 1, CHUNK, files[0]);
+        equal = fread(other, 1, CHUNK, files[1]) == size && memcmp(one, other, size) == 0;
+    }
+    for (int i = 0; i < 2; i++) {
+        if (!files[i]) continue;
+        equal &= !ferror(files[i]);
+        fclose(files[i]);
+    }
+    return equal;
+}
+
+/* True if two binary modules are equal apart from the ids that text does not have, such as that of
+ * the compilation. */
+static bool equal_modules(const stage *a, const stage *b) {
+    const char *const paths[] = {a->path, b->path};
+    char *texts[2] = {NULL, NULL};
+    size_t sizes[2] = {0, 0};
+    bool equal = a->format == b->format && strstr(forms[a->format], ".pb");
+    for (int i = 0; i < 2 && equal; i++) {
+        hlo_module *module;
+        equal = hlo_module_parse_file(paths[i], NULL, &module) == HLO_OK &&
+                hlo_module_to_text(module, NULL, &texts[i], &sizes[i]) == HLO_OK;
+        hlo_module_free(module);
+    }
+    equal = equal && sizes[0] == sizes[1] && memcmp(texts[0], texts[1], sizes[0]) == 0;
+    free(texts[0]);
+    free(texts[1]);
+    return equal;
+}
+
+/* True if two modules are compilations of one module: their names without numbers and all their
+ * stages are equal. */
+static bool compiled_again(const module_stages *a, const module_stages *b) {
+    const char *name = strchr(name_of(a->name), '.'), *other = strchr(name_of(b->name), '.');
+    bool equal = name && other && strcmp(name, other) == 0 && a->count == b->count;
+    for (size_t i = 0; i < a->count && equal; i++)
+        equal = strcmp(a->stages[i].name, b->stages[i].name) == 0;
+    for (size_t i = 0; i < a->count && equal; i++)
+        equal = equal_files(a->stages[i].path, b->stages[i].path) ||
+                equal_modules(&a->stages[i], &b->stages[i]);
+    return equal;
 }
 
 /* Lists the folder and groups its files by module. This is a separate function because local
@@ -126,9 +197,21 @@ static hlo_status list(hlo_dump **out_dump, const char *folder, DIR *entries) {
         module_stages *open = dump->module_count ? &dump->modules[dump->module_count - 1] : NULL;
         if (!open || strcmp(open->name, s->module) != 0) {
             open = &dump->modules[dump->module_count++];
-            *open = (module_stages){s->module, NULL, s, 0};
+            *open = (module_stages){.name = s->module, .stages = s, .compilations = 1};
         }
         open->count++;
+    }
+    const size_t listed = dump->module_count;
+    dump->module_count = 0;
+    for (size_t i = 0; i < listed; i++) {
+        size_t same = 0;
+        while (same < dump->module_count &&
+               !compiled_again(&dump->modules[same], &dump->modules[i]))
+            same++;
+        if (same < dump->module_count)
+            dump->modules[same].compilations++;
+        else
+            dump->modules[dump->module_count++] = dump->modules[i];
     }
     for (size_t i = 0; i < dump->module_count; i++) {
         module_stages *of = &dump->modules[i];
@@ -170,8 +253,12 @@ hlo_status hlo_dump_open(const char *folder, const hlo_diag_sink *sink, hlo_dump
     closedir(entries);
     if (status == HLO_OK && !(*out_dump)->module_count)
         status = hlo_diag_refuse(sink, folder, 0, 0,
-                                 "no XLA dumps found (expected files such as "
-                                 "module_0000.NAME.before_optimizations.txt; see --xla_dump_to)");
+                                 (*out_dump)->has_mlir
+                                     ? "the folder has MLIR files, but no XLA dumps; convert a "
+                                       "file with: python -m hlofp8 to-hlo FILE -o out.hlo"
+                                     : "no XLA dumps found (expected files such as "
+                                       "module_0000.NAME.before_optimizations.txt; see "
+                                       "--xla_dump_to)");
     if (status == HLO_OK) return status;
     hlo_dump_free(*out_dump);
     *out_dump = NULL;
@@ -194,6 +281,10 @@ size_t hlo_dump_stage_count(const hlo_dump *dump, size_t module) {
     return dump->modules[module].count;
 }
 
+size_t hlo_dump_compilation_count(const hlo_dump *dump, size_t module) {
+    return dump->modules[module].compilations;
+}
+
 const char *hlo_dump_target(const hlo_dump *dump, size_t module) {
     return dump->modules[module].target;
 }
@@ -201,8 +292,9 @@ const char *hlo_dump_target(const hlo_dump *dump, size_t module) {
 size_t hlo_dump_keep(hlo_dump *dump, const char *glob) {
     size_t kept = 0;
     for (size_t i = 0; i < dump->module_count; i++) {
-        const char *name = dump->modules[i].name, *dot = strchr(name, '.');
-        if (fnmatch(glob, name, 0) == 0 || (dot && fnmatch(glob, dot + 1, 0) == 0))
+        const char *name = dump->modules[i].name, *bare = name_of(name), *dot = strchr(bare, '.');
+        if (fnmatch(glob, name, 0) == 0 || fnmatch(glob, bare, 0) == 0 ||
+            (dot && fnmatch(glob, dot + 1, 0) == 0))
             dump->modules[kept++] = dump->modules[i];
     }
     return dump->module_count = kept;

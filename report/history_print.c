@@ -71,8 +71,11 @@ static void print_sums(const totals *sum, FILE *out) {
 
 static void print_module(const hlo_dump *dump, size_t module, size_t matmuls, FILE *out) {
     const char *target = hlo_dump_target(dump, module);
-    hlo_print_plain(out, "%s: %zu stages, %zu matmuls\n", hlo_dump_module(dump, module),
+    const size_t compilations = hlo_dump_compilation_count(dump, module);
+    hlo_print_plain(out, "%s: %zu stages, %zu matmuls", hlo_dump_module(dump, module),
                     hlo_dump_stage_count(dump, module), matmuls);
+    if (compilations > 1) fprintf(out, ", compiled %zu times", compilations);
+    fputc('\n', out);
     if (target && strcmp(target, "cpu") == 0)
         fputs("  compiled for a CPU, where XLA makes no FP8 calls; \"convertible\" applies to a "
               "GPU\n",
@@ -243,11 +246,12 @@ hlo_status hlo_histories_print(const hlo_dump *dump, const hlo_history *const *h
                 if (is_wanted(p, which))
                     json_array_append_new(matmuls, json_of_passage(dump, module, p));
             }
-            json_array_append_new(modules,
-                                  json_pack("{s:o, s:o, s:o, s:o}", "module",
-                                            writer_string(hlo_dump_module(dump, module)), "target",
-                                            writer_string(hlo_dump_target(dump, module)), "stages",
-                                            stages, "matmuls", matmuls));
+            json_array_append_new(
+                modules, json_pack("{s:o, s:I, s:o, s:o, s:o}", "module",
+                                   writer_string(hlo_dump_module(dump, module)), "compilations",
+                                   (json_int_t)hlo_dump_compilation_count(dump, module), "target",
+                                   writer_string(hlo_dump_target(dump, module)), "stages", stages,
+                                   "matmuls", matmuls));
         }
         status = writer_document(json_pack("{s:i, s:o}", "version", 1, "modules", modules), out);
     }

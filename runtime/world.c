@@ -9,8 +9,11 @@
 
 /* The state of a device, which other devices read. */
 typedef struct visitor {
-    const void *place; /* the place at which the device waits; NULL if it runs or is done */
+    const void *place; /* the place at which the device waits; NULL if it runs or is done. The
+                        * visitor itself while the device waits for a message */
     int64_t first;     /* first member of the group for which it waits */
+    int64_t channel;   /* channel and sender of the message for which it waits */
+    uint32_t from;
     void *brought;
     hlo_status status; /* status of the rendezvous for which it waited */
     const char *why;
@@ -32,6 +35,7 @@ struct hlo_world {
     atomic_bool stopped;
     uint32_t running; /* number of devices that are not done */
     visitor *visitors;
+    hlo_message *messages, **last; /* messages that were not received, in order */
     thread *threads;
     void (*body)(void *arg, uint32_t device); /* NULL if a thread could not be created */
     void *arg;
@@ -126,6 +130,56 @@ hlo_status hlo_world_meet(const hlo_seat *seat, const void *place, const hlo_int
     return status;
 }
 
+void hlo_world_send(hlo_world *world, hlo_message *message) {
+    visitor *v = &world->visitors[message->to];
+    pthread_mutex_lock(&world->lock);
+    *world->last = message;
+    world->last = &message->next;
+    if (v->place == v && v->channel == message->channel && v->from == message->from) {
+        /* The receiver counts as awake from now on, so that its sender does not seem to deadlock.
+         */
+        v->place = NULL;
+        world->awake++;
+        pthread_cond_broadcast(&world->changed);
+    }
+    pthread_mutex_unlock(&world->lock);
+}
+
+static hlo_message *take_message(hlo_world *world, int64_t channel, uint32_t from, uint32_t to) {
+    for (hlo_message **at = &world->messages; *at; at = &(*at)->next) {
+        hlo_message *message = *at;
+        if (message->channel != channel || message->from != from || message->to != to) continue;
+        *at = message->next;
+        if (!message->next) world->last = at;
+        return message;
+    }
+    return NULL;
+}
+
+hlo_status hlo_world_receive(const hlo_seat *seat, int64_t channel, uint32_t from,
+                             hlo_message **out_message, const char **why) {
+    hlo_world *world = seat->world;
+    const uint32_t number = hlo_seat_number(seat);
+    visitor *own = &world->visitors[number];
+    pthread_mutex_lock(&world->lock);
+    *out_message = take_message(world, channel, from, number);
+    if (!*out_message) {
+        *own = (visitor){.place = own, .channel = channel, .from = from};
+        fall_asleep(world);
+        while (own->place && !world->stuck) pthread_cond_wait(&world->changed, &world->lock);
+        if (own->place) {
+            own->place = NULL;
+            world->awake++;
+        } else {
+            *out_message = take_message(world, channel, from, number);
+        }
+    }
+    pthread_mutex_unlock(&world->lock);
+    if (*out_message) return HLO_OK;
+    *why = hlo_world_stuck;
+    return HLO_INVALID_INPUT;
+}
+
 static void *thread_main(void *user) {
     const thread *t = user;
     hlo_world *world = t->world;
@@ -152,6 +206,7 @@ hlo_status hlo_world_run(hlo_world *world, void (*body)(void *arg, uint32_t devi
     world->awake = world->running = world->count;
     atomic_store(&world->stopped, false);
     world->open = world->stuck = false;
+    world->last = &world->messages;
     for (uint32_t i = 0; i < world->count; i++) world->visitors[i] = (visitor){.place = NULL};
     for (; made < world->count; made++) {
         world->threads[made] = (thread){.world = world, .device = made};
@@ -184,5 +239,10 @@ hlo_status hlo_world_run(hlo_world *world, void (*body)(void *arg, uint32_t devi
     }
     pthread_mutex_unlock(&world->lock);
     for (uint32_t i = 0; i < made; i++) pthread_join(world->threads[i].id, NULL);
+    while (world->messages) {
+        hlo_message *message = world->messages;
+        world->messages = message->next;
+        hlo_arena_free(message->arena);
+    }
     return made == world->count ? HLO_OK : HLO_OUT_OF_MEMORY;
 }

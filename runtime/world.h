@@ -4,7 +4,7 @@
 #define HLO_RUNTIME_WORLD_H
 
 #include "hlo/status.h"
-#include "ir/ir.h"
+#include "ir/kernel/view.h"
 
 typedef struct hlo_world hlo_world;
 
@@ -41,5 +41,22 @@ extern const char hlo_world_stuck[];
  * HLO_INVALID_INPUT. */
 hlo_status hlo_world_meet(const hlo_seat *seat, const void *place, const hlo_ints *members,
                           void *brought, hlo_meeting *meet, const char **why);
+
+/* A message from one device to another. It lies in an arena of its own. */
+typedef struct hlo_message {
+    hlo_arena *arena;
+    int64_t channel;
+    uint32_t from, to;         /* numbers of devices */
+    struct hlo_message *next;  /* set by the world */
+    hlo_view *values, *sigmas; /* `count` arrays, with or without sigmas */
+    uint32_t count;
+} hlo_message;
+/* Sends a message, which the world then owns, without waiting for its receiver. */
+void hlo_world_send(hlo_world *world, hlo_message *message);
+/* Waits for a message on `channel` from the device `from`, and removes it. Messages of one channel
+ * and sender arrive in order. The caller frees the message's arena. If the devices deadlock because
+ * no device can still send it, sets `why` and returns HLO_INVALID_INPUT. */
+hlo_status hlo_world_receive(const hlo_seat *seat, int64_t channel, uint32_t from,
+                             hlo_message **out_message, const char **why);
 
 #endif

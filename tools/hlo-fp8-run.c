@@ -86,6 +86,10 @@ static int usage_modes(const option_value *values) {
     return modes & EXECUTE && !(modes & PLUGIN) ? modes | LOOK : modes;
 }
 
+static bool is_recorded(const char *path) {
+    return strcmp(path, "snapshot") == 0;
+}
+
 /* True if the combination of options is valid; otherwise prints an error. */
 static bool usage_is_right(const options *given) {
     if (given->file_count != 1)
@@ -123,6 +127,8 @@ static bool usage_is_right(const options *given) {
     if (compare_with && strcmp(compare_with, "before") == 0 && !values[OPTION_OPTIMIZE].given &&
         strcmp(values[OPTION_BACKEND].text, "cpu") == 0)
         return refuse("--compare=before requires --optimize or --backend=cuda");
+    if (compare_with && is_recorded(compare_with) && usage_judged_devices(given) > 1)
+        return refuse("--compare=snapshot cannot be combined with --devices");
     if (values[OPTION_DUMP_VALUES].given != values[OPTION_VALUES].given)
         return refuse(values[OPTION_VALUES].given ? "--values requires --dump-values=NAME,..."
                                                   : "--dump-values requires --values=FILE.npz");
@@ -157,6 +163,10 @@ static bool usage_is_right(const options *given) {
 static bool is_npz(const char *path) {
     size_t length = strlen(path);
     return length >= 4 && strcmp(path + length - 4, ".npz") == 0;
+}
+
+static bool draws(const option_value *values) {
+    return values[OPTION_SEED].given || values[OPTION_DRAW].given;
 }
 
 static hlo_status load(const char *path, hlo_module **out) {
@@ -265,11 +275,13 @@ static hlo_status prepare(run_job *job) {
     const char *path = values[OPTION_COMPARE].text, *inputs = values[OPTION_INPUTS].text;
     const uint32_t devices = usage_devices(&job->options);
     hlo_plan_options how = judge_options(job);
-    hlo_status status;
-    if (inputs) {
+    hlo_status status = HLO_OK;
+    if (inputs)
         status = hlo_arrays_read_each(inputs, job->module, HLO_INPUTS, devices, &options_sink,
                                       &job->inputs);
-    } else {
+    else if (!draws(values))
+        status = hlo_arrays_recorded(job->module, HLO_INPUTS, devices, &options_sink, &job->inputs);
+    if (status == HLO_OK && !job->inputs) {
         /* Draw inputs for the module before --optimize, because realistic weights depend on the
          * dots that read them. */
         const hlo_module *drawn = job->wide ? job->wide : job->before ? job->before : job->module;
@@ -297,11 +309,15 @@ static hlo_status prepare_sets(run_job *job) {
     hlo_status status = text && job->sets ? HLO_OK : HLO_OUT_OF_MEMORY;
     for (char *path; status == HLO_OK && (path = strsep(&rest, ","));) {
         hlo_arrays **set = &job->sets[job->set_count++];
-        status =
-            given ? hlo_arrays_read_each(path, job->module, HLO_INPUTS, devices, &options_sink, set)
-                  : hlo_arrays_draw_each(job->module, (hlo_draw)values[OPTION_DRAW].number,
-                                         (uint64_t)values[OPTION_SEED].number, devices,
-                                         &options_sink, set);
+        if (given)
+            status =
+                hlo_arrays_read_each(path, job->module, HLO_INPUTS, devices, &options_sink, set);
+        else if (!draws(values))
+            status = hlo_arrays_recorded(job->module, HLO_INPUTS, devices, &options_sink, set);
+        if (status == HLO_OK && !*set)
+            status = hlo_arrays_draw_each(job->module, (hlo_draw)values[OPTION_DRAW].number,
+                                          (uint64_t)values[OPTION_SEED].number, devices,
+                                          &options_sink, set);
     }
     free(text);
     return status;
@@ -375,7 +391,8 @@ static hlo_status compare(run_job *job) {
                                  .expected = job->expected,
                                  .judges = (const hlo_arrays *const *)job->judges,
                                  .found_module = alone ? job->module : NULL,
-                                 .expected_module = is_npz(path) || !alone ? NULL : judge,
+                                 .expected_module =
+                                     is_npz(path) || is_recorded(path) || !alone ? NULL : judge,
                                  .found_name = job->options.files[0],
                                  .expected_name = path,
                                  .inputs = job->inputs,
@@ -517,24 +534,44 @@ static hlo_status execute_to(run_job *job) {
     return ended == HLO_OK ? status : ended;
 }
 
+/* Loads the expected arrays of --compare=snapshot, which is the default for a snapshot with a
+ * result, unless the inputs are not those of the snapshot. */
+static hlo_status expect_recorded(run_job *job) {
+    option_value *values = job->options.values, *compare_with = &values[OPTION_COMPARE];
+    const bool wanted = compare_with->given && is_recorded(compare_with->text);
+    const bool executes = !values[OPTION_PLAN].given && !values[OPTION_COMPILE_ONLY].given;
+    const bool other_inputs = draws(values) || values[OPTION_INPUTS].given;
+    const bool alone = usage_judged_devices(&job->options) == 1;
+    if (!wanted && (compare_with->given || !executes || other_inputs || !alone)) return HLO_OK;
+    hlo_status status =
+        hlo_arrays_recorded(job->module, HLO_OUTPUTS, usage_judged_devices(&job->options),
+                            &options_sink, &job->expected);
+    if (job->expected) *compare_with = (option_value){.given = true, .text = "snapshot"};
+    if (status != HLO_OK || job->expected || !wanted) return status;
+    hlo_print_plain(stderr, "hlo-fp8-run: error: %s has no result for --compare=snapshot\n",
+                    job->options.files[0]);
+    return HLO_INVALID_INPUT;
+}
+
 static hlo_status run(run_job *job) {
     const option_value *values = job->options.values;
     const char *plugin = usage_plugin(values);
-    const char *compared = values[OPTION_COMPARE].text;
-    const bool with_before = compared && strcmp(compared, "before") == 0;
     const bool other = strcmp(values[OPTION_BACKEND].text, "cpu") != 0;
     hlo_status status = load(job->options.files[0], &job->module);
     if (values[OPTION_MAX_ERROR].given || values[OPTION_RECORD_AMAXES].given) {
         if (status == HLO_OK) status = prepare_sets(job);
         return status == HLO_OK ? execute_to(job) : status;
     }
+    if (status == HLO_OK) status = expect_recorded(job);
+    const char *compared = values[OPTION_COMPARE].text;
+    const bool with_before = compared && strcmp(compared, "before") == 0;
     if (status == HLO_OK && (values[OPTION_OPTIMIZE].given || (compared && (with_before || other))))
         status = hlo_module_clone(job->module, &job->before);
     if (status == HLO_OK && job->pass.quantize) {
         status = hlo_module_clone(job->module, &job->wide);
         if (status == HLO_OK) status = hlo_module_quantize(job->before, &job->pass);
     }
-    if (status == HLO_OK && compared && !with_before && !is_npz(compared))
+    if (status == HLO_OK && compared && !with_before && !is_npz(compared) && !job->expected)
         status = load(compared, &job->reference);
     if (status == HLO_OK && values[OPTION_OPTIMIZE].given) {
         hlo_report *report = NULL;

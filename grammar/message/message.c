@@ -148,12 +148,7 @@ bool hlo_field_store(const ProtobufCFieldDescriptor *field, void *place, int64_t
  * bytes before protobuf-c reads them. */
 enum { VARINT, FIXED64, DELIMITED, GROUP_BEGIN, GROUP_END, FIXED32 };
 
-typedef struct wire {
-    const uint8_t *begin, *at, *end;
-    bool unknown;
-} wire;
-
-static bool read_varint(wire *w, uint64_t *out) {
+static bool read_varint(hlo_wire *w, uint64_t *out) {
     *out = 0;
     for (unsigned shift = 0; shift < 64 && w->at < w->end; shift += 7) {
         uint8_t byte = *w->at++;
@@ -163,10 +158,51 @@ static bool read_varint(wire *w, uint64_t *out) {
     return false;
 }
 
-static bool skip_bytes(wire *w, uint64_t size) {
+/* Reads the value of `kind` at the start of `w` to `out`. */
+static bool read_value(hlo_wire *w, int kind, hlo_wire *out) {
+    uint64_t size = kind == FIXED64 ? 8 : 4;
+    const uint8_t *from = w->at;
+    switch (kind) {
+    case VARINT:
+        if (!read_varint(w, &size)) return false;
+        *out = (hlo_wire){from, w->at, false};
+        return true;
+    case DELIMITED:
+        if (!read_varint(w, &size)) return false;
+        break;
+    case FIXED64:
+    case FIXED32: break;
+    default: return false;
+    }
     if (size > (uint64_t)(w->end - w->at)) return false;
+    *out = (hlo_wire){w->at, w->at + size, false};
     w->at += size;
     return true;
+}
+
+static bool read_tag(hlo_wire *w, uint32_t *out_number, int *out_kind) {
+    uint64_t tag;
+    const uint8_t *from = w->at;
+    if (!read_varint(w, &tag) || !(tag >> 3) || tag >> 3 >= 1 << 29) {
+        w->at = from;
+        return false;
+    }
+    *out_number = (uint32_t)(tag >> 3);
+    *out_kind = (int)(tag & 7);
+    return true;
+}
+
+bool hlo_wire_delimited(hlo_wire *w, hlo_wire *out) {
+    return read_value(w, DELIMITED, out);
+}
+
+bool hlo_wire_next(hlo_wire *w, hlo_wire_field *out) {
+    int kind;
+    *out = (hlo_wire_field){0};
+    if (!read_tag(w, &out->number, &kind) || !read_value(w, kind, &out->value)) return false;
+    out->delimited = kind == DELIMITED;
+    hlo_wire number = out->value;
+    return kind != VARINT || read_varint(&number, &out->varint);
 }
 
 static int wire_type(const ProtobufCFieldDescriptor *field) {
@@ -184,55 +220,44 @@ static int wire_type(const ProtobufCFieldDescriptor *field) {
     }
 }
 
-static bool check(const ProtobufCMessageDescriptor *type, wire *w, unsigned depth) {
+static bool check(const ProtobufCMessageDescriptor *type, hlo_wire *w, unsigned depth) {
     if (depth > HLO_WIRE_DEEPEST) return false;
     while (w->at < w->end) {
-        uint64_t tag, value;
-        const uint8_t *from = w->at;
-        bool whole = read_varint(w, &tag) && tag >> 3 && tag >> 3 < 1 << 29;
+        uint64_t number;
+        uint32_t id;
+        int kind;
+        hlo_wire value;
+        if (!read_tag(w, &id, &kind)) return false;
+        const ProtobufCFieldDescriptor *field = protobuf_c_message_descriptor_get_field(type, id);
+        w->unknown |= !field;
+        const int wanted = field ? wire_type(field) : kind;
+        bool packed = field && field->label == PROTOBUF_C_LABEL_REPEATED && kind == DELIMITED;
+        if (kind != wanted && !packed) return false;
+        if (!read_value(w, kind, &value)) return false;
+        if (!field || kind != DELIMITED) continue;
+        bool whole = true;
+        if (field->type == PROTOBUF_C_TYPE_MESSAGE) {
+            whole = check(field->descriptor, &value, depth + 1);
+            w->unknown |= value.unknown;
+        } else if (wanted == VARINT) {
+            while (whole && value.at < value.end) whole = read_varint(&value, &number);
+        } else if (wanted != DELIMITED) {
+            whole = (value.end - value.at) % (wanted == FIXED32 ? 4 : 8) == 0;
+        }
         if (!whole) {
-            w->at = from;
+            w->at = value.at;
             return false;
         }
-        const ProtobufCFieldDescriptor *field =
-            protobuf_c_message_descriptor_get_field(type, (unsigned)(tag >> 3));
-        w->unknown |= !field;
-        int wanted = field ? wire_type(field) : (int)(tag & 7), is = (int)(tag & 7);
-        bool packed = field && field->label == PROTOBUF_C_LABEL_REPEATED && is == DELIMITED;
-        if (is != wanted && !packed) return false;
-        switch (is) {
-        case VARINT: whole = read_varint(w, &value); break;
-        case FIXED64: whole = skip_bytes(w, 8); break;
-        case FIXED32: whole = skip_bytes(w, 4); break;
-        case DELIMITED: {
-            const uint8_t *end = w->end;
-            if (!read_varint(w, &value) || value > (uint64_t)(end - w->at)) return false;
-            w->end = w->at + value;
-            if (field && field->type == PROTOBUF_C_TYPE_MESSAGE) {
-                whole = check(field->descriptor, w, depth + 1);
-            } else if (field && wanted == VARINT) {
-                while (whole && w->at < w->end) whole = read_varint(w, &tag);
-            } else if (field && wanted != DELIMITED) {
-                whole = value % (wanted == FIXED32 ? 4 : 8) == 0;
-            }
-            if (!whole) return false;
-            w->at = w->end;
-            w->end = end;
-            break;
-        }
-        default: whole = false;
-        }
-        if (!whole) return false;
     }
     return true;
 }
 
-bool hlo_wire_check(const ProtobufCMessageDescriptor *type, const uint8_t *bytes, size_t size,
-                    size_t *out_offset, bool *out_unknown) {
-    wire w = {.begin = bytes, .at = bytes, .end = bytes + size};
+bool hlo_wire_check(const ProtobufCMessageDescriptor *type, const hlo_wire *message,
+                    const uint8_t **out_at, bool *out_unknown) {
+    hlo_wire w = {message->at, message->end, false};
     bool whole = check(type, &w, 0);
     *out_unknown = w.unknown;
-    *out_offset = (size_t)(w.at - bytes);
+    *out_at = w.at;
     return whole;
 }
 

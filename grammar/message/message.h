@@ -39,11 +39,29 @@ void *hlo_message_add(hlo_arena *arena, void *message, const char *name);
 enum { HLO_WIRE_DEEPEST = 100 };
 #define HLO_WIRE_TOO_DEEP "nested too deeply: the limit for messages is %d levels"
 
-/* True if `size` bytes are a message of `type` that is complete, has the right wire types and is
- * not nested too deeply. Otherwise *out_offset is the position of the error. *out_unknown: the
- * message, or a nested message, has fields that its type does not have. */
-bool hlo_wire_check(const ProtobufCMessageDescriptor *type, const uint8_t *bytes, size_t size,
-                    size_t *out_offset, bool *out_unknown);
+/* Encoded bytes: a message, or the value of a field. */
+typedef struct hlo_wire {
+    const uint8_t *at, *end;
+    bool unknown; /* used by hlo_wire_check() */
+} hlo_wire;
+
+typedef struct hlo_wire_field {
+    uint32_t number;
+    bool delimited; /* the value is a message, a string, bytes or packed numbers */
+    hlo_wire value;
+    uint64_t varint; /* the value of an integer, or 0 */
+} hlo_wire_field;
+
+/* Reads the next field of a message. w->at must be less than w->end. Returns false if the bytes are
+ * not a field. */
+bool hlo_wire_next(hlo_wire *w, hlo_wire_field *out);
+/* Reads a length and the bytes that follow it. Returns false if there are fewer bytes. */
+bool hlo_wire_delimited(hlo_wire *w, hlo_wire *out);
+/* True if the bytes are a message of `type` that is complete, has the right wire types and is not
+ * nested too deeply. Otherwise *out_at is the position of the error. *out_unknown: the message, or
+ * a nested message, has fields that its type does not have. */
+bool hlo_wire_check(const ProtobufCMessageDescriptor *type, const hlo_wire *message,
+                    const uint8_t **out_at, bool *out_unknown);
 /* Returns an allocator for protobuf-c that allocates from the arena and never frees. */
 ProtobufCAllocator hlo_wire_allocator(hlo_arena *arena);
 

@@ -231,7 +231,7 @@ static void read_tables(hlo_proto *p, const Xla__StackFrameIndexProto *from) {
     }
 }
 
-static void read_module(hlo_proto *p, Xla__HloModuleProto *from) {
+static void read_module(hlo_proto *p, Xla__HloModuleProto *from, const hlo_envelope *envelope) {
     struct hlo_ids known = {.computations = new_ids(p, from->n_computations)};
     size_t instrs = 0;
     for (size_t i = 0; i < from->n_computations; i++)
@@ -265,9 +265,10 @@ static void read_module(hlo_proto *p, Xla__HloModuleProto *from) {
     static const uint8_t header[] = {HLO_ATTR_INPUT_OUTPUT_ALIAS, HLO_ATTR_BUFFER_DONOR,
                                      HLO_ATTR_FRONTEND_ATTRIBUTES, HLO_ATTR_ORIGIN_RECOVERY_TABLE,
                                      HLO_ATTR_COUNT};
-    hlo_attr attrs[8], unknown_fields;
+    hlo_attr attrs[10], unknown_fields;
     bool has_unknown = hlo_unknown_fields_from_proto(p, &from->base, &unknown_fields);
     uint32_t count = hlo_attrs_from_proto(p, &from->base, header, HLO_OP_COUNT, false, attrs);
+    count += hlo_envelope_attrs(envelope, &attrs[count]);
     if (from->schedule && from->schedule->n_sequences)
         attrs[count++] = (hlo_attr){.id = HLO_ATTR_IS_SCHEDULED, .u.i = 1};
     const Xla__ProgramShapeProto *program = from->host_program_shape;
@@ -294,63 +295,6 @@ static void read_module(hlo_proto *p, Xla__HloModuleProto *from) {
     p->module->attr_count = count;
 }
 
-/* ------------------------------------------------------------------------------------ the bytes */
-
-bool hlo_proto_recognize(const void *bytes, size_t size) {
-    enum { LOOKED_AT = 1024 };
-    const unsigned char *at = bytes;
-    if (!size || at[0] >= 0x20 || at[0] == '\t' || at[0] == '\r') return false;
-    for (size_t i = 0; i < size && i < LOOKED_AT; i++)
-        if (at[i] && at[i] < 0x20 && !strchr("\t\n\v\f\r", at[i])) return true;
-    return false;
-}
-
-/* True if the first field of the message is an HloProto with a module, as in an HloSnapshot. */
-static bool is_snapshot(ProtobufCAllocator *allocator, const uint8_t *bytes, size_t size) {
-    size_t at = 1, length = 0, offset;
-    bool unknown;
-    if (size < 2 || bytes[0] != 0x0a) return false; /* field 1, with a length */
-    for (unsigned shift = 0; at < size && shift < 35; shift += 7) {
-        length |= (size_t)(bytes[at] & 0x7f) << shift;
-        if (!(bytes[at++] & 0x80)) break;
-    }
-    if (length > size - at ||
-        !hlo_wire_check(&xla__hlo_proto__descriptor, bytes + at, length, &offset, &unknown))
-        return false;
-    const Xla__HloProto *inner = (const Xla__HloProto *)protobuf_c_message_unpack(
-        &xla__hlo_proto__descriptor, allocator, length, bytes + at);
-    return inner && inner->hlo_module && inner->hlo_module->n_computations;
-}
-
-/* Unpacks an HloProto, whose first field is the module, or an HloModuleProto, whose first field is
- * its name. */
-static Xla__HloModuleProto *unpack(hlo_proto *p, const uint8_t *bytes, size_t size) {
-    ProtobufCAllocator allocator = hlo_wire_allocator(p->scratch);
-    size_t offset, wrapped;
-    bool around;
-    bool plain =
-        hlo_wire_check(&xla__hlo_module_proto__descriptor, bytes, size, &offset, &p->unknown);
-    if (hlo_wire_check(&xla__hlo_proto__descriptor, bytes, size, &wrapped, &around)) {
-        const Xla__HloProto *outer = (const Xla__HloProto *)protobuf_c_message_unpack(
-            &xla__hlo_proto__descriptor, &allocator, size, bytes);
-        if (outer && outer->hlo_module && outer->hlo_module->n_computations) {
-            p->unknown = around;
-            return outer->hlo_module;
-        }
-    }
-    if (is_snapshot(&allocator, bytes, size))
-        hlo_proto_fail(p, "this is an HloSnapshot, not a module; dump the module with "
-                          "XLA_FLAGS=\"--xla_dump_to=DIR --xla_dump_hlo_as_proto\"");
-    if (wrapped > offset) offset = wrapped;
-    if (!plain)
-        hlo_proto_fail(p, "invalid or truncated binary HLO module: at byte %zu of %zu", offset,
-                       size);
-    ProtobufCMessage *module =
-        protobuf_c_message_unpack(&xla__hlo_module_proto__descriptor, &allocator, size, bytes);
-    if (!module) hlo_proto_fail(p, "invalid binary HLO module");
-    return (Xla__HloModuleProto *)module;
-}
-
 /* Memory that is freed after the conversion, including after an error. */
 typedef struct reading {
     hlo_module *module;
@@ -358,7 +302,7 @@ typedef struct reading {
     hlo_proto p;
 } reading;
 
-static hlo_status read_bytes(reading *r, const void *bytes, size_t size, const char *name,
+static hlo_status read_bytes(reading *r, hlo_content *content, const char *name,
                              const hlo_module_io *io, const hlo_diag_sink *sink) {
     jmp_buf recover, failed;
     if (setjmp(recover)) return HLO_OUT_OF_MEMORY;
@@ -371,15 +315,32 @@ static hlo_status read_bytes(reading *r, const void *bytes, size_t size, const c
     module->source = NULL;
     r->p = (hlo_proto){
         .module = module, .io = io, .sink = sink, .scratch = r->scratch, .failed = &failed};
-    read_module(&r->p, unpack(&r->p, bytes, size));
+    const hlo_envelope envelope = hlo_envelope_open(&r->p, content->bytes, content->size);
+    ProtobufCAllocator allocator = hlo_wire_allocator(r->scratch);
+    Xla__HloModuleProto *message = (Xla__HloModuleProto *)protobuf_c_message_unpack(
+        &xla__hlo_module_proto__descriptor, &allocator,
+        (size_t)(envelope.module.end - envelope.module.at), envelope.module.at);
+    if (!message) hlo_proto_fail(&r->p, "invalid binary HLO module");
+    read_module(&r->p, message, &envelope);
     hlo_arena_set_recover(module->arena, NULL);
+    if (!hlo_envelope_records(&envelope)) return HLO_OK;
+    hlo_recorded *recorded = module->recorded = calloc(1, sizeof *recorded);
+    if (!recorded) return HLO_OUT_OF_MEMORY;
+    recorded->modules = 1;
+    recorded->size = content->size;
+    recorded->bytes = content->capacity ? content->bytes : malloc(content->size);
+    if (!recorded->bytes) return HLO_OUT_OF_MEMORY;
+    if (content->capacity)
+        content->bytes = NULL;
+    else
+        memcpy(recorded->bytes, content->bytes, content->size);
     return HLO_OK;
 }
 
-hlo_status hlo_proto_read(const void *bytes, size_t size, const char *name, const hlo_module_io *io,
+hlo_status hlo_proto_read(hlo_content *content, const char *name, const hlo_module_io *io,
                           const hlo_diag_sink *sink, hlo_module **out_module) {
     reading r = {.module = NULL};
-    hlo_status status = read_bytes(&r, bytes, size, name, io, sink);
+    hlo_status status = read_bytes(&r, content, name, io, sink);
     free(r.p.owned);
     hlo_arena_free(r.scratch);
     if (status != HLO_OK) {
@@ -559,11 +520,13 @@ static hlo_status print_proto(hlo_proto *p, const hlo_module *module, hlo_proto_
     const ProtobufCMessage *message = &write_module(p, module)->base;
     bool written;
     if (format == HLO_PROTO_BINARY) {
-        size_t size = protobuf_c_message_get_packed_size(message), at;
+        size_t size = protobuf_c_message_get_packed_size(message);
         uint8_t *bytes = hlo_arena_alloc(p->scratch, size);
+        const uint8_t *at;
         bool unknown;
         protobuf_c_message_pack(message, bytes);
-        if (!hlo_wire_check(message->descriptor, bytes, size, &at, &unknown))
+        const hlo_wire packed = {bytes, bytes + size, false};
+        if (!hlo_wire_check(message->descriptor, &packed, &at, &unknown))
             hlo_proto_fail(p, HLO_WIRE_TOO_DEEP, HLO_WIRE_DEEPEST);
         written = fwrite(bytes, 1, size, out) == size;
     } else {

@@ -109,6 +109,24 @@ void hlo_aliases_from_proto(hlo_proto *p, const ProtobufCMessage *message,
 void hlo_aliases_to_proto(hlo_proto *p, const hlo_aliases *aliases, ProtobufCMessage *message,
                           const ProtobufCFieldDescriptor *field);
 
+/* --------------------------------------------------------- messages around modules (envelope.c) */
+
+/* A message that contains a module. */
+typedef struct hlo_envelope {
+    const ProtobufCMessageDescriptor *type; /* the module's own type if no message contains it */
+    hlo_wire message, module;
+    bool sized;    /* the file starts with the size of the message; the arguments follow it */
+    hlo_wire rest; /* if `sized`: the arguments */
+} hlo_envelope;
+
+/* Finds the module in the bytes of a file, and checks all bytes. Sets p->unknown. */
+hlo_envelope hlo_envelope_open(hlo_proto *p, const void *bytes, size_t size);
+/* True if the message has inputs of a run. */
+bool hlo_envelope_records(const hlo_envelope *envelope);
+/* Writes the attributes of the header that an HloModuleConfigProto has, at most two. Returns their
+ * number. */
+uint32_t hlo_envelope_attrs(const hlo_envelope *envelope, hlo_attr *out);
+
 /* ------------------------------------------------------------------------- attributes (attrs.c) */
 
 /* Writes attributes to `message`, whose other fields must already be set, and restores the unknown

@@ -19,6 +19,12 @@
     "; set XLA_FLAGS=--xla_dump_to=DIR for HLO text, or in JAX print "                             \
     "lowered.as_text(dialect=\"hlo\")"
 
+#define FROM_MLIR                                                                                  \
+    "; convert it with: python -m hlofp8 to-hlo FILE -o out.hlo; or print HLO: in JAX with "       \
+    "lowered.as_text(dialect=\"hlo\"), in TensorFlow with "                                        \
+    "f.experimental_get_compiler_ir(...)(stage=\"hlo\"), in PyTorch/XLA with "                     \
+    "torch_xla._XLAC._get_xla_tensors_hlo([...])"
+
 enum { LOOKED_AT = 4096 };
 
 typedef struct kind {
@@ -31,18 +37,18 @@ typedef struct kind {
 #define START(bytes) (bytes), sizeof(bytes) - 1
 
 static const kind kinds[] = {
-    {START("ML\xefR"), "", "this is MLIR bytecode, not HLO" FROM_XLA},
-    {START("module @"), "", "this is MLIR text, not HLO" FROM_XLA},
-    {START("module attributes"), "", "this is MLIR text, not HLO" FROM_XLA},
-    {START("module {"), "func.func", "this is MLIR text, not HLO" FROM_XLA},
-    {START("builtin.module"), "", "this is MLIR text, not HLO" FROM_XLA},
-    {START("\"builtin.module\""), "", "this is MLIR text, not HLO" FROM_XLA},
-    {START("func.func"), "", "this is MLIR text, not HLO" FROM_XLA},
-    {START("#loc"), "", "this is MLIR text, not HLO" FROM_XLA},
+    {START("ML\xefR"), "", "this is MLIR bytecode, not HLO" FROM_MLIR},
+    {START("module @"), "", "this is MLIR text, not HLO" FROM_MLIR},
+    {START("module attributes"), "", "this is MLIR text, not HLO" FROM_MLIR},
+    {START("module {"), "func.func", "this is MLIR text, not HLO" FROM_MLIR},
+    {START("builtin.module"), "", "this is MLIR text, not HLO" FROM_MLIR},
+    {START("\"builtin.module\""), "", "this is MLIR text, not HLO" FROM_MLIR},
+    {START("func.func"), "", "this is MLIR text, not HLO" FROM_MLIR},
+    {START("#loc"), "", "this is MLIR text, not HLO" FROM_MLIR},
     {START("["), "TensorsGraphInfo:",
-     "this is a file of torch_xla's XLA_SAVE_TENSORS_FILE, not HLO; set XLA_SAVE_TENSORS_FMT=hlo "
-     "and "
-     "copy the lines between ## BEGIN_GRAPH and ## END_GRAPH to a file"},
+     "this file of PyTorch/XLA's XLA_SAVE_TENSORS_FILE has no HLO; run the program again with "
+     "XLA_SAVE_TENSORS_FMT=hlo"},
+    {START("hlo {"), "hlo_module {", "this is protobuf text, not HLO" FROM_XLA},
     {START("hlo_module {"), "", "this is protobuf text, not HLO" FROM_XLA},
     {START("PK\x03\x04"), "", "this is a zip archive, not HLO" FROM_XLA},
     {START("\x28\xb5\x2f\xfd"), "", "this is a zstd file; unpack it first (only gzip is read)"},
@@ -52,6 +58,21 @@ static const kind kinds[] = {
     {START("BZh"), "1AY&SY", "this is a bzip2 file; unpack it first (only gzip is read)"},
     {START("\x93NUMPY"), "", "this is a NumPy array, not HLO" FROM_XLA},
 };
+
+/* Returns a hint if the bytes are of such a kind, or NULL. */
+static const char *hint_about(const char *bytes, size_t size) {
+    static const char bytecode[] = "ML\xefR", zeros[3];
+    for (const kind *k = kinds; k < kinds + sizeof kinds / sizeof *kinds; k++) {
+        if (size < k->size || memcmp(bytes, k->start, k->size) != 0) continue;
+        const size_t rest = (size < LOOKED_AT ? size : LOOKED_AT) - k->size;
+        if (memmem(bytes + k->size, rest, k->later, strlen(k->later))) return k->hint;
+    }
+    /* The bytes of an `Exported` are a FlatBuffer, which starts with an offset of 4 bytes. */
+    if (size > sizeof zeros && memcmp(bytes + 1, zeros, sizeof zeros) == 0 &&
+        memmem(bytes, size, bytecode, sizeof bytecode - 1))
+        return "this is a serialized jax.export.Exported, not HLO" FROM_MLIR;
+    return NULL;
+}
 
 static void *take_rows(hlo_text *text, const hlo_stack *stack, size_t size, uint32_t *out_count) {
     *out_count = (uint32_t)(stack->used / size);
@@ -93,12 +114,10 @@ static hlo_status read_text(reading *r, hlo_content *content, const char *name, 
     const char *start = content->bytes;
     size_t left = size;
     while (left && memchr(" \t\r\n", *start, 4)) start++, left--;
-    for (const kind *k = kinds; k < kinds + sizeof kinds / sizeof *kinds; k++) {
-        if (left < k->size || memcmp(start, k->start, k->size) != 0) continue;
-        const size_t rest = (left < LOOKED_AT ? left : LOOKED_AT) - k->size;
-        if (!memmem(start + k->size, rest, k->later, strlen(k->later))) continue;
+    const char *hint = hint_about(start, left);
+    if (hint) {
         --*errors_left;
-        return hlo_diag_refuse(sink, name, (int)line, 1, "%s", k->hint);
+        return hlo_diag_refuse(sink, name, (int)line, 1, "%s", hint);
     }
     /* Empty stacks need an address, too. */
     hlo_stack *stacks[] = {&text.frames,     &text.operands,  &text.attrs,     &text.bodies,

@@ -16,16 +16,17 @@ extern "C" {
 /* The modules of a folder, each with its stages in compilation order. */
 typedef struct hlo_dump hlo_dump;
 
-/* Lists the stages in a folder. The files are not read. The name of a file determines its stage:
+/* Lists the stages in a folder. The name of a file determines its stage:
  *
  *     MODULE.before_optimizations.txt
  *     MODULE.NNNN.PIPELINE.after_PASS.before_PASS.txt   (--xla_dump_hlo_pass_re)
  *     MODULE.after_spmd_partitioner.txt
  *     MODULE.TARGET_after_optimizations.txt
  *
- * MODULE is module_NNNN.NAME. The extension may also be `.hlo.pb`, `.txt.gz` or `.hlo`; if a stage
- * has several files, text is preferred. All other files are ignored. The caller must free *out_dump
- * with hlo_dump_free().
+ * MODULE is module_NNNN.NAME, or module_NNNN if NAME is long; a time stamp and a dot may precede
+ * it. The extension may also be `.hlo.pb`, `.hlo.pb.gz`, `.txt.gz` or `.hlo`; if a stage has
+ * several files, text is preferred. All other files are ignored. Modules that have the same NAME
+ * and equal files are listed once. The caller must free *out_dump with hlo_dump_free().
  *
  * Returns HLO_INVALID_INPUT, with an error in `sink`, if the folder cannot be read or does not
  * contain stages. */
@@ -43,13 +44,16 @@ size_t hlo_dump_module_count(const hlo_dump *dump);
 /* Returns the name of a module, such as "module_0000.jit_f". */
 const char *hlo_dump_module(const hlo_dump *dump, size_t module);
 
+/* Returns how often a module was compiled: the number of modules with the same NAME and files. */
+size_t hlo_dump_compilation_count(const hlo_dump *dump, size_t module);
+
 /* Returns the target for which a module was compiled, which is part of the file name of its last
  * stage, such as "sm_9.0a_gpu" or "cpu". Returns NULL if the dump does not contain this stage. */
 const char *hlo_dump_target(const hlo_dump *dump, size_t module);
 
 /* Removes from the dump all modules whose name does not match `glob` (fnmatch(3)). The prefix
- * `module_NNNN.` of the name may be omitted in `glob`. Returns the number of remaining modules.
- * Indices and strings that were obtained before become invalid. */
+ * `module_NNNN.` of the name, and the time stamp before it, may be omitted in `glob`. Returns the
+ * number of remaining modules. Indices and strings that were obtained before become invalid. */
 size_t hlo_dump_keep(hlo_dump *dump, const char *glob);
 
 /* Returns the number of stages of a module. */

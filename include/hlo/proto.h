@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HLO modules as protobuf messages: HloModuleProto and HloProto of XLA (xla/service/hlo.proto). XLA
- * writes them to `*.hlo.pb` files with --xla_dump_hlo_as_proto.
+/* HLO modules as protobuf messages: HloModuleProto of XLA (xla/service/hlo.proto), and the messages
+ * that contain one. XLA writes an HloProto to a `*.hlo.pb` file with --xla_dump_hlo_as_proto.
  *
  * Fields that the library does not know or use are kept, and written back as long as the module,
  * computation, instruction or message that contains them exists. They are not part of HLO text. The
@@ -22,8 +22,17 @@ extern "C" {
  * binary message and not text. Text has no control characters except white space. */
 bool hlo_proto_recognize(const void *bytes, size_t size);
 
-/* Parses one module from a serialized HloModuleProto or HloProto of `size` bytes, which are copied.
- * The buffer assignment of an HloProto is ignored. `name` is the file name in diagnostics.
+/* Parses one module from `size` bytes, which are copied. They are a serialized HloModuleProto, or
+ * one of these messages, which is recognized by its fields:
+ *
+ * - HloProto. The buffer assignment is ignored.
+ * - HloModuleProtoWithConfig. replica_count and num_partitions become module attributes; the rest
+ *   of the config is ignored.
+ * - HloSnapshot and HloUnoptimizedSnapshot, which also have the inputs of a run. The module keeps
+ *   them (hlo_arrays_recorded()). An HloUnoptimizedSnapshot may have the form in which XLA stores
+ *   the inputs after the message.
+ *
+ * `name` is the file name in diagnostics.
  * Diagnostics have no line; they name the instruction or computation that they refer to. The module
  * is not verified. Use hlo_module_verify() for that. The caller must free *out_module with
  * hlo_module_free().

@@ -99,6 +99,17 @@ hlo_status hlo_arrays_read_each(const char *path, const hlo_module *module, hlo_
                                 uint32_t devices, const hlo_diag_sink *sink,
                                 hlo_arrays **out_arrays);
 
+/* Returns the inputs or outputs that were recorded with `module`, if it was read from an
+ * HloSnapshot or HloUnoptimizedSnapshot (hlo/proto.h) or is a clone of such a module. An
+ * HloUnoptimizedSnapshot has the inputs of one or more devices, and no outputs. With the inputs of
+ * one device, a run uses them for all `devices`. The caller must free *out_arrays with
+ * hlo_arrays_free(). *out_arrays is NULL if nothing was recorded.
+ *
+ * Returns HLO_INVALID_INPUT, with an error in `sink`, if the number of arrays, their types or their
+ * dimensions do not match the module, or if the inputs are those of another number of devices. */
+hlo_status hlo_arrays_recorded(const hlo_module *module, hlo_role role, uint32_t devices,
+                               const hlo_diag_sink *sink, hlo_arrays **out_arrays);
+
 /* Writes arrays to `out` as an .npz file for numpy.load(). Each array has its own name, or its
  * index as the name if it has none. Equal arrays result in identical files.
  *

@@ -25,7 +25,8 @@ hlo_status hlo_module_parse(const char *text, size_t size, const char *name,
 
 /* Parses one module from the file at `path`, or from standard input if `path` is "-". The file may
  * be compressed with gzip. Its content is parsed with hlo_module_parse(), or with
- * hlo_module_parse_proto() (proto.h) if it is not text.
+ * hlo_module_parse_proto() (proto.h) if it is not text. It is an error if the file has several
+ * modules (hlo_modules_parse_file()).
  *
  * Ownership and statuses are those of hlo_module_parse(). If the file cannot be read, the function
  * reports one error without a line and returns HLO_INVALID_INPUT. */
@@ -46,7 +47,9 @@ static inline void hlo_parse_options_init(hlo_parse_options *options) {
 }
 
 /* Parses all modules of the file at `path`, like hlo_module_parse_file(). A line that begins with
- * `// -----` separates two modules. Parts that contain only comments are skipped. The line numbers
+ * `// -----` separates two modules. In a file that PyTorch/XLA wrote with XLA_SAVE_TENSORS_FMT=hlo,
+ * a module is between `## BEGIN_GRAPH` and `## END_GRAPH`. Parts that contain only comments are
+ * skipped. The line numbers
  * in diagnostics are counted from the beginning of the file. `options` may be NULL, which selects
  * the defaults.
  *

@@ -14,29 +14,32 @@ typedef struct slot {
     void *data;
 } slot;
 
+/* A step with an array of slots in `choices` copies, for each element, that of slot number in[0],
+ * a pred or an index. Other steps run a kernel. */
 typedef struct step {
     const hlo_instr *instr;
     const hlo_kernel *kernel;
-    uint32_t in[3], out;
+    uint32_t in[3], out, choice_count;
+    const uint32_t *choices;
 } step;
 
 struct hlo_region {
     uint32_t slot_count, step_count, param_count, root_count;
     slot *slots;
     step *steps;
-    uint32_t *roots;
+    const uint32_t *roots;
 };
 
 typedef struct builder {
     hlo_call *call;
     hlo_region *region;
-    uint32_t *slot_of; /* number of each instruction's slot, by instruction id */
+    const uint32_t **leaves; /* slots of the leaves of each instruction, by instruction id */
 } builder;
 
 enum { MAX_DEPTH = 32, MAX_STEPS = 1 << 16, MAX_OPERANDS = 64 };
 
 bool hlo_region_passes_on(const hlo_instr *instr) {
-    return hlo_instr_moves_by(instr, HLO_KEEPS_ORDER | HLO_REPEATS);
+    return hlo_instr_moves_by(instr, HLO_KEEPS_ORDER | HLO_REPEATS) || hlo_hands_on(instr);
 }
 
 const hlo_attr_id hlo_region_attrs[HLO_REGION_ATTRS] = {HLO_ATTR_TO_APPLY, HLO_ATTR_SELECT,
@@ -49,21 +52,38 @@ static bool is_bitcast(const hlo_instr *instr) {
                hlo_types[hlo_instr_operand(instr, 0)->shape->type].bits;
 }
 
+/* Returns branch `index` of a conditional; NULL if it does not have that many branches. */
+static const hlo_computation *branch_of(const hlo_instr *instr, uint32_t index) {
+    const hlo_attr *list = hlo_instr_attr(instr, HLO_ATTR_BRANCH_COMPUTATIONS);
+    if (instr->op != HLO_OP_CONDITIONAL || index + 1 >= instr->operand_count) return NULL;
+    if (list) return list->u.comps->v[index];
+    return hlo_instr_comp(instr, index ? HLO_ATTR_FALSE_COMPUTATION : HLO_ATTR_TRUE_COMPUTATION);
+}
+
+static bool has_scalars(const hlo_shape *shape) {
+    if (shape->type != HLO_TYPE_TUPLE)
+        return hlo_shape_is_array(shape) && hlo_shape_count(shape) == 1;
+    for (uint32_t i = 0; i < shape->rank; i++)
+        if (!hlo_shape_is_array(shape->elements[i]) || !has_scalars(shape->elements[i]))
+            return false;
+    return true;
+}
+
 static const char *refusal(const hlo_instr *instr) {
     if (instr->operand_count > MAX_OPERANDS) return "the applied computation has too many results";
-    bool root_tuple = instr->op == HLO_OP_TUPLE && instr->parent->root == instr;
-    if (!root_tuple && (!hlo_shape_is_array(instr->shape) || hlo_shape_count(instr->shape) != 1))
+    if (!has_scalars(instr->shape))
         return "the applied computation must compute scalars, but it computes an array";
-    if (instr->op == HLO_OP_PARAMETER || root_tuple || hlo_region_passes_on(instr)) return NULL;
-    if (instr->op == HLO_OP_CONSTANT)
+    if (instr->op == HLO_OP_PARAMETER || instr->op == HLO_OP_TUPLE ||
+        instr->op == HLO_OP_GET_TUPLE_ELEMENT || hlo_instr_called(instr) ||
+        instr->op == HLO_OP_CONDITIONAL || hlo_region_passes_on(instr))
+        return NULL;
+    if (instr->op == HLO_OP_CONSTANT) {
+        if (instr->shape->type == HLO_TYPE_TUPLE)
+            return "the applied computation has a constant tuple";
         return instr->u.literal->data
                    ? NULL
                    : "the value of a constant in the applied computation is elided";
-    const hlo_computation *inner = hlo_instr_called(instr);
-    if (inner)
-        return inner->root->op == HLO_OP_TUPLE
-                   ? "a nested call in the applied computation returns a tuple"
-                   : NULL;
+    }
     if (instr->op == HLO_OP_CONVERT || is_bitcast(instr)) return NULL;
     const hlo_kernel *kernel = hlo_kernel_of(instr->op);
     if (kernel && kernel->ops && hlo_kernel_elementwise(instr)) return NULL;
@@ -71,8 +91,8 @@ static const char *refusal(const hlo_instr *instr) {
 }
 
 /* Returns why an instruction of `c`, or of a computation that `c` calls, cannot be a step; NULL if
- * all can. Sets *out_blocker if a single instruction is the cause. Adds the number of instructions
- * to *count. */
+ * all can. Sets *out_blocker if a single instruction is the cause. Adds the number of
+ * instructions and leaves to *count. */
 static const char *survey(const hlo_computation *c, uint32_t depth, uint32_t *count,
                           const hlo_instr **out_blocker) {
     if (depth > MAX_DEPTH) return "the applied computation nests calls too deeply";
@@ -80,10 +100,13 @@ static const char *survey(const hlo_computation *c, uint32_t depth, uint32_t *co
     for (const hlo_instr *i = c->first; i; i = hlo_instr_next(i)) {
         const char *why = refusal(i);
         if (why) *out_blocker = i;
-        if (!why && hlo_instr_called(i))
-            why = survey(hlo_instr_called(i), depth + 1, count, out_blocker);
+        const hlo_computation *inner = hlo_instr_called(i);
+        if (!why && inner) why = survey(inner, depth + 1, count, out_blocker);
+        for (uint32_t k = 0; !why && (inner = branch_of(i, k)); k++)
+            why = survey(inner, depth + 1, count, out_blocker);
         if (why) return why;
-        if (++*count > MAX_STEPS) return "the applied computation has too many instructions";
+        *count += hlo_shape_leaf_count(i->shape) + 1;
+        if (*count > MAX_STEPS) return "the applied computation has too many instructions";
     }
     return NULL;
 }
@@ -113,34 +136,64 @@ static uint32_t new_slot(builder *b, hlo_type type, void *constant) {
     return b->region->slot_count++;
 }
 
-/* Appends the steps of `c`; `args` are the slots of its parameters. Returns the root's slot. For a
- * tuple, writes the slots of its leaves to b->region->roots. */
-static uint32_t append(builder *b, const hlo_computation *c, const uint32_t *args) {
-    hlo_region *r = b->region;
+static step *new_step(builder *b, const hlo_instr *instr, uint32_t out) {
+    step *s = &b->region->steps[b->region->step_count++];
+    *s = (step){.instr = instr, .out = out};
+    return s;
+}
+
+static const uint32_t *append(builder *b, const hlo_computation *c, const uint32_t *const *args);
+
+/* Appends the steps of all branches of a conditional, which have no side effects, and the steps
+ * that choose between their results. */
+static void append_branches(builder *b, const hlo_instr *instr, const uint32_t *const *in,
+                            uint32_t *own) {
+    const uint32_t count = instr->operand_count - 1;
+    const uint32_t *branches[MAX_OPERANDS];
+    for (uint32_t k = 0; k < count; k++) branches[k] = append(b, branch_of(instr, k), &in[k + 1]);
+    for (uint32_t leaf = 0; leaf < hlo_shape_leaf_count(instr->shape); leaf++) {
+        uint32_t *choices = hlo_arena_array(b->call->scratch, count, sizeof *choices);
+        for (uint32_t k = 0; k < count; k++) choices[k] = branches[k][leaf];
+        own[leaf] = new_slot(b, b->region->slots[choices[0]].type, NULL);
+        step *s = new_step(b, instr, own[leaf]);
+        s->in[0] = in[0][0];
+        s->choices = choices;
+        s->choice_count = count;
+    }
+}
+
+/* Appends the steps of `c`; args[i] are the slots of the leaves of parameter i. Returns the slots
+ * of the root's leaves. */
+static const uint32_t *append(builder *b, const hlo_computation *c, const uint32_t *const *args) {
     for (const hlo_instr *i = c->first; i; i = hlo_instr_next(i)) {
-        uint32_t in[MAX_OPERANDS] = {0}, *own = &b->slot_of[i->id];
+        const uint32_t *in[MAX_OPERANDS] = {NULL};
+        uint32_t *own =
+            hlo_arena_array(b->call->scratch, hlo_shape_leaf_count(i->shape) + 1, sizeof *own);
         for (uint32_t o = 0; o < i->operand_count; o++)
-            in[o] = b->slot_of[hlo_instr_operand(i, o)->id];
+            in[o] = b->leaves[hlo_instr_operand(i, o)->id];
+        b->leaves[i->id] = own;
         if (i->op == HLO_OP_PARAMETER) {
-            *own = args[i->u.parameter];
+            b->leaves[i->id] = args[i->u.parameter];
         } else if (i->op == HLO_OP_CONSTANT) {
             *own = new_slot(b, i->shape->type, i->u.literal->data);
         } else if (i->op == HLO_OP_TUPLE) {
-            memcpy(r->roots, in, i->operand_count * sizeof in[0]);
+            for (uint32_t o = 0; o < i->operand_count; o++) own[o] = in[o][0];
+        } else if (i->op == HLO_OP_GET_TUPLE_ELEMENT) {
+            *own = in[0][hlo_instr_int(i, HLO_ATTR_INDEX, 0)];
         } else if (hlo_region_passes_on(i)) {
-            *own = in[0];
+            b->leaves[i->id] = in[0];
         } else if (hlo_instr_called(i)) {
-            *own = append(b, hlo_instr_called(i), in);
+            b->leaves[i->id] = append(b, hlo_instr_called(i), in);
+        } else if (i->op == HLO_OP_CONDITIONAL) {
+            append_branches(b, i, in, own);
         } else {
             *own = new_slot(b, i->shape->type, NULL);
-            step *s = &r->steps[r->step_count++];
-            *s = (step){.instr = i,
-                        .kernel = hlo_kernel_of(is_bitcast(i) ? HLO_OP_BITCAST_CONVERT : i->op),
-                        .out = *own};
-            memcpy(s->in, in, sizeof s->in);
+            step *s = new_step(b, i, *own);
+            s->kernel = hlo_kernel_of(is_bitcast(i) ? HLO_OP_BITCAST_CONVERT : i->op);
+            for (uint32_t o = 0; o < i->operand_count; o++) s->in[o] = in[o][0];
         }
     }
-    return b->slot_of[c->root->id];
+    return b->leaves[c->root->id];
 }
 
 hlo_region *hlo_region_new(hlo_call *call, hlo_computation *computation) {
@@ -151,19 +204,35 @@ hlo_region *hlo_region_new(hlo_call *call, hlo_computation *computation) {
     survey(computation, 0, &count, &unused);
     hlo_region *r = hlo_arena_zero(call->scratch, sizeof *r);
     builder b = {.call = call, .region = r};
-    b.slot_of = hlo_arena_array(call->scratch, computation->module->next_id, sizeof *b.slot_of);
-    bool tuple = computation->root->op == HLO_OP_TUPLE;
+    b.leaves = hlo_arena_array(call->scratch, computation->module->next_id, sizeof *b.leaves);
     r->param_count = computation->parameter_count;
-    r->root_count = tuple ? computation->root->operand_count : 1;
+    r->root_count = hlo_shape_leaf_count(computation->root->shape);
     r->slots = hlo_arena_array(call->scratch, count + r->param_count, sizeof *r->slots);
     r->steps = hlo_arena_array(call->scratch, count, sizeof *r->steps);
-    r->roots = hlo_arena_array(call->scratch, r->root_count, sizeof *r->roots);
-    uint32_t args[MAX_OPERANDS];
-    for (uint32_t p = 0; p < r->param_count; p++)
-        args[p] = new_slot(&b, computation->parameters[p]->shape->type, NULL);
-    uint32_t root = append(&b, computation, args);
-    if (!tuple) r->roots[0] = root;
+    uint32_t slots[MAX_OPERANDS];
+    const uint32_t *args[MAX_OPERANDS];
+    for (uint32_t p = 0; p < r->param_count; p++) {
+        slots[p] = new_slot(&b, computation->parameters[p]->shape->type, NULL);
+        args[p] = &slots[p];
+    }
+    r->roots = hlo_arena_copy(call->scratch, append(&b, computation, args),
+                              r->root_count * sizeof *r->roots);
     return r;
+}
+
+/* Copies the chosen elements of a conditional. An index out of range chooses the last branch. */
+static void choose(const hlo_region *r, const step *s, int64_t count) {
+    const slot *which = &r->slots[s->in[0]], *to = &r->slots[s->out];
+    const size_t size = hlo_types[to->type].bytes;
+    for (int64_t e = 0; e < count; e++) {
+        const char *at =
+            (const char *)which->data + e * which->stride * hlo_types[which->type].bytes;
+        int64_t k = which->type == HLO_TYPE_PRED ? !*at : *(const int32_t *)at;
+        if (k < 0 || k >= s->choice_count) k = s->choice_count - 1;
+        const slot *from = &r->slots[s->choices[k]];
+        memcpy((char *)to->data + (size_t)e * size,
+               (const char *)from->data + (size_t)(e * from->stride) * size, size);
+    }
 }
 
 void hlo_region_run(const hlo_region *r, int64_t count, char *const *in, const int64_t *in_steps,
@@ -176,6 +245,10 @@ void hlo_region_run(const hlo_region *r, int64_t count, char *const *in, const i
     }
     for (uint32_t i = 0; i < r->step_count; i++) {
         const step *s = &r->steps[i];
+        if (s->choices) {
+            choose(r, s, count);
+            continue;
+        }
         hlo_view views[4];
         for (uint32_t v = 0; v < 4; v++) {
             const slot *value = &r->slots[v ? s->in[v - 1] : s->out];

@@ -39,4 +39,10 @@ bool hlo_batch_norm_any(const hlo_module *module);
  * first rounded to f32. */
 void hlo_fp8_round_via_f16(hlo_module *module);
 
+/* Replaces calls of CUB's radix sort by sorts. */
+void hlo_radix_sort_expand(hlo_module *module);
+
+/* True if hlo_radix_sort_expand() may replace an instruction. */
+bool hlo_radix_sort_any(const hlo_module *module);
+
 #endif

@@ -52,4 +52,10 @@ hlo_instr *expand_index(expansion *x, const hlo_shape *like, int64_t dim);
 hlo_instr *expand_mask(expansion *x, hlo_instr *array, int64_t dim, hlo_instr *size,
                        hlo_instr *fill);
 
+/* dynamic_rules.c: computes the sizes of the value of x->build->at, in the order of its shape, and
+ * rewrites that instruction or its operands if padding would affect the result. Returns the
+ * instruction that now has the value: x->build->at, or its replacement. Returns NULL after an
+ * error. */
+hlo_instr *dynamic_rule(expansion *x, hlo_instr **sizes);
+
 #endif

@@ -219,10 +219,10 @@ const hlo_shape *hlo_infer_PAD(const hlo_inference *q) {
         dims[i] = -1;
         if (n < 0) continue;
         if (__builtin_mul_overflow(n > 0 ? n - 1 : 0, p[2], &inside) ||
-            __builtin_add_overflow(n, inside, &size) || size > most || size + p[0] + p[1] < 0 ||
-            size + p[0] + p[1] > most)
-            return hlo_infer_fail(q, "the padded size of dimension %u is negative or too large", i);
-        dims[i] = size + p[0] + p[1];
+            __builtin_add_overflow(n, inside, &size) || size > most || size + p[0] + p[1] > most)
+            return hlo_infer_fail(q, "the padded size of dimension %u is too large", i);
+        size += p[0] + p[1];
+        dims[i] = size > 0 ? size : 0;
     }
     return hlo_shape_array(q->module, from->type, from->rank, dims);
 }

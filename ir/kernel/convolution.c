@@ -6,19 +6,18 @@
 
 #include "ir/kernel/kernel.h"
 
-/* Returns number `dim` of a window attribute such as 2x3 or 1_0x2_1. If the number is a pair,
- * returns the first of the two. */
-static int64_t number_at(const hlo_attr *window, hlo_attr_id id, uint32_t dim, int64_t missing) {
+/* Returns number `index` of a window attribute such as 2x3 or 1_0x2_1. */
+static int64_t number_at(const hlo_attr *window, hlo_attr_id id, uint32_t index, int64_t missing) {
     const hlo_attr *word = hlo_window_word(window, id);
-    if (id == HLO_ATTR_PAD) dim *= 2;
-    return word && dim < word->u.ints->count ? word->u.ints->v[dim] : missing;
+    return word && index < word->u.ints->count ? word->u.ints->v[index] : missing;
 }
 
 hlo_window hlo_window_of(const hlo_instr *instr, uint32_t dim) {
     const hlo_attr *window = hlo_instr_attr(instr, HLO_ATTR_WINDOW);
     return (hlo_window){.size = number_at(window, HLO_ATTR_SIZE, dim, 1),
                         .stride = number_at(window, HLO_ATTR_STRIDE, dim, 1),
-                        .low = number_at(window, HLO_ATTR_PAD, dim, 0),
+                        .low = number_at(window, HLO_ATTR_PAD, 2 * dim, 0),
+                        .high = number_at(window, HLO_ATTR_PAD, 2 * dim + 1, 0),
                         .base = number_at(window, HLO_ATTR_LHS_DILATE, dim, 1),
                         .dilate = number_at(window, HLO_ATTR_RHS_DILATE, dim, 1),
                         .reversed = number_at(window, HLO_ATTR_RHS_REVERSAL, dim, 0) != 0};

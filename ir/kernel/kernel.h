@@ -266,10 +266,9 @@ void hlo_philox(const uint64_t counter[2], uint64_t key, uint32_t out[4]);
 
 /* -------------------------------------------------------------------------------------- windows */
 
-/* One dimension of a window, from `window={size=.. stride=.. ...}`. If a number is a pair, the
- * struct has the first of the two. */
+/* One dimension of a window, from `window={size=.. stride=.. ...}`. */
 typedef struct hlo_window {
-    int64_t size, stride, low, base, dilate;
+    int64_t size, stride, low, high, base, dilate;
     bool reversed;
 } hlo_window;
 hlo_window hlo_window_of(const hlo_instr *instr, uint32_t dim);

@@ -68,6 +68,7 @@ static int64_t ceil_divide(int64_t a, int64_t b) {
 static hlo_status run_placed(hlo_call *call) {
     const hlo_view *out = &call->results[0];
     hlo_index_map map;
+    if (!hlo_view_count(out)) return HLO_OK;
     hlo_index_map_first(call->instr, &map);
     const hlo_view *rest = &call->operands[!map.operand];
     if (map.form == HLO_INDEX_PLACED && rest->data != out->data)

@@ -169,6 +169,8 @@ hlo_status hlo_module_clone(const hlo_module *from, hlo_module **out_clone) {
         (*end)->message = copy_string(&c, d->message);
     }
     to->verified = from->verified;
+    to->recorded = from->recorded;
+    if (to->recorded) atomic_fetch_add(&to->recorded->modules, 1);
     hlo_copy_computations(&c, from);
     to->entry = from->entry ? c.comps[from->entry->id] : NULL;
     to->attrs = hlo_copy_attrs(&c, from->attrs, from->attr_count);

@@ -46,6 +46,23 @@ bool hlo_instr_is_mark(const hlo_instr *instr) {
     return hlo_is_custom_call(instr, "Sharding") && instr->operand_count == 1;
 }
 
+bool hlo_instr_is_annotation(const hlo_instr *instr) {
+    static const char *const targets[] = {"Sharding",
+                                          "ShardBarrierFrom",
+                                          "ShardBarrierTo",
+                                          "xla.sdy.FuncResultSharding",
+                                          "xla.sdy.PropagationBarrier",
+                                          "LayoutConstraint",
+                                          "MoveToHost",
+                                          "MoveToDevice",
+                                          "PinToDevice",
+                                          "PinToDeviceSram",
+                                          "annotate_device_placement"};
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
+        if (hlo_is_custom_call(instr, targets[i])) return instr->operand_count == 1;
+    return false;
+}
+
 const hlo_computation *hlo_instr_called(const hlo_instr *instr) {
     if (instr->op == HLO_OP_CALL) return hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);
     if (instr->op == HLO_OP_FUSION) return hlo_instr_comp(instr, HLO_ATTR_CALLS);

@@ -7,6 +7,10 @@
 
 /* True for a custom call that only annotates its operand with a sharding. */
 bool hlo_instr_is_mark(const hlo_instr *instr);
+/* True for a custom call that only annotates its operand for XLA's passes: its value is the
+ * operand.
+ */
+bool hlo_instr_is_annotation(const hlo_instr *instr);
 /* Returns the computation that a call or fusion calls; NULL for other opcodes. */
 const hlo_computation *hlo_instr_called(const hlo_instr *instr);
 /* True for a barrier, a sharding annotation, and similar instructions whose result is operand 0. */

@@ -267,9 +267,9 @@ static void check_attrs(verifier *v, const hlo_instr *instr) {
 /* Returns the offset of a header attribute, which follows `HloModule` at the start of a line. */
 static uint32_t header_offset(const verifier *v, hlo_attr_id id) {
     const char *source = v->module->source;
-    const char *end = source + v->module->source_size, *at = source;
     static const char head[] = "HloModule";
-    if (v->errors.found > v->errors.most) return 0; /* the error is not reported */
+    if (!source || v->errors.found > v->errors.most) return 0; /* no text, or not reported */
+    const char *end = source + v->module->source_size, *at = source;
     while (at < end && strncmp(at + strspn(at, " \t"), head, sizeof head - 1) != 0) {
         at = memchr(at, '\n', (size_t)(end - at));
         if (!at) return 0;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Implements collectives between simulated devices (runtime/world.h): finds the participants, waits
  * for them, and exchanges arrays between the members of a group. */
+#include <stdlib.h>
 #include <string.h>
 
+#include "ir/device_list.h"
 #include "ir/devices/boundary.h"
 #include "ir/kernel/kernel.h"
 #include "runtime/cpu/cpu.h"
@@ -12,6 +14,7 @@ typedef struct cpu_gathering {
     const cpu_device *cpu;
     const hlo_ints *members; /* device numbers of the group, in its order, or NULL */
     const hlo_ints *sources; /* collective-permute: the source of each member, or -1 for zeros */
+    int64_t channel, peer;   /* send, recv-done: the other device, or -1 */
     hlo_tiling *tilings;     /* at the boundary of a manual region: the tiling of each operand */
 } cpu_gathering;
 
@@ -306,6 +309,11 @@ static hlo_status exchange_all(void *const *brought, uint32_t count, const char 
     return status;
 }
 
+/* True for the instructions that send and receive. A recv only names the message. */
+static bool is_transfer(const hlo_instr *instr) {
+    return instr->op == HLO_OP_SEND || instr->op == HLO_OP_RECV_DONE;
+}
+
 static bool is_boundary(const hlo_instr *instr) {
     return hlo_manual_enters(instr) || hlo_manual_leaves(instr);
 }
@@ -315,7 +323,7 @@ bool cpu_is_collective(const hlo_instr *instr) {
     bool done = op == HLO_OP_ALL_GATHER_DONE || op == HLO_OP_ALL_REDUCE_DONE ||
                 op == HLO_OP_COLLECTIVE_PERMUTE_DONE;
     return (hlo_op_is(op, HLO_COLLECTIVE) && !done) || op == HLO_OP_PARTITION_ID ||
-           op == HLO_OP_REPLICA_ID || is_boundary(instr);
+           op == HLO_OP_REPLICA_ID || is_boundary(instr) || is_transfer(instr);
 }
 
 static bool is_permute(const hlo_instr *instr) {
@@ -444,6 +452,109 @@ static const hlo_ints *find_sources(const hlo_seat *seat, const hlo_instr *instr
     return sources;
 }
 
+/* ------------------------------------------------------------------------------------ transfers */
+
+/* Finds the device to which a send, or from which a recv-done, transfers; -1 if no pair contains
+ * this device. Returns NULL, or why the device does not support the transfer. */
+static const char *find_peer(const hlo_seat *seat, const hlo_instr *instr, hlo_arena *arena,
+                             int64_t *out_peer) {
+    static const char name[] = "_xla_send_recv_source_target_pairs";
+    const bool sends = instr->op == HLO_OP_SEND;
+    const hlo_instr *start = sends ? instr : hlo_instr_operand(instr, 0);
+    const char *entries = hlo_instr_str(start, HLO_ATTR_FRONTEND_ATTRIBUTES);
+    const char *text = entries ? hlo_value_entry(arena, entries, name) : NULL;
+    int64_t own, pair[2];
+    const group_mode mode = mode_of(start);
+    const int64_t most = own_number(seat, mode, &own);
+    const int64_t step = mode == PARTITIONS ? 1 : seat->partitions;
+    if (hlo_instr_int(start, HLO_ATTR_IS_HOST_TRANSFER, 0))
+        return "transfers data to or from the host, which is not supported";
+    if (!text)
+        return hlo_arena_format(arena, "requires the pairs of devices, as frontend attribute %s",
+                                name);
+    *out_peer = -1;
+    for (int half = 0; *text;) {
+        char *end;
+        if (strchr("{}, \"", *text)) {
+            text++;
+            continue;
+        }
+        pair[half] = strtoll(text, &end, 10);
+        if (end == text || pair[half] < 0 || pair[half] >= HLO_MOST_DEVICES)
+            return hlo_arena_format(arena, "has an invalid list of pairs in %s", name);
+        if (pair[half] >= most && !seat->world)
+            return hlo_arena_format(arena,
+                                    "requires %lld devices: run the module with --devices=%lld",
+                                    (long long)pair[half] + 1, (long long)pair[half] + 1);
+        if (pair[half] >= most)
+            return hlo_arena_format(arena,
+                                    "transfers data of device %lld, but only %lld participate",
+                                    (long long)pair[half], (long long)most);
+        text = end;
+        half = !half;
+        if (half || pair[!sends] != own) continue;
+        *out_peer = hlo_seat_number(seat) + (pair[sends] - own) * step;
+    }
+    return seat->world || *out_peer < 0 ? NULL : "transfers data from a device to itself";
+}
+
+static hlo_status send(const cpu_device *cpu, const hlo_job *job) {
+    const cpu_gathering *g = job->state;
+    jmp_buf recover;
+    if (g->peer < 0) return HLO_OK;
+    hlo_arena *arena = hlo_arena_new(&recover);
+    if (!arena) return HLO_OUT_OF_MEMORY;
+    if (setjmp(recover)) {
+        hlo_arena_free(arena);
+        return HLO_OUT_OF_MEMORY;
+    }
+    hlo_message *m = hlo_arena_zero(arena, sizeof *m);
+    *m = (hlo_message){.arena = arena,
+                       .channel = g->channel,
+                       .from = hlo_seat_number(&cpu->seat),
+                       .to = (uint32_t)g->peer,
+                       .count = job->operand_count,
+                       .values = hlo_arena_array(arena, job->operand_count, sizeof *m->values),
+                       .sigmas = hlo_arena_zero(arena, job->operand_count * sizeof *m->sigmas)};
+    for (uint32_t i = 0; i < m->count; i++) {
+        const hlo_view *value = &job->operands[i], *sigma = &job->operand_sigmas[i];
+        m->values[i] = hlo_view_scratch(arena, value->type, value);
+        hlo_view_copy(&cpu->env, value, &m->values[i]);
+        if (!sigma->data) continue;
+        m->sigmas[i] = hlo_view_scratch(arena, HLO_TYPE_F32, value);
+        hlo_view_copy(&cpu->env, sigma, &m->sigmas[i]);
+    }
+    hlo_arena_set_recover(arena, NULL);
+    hlo_world_send(cpu->seat.world, m);
+    return HLO_OK;
+}
+
+static hlo_status receive(const cpu_device *cpu, const hlo_job *job, const char **why) {
+    const cpu_gathering *g = job->state;
+    const party own = {.env = &cpu->env};
+    const hlo_view none = {.data = NULL};
+    hlo_message *m = NULL;
+    hlo_status status = HLO_OK;
+    if (g->peer >= 0)
+        status = hlo_world_receive(&cpu->seat, g->channel, (uint32_t)g->peer, &m, why);
+    bool fits = !m || m->count == job->result_count;
+    for (uint32_t i = 0; i < job->result_count && status == HLO_OK && fits; i++) {
+        const hlo_view *to = &job->results[i], *from = m ? &m->values[i] : NULL;
+        if (from)
+            fits = from->type == to->type && from->rank == to->rank &&
+                   !memcmp(from->dims, to->dims, to->rank * sizeof *to->dims);
+        if (fits && from)
+            copy(&own, from, to);
+        else if (fits)
+            memset(to->data, 0, hlo_view_bytes(to));
+        if (fits) copy(&own, m ? &m->sigmas[i] : &none, &job->result_sigmas[i]);
+    }
+    if (m) hlo_arena_free(m->arena);
+    if (fits) return status;
+    *why = "receives a value of another shape";
+    return HLO_INVALID_INPUT;
+}
+
 /* -------------------------------------------------------------------------------------- refusal */
 
 static const hlo_shape *leaf_of(const hlo_shape *shape, uint32_t leaf) {
@@ -488,6 +599,8 @@ const char *cpu_collective_refusal(const cpu_device *cpu, const hlo_instr *instr
                                    hlo_arena *arena) {
     const hlo_seat *seat = &cpu->seat;
     const char *why = NULL;
+    int64_t peer;
+    if (is_transfer(instr)) return find_peer(seat, instr, arena, &peer);
     /* Find the minimum number of devices that the collective requires: from the module's header, or
      * from the devices that the collective names. */
     const hlo_module *module = instr->parent->module;
@@ -551,6 +664,11 @@ void cpu_collective_prepare(const cpu_device *cpu, hlo_job *job, hlo_arena *aren
     job->state = g;
     g->cpu = cpu;
     if (job->instr->op == HLO_OP_PARTITION_ID || job->instr->op == HLO_OP_REPLICA_ID) return;
+    if (is_transfer(job->instr)) {
+        g->channel = hlo_instr_int(job->instr, HLO_ATTR_CHANNEL_ID, 0);
+        find_peer(&cpu->seat, job->instr, arena, &g->peer);
+        return;
+    }
     if (is_boundary(job->instr)) {
         g->tilings = hlo_arena_zero(arena, (job->operand_count + 1) * sizeof *g->tilings);
         for (uint32_t i = 0; i < job->operand_count; i++)
@@ -564,6 +682,8 @@ void cpu_collective_prepare(const cpu_device *cpu, hlo_job *job, hlo_arena *aren
 
 hlo_status cpu_collective_execute(const cpu_device *cpu, const hlo_job *job, const char **why) {
     const cpu_gathering *g = job->state;
+    if (job->instr->op == HLO_OP_SEND) return send(cpu, job);
+    if (job->instr->op == HLO_OP_RECV_DONE) return receive(cpu, job, why);
     if (g->members)
         return hlo_world_meet(&cpu->seat, (void *)(uintptr_t)(job->instr->id + 1), g->members,
                               (void *)(uintptr_t)job, exchange_all, why);

@@ -60,8 +60,14 @@ static bool cpu_supports(void *device, const hlo_instr *instr, hlo_arena *arena,
         return !*why;
     }
     if (is_matmul(instr)) return cpu_matmul_supports(instr, arena, why);
-    if (hlo_eval_supports(instr, &reason)) return true;
+    const bool lapack = cpu_is_lapack(instr);
+    if (lapack) reason = cpu_lapack_refusal(device, instr, arena);
+    if (lapack ? !reason : hlo_eval_supports(instr, &reason)) return true;
     const char *target = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
+    if (target && strstr(target, "python_") && strstr(target, "_callback"))
+        reason = "it calls a Python function of the process that made the module. Remove the "
+                 "callback (jax.debug.print, jax.pure_callback, io_callback), or run the module in "
+                 "that process";
     if (target)
         *why = hlo_arena_format(arena, "of \"%s\" is not supported by the cpu backend: %s", target,
                                 reason);
@@ -88,6 +94,8 @@ static hlo_status cpu_prepare(void *device, hlo_job *job, hlo_arena *arena, cons
         cpu_collective_prepare(device, job, arena);
     else if (job->group.instr_count && cpu_is_random(job->instr->op))
         cpu_random_prepare(job, arena);
+    else if (job->group.instr_count && cpu_is_lapack(job->instr))
+        cpu_lapack_prepare(device, job, arena);
     else if (job->group.instr_count) {
         /* Find the operands whose memory the result may reuse, as ir/eval allows. With sigmas,
          * results need separate memory. */
@@ -130,6 +138,7 @@ static hlo_status run(cpu_device *cpu, const hlo_job *job, const char **why) {
         return HLO_OK;
     }
     if (cpu_is_collective(job->instr)) return cpu_collective_execute(cpu, job, why);
+    if (cpu_is_lapack(job->instr)) return cpu_lapack_execute(cpu, job, why);
     hlo_status status =
         hlo_eval(&cpu->env, job->instr, job->operands, job->results, cpu->scratch, why);
     if (status != HLO_OK || !job->bounded) return status;

@@ -22,6 +22,7 @@ typedef struct cpu_device {
     size_t mark_capacity;
     bool unmarked; /* memory for a mark ran out */
     hlo_seat seat;
+    void *lapack; /* the LAPACK library, loaded when a module needs it; stays loaded */
 } cpu_device;
 
 extern const hlo_backend cpu_backend;
@@ -95,8 +96,18 @@ const char *cpu_random_refusal(const hlo_instr *instr);
 void cpu_random_prepare(hlo_job *job, hlo_arena *arena);
 void cpu_random_execute(const cpu_device *cpu, const hlo_job *job);
 
+/* lapack.c: true for custom calls that run a LAPACK routine (lapack.def). */
+bool cpu_is_lapack(const hlo_instr *instr);
+/* Returns why such a call is not supported (static or in the arena), or NULL. */
+const char *cpu_lapack_refusal(cpu_device *cpu, const hlo_instr *instr, hlo_arena *arena);
+/* Creates the job's state: the routine and the arrays of the call. */
+void cpu_lapack_prepare(cpu_device *cpu, hlo_job *job, hlo_arena *arena);
+/* Runs the routine for each matrix of the batch. Computed results have infinite sigmas. */
+hlo_status cpu_lapack_execute(const cpu_device *cpu, const hlo_job *job, const char **why);
+
 /* collective.c: true for the instructions of the next three functions: collectives and their
- * asynchronous starts, partition-id, replica-id, and calls at the boundary of a manual region. */
+ * asynchronous starts, send, recv-done, partition-id, replica-id, and calls at the boundary of a
+ * manual region. */
 bool cpu_is_collective(const hlo_instr *instr);
 /* Returns why the device does not support a collective (static or in the arena), or NULL. */
 const char *cpu_collective_refusal(const cpu_device *cpu, const hlo_instr *instr, hlo_arena *arena);

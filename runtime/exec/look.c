@@ -132,7 +132,7 @@ static hlo_status put_operands(hlo_plan *plan, const plan_comp *comp, const plan
                            hlo_shape_same_dims(shape, result);
         const uint32_t place = leaf;
         leaf += hlo_shape_leaf_count(shape);
-        if (!scalar && !alike) continue;
+        if ((!scalar && !alike) || step->operands[place] == PLAN_NONE) continue;
         const char *data = stage(plan, comp, step, place);
         if (!data) return HLO_OUT_OF_MEMORY;
         const size_t at = scalar ? 0 : (size_t)element * hlo_types[shape->type].bytes;

@@ -183,8 +183,10 @@ static void add_job(build *b, const hlo_instr *instr, hlo_group group, const hlo
     add_job_step(b, job, operands, results);
 }
 
-/* Creates the job of a separate instruction, with results of the shape `shape`. */
-static build_value separate_job(build *b, const hlo_instr *instr, const hlo_shape *shape) {
+/* Creates the job of a separate instruction, with its first `operands` operands and with results of
+ * the shape `shape`. */
+static build_value job_of(build *b, const hlo_instr *instr, uint32_t operands,
+                          const hlo_shape *shape) {
     const char *why;
     build_value v = new_slots(b, SLOT_BUFFER, shape);
     if (!b->plan->backend->supports(b->plan->device, instr, b->plan->arena, &why)) {
@@ -196,11 +198,15 @@ static build_value separate_job(build *b, const hlo_instr *instr, const hlo_shap
                           hlo_ops[blocker->op].name, blocker->parent->name);
         return v;
     }
-    hlo_group group = {.instr_count = 1, .result_count = 1, .input_count = instr->operand_count};
+    hlo_group group = {.instr_count = 1, .result_count = 1, .input_count = operands};
     group.instrs = group.results = hlo_arena_copy(b->plan->arena, &instr, sizeof(hlo_instr *));
     group.inputs = list_operands(b, instr);
     add_job(b, instr, group, shape, v);
     return v;
+}
+
+static build_value separate_job(build *b, const hlo_instr *instr, const hlo_shape *shape) {
+    return job_of(b, instr, instr->operand_count, shape);
 }
 
 /* Converts the leaves of `value` from the layouts of `from` to the layouts of `to`. Adds a copy for
@@ -369,6 +375,14 @@ static build_value conditional_value(build *b, const hlo_instr *instr) {
 
 /* ----------------------------------------------------------------------------- inspected values */
 
+/* True if every leaf of the instruction's value has memory. */
+static bool has_memory(const hlo_instr *instr) {
+    const bool starts = instr->op == HLO_OP_SEND || instr->op == HLO_OP_RECV ||
+                        instr->op == HLO_OP_COPY_START || instr->op == HLO_OP_ASYNC_START ||
+                        instr->op == HLO_OP_COLLECTIVE_PERMUTE_START;
+    return !starts || instr->shape->rank <= 2;
+}
+
 bool plan_find_kept(hlo_plan *plan, const bool *runs, const hlo_diag_sink *sink) {
     const char *at = plan->options.values, *word;
     const hlo_module *module = plan->module;
@@ -391,7 +405,8 @@ bool plan_find_kept(hlo_plan *plan, const bool *runs, const hlo_diag_sink *sink)
                     if (runs[c->id]) hlo_suggest_offer(&near, i->name);
                     continue;
                 }
-                if (runs[c->id] && build_is_static(i->shape) && hlo_shape_leaf_count(i->shape)) {
+                if (runs[c->id] && build_is_static(i->shape) && hlo_shape_leaf_count(i->shape) &&
+                    has_memory(i)) {
                     plan->kept[i->id] = true;
                     ++found;
                 } else {
@@ -433,6 +448,9 @@ static void add_look(build *b, const hlo_instr *instr) {
     memcpy(all.slots, own.slots, own.count * sizeof *all.slots);
     memcpy(all.slots + own.count, others.slots, others.count * sizeof *all.slots);
     if (untouched >= 0 && !keeps) all.slots[untouched] = PLAN_NONE;
+    for (uint32_t i = 0; i < all.count; i++)
+        if (all.slots[i] != PLAN_NONE && comp->slots[all.slots[i]].kind == SLOT_NOWHERE)
+            all.slots[i] = PLAN_NONE;
     plan_step *step = new_step(b, STEP_LOOK, instr, all, new_value(b, 0));
     const hlo_shape **end = step->shapes =
         hlo_arena_array(plan->arena, all.count + 1, sizeof *step->shapes);
@@ -479,17 +497,8 @@ static bool is_alias(const build *b, const hlo_instr *instr) {
             return false;
         break;
     }
-    case HLO_OP_CUSTOM_CALL: {
-        /* Of custom calls, only those that specify sharding for a partitioner are aliases. */
-        const char *target = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
-        if (instr->operand_count != 1 || !target ||
-            (strcmp(target, "Sharding") != 0 && strcmp(target, "xla.sdy.FuncResultSharding") != 0))
-            return false;
-        if (hlo_shape_is_array(from) && instr->shape->type == from->type &&
-            hlo_shape_same_dims(instr->shape, from))
-            return true;
-        break;
-    }
+    case HLO_OP_CUSTOM_CALL:
+        return hlo_instr_is_annotation(instr) && hlo_shape_compatible(instr->shape, from);
     default:
         if (hlo_op_is(instr->op, HLO_REPEATS | HLO_TRANSPOSES)) {
             /* A transpose, or a broadcast that only adds dimensions of size 1, is an alias if every
@@ -616,6 +625,23 @@ static build_value start_value(build *b, const hlo_instr *instr) {
     return v;
 }
 
+static build_value zeros(build *b, const hlo_instr *instr) {
+    build_value v = new_slots(b, SLOT_CONSTANT, instr->shape);
+    const size_t size = b->comp->slots[v.slots[0]].size;
+    set_constant(b, instr, v.slots[0], hlo_arena_zero(b->plan->arena, size));
+    return v;
+}
+
+/* Creates the value of a send: its operand, and further elements without memory. */
+static build_value send_value(build *b, const hlo_instr *instr) {
+    build_value v = new_slots(b, SLOT_NOWHERE, instr->shape);
+    job_of(b, instr, 1, hlo_instr_operand(instr, 1)->shape);
+    const hlo_shape *data = instr->shape->elements[0];
+    const build_value sent = adapted_operands(b, instr, leaf_shapes(b, data));
+    memcpy(v.slots, sent.slots, sent.count * sizeof *v.slots);
+    return v;
+}
+
 static build_value value_for(build *b, const hlo_instr *instr) {
     if (!build_is_static(instr->shape)) {
         build_refuse(b, instr, "`%s` has a shape that plans do not support",
@@ -642,7 +668,11 @@ static build_value value_for(build *b, const hlo_instr *instr) {
     }
     case HLO_OP_CONSTANT: return constant_value(b, instr, instr->shape, instr->u.literal);
     case HLO_OP_TUPLE: return tuple_value(b, instr);
+    case HLO_OP_SEND_DONE:
     case HLO_OP_AFTER_ALL: return new_value(b, 0);
+    case HLO_OP_SEND: return send_value(b, instr);
+    case HLO_OP_RECV: return new_slots(b, SLOT_NOWHERE, instr->shape);
+    case HLO_OP_RECV_DONE: return job_of(b, instr, 0, instr->shape);
     case HLO_OP_GET_TUPLE_ELEMENT:
         return element_of(b, instr, (uint32_t)hlo_instr_int(instr, HLO_ATTR_INDEX, 0));
     case HLO_OP_ALL_GATHER_DONE:
@@ -676,6 +706,10 @@ static build_value value_for(build *b, const hlo_instr *instr) {
         set_constant(b, instr, v.slots[0], bytes);
         return v;
     }
+    case HLO_OP_CUSTOM_CALL:
+        if (hlo_is_custom_call(instr, "AllocateBuffer") && hlo_shape_is_array(instr->shape))
+            return zeros(b, instr);
+        break;
     default: break;
     }
     if (!is_alias(b, instr)) return separate_job(b, instr, instr->shape);

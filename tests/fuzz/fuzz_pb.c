@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The input is any bytes, read as a binary module. The module is rejected, or read and written as
- * bytes that read back and are written identically again. */
+ * bytes that read back and are written identically again. The inputs and outputs that were recorded
+ * with the module are rejected or read. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "hlo/ir.h"
 #include "hlo/proto.h"
+#include "hlo/runtime.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -25,6 +28,12 @@ static char *print(const hlo_module *module, size_t *out_size) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     hlo_module *first = NULL, *second = NULL;
     if (hlo_module_parse_proto(data, size, "fuzz", NULL, &first) != HLO_OK) return 0;
+    if (hlo_module_verify(first, NULL, NULL) == HLO_OK)
+        for (hlo_role role = HLO_INPUTS; role <= HLO_OUTPUTS; role++) {
+            hlo_arrays *arrays = NULL;
+            hlo_arrays_recorded(first, role, 1, NULL, &arrays);
+            hlo_arrays_free(arrays);
+        }
     size_t first_size, second_size;
     char *first_bytes = print(first, &first_size);
     hlo_module_free(first);

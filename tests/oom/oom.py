@@ -35,6 +35,14 @@ WIDE = """ENTRY e {
   ROOT c = bf16[16,16] dot(b, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
 }
 """
+CALLS = r"""ENTRY e {
+  x = f32[8,4] parameter(0)
+  w = f32[4,6] parameter(1)
+  m = (f32[8,6], u8[64]) custom-call(x, w), custom_call_target="__onednn$matmul", backend_config={"onednn_matmul_config":{"fused_ops":["GELU_ERF","LINEAR"],"alpha_typecast":1040187392}}
+  g = f32[8,6] get-tuple-element(m), index=0
+  ROOT s = f32[8,6] custom-call(g), custom_call_target="__onednn$softmax", backend_config={"onednn_softmax_config":{"softmax_axis":1}}
+}
+"""
 WRONG = "ENTRY e {\n  a = f32[2] parameter(0)\n  ROOT b = f32[3] negate(c)\n}\n"
 
 
@@ -80,12 +88,15 @@ def commands(work, model, other):
     yield "wrong-reason", opt, ["--explain=not-quantize"], [], 2
     yield "wrong-names", run, [f"--inputs={work}/out.npz", model], [], 1
     yield "run", run, [model, f"--outputs={out}"], [out], 0
+    yield "snapshot", run, ["--all-outputs", "--compare=snapshot", f"--outputs={out}", work / "snapshot.pb.gz"], [out], 0
+    yield "sized-snapshot", run, [f"--outputs={out}", work / "sized.pb"], [out], 0
     yield "inputs", run, [f"--inputs={work}/in.npz", model, f"--outputs={out}"], [out], 0
     yield "record", run, [f"--record-amaxes={out}", f"--inputs={work}/in.npz,{work}/in.npz", model], [out], 0
     yield "look", run, [f"--values={out}", "--dump-values=*", "--check-nan", f"--trace={work}/t.json", model], [out], 0
     yield "compare", run, ["--optimize", "--compare=before", model], [], 0
     yield "compare-npz", run, [f"--compare={work}/out.npz", model], [], 0
     yield "compare-optimized-npz", run, ["--optimize", f"--compare={work}/out.npz", model], [], 0
+    yield "calls", run, [work / "calls.hlo"], [], 0
     yield "compare-wrong", run, [f"--compare={work}/doubled.hlo", "--all-outputs", model], [], 3
     yield "budget", run, ["--quantize=current", "--min-gain=0.001", "--max-error=0.01", f"--wide=@{work}/names.txt", f"--wide-file={out}",
                           f"--remarks-file={work}/t.json", work / "wide.hlo"], [out], 0
@@ -106,6 +117,7 @@ def prepare(args, model):
     (work / "wrong.hlo").write_text(WRONG)
     (work / "kernel.hlo").write_text(KERNEL)
     (work / "wide.hlo").write_text(WIDE)
+    (work / "calls.hlo").write_text(CALLS)
     (work / "names.txt").write_text("%c\n")
 
     def do(program, *rest):
@@ -125,6 +137,12 @@ def prepare(args, model):
     rewritten = (work / "doubled.hlo").read_text()
     doubled = re.sub(r'"alpha_real":([\d.]+)', lambda found: f'"alpha_real":{2 * float(found[1])}', rewritten, count=1)
     (work / "doubled.hlo").write_text(doubled)
+    run = args.models.parent / "run"
+    do("hlo-fp8-opt", "--passes=", "--format=pb", run / "snapshot.hlo", "-o", work / "unwrapped.pb")
+    do("hlo-fp8-run", "--dump-values=a,t,b,c", f"--values={work}/arguments.npz", f"--outputs={work}/result.npz", run / "snapshot.hlo")
+    for form, last in ("snapshot", [work / "result.npz"]), ("sized", []):
+        subprocess.run([sys.executable, run / "snapshot.py", form, work / "unwrapped.pb", work / f"{form}.pb", work / "arguments.npz", *last], check=True)
+    subprocess.run(["gzip", work / "snapshot.pb"], check=True)
     # Inputs from another run, with the number, types and dimensions of the module's parameters.
     identity = work / "identity.hlo"
     identity.write_text(entry_of_parameters(model.read_text()))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m hlofp8``: runs a Python program with ``hlofp8.enable``, without changing the program."""
+"""``python -m hlofp8``: runs a Python program with ``hlofp8.enable``, without changing the program; converts to HLO."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import re
 import shlex
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 from ._library import MAIN_PROCESS, Error, warn
-from ._module import enable_options, option_text
+from ._module import enable_options, option_text, rewrite
 
 _TEXT = {
     "quantize": (
@@ -42,7 +43,8 @@ def _parser(prog: str, usage: str) -> argparse.ArgumentParser:
         usage=usage,
         description="Runs a Python program in which every module that JAX compiles is rewritten to FP8 matmuls.",
         epilog="The options are also read from the environment variable HLOFP8, which applies to child "
-        "processes, and to programs that are started without -m hlofp8.",
+        "processes, and to programs that are started without -m hlofp8. `python -m hlofp8 to-hlo FILE -o out.hlo` converts "
+        "StableHLO to HLO.",
         allow_abbrev=False,
     )
     for name, (form, text) in _TEXT.items():
@@ -95,12 +97,37 @@ def _interpreter(arguments: Sequence[str]) -> list[str]:
     return [sys.executable, *command[1 : None if command[-1] != "-" else -1]]
 
 
+def _to_hlo(arguments: Sequence[str]) -> NoReturn:
+    """Converts a module to HLO text, or to a binary module if the name of the output ends with ``.pb``."""
+    parser = argparse.ArgumentParser(
+        prog="python -m hlofp8 to-hlo",
+        description="Converts StableHLO text or bytecode, or a serialized jax.export.Exported, to HLO.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("file", metavar="FILE", help="the module, or a folder of JAX_DUMP_IR_TO with one module")
+    parser.add_argument("-o", dest="output", metavar="FILE", help="write to FILE instead of standard output; to FILE.pb: a binary module")
+    found = parser.parse_args(arguments)
+    try:
+        module = rewrite(Path(found.file), passes="")
+        data = module.proto if (found.output or "").endswith(".pb") else module.text.encode("utf-8", "surrogateescape")
+        if found.output:
+            Path(found.output).write_bytes(data)
+        else:
+            sys.stdout.buffer.write(data)
+            sys.stdout.flush()
+    except (Error, OSError) as error:
+        sys.exit(f"{parser.prog}: {error}")
+    sys.exit(0)
+
+
 def main() -> NoReturn:
     """Replaces this process by the program, with the options in HLOFP8, so that the program runs as without hlofp8."""
+    arguments = sys.argv[1:]
+    if arguments[:1] == ["to-hlo"]:
+        _to_hlo(arguments[1:])
     parser = _parser("python -m hlofp8", "python -m hlofp8 [OPTION]... (FILE.py | -m MODULE) [ARGUMENT]...")
     parser.add_argument("-m", dest="run_module", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     parser.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
-    arguments = sys.argv[1:]
     inherited = _from_environment()
     found = parser.parse_args(arguments)
     program = found.program if found.run_module is None else ["-m", *found.run_module, *found.program]

@@ -11,7 +11,7 @@ from typing import Any
 
 from ._explain import explain, layer_of
 from ._look import Bisection, Budget, bisect
-from ._module import HasCompilerIR, ModuleLike, Verdict
+from ._module import ModuleLike, Verdict, is_module
 
 
 @dataclass(frozen=True)
@@ -164,4 +164,4 @@ def advise(
 
 
 def _is_module(what: Any) -> bool:
-    return isinstance(what, HasCompilerIR) or not callable(what)
+    return not callable(what) or (is_module(what) and not hasattr(what, "jaxpr"))

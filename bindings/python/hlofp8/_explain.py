@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
-from ._module import HasCompilerIR, ModuleLike, Rewritten, Verdict, rewrite
+from ._module import ModuleLike, Rewritten, Verdict, is_module, rewrite
 
 
 def _code(verdict: Verdict) -> str:
@@ -142,8 +142,8 @@ def explain(what: Any, *args: Any, **kwargs: Any) -> Explanation:
     """Reports the verdict on each matmul of a function for these arguments, or of a module, without running anything.
 
     Args:
-      what: a function, possibly wrapped by ``jax.jit`` or ``hlofp8.jit``; a result of ``jax.jit(f).trace(...)`` or
-        ``jax.jit(f).lower(...)``; or a module as for ``rewrite``.
+      what: a function, possibly wrapped by ``jax.jit`` or ``hlofp8.jit``; a ``tf.function`` of TensorFlow; or a module
+        as for ``rewrite``.
       *args: arguments of the function: arrays or ShapeDtypeStructs.
       **kwargs: for a module, options of ``rewrite``. For a function: its keyword arguments; options of ``hlofp8.jit``
         and ``jax.jit``; and ``platform``, the platform to lower for, "cpu" or "cuda". If a parameter of the function
@@ -156,10 +156,14 @@ def explain(what: Any, *args: Any, **kwargs: Any) -> Explanation:
         made = what.explain(*args, **kwargs)
         assert isinstance(made, Explanation)
         return made
-    if isinstance(what, HasCompilerIR) or not callable(what):
+    if hasattr(what, "experimental_get_compiler_ir"):
+        what = what.experimental_get_compiler_ir(*args)(stage="hlo_serialized")
+        args = ()
+    traced = hasattr(what, "jaxpr")
+    if not callable(what) or (is_module(what) and not traced):
         if args:
             raise TypeError(f"arguments require a function, not {type(what).__name__}")
-        return Explanation(rewrite(what, *args, **kwargs), what, kwargs)
+        return Explanation(rewrite(what, **kwargs), what, kwargs)
     from ._jax import explain_function
 
     return explain_function(what, args, kwargs)

@@ -33,7 +33,6 @@ from ._module import (
     HasCompilerIR,
     Rewritten,
     jax_options,
-    lowered_proto,
     nearest_target,
     optimized,
     rewrite,
@@ -186,7 +185,7 @@ def _key(lowered: Any, traced: Any) -> Any:
 
 def parameter_names(lowered: HasCompilerIR) -> tuple[str, ...]:
     """Returns the names of the parameters of the module of a lowered function."""
-    return rewrite(lowered_proto(lowered), passes="").parameters
+    return rewrite(lowered, passes="").parameters
 
 
 def lowered_leaves(lowered: Any) -> tuple[list[int], set[int]]:
@@ -233,7 +232,7 @@ def _settled(options: dict[str, Any], platforms: Sequence[str], device: Any) -> 
 
 
 def _rewrite(lowered: HasCompilerIR, name: str, options: dict[str, Any]) -> Rewritten:
-    return optimized(lowered_proto(lowered), f"<{name}>", **options)
+    return optimized(lowered, f"<{name}>", **options)
 
 
 def _rewrite_to_run(lowered: HasCompilerIR, name: str, options: dict[str, Any]) -> Rewritten:
@@ -255,7 +254,7 @@ def rewrite_module(
     module: Any, name: str, options: dict[str, Any], platforms: Sequence[str], device: Any
 ) -> tuple[Any, Rewritten]:
     """Rewrites a StableHLO module. Returns the new module, or the same if nothing is FP8, and the rewritten HLO."""
-    rewritten = _rewrite_to_run(_Module(module), name, _settled(options, platforms, device))
+    rewritten = _rewrite_to_run(module, name, _settled(options, platforms, device))
     return _replaced(module, rewritten.proto) if rewritten.fp8 else module, rewritten
 
 
@@ -519,8 +518,6 @@ def explain_function(what: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
         own, traced = ({}, what) if not isinstance(what, _Traced) else (what._owner._options, what._traced)
         platform, name = kwargs.pop("platform", None), getattr(what, "fun_name", "traced")
         return _explain_traced(traced, platform, name, {**own, **jax_options(kwargs)})
-    if isinstance(what, jax.stages.Compiled):
-        raise TypeError("XLA already rewrote the matmuls of a compiled function; pass jax.jit(f).lower(...)")
     options, kwargs = options_in(what, kwargs, (*JAX_OPTIONS, *_JIT_OPTIONS, "platform"))
     jitted = callable(getattr(what, "lower", None))
     if jitted and not callable(getattr(what, "trace", None)):  # a function of jax.pmap or eqx.filter_jit
@@ -567,17 +564,6 @@ def _array(leaf: Any, info: Any) -> Any:
     return np.asarray(leaf, info.dtype)
 
 
-class _Module:
-    """A StableHLO module, in a form that rewrite() accepts."""
-
-    def __init__(self, module: Any):
-        self._module, self._bytecode = module, _part("jax._src.interpreters.mlir:module_to_bytecode")
-
-    def compiler_ir(self, dialect: str | None = None) -> Any:
-        convert = _part("jaxlib._jax:mlir.mlir_module_to_xla_computation")
-        return convert(self._bytecode(self._module), use_tuple_args=False)
-
-
 def _exported_module(exported: Any) -> Any:
     """Returns the StableHLO module of a ``jax.export.Exported``."""
     make_context, ir = _part("jax._src.interpreters.mlir:make_ir_context"), _part("jaxlib.mlir:ir")
@@ -603,7 +589,7 @@ def _export(
         if not all(isinstance(size, int) for aval in exported.in_avals for size in aval.shape):
             raise _Unsupported("it has symbolic shapes, which HLO does not support")
         module = _exported_module(exported)
-        rewritten = _rewrite(_Module(module), name, _settled(options, exported.platforms, jax.devices()[0]))
+        rewritten = _rewrite(module, name, _settled(options, exported.platforms, jax.devices()[0]))
         seen.append(rewritten)
         if not rewritten.fp8:
             return exported

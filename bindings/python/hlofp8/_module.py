@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 from numbers import Real
 from typing import Any, Protocol, Union, runtime_checkable
 
+from ._convert import converter, hlo_of
 from ._library import Error, Sink, enumerator, ffi, free, invalid_value, lib, sink, string, written
 
 #: The result of ``record_amaxes``, or the path of a JSON file with such a result.
@@ -223,9 +224,13 @@ def unmatched_wide(reports: Sequence[Any], wide: str) -> list[str]:
     return [diagnostic.message for diagnostic in told.diagnostics]
 
 
-ModuleLike = Union[str, bytes, bytearray, memoryview, "os.PathLike[str]", HasCompilerIR, Rewritten]
-#: The types that are read as a module. A function that also accepts arrays treats all other types as arrays.
-MODULE_TYPES = (str, bytes, bytearray, memoryview, os.PathLike, HasCompilerIR, Rewritten)
+ModuleLike = Union[str, bytes, bytearray, memoryview, "os.PathLike[str]", HasCompilerIR, Rewritten, Any]
+
+
+def is_module(value: Any) -> bool:
+    """Returns True for objects that are read as a module. A function that also accepts arrays treats others as arrays."""
+    types = (str, bytes, bytearray, memoryview, os.PathLike, Rewritten)
+    return isinstance(value, types) or converter(value) is not None
 
 
 def encoded(text: str | bytes | os.PathLike[str]) -> Any:
@@ -235,47 +240,26 @@ def encoded(text: str | bytes | os.PathLike[str]) -> Any:
     return ffi.new("char[]", given)
 
 
-def _is_path(text: str) -> bool:
-    """Returns True for the name of an existing file, and for text without spaces, because HLO text contains spaces."""
-    return os.path.isfile(text) or bool(re.fullmatch(r"[^\s{]+", text.strip()))
-
-
 def read(module: ModuleLike, name: str | None, told: Sink) -> Any:
     """Reads and verifies a module. Returns an ``hlo_module *`` that is freed when it is garbage-collected."""
     made = ffi.new("hlo_module **")
     if isinstance(module, Rewritten):
         told.check(lib.hlo_module_clone(module._module, made))
         return ffi.gc(made[0], lib.hlo_module_free)
-    if isinstance(module, os.PathLike) or isinstance(module, str) and _is_path(module):
-        told.check(lib.hlo_module_parse_file(encoded(module), told.pointer, made))
+    if name is not None and not isinstance(name, (str, bytes, os.PathLike)):
+        raise TypeError(f"name must be a str, not {type(name).__name__}")
+    path, data = hlo_of(module)
+    if path is not None and data is None:
+        told.check(lib.hlo_module_parse_file(encoded(path), told.pointer, made))
     else:
-        if isinstance(module, str):
-            data = module.encode("utf-8", "surrogateescape")
-        elif isinstance(module, (bytes, bytearray, memoryview)):
-            data = bytes(module)
-        elif isinstance(module, HasCompilerIR):
-            data = lowered_proto(module)
-        else:
-            kinds = "HLO text, a serialized HloModuleProto, a path, or a lowered jax function"
-            raise TypeError(f"module must be {kinds}, not {type(module).__name__}")
-        if name is not None and not isinstance(name, (str, bytes, os.PathLike)):
-            raise TypeError(f"name must be a str, not {type(name).__name__}")
-        shown = encoded(name or "<module>")
-        if lib.hlo_proto_recognize(data, len(data)):
-            told.check(lib.hlo_module_parse_proto(data, len(data), shown, told.pointer, made))
-        else:
-            told.check(lib.hlo_module_parse(data, len(data), shown, told.pointer, made))
+        if data is None:
+            data = module.encode("utf-8", "surrogateescape") if isinstance(module, str) else bytes(module)
+        shown = encoded(name or path or "<module>")
+        parse = lib.hlo_module_parse_proto if lib.hlo_proto_recognize(data, len(data)) else lib.hlo_module_parse
+        told.check(parse(data, len(data), shown, told.pointer, made))
     result = ffi.gc(made[0], lib.hlo_module_free)
     told.check(lib.hlo_module_verify(result, ffi.NULL, told.pointer))
     return result
-
-
-def lowered_proto(lowered: HasCompilerIR) -> bytes:
-    """Returns the serialized HloModuleProto of a lowered jax function, including source lines."""
-    computation = lowered.compiler_ir("hlo")
-    if not hasattr(computation, "as_serialized_hlo_module_proto"):
-        raise Error("the lowered function does not provide an HloModuleProto", "invalid usage")
-    return bytes(computation.as_serialized_hlo_module_proto())
 
 
 def target_number(target: str | int) -> int:
@@ -452,8 +436,10 @@ def rewrite(
     """Rewrites the matmuls of a module to FP8.
 
     Args:
-      module: HLO text, a serialized HloModuleProto, a path (a string is accepted), or the result of
-        ``jax.jit(f).lower(...)``.
+      module: HLO text, StableHLO text or bytecode, a serialized message with a module, a path of a file with one of
+        these (a string is accepted), or a folder that ``JAX_DUMP_IR_TO`` names, if it has one module. Or an object with
+        a module: of JAX (``Traced``, ``Lowered``, ``Compiled``, ``Exported``, ``ir.Module``), a concrete function of
+        TensorFlow, or an ``ExportedProgram`` of PyTorch.
       emit: the output form of FP8 matmuls: "cublas", "ffi", "qdq" or "dq" (docs/emit.md).
       target: the target GPU architecture, such as "sm_90" or "9.0".
       cuda: the version of the target CUDA toolkit, which provides cuBLASLt.

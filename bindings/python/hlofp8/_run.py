@@ -16,7 +16,7 @@ import ml_dtypes
 import numpy as np
 
 from ._library import Error, Sink, enumerator, ffi, integer_of, invalid_value, lib, sink, stop, string, text_of, written
-from ._module import MODULE_TYPES, Amaxes, ModuleLike, encoded, read
+from ._module import Amaxes, ModuleLike, encoded, is_module, read
 
 _CUDA = ffi.new("char[]", b"cuda")
 #: Lets Python handle signals during a run. An exception of a handler stops the run, and Sink.check() raises it again.
@@ -94,9 +94,18 @@ def _drawn(module: Any, seed: int, kind: str, told: Sink) -> Any:
     return ffi.gc(made[0], lib.hlo_arrays_free)
 
 
+def recorded(module: Any, role: Any, told: Sink) -> Any:
+    """Returns the inputs or outputs in the snapshot from which the module was read, or None."""
+    made = ffi.new("hlo_arrays **")
+    told.check(lib.hlo_arrays_recorded(module, role, 1, told.pointer, made))
+    return ffi.gc(made[0], lib.hlo_arrays_free) if made[0] else None
+
+
 def inputs_of(module: Any, args: Any, seed: int, kind: str, told: Sink) -> Any:
-    """Returns the inputs of a run: ``args``, or random inputs if ``args`` is None."""
-    return _drawn(module, seed, kind, told) if args is None else _arrays(args, told)
+    """Returns the inputs of a run: ``args`` or, if ``args`` is None, those of a snapshot, or random inputs."""
+    if args is not None:
+        return _arrays(args, told)
+    return recorded(module, lib.HLO_INPUTS, told) or _drawn(module, seed, kind, told)
 
 
 def plan_options(*, backend: str = "cpu", accumulate: str = "f32", **fields: Any) -> Any:
@@ -163,7 +172,8 @@ def run(
 
     Args:
       module: as for ``rewrite``, or the result of ``rewrite``.
-      args: the leaves of the parameters of the entry computation, in order, nested in any way; None: random inputs.
+      args: the leaves of the parameters of the entry computation, in order, nested in any way; None: the inputs in the
+        snapshot from which the module was read, or random inputs.
       seed, draw: for random inputs, as in ``draw(module, seed, draw)``.
       backend: "cpu", or "cuda" for the first GPU of this machine.
       accumulate: the accumulation of FP8 calls on the CPU: "f32", or "hopper" to accumulate like Hopper's tensor cores
@@ -237,7 +247,7 @@ def record_amaxes(what: Any, *args: Any, previous: Amaxes | None = None, **kwarg
     Raises:
       Error: an operand has a NaN or an infinity, or ``previous`` was recorded for another module.
     """
-    if isinstance(what, MODULE_TYPES):
+    if is_module(what):
         module, inputs = what, list(args)
     else:
         from ._jax import lowered_inputs
@@ -309,7 +319,7 @@ class _Comparison:
 
 
 def compare(
-    before: ModuleLike, after: Any, args: Any = None, *, seed: int = 0, draw: str = "normal"
+    before: ModuleLike, after: Any = None, args: Any = None, *, seed: int = 0, draw: str = "normal"
 ) -> Comparison:
     """Compares the outputs of two modules, or of a module and given arrays.
 
@@ -318,8 +328,9 @@ def compare(
 
     Args:
       before: the original module.
-      after: a module with the same inputs, such as the result of ``rewrite``, or arrays: outputs of another program.
-      args: the inputs; None: random inputs.
+      after: a module with the same inputs, such as the result of ``rewrite``; arrays: outputs of another program; or
+        None: the result in the snapshot from which ``before`` was read.
+      args: as for ``run``.
       seed, draw: as for ``run``.
 
     Returns:
@@ -327,9 +338,14 @@ def compare(
     """
     with sink() as told:
         first = read(before, None, told)
-        second = read(after, None, told) if isinstance(after, MODULE_TYPES) else None
+        second = read(after, None, told) if is_module(after) else None
         inputs = inputs_of(first, args, seed, draw, told)
-        found = _arrays(after, told) if second is None else _execute(second, inputs, plan_options(), told)
+        if second is not None:
+            found = _execute(second, inputs, plan_options(), told)
+        else:
+            found = recorded(first, lib.HLO_OUTPUTS, told) if after is None else _arrays(after, told)
+        if found is None:
+            raise Error("the module has no recorded result; pass a second module, or arrays", "invalid usage")
         comparison = _Comparison(inputs, told)
         names = ffi.new("char[]", b"after"), ffi.new("char[]", b"before")
         comparison.data.found, (comparison.data.found_name, comparison.data.expected_name) = found, names

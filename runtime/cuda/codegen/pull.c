@@ -242,10 +242,13 @@ static const char *apply_elementwise(emit *e, const hlo_instr *instr, const char
 /* -------------------------------------------------------------------------------------- regions */
 
 const char *cuda_region_refusal(const hlo_computation *region) {
-    const char *why = hlo_region_refusal(region);
-    if (why) return "applies a computation that is not supported on CUDA";
+    static const char unsupported[] = "applies a computation that is not supported on CUDA";
+    const char *why = hlo_region_refusal(region) ? unsupported : NULL;
     for (const hlo_instr *i = region->first; i && !why; i = hlo_instr_next(i)) {
-        if (hlo_instr_called(i))
+        const bool root_tuple = i->op == HLO_OP_TUPLE && i == region->root;
+        if (i->op == HLO_OP_CONDITIONAL || (i->shape->type == HLO_TYPE_TUPLE && !root_tuple))
+            why = unsupported;
+        else if (hlo_instr_called(i))
             why = cuda_region_refusal(hlo_instr_called(i));
         else if (i->op != HLO_OP_TUPLE && i->op != HLO_OP_PARAMETER && i->op != HLO_OP_CONSTANT &&
                  !hlo_region_passes_on(i))

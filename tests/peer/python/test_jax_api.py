@@ -355,7 +355,7 @@ def explains_by_options(args):
                                (hlofp8.jit(f.mm), {'donate_argnums': 1}, 'already jitted; pass donate_argnums to hlofp8.jit'),
                                (jax.pmap(f.mm), {'platform': 'cuda'}, 'which can only be lowered'),
                                (3, {}, 'arguments require a function, not int'),
-                               (jax.jit(f.mm).lower(f.X, f.W).compile(), {}, 'pass jax.jit(f).lower(...)')):
+                               (jax.jit(f.mm).lower(f.X, f.W).compile(), {}, 'arguments require a function, not Compiled')):
         try:
             hlofp8.explain(how, f.X, f.W, **options)
         except TypeError as error:

@@ -4,7 +4,7 @@
 
 Tests every module of --models, and one small module per construct. jaxlib's bytes, printed as text by hlo-fp8-opt, must
 be the same module to jaxlib. hlo-fp8-opt's bytes of the text must be the same module to jaxlib as jaxlib's own bytes.
-An HloProto around the bytes is read identically, the bytes round-trip through text, and the text format of the message
+Each message that contains the bytes is read identically, the bytes round-trip through text, and the text format of the message
 is equal to the bytes for protobuf.
 """
 import pathlib
@@ -104,6 +104,19 @@ def varint(value):
     return out + bytes([value])
 
 
+def messages_with(module):
+    """Yields the messages of XLA that contain a module, with no, empty or other fields."""
+    field = lambda number, value: varint(number << 3 | 2) + varint(len(value)) + value
+    empty_array = field(1, b'\x10\x0b\x1a\x01\0') # f32[0]
+    yield 'HloProto', field(1, module)
+    yield 'HloProto with a buffer assignment', field(1, module) + field(3, field(1, b'\x08\x01'))
+    yield 'HloModuleProtoWithConfig', field(1, module) + field(2, b'\x10\x07\x20\x01\x28\x01\x38\x01' + field(14, b'\x08\x01'))
+    yield 'HloSnapshot', field(1, field(1, module)) + field(2, empty_array) * 2 + field(3, empty_array) + field(4, b'Host')
+    yield 'HloUnoptimizedSnapshot', field(1, module) + field(2, field(1, empty_array)) * 2
+    sized = field(1, module) + field(2, field(2, b'\x10\x03'))
+    yield 'HloUnoptimizedSnapshot with its size', varint(len(sized)) + sized + b'abc'
+
+
 class Checker(_converter.Converter):
     def check(self, text):
         try:
@@ -119,8 +132,9 @@ class Checker(_converter.Converter):
         got = same(_hlo.HloModule.from_serialized_hlo_module_proto(pb))
         if got != wanted:
             return 'written as bytes, another module:\n' + difference(got, wanted)
-        if self.convert(b'\n' + varint(len(theirs)) + theirs, 'text') != from_pb:
-            return 'an HloProto is read otherwise'
+        for name, message in messages_with(theirs):
+            if self.convert(message, 'text') != from_pb:
+                return f'a module in an {name} is read otherwise'
         again = self.convert(self.convert(pb, 'text'), 'pb')
         if again != pb:
             return 'our bytes do not come back through our text'

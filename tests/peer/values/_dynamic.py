@@ -181,14 +181,60 @@ def called(e, name, x, size):
     return Value(e, name, x.dims, x.dynamic, f'call({x.text}), to_apply=%{key}')
 
 
+def listed(e, x, size, limit):
+    """Returns a dynamic list of indices below `limit`, as long as the dynamic dimension of x."""
+    bound = x.dims[x.dynamic[0]]
+    indices = e.cases.input('s32', e.rng.permutation(max(limit, bound))[:bound])
+    return Value(e, 's32', [bound], [0], f'set-dimension-size({indices}, {size}), dimensions={{0}}')
+
+
+def gathered(e, name, x, size):
+    """Gathers rows of a static array at a dynamic number of indices."""
+    indices = listed(e, x, size, 4)
+    return Value(e, name, [*indices.dims, 3], [0],
+                 f'gather({e.whole(name, [4, 3])}, {indices.text}), offset_dims={{1}}, collapsed_slice_dims={{0}}, '
+                 f'start_index_map={{0}}, index_vector_dim=1, slice_sizes={{1,3}}')
+
+
+def scattered(e, name, x, size):
+    """Scatters a dynamic number of updates into a static array."""
+    indices = listed(e, x, size, 4)
+    updates = sized(e, name, indices.dims, [0], [size])
+    return Value(e, name, [4], [],
+                 f'scatter({e.whole(name, [4])}, {indices.text}, {updates.text}), update_window_dims={{}}, '
+                 f'inserted_window_dims={{0}}, scatter_dims_to_operand_dims={{0}}, index_vector_dim=1, '
+                 f'to_apply={e.region(name, "add")}')
+
+
+def windowed(e, name, x, size):
+    """Reduces windows without padding, whose number depends on the size."""
+    d, stride = x.dynamic[0], int(e.rng.integers(1, 3))
+    dims = [(n - 2) // stride + 1 if i == d else n for i, n in enumerate(x.dims)]
+    sizes, strides = (['1'] * len(dims) for _ in range(2))
+    sizes[d], strides[d] = '2', str(stride)
+    return Value(e, name, dims, x.dynamic if dims[d] > 1 else [],
+                 f'reduce-window({x.text}, {e.cases.note(f"{name}[]", "constant(0)")}), window={{size={"x".join(sizes)} '
+                 f'stride={"x".join(strides)}}}, to_apply={e.region(name, "add")}')
+
+
+def convolved(e, name, x, size):
+    """Convolves with a dynamic batch or with dynamic features."""
+    d = int(e.rng.integers(2))
+    dims = [x.dims[x.dynamic[0]], 2, 4] if d == 0 else [2, x.dims[x.dynamic[0]], 4]
+    images = sized(e, name, dims, [d], [size])
+    kernel = e.whole(name, [dims[1], 3, 2])
+    return Value(e, name, [dims[0], 3, 3], [0] if d == 0 else [],
+                 f'convolution({images.text}, {kernel}), window={{size=2}}, dim_labels=bf0_io0->bf0')
+
+
 USERS = [elementwise, reduced, dot, transposed, broadcasted, concatenated, sliced, padded, reversed_, sorted_,
-         collapsed, looped, branched, called]
+         collapsed, looped, branched, called, gathered, scattered, windowed, convolved]
 
 
 def of_size(e, opcode):
     """Applies all operations, each to a separate array."""
     for user in USERS:
-        name = e.kind(['f32', 's32', 'f64'] if user is dot else KINDS)
+        name = e.kind(['f32', 's32', 'f64'] if user in (dot, convolved) else KINDS)
         dims = [int(d) for d in e.rng.integers(2, 6, e.rng.integers(1 + (user in (reduced, dot, transposed)), 4))]
         dynamic = [int(e.rng.integers(len(dims)))]
         size = random_size(e, dims[dynamic[0]])

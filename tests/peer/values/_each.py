@@ -20,11 +20,12 @@ BITS = 'and or xor'.split()
 SHIFTS = 'shift-left shift-right-arithmetic shift-right-logical'.split()
 OTHERS = 'all-gather all-reduce reduce-scatter all-to-all collective-permute partition-id replica-id'.split()
 STARTS = 'async-start async-update async-done copy-start copy-done'.split()
-HOST = 'send send-done recv recv-done infeed outfeed'.split()
+TRANSFERS, HOST = 'send send-done recv recv-done'.split(), ['infeed', 'outfeed']
 # For each opcode without a maker, the reason.
 ELSEWHERE = {
     **{o: 'test_collectives.py compares over several devices' for o in OTHERS},
     **{o: 'XLA\'s CPU takes none; testdata/run/async.hlo has their values' for o in STARTS},
+    **{o: 'XLA\'s CPU takes none; testdata/run/transfers.hlo has their values' for o in TRANSFERS},
     **{o: 'another program is at the other end; refused' for o in HOST},
     **{o: 'test_opcodes.py, numpys()' for o in NUMPYS},
     'collective-broadcast': 'XLA\'s CPU takes none; testdata/run/devices.hlo has its values',

@@ -191,7 +191,7 @@ def check_written(checks, tools, model, inputs, name, work, one):
         for arguments in cases:
             status, said = run(program, *arguments, inputs)
             checks.check(f'{name}: {arguments}', status == wanted and
-                         re.search(r'^compare: .*\d outputs (agree|differ)$', said, re.M), said)
+                         re.search(r'^compare: .*\d outputs? (agrees?|differ)$', said, re.M), said)
 
 
 def check_compiled(checks, program, models, inputs, name):

@@ -295,6 +295,9 @@ static void read_arrays(fixture *f) {
     assert_int_equal(hlo_arrays_read_each(MISSING, f->module, HLO_INPUTS, 2, NULL, &arrays),
                      HLO_INVALID_INPUT);
     assert_null(arrays);
+    arrays = (hlo_arrays *)f;
+    assert_int_equal(hlo_arrays_recorded(f->module, HLO_INPUTS, 2, NULL, &arrays), HLO_OK);
+    assert_null(arrays);
 }
 
 static void draw(fixture *f) {

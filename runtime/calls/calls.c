@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Implements calls.h: one function builds the opcodes of each target. */
+#include "runtime/calls/calls.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/expand/expansion.h"
+#include "ir/module/known.h"
+#include "matmul/json.h"
+
+enum { MOST_FUSED = 16, NAME_SIZE = 32 };
+
+/* The backend_config of a call of oneDNN. A JSON object would leak if building runs out of memory.
+ */
+typedef struct config {
+    int64_t axis;
+    double epsilon, alpha;
+    bool transposed[2], packed;
+    const char *permuted; /* operand or result whose dimensions are permuted, or NULL */
+    uint32_t fused_count;
+    char fused[MOST_FUSED][NAME_SIZE];
+} config;
+
+/* The call at x->build->at. */
+typedef struct library_call {
+    expansion *x;
+    hlo_builder *b;
+    config config;
+    const hlo_shape *want; /* shape of the array that the call computes */
+} library_call;
+
+static hlo_instr *operand(const library_call *c, uint32_t index) {
+    return hlo_instr_operand(c->b->at, index);
+}
+
+/* Returns the type in which floats are computed. */
+static hlo_type computed(hlo_type type) {
+    return type == HLO_TYPE_F64 ? type : HLO_TYPE_F32;
+}
+
+static hlo_instr *widen(const library_call *c, hlo_instr *value) {
+    return hlo_build_convert(c->b, value, computed(value->shape->type));
+}
+
+static hlo_instr *binary(const library_call *c, hlo_op op, hlo_instr *x, hlo_instr *y) {
+    return hlo_build_binary(c->b, op, x, y);
+}
+
+static hlo_instr *with(const library_call *c, hlo_op op, hlo_instr *x, double number) {
+    return hlo_build_by_number(c->b, op, x, number);
+}
+
+static bool is_float_array(const hlo_shape *shape) {
+    return hlo_shape_is_array(shape) && hlo_type_is_float(shape->type) && !shape->dynamic;
+}
+
+/* Reduces dimension `dim` of x, and broadcasts the result to the shape of x. */
+static hlo_instr *reduce_along(const library_call *c, hlo_op op, hlo_instr *x, int64_t dim) {
+    int64_t dims[HLO_LARGEST_RANK], kept[HLO_LARGEST_RANK];
+    uint32_t count = 0;
+    for (uint32_t d = 0; d < x->shape->rank; d++) {
+        if (d == dim) continue;
+        dims[count] = x->shape->dims[d];
+        kept[count++] = d;
+    }
+    const hlo_shape *shape = hlo_shape_array(c->x->module, x->shape->type, count, dims);
+    hlo_instr *made = hlo_build_reduce(c->b, op, x, shape, 1, &dim, NULL);
+    if (op == HLO_OP_MAXIMUM)
+        hlo_instr_set_operand(made, 1, hlo_build_number(c->b, x->shape->type, -(double)INFINITY));
+    return hlo_build_broadcast_like(c->b, made, x->shape, count, kept);
+}
+
+static hlo_instr *softmax(const library_call *c) {
+    if (c->b->at->operand_count != 1 || !is_float_array(operand(c, 0)->shape))
+        return expand_refuse(c->x, "of \"__onednn$softmax\" requires an array of floats");
+    hlo_instr *x = widen(c, operand(c, 0));
+    const int64_t axis = c->config.axis + (c->config.axis < 0 ? x->shape->rank : 0);
+    if (axis < 0 || axis >= x->shape->rank)
+        return expand_refuse(c->x, "of \"__onednn$softmax\" has the axis %lld, expected at most %u",
+                             (long long)axis, x->shape->rank - 1);
+    x = binary(c, HLO_OP_SUBTRACT, x, reduce_along(c, HLO_OP_MAXIMUM, x, axis));
+    x = hlo_build_unary(c->b, HLO_OP_EXP, x);
+    return binary(c, HLO_OP_DIVIDE, x, reduce_along(c, HLO_OP_ADD, x, axis));
+}
+
+static hlo_instr *layer_norm(const library_call *c) {
+    const hlo_shape *shape = c->b->at->operand_count ? operand(c, 0)->shape : NULL;
+    bool fits = c->b->at->operand_count == 3 && is_float_array(shape) && shape->rank > 0;
+    for (uint32_t i = 1; i < 3 && fits; i++)
+        fits = is_float_array(operand(c, i)->shape) &&
+               hlo_shape_count(operand(c, i)->shape) == shape->dims[shape->rank - 1];
+    if (!fits)
+        return expand_refuse(c->x, "of \"__onednn$layernorm\" requires an array of floats, and a "
+                                   "scale and a shift for each element of its last dimension");
+    const int64_t last = shape->rank - 1, size = shape->dims[last];
+    hlo_instr *x = widen(c, operand(c, 0)), *factors[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        hlo_instr *line = hlo_build_reshape(c->b, operand(c, 1 + i), 1, &size);
+        line = hlo_build_convert(c->b, line, x->shape->type);
+        factors[i] = hlo_build_broadcast_like(c->b, line, x->shape, 1, &last);
+    }
+    hlo_instr *mean = with(c, HLO_OP_DIVIDE, reduce_along(c, HLO_OP_ADD, x, last), (double)size);
+    hlo_instr *apart = binary(c, HLO_OP_SUBTRACT, x, mean);
+    hlo_instr *squares =
+        reduce_along(c, HLO_OP_ADD, binary(c, HLO_OP_MULTIPLY, apart, apart), last);
+    hlo_instr *variance = with(c, HLO_OP_DIVIDE, squares, (double)size);
+    variance = with(c, HLO_OP_ADD, variance, c->config.epsilon);
+    hlo_instr *unit =
+        binary(c, HLO_OP_MULTIPLY, apart, hlo_build_unary(c->b, HLO_OP_RSQRT, variance));
+    return binary(c, HLO_OP_ADD, binary(c, HLO_OP_MULTIPLY, unit, factors[0]), factors[1]);
+}
+
+/* Builds x * (1 + inner) / 2. */
+static hlo_instr *gelu(const library_call *c, hlo_instr *x, hlo_instr *inner) {
+    hlo_instr *half = with(c, HLO_OP_MULTIPLY, with(c, HLO_OP_ADD, inner, 1), 0.5);
+    return binary(c, HLO_OP_MULTIPLY, x, half);
+}
+
+/* Broadcasts an operand as numpy does: dimensions are aligned at the last one. Returns NULL if its
+ * dimensions do not fit. */
+static hlo_instr *broadcast(const library_call *c, hlo_instr *value, const hlo_shape *like) {
+    const hlo_shape *shape = value->shape;
+    int64_t kept[HLO_LARGEST_RANK], dims[HLO_LARGEST_RANK];
+    uint32_t count = 0;
+    if (!is_float_array(shape) || shape->rank > like->rank) return NULL;
+    const uint32_t skipped = like->rank - shape->rank;
+    for (uint32_t d = 0; d < shape->rank; d++) {
+        if (shape->dims[d] == 1) continue;
+        if (shape->dims[d] != like->dims[skipped + d]) return NULL;
+        kept[count] = skipped + d;
+        dims[count++] = shape->dims[d];
+    }
+    value = hlo_build_reshape(c->b, hlo_build_convert(c->b, value, like->type), count, dims);
+    return hlo_build_broadcast_like(c->b, value, like, count, kept);
+}
+
+/* Applies one fused operation. `*next` is the operand that the next operation reads. */
+static hlo_instr *fuse(const library_call *c, const char *name, hlo_instr *x, uint32_t *next) {
+    if (!strcmp(name, "RELU")) return with(c, HLO_OP_MAXIMUM, x, 0);
+    if (!strcmp(name, "RELU6")) return with(c, HLO_OP_MINIMUM, with(c, HLO_OP_MAXIMUM, x, 0), 6);
+    if (!strcmp(name, "TANH")) return hlo_build_unary(c->b, HLO_OP_TANH, x);
+    if (!strcmp(name, "SIGMOID")) return hlo_build_unary(c->b, HLO_OP_LOGISTIC, x);
+    if (!strcmp(name, "LINEAR")) return with(c, HLO_OP_MULTIPLY, x, c->config.alpha);
+    if (!strcmp(name, "ELU")) {
+        hlo_instr *negative = hlo_build_unary(c->b, HLO_OP_EXPM1, with(c, HLO_OP_MINIMUM, x, 0));
+        hlo_instr *zero = hlo_build_filled(c->b, x->shape, 0);
+        return hlo_build_select(c->b, hlo_build_compare(c->b, x, "GT", zero), x, negative);
+    }
+    if (!strcmp(name, "GELU_ERF"))
+        return gelu(c, x,
+                    hlo_build_unary(c->b, HLO_OP_ERF, with(c, HLO_OP_MULTIPLY, x, M_SQRT1_2)));
+    if (!strcmp(name, "GELU_TANH")) {
+        hlo_instr *square = binary(c, HLO_OP_MULTIPLY, x, x);
+        hlo_instr *inner = with(c, HLO_OP_ADD, with(c, HLO_OP_MULTIPLY, square, 0.044715), 1);
+        inner = with(c, HLO_OP_MULTIPLY, binary(c, HLO_OP_MULTIPLY, x, inner), sqrt(2 / M_PI));
+        return gelu(c, x, hlo_build_unary(c->b, HLO_OP_TANH, inner));
+    }
+    if (!strcmp(name, "BIAS") || !strcmp(name, "BINARY_ADD")) {
+        if (*next == c->b->at->operand_count)
+            return expand_refuse(c->x, "of \"__onednn$matmul\" has no operand for %s", name);
+        hlo_instr *added = broadcast(c, operand(c, *next), x->shape);
+        if (!added)
+            return expand_refuse(
+                c->x, "of \"__onednn$matmul\": operand %u does not fit the product", *next);
+        ++*next;
+        return binary(c, HLO_OP_ADD, x, added);
+    }
+    return expand_refuse(c->x,
+                         "of \"__onednn$matmul\" has the fused operation %s, which is not "
+                         "supported",
+                         name);
+}
+
+static hlo_instr *matmul(const library_call *c) {
+    const hlo_instr *call = c->b->at;
+    const bool *turned = c->config.transposed;
+    if (c->config.permuted)
+        return expand_refuse(c->x,
+                             "of \"__onednn$matmul\" permutes the dimensions of its %s, which "
+                             "is not supported: run the module before optimizations",
+                             c->config.permuted);
+    if (c->config.packed)
+        return expand_refuse(c->x, "of \"__onednn$matmul\" has weights in a packed format, which "
+                                   "is not supported: run the module before optimizations");
+    hlo_instr *ab[2];
+    const uint32_t rank = call->operand_count < 2 ? 0 : operand(c, 0)->shape->rank;
+    bool fits = rank >= 2 && rank <= HLO_LARGEST_RANK;
+    for (uint32_t i = 0; i < 2 && fits; i++) {
+        ab[i] = operand(c, i);
+        fits = is_float_array(ab[i]->shape) && ab[i]->shape->rank == rank;
+    }
+    for (uint32_t d = 0; d + 2 < rank && fits; d++)
+        fits = ab[0]->shape->dims[d] == ab[1]->shape->dims[d];
+    int64_t batch[HLO_LARGEST_RANK], dims[HLO_LARGEST_RANK], along[2];
+    along[0] = rank - 1 - turned[0];
+    along[1] = (int64_t)rank - 2 + turned[1];
+    if (!fits || ab[0]->shape->dims[along[0]] != ab[1]->shape->dims[along[1]])
+        return expand_refuse(c->x,
+                             "of \"__onednn$matmul\" requires two arrays of floats with equal "
+                             "batch and contracting dimensions");
+    for (uint32_t d = 0; d + 2 < rank; d++) {
+        batch[d] = d;
+        dims[d] = ab[0]->shape->dims[d];
+    }
+    dims[rank - 2] = ab[0]->shape->dims[rank - 2 + turned[0]];
+    dims[rank - 1] = ab[1]->shape->dims[rank - 1 - turned[1]];
+    hlo_dot_lists lists;
+    for (int i = 0; i < 2; i++) {
+        lists.batch[i] = hlo_ints_new(c->x->module, rank - 2, batch);
+        lists.contracting[i] = hlo_ints_new(c->x->module, 1, &along[i]);
+    }
+    const hlo_shape *shape =
+        hlo_shape_array(c->x->module, computed(ab[0]->shape->type), rank, dims);
+    hlo_instr *x = hlo_build_dot(c->b, shape, ab, &lists);
+    uint32_t next = 2;
+    for (uint32_t i = 0; x && i < c->config.fused_count; i++)
+        x = fuse(c, c->config.fused[i], x, &next);
+    if (x && next != call->operand_count)
+        return expand_refuse(c->x, "of \"__onednn$matmul\" has %u operands, expected %u",
+                             call->operand_count, next);
+    return x;
+}
+
+/* --------------------------------------------------------------------------- Fourier transforms */
+
+/* A descriptor: a table of FlatBuffers. Numbers are little-endian. */
+typedef struct descriptor {
+    unsigned char bytes[512];
+    uint32_t size;
+} descriptor;
+
+/* Reads a number of `width` bytes. Returns 0 beyond the end. */
+static uint64_t number_at(const descriptor *d, uint64_t at, uint32_t width) {
+    uint64_t value = 0;
+    if (at > d->size || width > d->size - at) return 0;
+    for (uint32_t i = width; i-- > 0;) value = value << 8 | d->bytes[at + i];
+    return value;
+}
+
+/* Returns the position of a field of the root table, or 0 if it has its default. */
+static uint64_t field_at(const descriptor *d, uint32_t field) {
+    const uint64_t table = number_at(d, 0, 4);
+    const int64_t fields = (int64_t)table - (int32_t)number_at(d, table, 4);
+    if (fields < 0 || 6 + 2 * field > number_at(d, (uint64_t)fields, 2)) return 0;
+    const uint64_t offset = number_at(d, (uint64_t)fields + 4 + 2 * field, 2);
+    return offset ? table + offset : 0;
+}
+
+static uint64_t read_field(const descriptor *d, uint32_t field, uint32_t width) {
+    const uint64_t at = field_at(d, field);
+    return at ? number_at(d, at, width) : 0;
+}
+
+enum { C2C, C2R, R2C };
+
+/* A transform of the last `count` dimensions. Its result is the sums times `scale`. */
+typedef struct fourier {
+    uint64_t kind, count;
+    bool forward;
+    double scale;
+} fourier;
+
+/* Reads the descriptor and the factor. Returns false after an error. */
+static bool read_transform(const library_call *c, bool dynamic, const char *name, fourier *f) {
+    const hlo_instr *call = c->b->at;
+    descriptor d = {.size = 0};
+    double number;
+    *f = (fourier){.scale = 1};
+    bool fits =
+        dynamic ? call->operand_count == 6 || call->operand_count == 7 : call->operand_count == 2;
+    const hlo_shape *bytes = fits ? operand(c, 0)->shape : NULL;
+    fits = fits && hlo_shape_is_array(bytes) && bytes->type == HLO_TYPE_U8 && bytes->rank == 1 &&
+           bytes->dims[0] >= 8 && bytes->dims[0] <= (int64_t)sizeof d.bytes;
+    for (int64_t i = 0; fits && i < bytes->dims[0]; i++) {
+        fits = hlo_known_element(operand(c, 0), i, &number);
+        if (fits) d.bytes[d.size++] = (unsigned char)number;
+    }
+    if (fits && dynamic) fits = hlo_known_number(operand(c, 5), &f->scale);
+    if (!fits)
+        return expand_refuse(c->x,
+                             "of \"%s\" requires a constant descriptor that is not elided, and a "
+                             "constant factor",
+                             name);
+    f->kind = read_field(&d, dynamic ? 2 : 1, 1);
+    f->forward = read_field(&d, dynamic ? 4 : 6, 1) != 0;
+    if (!dynamic) {
+        const uint64_t bits = read_field(&d, 7, 8);
+        memcpy(&f->scale, &bits, sizeof bits);
+    }
+    /* The axes must be the last dimensions, in order. */
+    const uint64_t axes = field_at(&d, dynamic ? 3 : 5);
+    const uint64_t list = axes ? axes + number_at(&d, axes, 4) : 0;
+    const hlo_shape *from = operand(c, 1)->shape;
+    f->count = list ? number_at(&d, list, 4) : 0;
+    fits = hlo_shape_is_array(from) && !from->dynamic && f->kind <= R2C &&
+           (f->kind == C2C || f->forward == (f->kind == R2C)) && f->count >= 1 && f->count <= 3 &&
+           f->count <= from->rank;
+    for (uint64_t i = 0; i < f->count && fits; i++)
+        fits = number_at(&d, list + 4 + 4 * i, 4) == from->rank - f->count + i;
+    if (!fits)
+        return expand_refuse(c->x,
+                             "of \"%s\" has a descriptor that is invalid or does not transform the "
+                             "last dimensions",
+                             name);
+    return true;
+}
+
+static hlo_instr *transform(const library_call *c, bool dynamic) {
+    static const char *const kinds[][2] = {{"IFFT", "FFT"}, {"IRFFT"}, {NULL, "RFFT"}};
+    const char *name = dynamic ? "dynamic_ducc_fft" : "ducc_fft";
+    fourier f;
+    if (!read_transform(c, dynamic, name, &f)) return NULL;
+    /* Check types and dimensions: those of a complex array are half as many as of a real one. */
+    const hlo_shape *from = operand(c, 1)->shape, *to = c->want;
+    const hlo_shape *whole = f.kind == R2C ? from : to, *part = f.kind == R2C ? to : from;
+    const bool wide = whole->type == HLO_TYPE_F64 || whole->type == HLO_TYPE_C128;
+    const hlo_type real = wide ? HLO_TYPE_F64 : HLO_TYPE_F32;
+    const hlo_type complex = wide ? HLO_TYPE_C128 : HLO_TYPE_C64;
+    bool fits = hlo_shape_is_array(to) && from->rank == to->rank && part->type == complex &&
+                whole->type == (f.kind == C2C ? complex : real);
+    for (uint32_t i = 0; fits && i < whole->rank; i++)
+        fits = part->dims[i] ==
+               (f.kind != C2C && i + 1 == whole->rank ? whole->dims[i] / 2 + 1 : whole->dims[i]);
+    if (!fits)
+        return expand_refuse(c->x, "of \"%s\": the operand and the result do not match", name);
+    const int64_t *lengths = whole->dims + whole->rank - f.count;
+    hlo_instr *operands[] = {operand(c, 1)};
+    hlo_instr *x = hlo_build_ints(c->b, HLO_OP_FFT, to, 1, operands, HLO_ATTR_FFT_LENGTH,
+                                  (uint32_t)f.count, lengths);
+    hlo_instr_set_str(x, HLO_ATTR_FFT_TYPE, kinds[f.kind][f.forward]);
+    /* HLO's inverse transforms divide by the number of elements. */
+    double factor = f.scale;
+    for (uint64_t i = 0; i < f.count && !f.forward; i++) factor *= (double)lengths[i];
+    if (fabs(factor - 1) <= 0x1p-40) return x;
+    hlo_instr *factors = hlo_build_filled(c->b, hlo_shape_retype(c->x->module, to, real), factor);
+    return binary(c, HLO_OP_MULTIPLY, x, hlo_build_convert(c->b, factors, to->type));
+}
+
+/* ---------------------------------------------------------------------------------- the targets */
+
+static hlo_instr *static_transform(const library_call *c) {
+    return transform(c, false);
+}
+
+static hlo_instr *dynamic_transform(const library_call *c) {
+    return transform(c, true);
+}
+
+static const struct {
+    const char *target, *config;
+    hlo_instr *(*build)(const library_call *c);
+} targets[] = {
+    {"__onednn$softmax", "onednn_softmax_config", softmax},
+    {"__onednn$layernorm", "onednn_layer_norm_config", layer_norm},
+    {"__onednn$matmul", "onednn_matmul_config", matmul},
+    {"ducc_fft", NULL, static_transform},
+    {"dynamic_ducc_fft", NULL, dynamic_transform},
+};
+enum { TARGETS = sizeof targets / sizeof *targets };
+
+static int find_target(const hlo_instr *instr) {
+    if (instr->op != HLO_OP_CUSTOM_CALL) return TARGETS;
+    int i = 0;
+    while (i < TARGETS && !hlo_is_custom_call(instr, targets[i].target)) i++;
+    return i;
+}
+
+bool hlo_calls_any(const hlo_module *module) {
+    if (!module->op_counts[HLO_OP_CUSTOM_CALL]) return false;
+    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+            if (find_target(instr) < TARGETS) return true;
+    return false;
+}
+
+/* True if a list of dimensions, counted from 1, is absent or in order. */
+static bool in_order(const json_t *layout) {
+    const json_t *list = json_object_get(json_object_get(layout, "tensor"), "dimensions");
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *dim = json_array_get(list, i);
+        const long long number = json_is_string(dim) ? strtoll(json_string_value(dim), NULL, 10)
+                                                     : json_integer_value(dim);
+        if (number != (long long)i + 1) return false;
+    }
+    return true;
+}
+
+static double float_of_bits(const json_t *json, const char *key) {
+    const int32_t bits = (int32_t)json_integer_value(json_object_get(json, key));
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return (double)value;
+}
+
+/* Reads the member `key` of a backend_config. Absent members have the values of proto3: zeros. */
+static config read_config(const hlo_instr *call, const char *key) {
+    static const char *const layouts[] = {"lhs", "rhs", "result"};
+    config c = {.axis = 0};
+    json_t *whole = hlo_json_config(call);
+    const json_t *json = json_object_get(whole, key), *fusions = json_object_get(json, "fusions");
+    const json_t *ops =
+        fusions ? json_object_get(fusions, "ops") : json_object_get(json, "fused_ops");
+    const json_t *other = json_object_get(json, "optimization_config");
+    c.axis = json_integer_value(json_object_get(json, "softmax_axis"));
+    c.epsilon = float_of_bits(json, "epsilon_typecast");
+    c.alpha = float_of_bits(fusions ? fusions : json, "alpha_typecast");
+    c.transposed[0] = json_is_true(json_object_get(json, "transpose_a"));
+    c.transposed[1] = json_is_true(json_object_get(json, "transpose_b"));
+    c.packed = json_is_true(json_object_get(json, "weights_prepacked")) ||
+               json_is_true(json_object_get(other, "weights_prepacked"));
+    for (int i = 0; i < 3; i++)
+        if (!in_order(json_object_get(json, layouts[i]))) c.permuted = layouts[i];
+    for (size_t i = 0; i < json_array_size(ops) && i < MOST_FUSED; i++) {
+        const char *name = json_string_value(json_array_get(ops, i));
+        snprintf(c.fused[c.fused_count++], NAME_SIZE, "%s", name ? name : "");
+    }
+    if (json_array_size(ops) > MOST_FUSED)
+        snprintf(c.fused[MOST_FUSED - 1], NAME_SIZE, "number %d", MOST_FUSED);
+    json_decref(whole);
+    return c;
+}
+
+/* Replaces the call at x->build->at. Returns false after an error. */
+static bool expand_call(expansion *x, int which) {
+    hlo_instr *call = x->build->at;
+    const hlo_shape *shape = call->shape;
+    const bool many = shape->type == HLO_TYPE_TUPLE;
+    library_call c = {.x = x, .b = x->build, .want = shape};
+    if (many && (shape->rank == 1 || shape->rank == 2) && targets[which].config)
+        c.want = shape->elements[0];
+    if (targets[which].config) c.config = read_config(call, targets[which].config);
+    hlo_instr *results[2] = {targets[which].build(&c)};
+    if (!results[0]) return false;
+    if (!hlo_shape_is_array(c.want) || !hlo_shape_same_dims(c.want, results[0]->shape) ||
+        (many && shape->rank == 2 && !hlo_shape_is_array(shape->elements[1])))
+        return expand_refuse(x, "of \"%s\" has another shape than its result",
+                             targets[which].target);
+    results[0] = hlo_build_convert(c.b, results[0], c.want->type);
+    if (many && shape->rank == 2) results[1] = hlo_build_filled(c.b, shape->elements[1], 0);
+    expand_replace(x, many ? HLO_OP_TUPLE : HLO_OP_COPY, shape, many ? shape->rank : 1, results);
+    return true;
+}
+
+hlo_status hlo_calls_expand(hlo_module *module, const hlo_diag_sink *sink) {
+    expansion x = {.module = module, .sink = sink};
+    for (hlo_computation *comp = module->first; comp; comp = comp->next)
+        for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
+            next = instr->next;
+            const int which = find_target(instr);
+            if (which == TARGETS) continue;
+            x.build->at = instr;
+            if (!expand_call(&x, which)) return HLO_INVALID_INPUT;
+        }
+    return HLO_OK;
+}

@@ -1,0 +1,261 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Tests the forms of modules that the package converts to HLO, and the snapshots that it runs, also those of XLA."""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import types
+
+os.environ['JAX_PLATFORMS'] = 'cpu'
+os.environ['XLA_FLAGS'] = '--xla_force_host_platform_device_count=8'
+
+import _cases
+import jax
+import jax.export
+import jax.numpy as jnp
+import numpy as np
+
+
+def functions():
+    import _functions
+    return _functions
+
+
+def half(x, w):
+    """Computes one FP8 matmul and one wide matmul."""
+    return functions().mm(x, w), x @ w
+
+
+def lowered():
+    f = functions()
+    return jax.jit(half).lower(f.X, f.W)
+
+
+def exported():
+    f = functions()
+    return jax.export.export(jax.jit(half))(f.X, f.W)
+
+
+def forms():
+    """Yields the name of a form, and the same function in that form."""
+    low, exp, f = lowered(), exported(), functions()
+    yield 'StableHLO text', low.as_text()
+    yield 'StableHLO text with locations', low.as_text(debug_info=True)
+    yield 'bytes of StableHLO text', low.as_text().encode()
+    yield 'StableHLO bytecode', exp.mlir_module_serialized
+    yield 'bytearray', bytearray(exp.mlir_module_serialized)
+    yield 'ir.Module', low.compiler_ir()
+    yield 'XlaComputation', low.compiler_ir('hlo')
+    yield 'Exported', exp
+    yield 'serialized Exported', exp.serialize()
+    yield 'Traced', jax.jit(half).trace(f.X, f.W)
+    yield 'Lowered', low
+
+
+def converts(args):
+    """Every form of a function has the verdicts, the source lines and the results of the function."""
+    import hlofp8
+    f = functions()
+    wanted = jax.jit(half)(f.X, f.W)
+    for name, module in forms():
+        found = hlofp8.rewrite(module)
+        assert [v.kind for v in found.verdicts] == ['fp8', 'wide'], name
+        if 'text' not in name or 'locations' in name:
+            assert all(v.source_file and v.source_file.endswith('.py') for v in found.verdicts), name
+        explained = hlofp8.explain(module)
+        assert [v.kind for v in explained] == ['fp8', 'wide'], name
+        inputs = [np.asarray(f.X), np.asarray(f.W)]
+        assert hlofp8.compare(module, found, inputs), name
+        assert hlofp8.compare(module, [np.asarray(y) for y in wanted], inputs), name
+        assert hlofp8.compare(found, module, inputs), name
+        assert len(hlofp8.run(module, inputs)) == 2, name
+    compiled = lowered().compile()
+    assert len(hlofp8.explain(compiled)) == len(hlofp8.rewrite(compiled).verdicts) > 0
+    assert hlofp8.compare(compiled, [np.asarray(y) for y in wanted], inputs)
+    amaxes = hlofp8.record_amaxes(lowered().as_text(), *inputs)
+    assert amaxes['amaxes']
+    return f'{len(list(forms()))} forms'
+
+
+def files(args):
+    """A file of each form is converted, also by `python -m hlofp8 to-hlo`, and a folder of JAX_DUMP_IR_TO."""
+    import hlofp8
+    folder = pathlib.Path(args.work) / 'forms'
+    folder.mkdir(exist_ok=True)
+    made = 0
+    for name, module in forms():
+        if not isinstance(module, (str, bytes, bytearray)):
+            continue
+        made += 1
+        path = folder / f'{made}.in'
+        path.write_bytes(module.encode() if isinstance(module, str) else module)
+        for given in (path, str(path)):
+            assert [v.kind for v in hlofp8.rewrite(given).verdicts] == ['fp8', 'wide'], name
+        for out, start in ((folder / 'out.hlo', b'HloModule jit_half'), (folder / 'out.hlo.pb', b'\n\x08jit_half')):
+            done = to_hlo(args, str(path), '-o', str(out))
+            assert done.returncode == 0 and not done.stdout and not done.stderr, (name, done)
+            assert out.read_bytes().startswith(start), name
+            assert [v.kind for v in hlofp8.rewrite(out).verdicts] == ['fp8', 'wide'], name
+    dump = folder / 'dump'
+    shutil.rmtree(dump, ignore_errors=True)
+    code = 'import jax; jax.jit(lambda x: x @ x).lower(jax.ShapeDtypeStruct((8, 8), "float32")).compile()'
+    subprocess.run([sys.executable, '-c', code], env={**os.environ, 'JAX_DUMP_IR_TO': str(dump)}, check=True)
+    assert len(hlofp8.rewrite(dump).verdicts) == len(hlofp8.rewrite(str(dump)).verdicts) == 1
+    assert to_hlo(args, str(dump)).stdout.startswith(b'HloModule')
+    (dump / 'other.mlir').write_text('module @m {}')
+    fails(hlofp8.Error, 'dump has 2 modules; pass one of these files: jax_ir', lambda: hlofp8.rewrite(dump))
+    fails(hlofp8.Error, 'has no .mlir files', lambda: hlofp8.rewrite(folder / '..'))
+    return f'{made} files'
+
+
+def to_hlo(args, *arguments):
+    command = [sys.executable, '-m', 'hlofp8', 'to-hlo', *arguments]
+    return subprocess.run(command, env={**os.environ, 'PYTHONPATH': args.site}, capture_output=True)
+
+
+def fails(kind, said, call):
+    try:
+        call()
+    except kind as error:
+        assert said in str(error), error
+    else:
+        raise AssertionError(f'not refused: {said}')
+
+
+def refuses(args):
+    """Modules that cannot be converted are rejected with the reason."""
+    import hlofp8
+    from hlofp8 import _convert
+    cannot = 'the StableHLO module cannot be converted to HLO: '
+    fails(hlofp8.Error, cannot, lambda: hlofp8.rewrite('module @m { func.func public @main() { foo } }'))
+    fails(hlofp8.Error, cannot, lambda: hlofp8.rewrite(b'ML\xefR' + b'x' * 100))
+    size, = jax.export.symbolic_shape('n')
+    dynamic = jax.export.export(jax.jit(lambda x: x * 2))(jax.ShapeDtypeStruct((size,), jnp.float32))
+    fails(hlofp8.Error, "op can't be translated to XLA HLO", lambda: hlofp8.rewrite(dynamic))
+    fails(hlofp8.Error, 'the serialized jax.export.Exported cannot be read', lambda: hlofp8.rewrite(b'<\0\0\0' + b'ML\xefR' * 9))
+    fails(TypeError, 'to get HLO: in JAX, jax.jit(f).lower(...); in TensorFlow, f.experimental_get', lambda: hlofp8.rewrite(3))
+    fails(TypeError, 'arguments require a function', lambda: hlofp8.explain(exported(), 1))
+    done = to_hlo(args, 'nowhere.mlir', '-o', os.path.join(args.work, 'none.hlo'))
+    assert done.returncode == 1 and b'nowhere.mlir: error: cannot read file' in done.stderr, done
+    done = to_hlo(args, __file__)
+    assert done.returncode == 1 and re.search(rb'test_forms.py:\d+:\d+: error:', done.stderr), done
+    part = _convert.importlib.import_module
+    try:
+        _convert.importlib = types.SimpleNamespace(import_module=lambda name: part('absent.' + name))
+        fails(hlofp8.Error, 'converting StableHLO requires jaxlib._jax.mlir', lambda: hlofp8.rewrite(lowered().as_text()))
+        fails(hlofp8.Error, 'pass HLO instead: in JAX, jax.jit(f).lower(...)', lambda: hlofp8.rewrite(lowered().as_text()))
+    finally:
+        import importlib
+        _convert.importlib = importlib
+
+
+class ConcreteFunction:
+    """A fake of TensorFlow's class."""
+    graph, structured_input_signature = None, ()
+
+    def __call__(self):
+        raise AssertionError
+
+
+class ExportedProgram:
+    """A fake of torch.export's class."""
+    graph_signature = graph_module = None
+
+    def __call__(self):
+        raise AssertionError
+
+
+def other_frameworks(args):
+    """Objects of TensorFlow and PyTorch are converted by their packages, here by fakes."""
+    import hlofp8
+    proto = lowered().compiler_ir('hlo').as_serialized_hlo_module_proto()
+    stages = []
+
+    def compiler_ir(stage):
+        stages.append(stage)
+        return proto
+
+    tensorflow = 'tensorflow.python.eager.polymorphic_function.compiler_ir'
+    program = types.SimpleNamespace(get_stablehlo_bytecode=lambda: exported().mlir_module_serialized)
+    fails(hlofp8.Error, f'converting a concrete function requires {tensorflow}.from_concrete_function', lambda: hlofp8.rewrite(ConcreteFunction()))
+    fails(hlofp8.Error, 'converting an ExportedProgram requires torch_xla.stablehlo.exported_program_to_stablehlo', lambda: hlofp8.rewrite(ExportedProgram()))
+    fakes = {tensorflow: types.SimpleNamespace(from_concrete_function=lambda function: compiler_ir),
+             'torch_xla.stablehlo': types.SimpleNamespace(exported_program_to_stablehlo=lambda given: program)}
+    for path in list(fakes):
+        for i in range(path.count('.') + 1):
+            fakes.setdefault(path.rsplit('.', i)[0], types.ModuleType(path.rsplit('.', i)[0]))
+    before = set(sys.modules)
+    sys.modules.update(fakes)
+    try:
+        for module in (ConcreteFunction(), ExportedProgram(), program):
+            assert [v.kind for v in hlofp8.rewrite(module).verdicts] == [v.kind for v in hlofp8.explain(module)] == ['fp8', 'wide']
+    finally:
+        for name in set(sys.modules) - before:
+            del sys.modules[name]
+
+    def function(*given):
+        raise AssertionError
+
+    function.experimental_get_compiler_ir = lambda *given: compiler_ir
+    assert [v.kind for v in hlofp8.explain(function, 1, 2, target='sm_100')] == ['fp8', 'wide']
+    assert set(stages) == {'hlo_serialized'}
+
+
+def snapshots(args):
+    """run() and the like use the inputs of a snapshot, and compare() its result."""
+    import hlofp8
+    sys.path.insert(0, os.path.join(_cases.SOURCE, 'testdata', 'run'))
+    import snapshot
+    module, work = os.path.join(_cases.SOURCE, 'testdata', 'run', 'snapshot.hlo'), pathlib.Path(args.work)
+    (work / 'm.pb').write_bytes(hlofp8.rewrite(module, passes='').proto)
+    inputs = hlofp8.draw(module, seed=5)
+    outputs = hlofp8.run(module, inputs)
+    np.savez(work / 'in.npz', *[x.view(f'u{x.itemsize}') if x.dtype.kind == 'V' else x for x in inputs])
+    np.savez(work / 'out.npz', *[x.view(f'u{x.itemsize}') if x.dtype.kind == 'V' else x for x in outputs])
+    snapshot.main('snapshot', work / 'm.pb', work / 's.pb', work / 'in.npz', work / 'out.npz')
+    equal = lambda found: all(np.array_equal(a, b) for a, b in zip(found, outputs, strict=True))
+    for given in (work / 's.pb', (work / 's.pb').read_bytes(), hlofp8.rewrite(work / 's.pb')):
+        assert equal(hlofp8.run(given)) and hlofp8.compare(given), given
+    assert not equal(hlofp8.run(module))
+    drawn = hlofp8.draw(work / 's.pb')
+    assert not hlofp8.compare(work / 's.pb', None, drawn)
+    fails(hlofp8.Error, 'the module has no recorded result', lambda: hlofp8.compare(module))
+
+
+# Runs a function with arguments of types that the messages store in different ways, and saves the results.
+DUMPED = """
+import jax
+import jax.numpy as jnp
+import numpy as np
+draw = np.random.default_rng(0)
+normal = lambda dtype, *shape: jnp.asarray(draw.standard_normal(shape), dtype)
+args = [normal('float32', 3, 5), jnp.asarray(draw.integers(0, 2, 13), bool), jnp.asarray(draw.integers(-8, 8, 7), 'int4'),
+        jnp.asarray(draw.integers(0, 4, 9), 'uint2'), normal('float8_e4m3fn', 4, 4), normal('complex64', 3), normal('float16', 2, 2),
+        jnp.asarray([1, -2], 'int8'), jnp.zeros((0, 3)), normal('float4_e2m1fn', 6), jnp.asarray([7, -1], 'int32')]
+wide = lambda x: x.astype({'i': 'int32', 'u': 'int32', 'V': 'float32', 'f': x.dtype, 'c': x.dtype, 'b': bool}[x.dtype.kind])
+f = jax.jit(lambda *args: [~x if x.dtype == bool else wide(x) * 2 for x in args])
+np.savez('results.npz', *f(*args))
+"""
+
+
+def dumped_by_xla(args):
+    """The snapshots that XLA writes have the arguments and the results of the call."""
+    import hlofp8
+    for option, form in ('snapshots', 'snapshot.*'), ('unoptimized_snapshots', '*.hlo_unoptimized_snapshot'):
+        folder = pathlib.Path(args.work) / option
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        flags = f'--xla_dump_to=. --xla_dump_hlo_as_proto --xla_dump_hlo_{option}'
+        subprocess.run([sys.executable, '-c', DUMPED], env={**os.environ, 'XLA_FLAGS': flags}, cwd=folder, check=True)
+        path, = folder.glob(f'*jit__lambda.{form}.pb')
+        with np.load(folder / 'results.npz') as file:
+            assert hlofp8.compare(path, [file[name] for name in file.files]), path
+        assert option == 'unoptimized_snapshots' or hlofp8.compare(path), path
+
+
+if __name__ == '__main__':
+    args = _cases.arguments()
+    sys.exit(_cases.run([converts, files, refuses, other_frameworks, snapshots, dumped_by_xla], args))
