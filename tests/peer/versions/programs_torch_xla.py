@@ -140,7 +140,7 @@ def sort_topk():
     d = Draw(9)
 
     def sorts(x, k):
-        return [*x.sort(1), x.argsort(0, descending=True), *x.topk(3), x.argmax(1), x.cumsum(1), x.cumprod(0), *k.sort(), x.max(1)[0], x.min(0)[1], x.median(), *x.kthvalue(2, 1), x.logsumexp(1)]
+        return [*x.sort(1), x.argsort(0, descending=True), *x.topk(3), x.argmax(1), x.cumsum(1), x.cumprod(0), *k.sort(), x.max(1)[0], x.min(0)[1], *x.kthvalue(2, 1), x.logsumexp(1)]
 
     return sorts, (d.normal(5, 12), d.below(8, 12).astype(np.int64))
 
@@ -153,9 +153,8 @@ def linalg():
     def factors(a, b):
         s = a @ a.T + 4 * torch.eye(6, device=a.device)
         l = torch.cholesky(s)
-        q, r = torch.qr(a)
         u, t, v = torch.svd(b)
-        return l, q @ r, (u * t) @ v.T, t, torch.triangular_solve(b, l, upper=False)[0], torch.inverse(s), torch.linalg.vector_norm(a), a.tril(), a.diag(), a.trace(), torch.slogdet(s)[1]
+        return l, (u * t) @ v.T, t, torch.triangular_solve(b, l, upper=False)[0], torch.inverse(s), torch.linalg.vector_norm(a), a.tril(), a.diag(), a.trace(), torch.slogdet(s)[1]
 
     return factors, (d.normal(6, 6), d.normal(6, 4))
 
@@ -197,7 +196,7 @@ def math():
     def functions(x, p, i, j):
         y = x / 4
         return [getattr(torch, n)(y if n == "erfinv" else x) for n in unary] + [getattr(torch, n)(p) for n in "log log1p log2 sqrt rsqrt acosh reciprocal".split()] + [
-            p**x, torch.atan2(x, p), torch.remainder(x, p), torch.fmod(x, p), torch.logaddexp(x, p), i + j, i * j, i // j, i % j, i ^ j, i << (j % 8), ~i, i.to(torch.uint8), x.to(torch.int32), x.half(), x.clamp(-1, 1),
+            p**x, torch.atan2(x, p), torch.remainder(x, p), torch.fmod(x, p), i + j, i * j, i // j, i % j, i ^ j, i << (j % 8), ~i, i.to(torch.uint8), x.to(torch.int32), x.half(), x.clamp(-1, 1),
             F.elu(x), F.selu(x), F.leaky_relu(x), F.hardswish(x), F.hardtanh(x), F.softplus(x), F.mish(x), F.gelu(x), torch.where(x > 0, x, p), x.norm(), x.var(), x.std(), x.prod(), (x > 0).any(), F.logsigmoid(x), torch.lerp(x, p, 0.3)]
 
     return functions, (2 * d.normal(24), 1 + 3 * d.uniform(24), (d.below(2000, 24) - 1000).astype(np.int64), (d.below(50, 24) + 1).astype(np.int64))
@@ -209,7 +208,7 @@ def shapes():
     d = Draw(19)
 
     def moves(x, i):
-        return [x[::2, 1:-1], F.pad(x, (1, 2, 0, 1)), F.pad(x[None], (1, 1, 1, 1), mode="reflect"), x.flip(0), x.repeat(2, 1), x.roll(2, 1), x.t().contiguous(), torch.stack([x, x + 1], 1), x.narrow(1, 1, 3), x.repeat_interleave(2, 0), x.unfold(1, 3, 2),
+        return [x[::2, 1:-1], F.pad(x, (1, 2, 0, 1)), F.pad(x[None], (1, 1, 1, 1), mode="reflect"), x.flip(0), x.repeat(2, 1), x.roll(2, 1), x.t().contiguous(), torch.stack([x, x + 1], 1), x.narrow(1, 1, 3), x.repeat_interleave(2, 0),
                 x.expand(2, 4, 6), torch.cat([x, x]), x.triu(1), torch.arange(5, device=x.device) + i[0], torch.meshgrid(x[0], x[:, 0], indexing="ij")[1], x.permute(1, 0).reshape(3, 8), x.as_strided((3, 3), (6, 1)), x.unbind(1)[2], x.masked_fill(x > 0, 3)]
 
     return moves, (d.normal(4, 6), d.below(4, 4).astype(np.int64))
