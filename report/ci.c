@@ -232,8 +232,7 @@ hlo_status writer_junit(const report_writer *t) {
     return status;
 }
 
-/* --------------------------------------------------------------------------- GitLab Code Quality
- */
+/* -------------------------------------------------------------------------- GitLab Code Quality */
 
 hlo_status writer_gitlab(const report_writer *t) {
     finding *findings;
@@ -403,6 +402,19 @@ hlo_status writer_markdown(const report_writer *t) {
         fputs(" |\n", out);
     }
     if (found > shown) fprintf(out, "\n%zu more groups are not shown.\n", found - shown);
+    for (size_t i = 0; i < m->change_count && i < GROUPS_MOST; i++) {
+        char change[256];
+        if (!i) fputs("\n| layer | result | since the baseline |\n|---|---|---|\n", out);
+        fputs("| ", out);
+        put_markdown(out, m->changes[i].layer);
+        fputs(" | ", out);
+        put_markdown(out, m->changes[i].shape);
+        fputs(" | ", out);
+        put_markdown(out, writer_change(&m->changes[i], change, sizeof change));
+        fputs(" |\n", out);
+    }
+    if (m->change_count > GROUPS_MOST)
+        fprintf(out, "\n%zu more changed layers are not shown.\n", m->change_count - GROUPS_MOST);
     if (m->edit_count) fputs("\n\n", out);
     for (size_t i = 0; i < m->edit_count; i++) {
         const report_edit *edit = &m->edits[i];

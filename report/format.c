@@ -48,6 +48,7 @@ hlo_status hlo_reports_print(const hlo_report *const *reports, size_t count,
     report_model *model = NULL;
     hlo_status status = writer_take_options(options, &own);
     if (status == HLO_OK) status = report_model_new(reports, NULL, count, &model);
+    if (status == HLO_OK && own.baseline) status = report_model_compare(model, own.baseline);
     if (status == HLO_OK) status = writer_print(model, &own, out);
     report_model_free(model);
     return status;

@@ -207,6 +207,7 @@ hlo_status hlo_histories_print(const hlo_dump *dump, const hlo_history *const *h
         (own.format != HLO_REMARKS_TEXT || which == HLO_REMARKS_SUMMARY)) {
         report_model *model;
         status = report_model_new(NULL, histories, count, &model);
+        if (status == HLO_OK && own.baseline) status = report_model_compare(model, own.baseline);
         const report_writer t = {.model = model, .options = own, .out = out};
         if (status == HLO_OK)
             status = own.format == HLO_REMARKS_TEXT ? print_summary(dump, histories, order, &t)

@@ -2,11 +2,14 @@
 /* Builds the model of a report: figures of each matmul, layers, groups and edits. */
 #include "report/model.h"
 
-#include <inttypes.h>
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "ir/text/file.h"
+#include "matmul/json.h"
 
 /* -------------------------------------------------------------------------------------- figures */
 
@@ -464,4 +467,105 @@ hlo_status report_model_new(const hlo_report *const *reports, const hlo_history 
 
 void report_model_free(report_model *model) {
     if (model) hlo_arena_free(model->arena);
+}
+
+/* -------------------------------------------------------------------------------------- changes */
+
+/* A matmul of an earlier report (side 0) or of the model (side 1). */
+typedef struct compared {
+    const char *key, *layer, *shape;
+    int side;
+    bool fp8;
+    double seconds;
+} compared;
+
+static int by_compared_key(const void *a, const void *b) {
+    const compared *x = a, *y = b;
+    const int order = strcmp(x->key, y->key);
+    if (order) return order;
+    return x->side - y->side;
+}
+
+static int by_difference(const void *a, const void *b) {
+    const report_change *x = a, *y = b;
+    const double left = fabs(x->seconds[1] - x->seconds[0]),
+                 right = fabs(y->seconds[1] - y->seconds[0]);
+    if (left != right) return left > right ? -1 : 1;
+    const int order = strcmp(x->layer, y->layer);
+    return order ? order : strcmp(x->shape, y->shape);
+}
+
+static compared compare_as(hlo_arena *arena, const char *layer, const char *shape) {
+    return (compared){
+        .key = hlo_arena_format(arena, "%s\n%s", fold(arena, layer), shape),
+        .layer = hlo_arena_format(arena, "%s", layer),
+        .shape = hlo_arena_format(arena, "%s", shape),
+    };
+}
+
+static hlo_status fill_changes(report_model *m, const json_t *document) {
+    jmp_buf recover;
+    if (setjmp(recover)) return HLO_OUT_OF_MEMORY;
+    hlo_arena_set_recover(m->arena, &recover);
+    const json_t *dots = json_object_get(document, "dots");
+    size_t count = 0, index;
+    compared *all = hlo_arena_array(m->arena, json_array_size(dots) + m->count + 1, sizeof *all);
+    const json_t *dot;
+    json_array_foreach(dots, index, dot) {
+        const char *layer = json_string_value(json_object_get(dot, "layer"));
+        const char *shape = json_string_value(json_object_get(dot, "input_shape"));
+        const char *verdict = json_string_value(json_object_get(dot, "verdict"));
+        if (!layer || !shape || !verdict) break;
+        all[count] = compare_as(m->arena, layer, shape);
+        all[count].fp8 = strcmp(verdict, "wide") != 0;
+        all[count].seconds = json_number_value(json_object_get(dot, "runs")) *
+                             json_number_value(json_object_get(dot, "seconds"));
+        count++;
+    }
+    if (!json_is_array(dots) || count < json_array_size(dots)) {
+        hlo_arena_set_recover(m->arena, NULL);
+        return HLO_OK;
+    }
+    m->earlier_seconds =
+        json_number_value(json_object_get(json_object_get(document, "summary"), "seconds"));
+    for (size_t i = 0; i < m->count; i++) {
+        const report_matmul *at = &m->matmuls[i];
+        all[count] = compare_as(m->arena, at->layer, at->verdict->input_shape);
+        all[count].side = 1;
+        all[count].fp8 = at->verdict->kind != HLO_VERDICT_WIDE;
+        all[count++].seconds = at->verdict->runs * at->verdict->seconds;
+    }
+    qsort(all, count, sizeof *all, by_compared_key);
+    m->changes = hlo_arena_array(m->arena, count, sizeof *m->changes);
+    for (size_t i = 0, next; i < count; i = next) {
+        report_change change = {.layer = all[i].layer, .shape = all[i].shape};
+        for (next = i; next < count && strcmp(all[i].key, all[next].key) == 0; next++) {
+            const compared *at = &all[next];
+            fold_differences((char *)change.layer, at->layer);
+            change.count[at->side]++;
+            change.fp8[at->side] += at->fp8;
+            change.seconds[at->side] += at->seconds;
+        }
+        const double *seconds = change.seconds;
+        const double least = fmin(seconds[0], seconds[1]), most = fmax(seconds[0], seconds[1]);
+        if (change.count[0] != change.count[1] || change.fp8[0] != change.fp8[1] ||
+            most > VISIBLE * least)
+            m->changes[m->change_count++] = change;
+    }
+    if (m->change_count) qsort(m->changes, m->change_count, sizeof *m->changes, by_difference);
+    hlo_arena_set_recover(m->arena, NULL);
+    return HLO_OK;
+}
+
+hlo_status report_model_compare(report_model *m, const char *path) {
+    json_error_t error;
+    hlo_content text;
+    bool starved = false;
+    hlo_status status = hlo_file_read(path, NULL, &text);
+    if (status != HLO_OK) return status;
+    json_t *document = hlo_json_read(text.bytes, text.size, 0, &error, &starved);
+    free(text.bytes);
+    status = starved ? HLO_OUT_OF_MEMORY : document ? fill_changes(m, document) : HLO_INVALID_INPUT;
+    json_decref(document);
+    return status;
 }

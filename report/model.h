@@ -80,6 +80,13 @@ typedef struct report_edit {
     report_figures figures;
 } report_edit;
 
+/* The matmuls of a layer that have equal result shapes, in an earlier report and now. */
+typedef struct report_change {
+    const char *layer, *shape;
+    size_t count[2], fp8[2]; /* numbers of matmuls and of FP8 matmuls, before and now */
+    double seconds[2];
+} report_change;
+
 /* Counts of verdicts, and the sums of all figures. */
 typedef struct report_totals {
     report_figures figures;
@@ -108,6 +115,11 @@ typedef struct report_model {
     size_t edit_count;
     size_t gone; /* of dump folders: number of matmuls that the last stage does not contain */
     report_totals totals;
+    /* Differences from an earlier report, largest difference of the time first. NULL before
+     * report_model_compare(), and if the earlier report has no layers. */
+    report_change *changes;
+    size_t change_count;
+    double earlier_seconds; /* `seconds` of all matmuls in the earlier report */
 } report_model;
 
 /* Creates the model of `count` reports, or of `count` histories if `histories` is not NULL. The
@@ -115,5 +127,8 @@ typedef struct report_model {
 hlo_status report_model_new(const hlo_report *const *reports, const hlo_history *const *histories,
                             size_t count, report_model **out_model);
 void report_model_free(report_model *model);
+/* Compares the matmuls with those of earlier JSON remarks in the file `path`. Returns
+ * HLO_INVALID_INPUT if the file cannot be read. */
+hlo_status report_model_compare(report_model *model, const char *path);
 
 #endif

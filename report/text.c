@@ -249,8 +249,7 @@ static void print_edits(const report_writer *t) {
     }
 }
 
-/* ----------------------------------------------------------------------------- one line a matmul
- */
+/* ---------------------------------------------------------------------------- one line a matmul */
 
 enum {
     PLACE,
@@ -362,10 +361,10 @@ static void print_list(const report_writer *t, size_t count, size_t lints) {
 enum { SAVES, SHARE, TIME, MATMULS, BOUND, RATE, WHY, GROUP_SOURCE, SHAPE, LAYER, GROUP_COLUMNS };
 
 static const column group_columns[] = {
-    [SAVES] = {"saves", true, 1},     [SHARE] = {"share", true, 2},
-    [TIME] = {"time", true, 3},       [MATMULS] = {"matmuls", true, 4},
+    [SAVES] = {"saves", true, 1},     [SHARE] = {"share", true, 3},
+    [TIME] = {"time", true, 5},       [MATMULS] = {"matmuls", true, 4},
     [BOUND] = {"bound by", false, 6}, [RATE] = {"speed (of peak)", true, 9},
-    [WHY] = {"reason", false, 5},     [GROUP_SOURCE] = {"source", false, 7},
+    [WHY] = {"reason", false, 2},     [GROUP_SOURCE] = {"source", false, 7},
     [SHAPE] = {"result", false, 8},   [LAYER] = {"layer", false, 0}};
 
 /* A group with the totals that its share refers to. */
@@ -397,6 +396,28 @@ static void fill_group(const void *row, cells out) {
     if (!g->one_source && *out[GROUP_SOURCE]) append(out[GROUP_SOURCE], "...");
     snprintf(out[SHAPE], CELL, "%s", g->named ? g->shape : "");
     snprintf(out[LAYER], CELL, "%s", g->layer);
+}
+
+static void print_changes(const report_writer *t) {
+    enum { CHANGES_MOST = 10 };
+    const report_model *m = t->model;
+    char before[WRITER_NUMBER], now[WRITER_NUMBER], change[256];
+    if (!t->options.baseline) return;
+    fputc('\n', t->out);
+    if (!m->changes) {
+        hlo_print_plain(t->out, "%s has no layers to compare: write it again\n",
+                        t->options.baseline);
+        return;
+    }
+    hlo_print_plain(t->out, "since %s: %s -> %s%s\n", t->options.baseline,
+                    writer_quantity(m->earlier_seconds, "s", before),
+                    writer_quantity(m->totals.figures.seconds, "s", now),
+                    m->change_count ? "; changed layers:" : "; no layer changed");
+    for (size_t i = 0; i < m->change_count && i < CHANGES_MOST; i++)
+        hlo_print_plain(t->out, "  %s %s: %s\n", m->changes[i].layer, m->changes[i].shape,
+                        writer_change(&m->changes[i], change, sizeof change));
+    if (m->change_count > CHANGES_MOST)
+        fprintf(t->out, "  and %zu more layers\n", m->change_count - CHANGES_MOST);
 }
 
 hlo_status writer_text_summary(const report_writer *t) {
@@ -432,6 +453,7 @@ hlo_status writer_text_summary(const report_writer *t) {
                 m->group_count - shown, rest.count,
                 writer_percent(rest.seconds, m->totals.figures.seconds),
                 writer_quantity(rest.saving, "s", saving));
+    print_changes(t);
     if (m->totals.lints) fputc('\n', t->out);
     print_list(t, 0, m->totals.lints > GROUPS_MOST ? GROUPS_MOST : m->totals.lints);
     if (m->totals.lints > GROUPS_MOST)

@@ -522,6 +522,7 @@ hlo_remarks_options options_remarks(const options *from, FILE *out) {
     remarks.which = (hlo_remarks)from->values[OPTION_REMARKS].number;
     remarks.format = (hlo_remarks_format)from->values[OPTION_REMARKS_FORMAT].number;
     remarks.colored = terminal && !getenv("NO_COLOR");
+    remarks.baseline = from->values[OPTION_BASELINE].text;
     remarks.width = terminal ? terminal_width(fileno(out), 0) : 0;
     return remarks;
 }

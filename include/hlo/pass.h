@@ -435,6 +435,10 @@ typedef struct hlo_remarks_options {
     /* The width of the terminal in columns: HLO_REMARKS_TEXT omits columns of tables, and shortens
      * names, so that lines fit. Default: 0, which does not limit lines. */
     unsigned width;
+    /* The path of JSON remarks of an earlier run, or NULL. HLO_REMARKS_TEXT, for
+     * HLO_REMARKS_SUMMARY, and HLO_REMARKS_MARKDOWN list the layers in which the number of matmuls,
+     * of FP8 matmuls or the time differs. Default: NULL. */
+    const char *baseline;
 } hlo_remarks_options;
 
 /* Sets `struct_size`, and all other fields to their default values. */
@@ -448,7 +452,7 @@ static inline void hlo_remarks_options_init(hlo_remarks_options *options) {
  * defaults.
  *
  * Returns HLO_INVALID_USAGE if `options` is invalid, and HLO_INVALID_INPUT if `out` cannot be
- * written to. */
+ * written to or options->baseline cannot be read. */
 hlo_status hlo_reports_print(const hlo_report *const *reports, size_t count,
                              const hlo_remarks_options *options, FILE *out);
 

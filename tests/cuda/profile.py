@@ -173,7 +173,9 @@ def check_times(p):
     ends = [seen[-1]["ts"] + seen[-1]["dur"] for seen in device]
     p.check(device[1][-1]["ts"] > 0 and abs(device[2][-1]["ts"] - ends[1]) < 1, "runs are not consecutive")
     check_host(p, events)
-    check_tables(p, said, [e for e in events if e.get("cat") not in (None, "while", "conditional")])
+    # The tables have the runs after the first.
+    later = events[1 + [e["name"] for e in events].index("run"):]
+    check_tables(p, said, [e for e in later if e.get("cat") not in (None, "while", "conditional")])
 
 
 def check_host(p, events):
@@ -195,13 +197,13 @@ def check_tables(p, said, events):
                       said, re.M)
     p.check("measured by the device clock" in said and len(rows) >= 6, f"rows: {rows} of {said}")
     for ms, least, median, count, name in rows:
-        p.check(abs(float(ms) - sums[name] / 3e3) < 2e-3 and abs(float(count) - times[name] / 3) < 1e-3,
+        p.check(abs(float(ms) - sums[name] / 2e3) < 2e-3 and abs(float(count) - times[name] / 2) < 1e-3,
                 f"{name}: {ms} ms {count} times, {sums[name]} us in {times[name]} events")
         p.check(float(least) <= float(median) and float(least) <= float(ms) + .001, f"{name}: {least} {median} {ms}")
 
 
 def check_bound(p):
-    status, said, calls, events = p.run("long", LONG)
+    status, said, calls, events = p.run("long", LONG, "--time=0")
     made = sum(call.startswith("cuEventCreate") for call in calls)
     p.check(status == 0 and 1000 < made <= MOST_EVENTS, f"status {status}, {made} events: {said}")
     steps = [e for e in events if e.get("cat") in ("sine", "add")]

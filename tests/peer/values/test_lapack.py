@@ -432,8 +432,8 @@ def main():
             for batch, m, n in sizes[-1:] if environment['HLO_LAPACK'] else sizes:
                 for call in Maker(kind, batch, drop_imaginary(kind, random)).every(m, n):
                     check(run, call, environment)
-            # Singular matrices: zeros, and all rows equal.
-            for make in (np.zeros, lambda shape: np.broadcast_to(random(shape[-1:]), shape).copy()):
+            # Singular matrices: zeros, and equal rows of powers of two, whose quotients are exact.
+            for make in (np.zeros, lambda shape: np.broadcast_to(2.0 ** RNG.integers(0, 4, shape[-1:]), shape).copy()):
                 maker = Maker(kind, (2,), drop_imaginary(kind, make))
                 for call in (*maker.getrf(4, 4), *maker.potrf(4), *maker.gesdd(4, 4)):
                     call.slack = 16
