@@ -132,9 +132,9 @@ const char *hlo_compare_default_type(const hlo_shape *operand) {
 const char *hlo_compare_type_of_order(const char *order, const hlo_shape *operand) {
     const bool total = strcmp(order, "TOTAL") == 0;
     if (!total && strcmp(order, "PARTIAL") != 0) return NULL;
-    return total && hlo_types[operand->type].class == HLO_CLASS_FLOAT
-               ? "TOTALORDER"
-               : hlo_compare_default_type(operand);
+    if (!operand || hlo_types[operand->type].class == HLO_CLASS_FLOAT)
+        return total ? "TOTALORDER" : "FLOAT";
+    return hlo_compare_default_type(operand);
 }
 
 bool hlo_attr_is_default(const hlo_attr *attr, hlo_op op, const hlo_shape *operand) {

@@ -252,7 +252,7 @@ void hlo_text_word_attr(hlo_text *text, hlo_span at, hlo_attr_id id, hlo_span va
     if (id == HLO_ATTR_TYPE && text->source[at.offset] == 'o') {
         const bool any = text->operands.used > frame->operands;
         const char *type =
-            any ? hlo_compare_type_of_order(word, hlo_frame_operands(text, frame)[0]->shape) : NULL;
+            hlo_compare_type_of_order(word, any ? hlo_frame_operands(text, frame)[0]->shape : NULL);
         name = "order";
         words = type ? NULL : " PARTIAL TOTAL";
         if (type) word = hlo_intern(text->module, type, strlen(type));
