@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The gates. They check the number of FP8 matmuls, the reasons, and the remarks of an earlier
  * run. */
-#include <jansson.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "hlo/argument.h"
 #include "hlo/suggest.h"
 #include "ir/float/c_locale.h"
-#include "ir/text/diag.h"
-#include "ir/text/file.h"
-#include "matmul/json.h"
+#include "report/baseline.h"
 #include "report/format.h"
 
 static hlo_status gate_count(const report_totals *s, const char *expect, char *why, size_t size) {
@@ -103,133 +99,38 @@ hlo_status hlo_reports_gate(const hlo_report *const *reports, size_t count, cons
     return reasons;
 }
 
-/* The identity of a matmul across runs. */
-typedef struct key {
-    const char *op_name, *shape; /* op_name is "" if the matmul has no op_name */
-    const char *instr;           /* name for messages if there is no op_name; not part of the key */
-    bool quantized;              /* --quantize quantized the matmul; not part of the key */
-} key;
-
-typedef struct keys {
-    key *v;
-    size_t count;
-} keys;
-
-static int by_key(const void *a, const void *b) {
-    const key *x = a, *y = b;
-    int order = strcmp(x->op_name, y->op_name);
-    return order ? order : strcmp(x->shape, y->shape);
-}
-
-/* Orders equal keys: matmuls that the program quantizes before those that --quantize quantized. */
-static int by_key_and_origin(const void *a, const void *b) {
-    const key *x = a, *y = b;
-    const int order = by_key(a, b);
-    return order ? order : x->quantized - y->quantized;
-}
-
-/* Reads the keys of the document's FP8 matmuls, which borrow strings of the document. */
-static bool read_keys(const json_t *document, keys *out) {
-    const json_t *dots = json_object_get(document, "dots"), *dot;
-    size_t index;
-    if (json_integer_value(json_object_get(document, "version")) != 1 || !json_is_array(dots))
-        return false;
-    json_array_foreach(dots, index, dot) {
-        const char *verdict = json_string_value(json_object_get(dot, "verdict"));
-        const char *op_name = json_string_value(json_object_get(dot, "op_name"));
-        const char *shape = json_string_value(json_object_get(dot, "input_shape"));
-        const json_t *name = json_object_get(dot, "input_instruction");
-        if (!name) name = json_object_get(dot, "instruction"); /* in files of older versions */
-        const char *instr = json_string_value(name);
-        if (!verdict || !shape || !instr) return false;
-        if (strcmp(verdict, "wide") != 0)
-            out->v[out->count++] = (key){op_name ? op_name : "", shape, instr,
-                                         json_is_object(json_object_get(dot, "quantized"))};
-    }
-    qsort(out->v, out->count, sizeof *out->v, by_key_and_origin);
-    return true;
-}
-
-static key key_of(const hlo_verdict *v) {
-    return (key){v->op_name ? v->op_name : "", v->input_shape, v->input_instr,
-                 v->quantized != NULL};
-}
-
 hlo_status hlo_reports_baseline(const hlo_report *const *reports, size_t count, const char *path,
                                 bool allow_empty, const hlo_diag_sink *sink, char *why,
                                 size_t why_size) {
     HLO_IN_C_LOCALE;
-    json_error_t error;
-    keys old = {0}, now = {0};
     if (why_size) *why = '\0';
-    hlo_content text;
-    hlo_status status = hlo_file_read(path, sink, &text);
-    bool starved = false;
-    json_t *document =
-        status == HLO_OK ? hlo_json_read(text.bytes, text.size, 0, &error, &starved) : NULL;
-    free(text.bytes);
-    if (starved) return HLO_OUT_OF_MEMORY;
-    if (status != HLO_OK) return status;
-    if (!document) return hlo_diag_refuse(sink, path, error.line, error.column, "%s", error.text);
-    old.v = malloc((json_array_size(json_object_get(document, "dots")) + 1) * sizeof *old.v);
-    size_t most = 0;
-    for (size_t i = 0; i < count; i++) most += reports[i]->verdict_count;
-    now.v = malloc((most + 1) * sizeof *now.v);
-    if (!old.v || !now.v) status = HLO_OUT_OF_MEMORY;
-    for (size_t i = 0; i < count && status == HLO_OK; i++)
-        for (size_t j = 0; j < reports[i]->verdict_count; j++)
-            if (reports[i]->verdicts[j].kind != HLO_VERDICT_WIDE)
-                now.v[now.count++] = key_of(&reports[i]->verdicts[j]);
-    if (status == HLO_OK) qsort(now.v, now.count, sizeof *now.v, by_key_and_origin);
-    const json_t *summary = json_object_get(document, "summary");
-    if (status == HLO_OK && !read_keys(document, &old))
-        status = hlo_diag_refuse(sink, path, 0, 0,
-                                 "not valid remarks: expected the output of --remarks-format=json");
-    else if (status == HLO_OK && /* --remarks=missed omits some of the FP8 matmuls */
-             json_integer_value(json_object_get(summary, "fp8")) +
-                     json_integer_value(json_object_get(summary, "quantized")) !=
-                 (json_int_t)old.count)
-        status = hlo_diag_refuse(sink, path, 0, 0,
-                                 "incomplete baseline: regenerate it with --remarks=all");
-    const key *first = NULL;
-    size_t lost = 0;
-    for (size_t i = 0, j = 0; i < old.count && status == HLO_OK; i++) {
-        while (j < now.count && by_key(&now.v[j], &old.v[i]) < 0) j++;
-        if (j < now.count && by_key(&now.v[j], &old.v[i]) == 0 &&
-            (old.v[i].quantized || !now.v[j].quantized))
-            j++;
-        else if (!lost++)
-            first = &old.v[i];
-    }
+    report_baseline b;
+    hlo_status status = report_baseline_read(reports, count, path, sink, &b);
     if (status == HLO_OK && !allow_empty) status = gate_matmuls(reports, count, why, why_size);
-    if (status == HLO_OK && !allow_empty &&
-        json_integer_value(json_object_get(summary, "matmuls")) <= 0) {
+    if (status == HLO_OK && !allow_empty && report_baseline_total(&b, "matmuls") <= 0) {
         snprintf(why, why_size,
                  "the baseline %s has no matmuls to compare with; --allow-empty allows this", path);
         status = HLO_MISMATCH;
     }
-    if (status == HLO_OK && lost) {
-        const char *reason = NULL; /* reason of a wide matmul with this key */
-        bool quantized = false;    /* --quantize quantized a matmul with this key */
-        for (size_t i = 0; i < count && !reason; i++)
-            for (size_t j = 0; j < reports[i]->verdict_count && !reason; j++) {
-                const hlo_verdict *v = &reports[i]->verdicts[j];
-                const key at = key_of(v);
-                if (by_key(&at, first) != 0) continue;
-                if (v->kind == HLO_VERDICT_WIDE) reason = v->reason;
-                quantized |= v->kind != HLO_VERDICT_WIDE && v->quantized;
-            }
+    const report_entry *first = NULL;
+    size_t lost = 0;
+    for (size_t i = 0; i < b.old_count && status == HLO_OK; i++) {
+        const report_entry *old = &b.old[i];
+        if (old->origin == REPORT_WIDE || old->change == HLO_CHANGE_SAME) continue;
+        if (!lost++) first = old;
+    }
+    if (lost) {
+        const hlo_verdict *v = first->verdict;
+        const bool wide = v && v->kind == HLO_VERDICT_WIDE;
         snprintf(why, why_size,
                  "%zu of %zu matmuls that were FP8 have regressed; first: %s %s is %s%s", lost,
-                 old.count, *first->op_name ? first->op_name : first->instr, first->shape,
-                 quantized ? "FP8 only because of --quantize"
-                 : reason  ? "wide, reason: "
-                           : "missing from the input",
-                 reason && !quantized ? reason : "");
+                 b.old_fp8, *first->op_name ? first->op_name : first->instr, first->shape,
+                 !v     ? "missing from the input"
+                 : wide ? "wide, reason: "
+                        : "FP8 only because of --quantize",
+                 wide ? v->reason : "");
         status = HLO_MISMATCH;
     }
-    free(now.v);
-    free(old.v);
-    json_decref(document);
+    report_baseline_free(&b);
     return status;
 }

@@ -461,7 +461,9 @@ hlo_status writer_text_summary(const report_writer *t) {
     if (m->edit_count) fputc('\n', t->out);
     print_edits(t);
     if (m->edit_count)
-        print_words(t, 0, "--explain=REASON describes a reason; --remarks=all lists all matmuls");
+        print_words(
+            t, 0,
+            "hlo-fp8-opt --explain=REASON describes a reason; --remarks=all lists all matmuls");
     return HLO_OK;
 }
 

@@ -147,8 +147,8 @@ typedef struct hlo_pass_options {
      * end of hlo_verdict.source_file), shapes of results (`8192x4096xbf16`), or globs (fnmatch(3))
      * of these. `%NAME` is the name of an instruction of the input, and matches nothing else. Any
      * other word that matches no matmul is compared with the names of FP8 calls that a run without
-     * such words produces (hlo_verdict.instr). A word that matches neither is an error. Default:
-     * NULL, which means no words, like "". */
+     * such words produces (hlo_verdict.instr). A word that matches neither is an error, except `*`.
+     * Default: NULL, which means no words, like "". */
     const char *wide;
     /* Accept words of `wide` that match no matmul. Use it for several modules, and check the words
      * for all of them with hlo_reports_check_wide(). Default: false. */
@@ -521,6 +521,26 @@ hlo_status hlo_reports_gate(const hlo_report *const *reports, size_t count, cons
 hlo_status hlo_reports_baseline(const hlo_report *const *reports, size_t count, const char *path,
                                 bool allow_empty, const hlo_diag_sink *sink, char *why,
                                 size_t why_size);
+
+/* How a matmul differs between two runs. */
+typedef enum hlo_change {
+    HLO_CHANGE_SAME,      /* FP8 in both runs, or wide in both. */
+    HLO_CHANGE_NEWLY_FP8, /* Wide in the earlier run, FP8 in the later one. */
+    HLO_CHANGE_LOST_FP8,  /* FP8 in the earlier run. In the later one wide, or FP8 only because of
+                             hlo_pass_options.quantize. */
+    HLO_CHANGE_NEW,       /* Only the later run has the matmul. */
+    HLO_CHANGE_GONE       /* Only the earlier run has the matmul. */
+} hlo_change;
+
+/* Compares the reports `before` of an earlier run with the reports `after` of a later one. Matmuls
+ * with an equal op_name and an equal input_shape are paired in the order of the reports: those that
+ * did not change first.
+ *
+ * Stores the change of each matmul of `before` in `out_before` and of `after` in `out_after`, which
+ * have an element for each verdict, in the order of the reports. */
+hlo_status hlo_reports_compare(const hlo_report *const *before, size_t before_count,
+                               const hlo_report *const *after, size_t after_count,
+                               hlo_change *out_before, hlo_change *out_after);
 
 /* Checks whether each word of `wide` (see hlo_pass_options.wide) matches a matmul of one of `count`
  * reports. `wide` may be NULL, which means no words. `file` is the file name in diagnostics, and

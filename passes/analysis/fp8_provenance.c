@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the wide values that are computed from fp8 values. */
+/* Finds the wide values that are computed from fp8 values, integers or narrow floats. */
 #include "passes/analysis/fp8_provenance.h"
 
 #include "ir/module/known.h"
@@ -15,11 +15,17 @@ typedef struct entry {
     uint32_t operand;
 } entry;
 
-/* One flag for each array of a value, also in nested tuples: true if the array comes from fp8. */
+/* The values from which an array is computed. */
+typedef struct origin {
+    const hlo_instr *narrow; /* integers or floats of fewer than 8 bits, or NULL */
+    bool fp8;
+} origin;
+
+/* One origin for each array of a value, also in nested tuples. */
 typedef struct facts {
-    bool own, *leaves; /* `own` is used for values that are not tuples, which have one leaf */
-    uint32_t count;    /* number of leaves */
-    uint32_t *starts;  /* index of the first leaf of each tuple element */
+    origin own, *leaves; /* `own` is used for values that are not tuples, which have one leaf */
+    uint32_t count;      /* number of leaves */
+    uint32_t *starts;    /* index of the first leaf of each tuple element */
 } facts;
 
 struct hlo_fp8_provenance {
@@ -29,9 +35,10 @@ struct hlo_fp8_provenance {
     bool changed;
 };
 
-static void mark(hlo_fp8_provenance *c, bool *flag, bool value) {
-    c->changed |= value && !*flag;
-    *flag |= value;
+static void mark(hlo_fp8_provenance *c, origin *to, origin from) {
+    c->changed |= (from.fp8 && !to->fp8) || (from.narrow && !to->narrow);
+    to->fp8 |= from.fp8;
+    if (!to->narrow) to->narrow = from.narrow;
 }
 
 static uint32_t leaf_count(const hlo_shape *shape) {
@@ -46,7 +53,9 @@ static const facts *facts_of(const hlo_fp8_provenance *c, const hlo_instr *value
     const hlo_shape *shape = value->shape;
     if (f->leaves) return f;
     f->count = leaf_count(shape);
-    f->leaves = shape->type == HLO_TYPE_TUPLE ? hlo_arena_zero(c->arena, f->count) : &f->own;
+    f->leaves = shape->type == HLO_TYPE_TUPLE
+                    ? hlo_arena_zero(c->arena, f->count * sizeof *f->leaves)
+                    : &f->own;
     if (shape->type != HLO_TYPE_TUPLE) return f;
     f->starts = hlo_arena_array(c->arena, shape->rank + 1, sizeof *f->starts);
     *f->starts = 0;
@@ -76,8 +85,16 @@ static void call(hlo_fp8_provenance *c, const hlo_instr *caller, const hlo_compu
 bool hlo_fp8_provenance_has(const hlo_fp8_provenance *provenance, const hlo_instr *value) {
     const facts *f = facts_of(provenance, value);
     for (uint32_t i = 0; i < f->count; i++)
-        if (f->leaves[i]) return true;
+        if (f->leaves[i].fp8) return true;
     return false;
+}
+
+const hlo_instr *hlo_fp8_provenance_narrow(const hlo_fp8_provenance *provenance,
+                                           const hlo_instr *value) {
+    const facts *f = facts_of(provenance, value);
+    for (uint32_t i = 0; i < f->count; i++)
+        if (f->leaves[i].narrow) return f->leaves[i].narrow;
+    return NULL;
 }
 
 /* Returns the operands whose values reach the result, as a bit set of the first 32 operands. */
@@ -97,6 +114,48 @@ static uint32_t carrying(const hlo_instr *instr) {
                (hlo_splat_source(hlo_instr_operand(instr, 0)) ? 2u : 0u);
     default: return hlo_instr_moves(instr) || hlo_op_is(instr->op, HLO_COLLECTIVE);
     }
+}
+
+/* True if the value is a broadcast or a constant, as scales and zero points are. */
+static bool is_factor(const hlo_instr *value) {
+    for (unsigned step = 0; step < STEP_LIMIT; step++) {
+        const hlo_instr *from = hlo_handed_on(value, NULL);
+        if (!from &&
+            (value->op == HLO_OP_CONVERT || hlo_op_is(value->op, HLO_RESHAPES | HLO_REORDERS)))
+            from = hlo_instr_operand(value, 0);
+        if (!from) break;
+        value = from;
+    }
+    return value->op == HLO_OP_BROADCAST || value->op == HLO_OP_CONSTANT;
+}
+
+static bool has_operand(uint32_t operands, uint32_t i) {
+    return operands >> (i < 31 ? i : 31) & 1;
+}
+
+/* Returns the narrow values that reach the result through `operands`, or NULL. They do not reach a
+ * product with other values, so a mask may come from integers. */
+static const hlo_instr *narrow_of(const hlo_fp8_provenance *c, const hlo_instr *instr,
+                                  uint32_t operands) {
+    const bool shifts = instr->op == HLO_OP_ADD || instr->op == HLO_OP_SUBTRACT;
+    const bool scales = instr->op == HLO_OP_MULTIPLY || instr->op == HLO_OP_DIVIDE;
+    const bool joins = instr->op == HLO_OP_SELECT || instr->op == HLO_OP_CONCATENATE;
+    const hlo_instr *found = NULL;
+    double number;
+    for (uint32_t i = 0; i < instr->operand_count; i++) {
+        if (!shifts && !has_operand(operands, i)) continue;
+        const hlo_instr *operand = hlo_instr_operand(instr, i);
+        const hlo_instr *narrow = hlo_fp8_provenance_narrow(c, operand);
+        if (joins && !narrow && !hlo_known_number(operand, &number)) return NULL;
+        if ((shifts || scales) && narrow && !is_factor(hlo_instr_operand(instr, !i))) continue;
+        if (!found) found = narrow;
+    }
+    const hlo_type type = instr->shape->type;
+    const bool is_narrow = instr->shape->rank && /* a single number is not a quantized array */
+                           (hlo_type_is_integer(type) || hlo_type_fits_e4m3(type));
+    const bool narrows = instr->op != HLO_OP_CONVERT || !found ||
+                         hlo_types[type].bits < hlo_types[found->shape->type].bits;
+    return is_narrow && narrows ? instr : found;
 }
 
 static void visit(hlo_fp8_provenance *c, const hlo_instr *instr) {
@@ -139,11 +198,11 @@ static void visit(hlo_fp8_provenance *c, const hlo_instr *instr) {
     }
     const uint32_t operands = carrying(instr);
     const facts *f = facts_of(c, instr);
-    bool carried = hlo_type_is_fp8_value(instr->shape->type);
-    for (uint32_t i = 0; i < instr->operand_count && !carried; i++)
-        carried = operands >> (i < 31 ? i : 31) & 1 &&
-                  hlo_fp8_provenance_has(c, hlo_instr_operand(instr, i));
-    for (uint32_t i = 0; i < f->count; i++) mark(c, &f->leaves[i], carried);
+    origin made = {narrow_of(c, instr, operands), hlo_type_is_fp8_value(instr->shape->type)};
+    for (uint32_t i = 0; i < instr->operand_count && !made.fp8; i++)
+        made.fp8 =
+            has_operand(operands, i) && hlo_fp8_provenance_has(c, hlo_instr_operand(instr, i));
+    for (uint32_t i = 0; i < f->count; i++) mark(c, &f->leaves[i], made);
 }
 
 const hlo_fp8_provenance *hlo_fp8_provenance_find(const hlo_module *module, hlo_arena *arena) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds values that come from fp8 on paths that no rule follows, to explain wide matmuls. */
+/* Finds values that come from fp8, integers or narrow floats on paths that no rule follows. */
 #ifndef HLO_PASSES_ANALYSIS_FP8_PROVENANCE_H
 #define HLO_PASSES_ANALYSIS_FP8_PROVENANCE_H
 
@@ -15,6 +15,11 @@ const hlo_fp8_provenance *hlo_fp8_provenance_find(const hlo_module *module, hlo_
 /* True if a value is computed from fp8 only by movement, conversion, scaling and shifting. The path
  * may pass through tuples, loops, branches, calls and barriers. */
 bool hlo_fp8_provenance_has(const hlo_fp8_provenance *provenance, const hlo_instr *value);
+
+/* Returns the integers, or floats of fewer than 8 bits, from which a value is computed on such a
+ * path, or NULL. A factor or a zero point on the path is broadcast or constant. */
+const hlo_instr *hlo_fp8_provenance_narrow(const hlo_fp8_provenance *provenance,
+                                           const hlo_instr *value);
 
 /* Finds the instruction at which the rules stop on the path from fp8 to `value`, and the reason.
  * Returns NULL if there is no such instruction. */

@@ -18,7 +18,10 @@
 #include "passes/analysis/scale_range.h"
 #include "passes/engine/worklist.h"
 
-enum { MOVE_LIMIT = 256, DEPEND_LIMIT = 4096 };
+/* MOVE_LIMIT: maximum number of moves of an application. SEARCH_LIMIT: maximum number of
+ * instructions that the searches of a phase visit, per instruction of the module. An application
+ * that exceeds a limit is rejected without a reason. */
+enum { MOVE_LIMIT = 256, SEARCH_LIMIT = 256 };
 
 bool hlo_rule_refuse(hlo_rule_env *env, const char *reason, const hlo_instr *blocker) {
     env->unbuildable = true;
@@ -48,14 +51,13 @@ static bool hoist(hlo_rule_env *env, hlo_instr *value, uint32_t users) {
         (hlo_engine_before(env->engine, value, at) ||
          (move && (move->place == at || hlo_engine_before(env->engine, move->place, at)))))
         return true;
-    if (value == at || move || env->move_count + users >= MOVE_LIMIT)
-        return hlo_rule_refuse(env, "depends-on-result", value);
+    if (value == at || move) return hlo_rule_refuse(env, "depends-on-result", value);
+    if (env->move_count + users >= MOVE_LIMIT) return hlo_rule_refuse(env, NULL, NULL);
     if (value->pin)
         return hlo_rule_refuse(env, hlo_reason_name((size_t)hlo_pin_reason(value)), value);
     for (uint32_t i = 0; i < value->operand_count; i++)
         if (!hoist(env, hlo_instr_operand(value, i), users + 1)) return false;
-    if (env->move_count + users >= MOVE_LIMIT)
-        return hlo_rule_refuse(env, "depends-on-result", value);
+    if (env->move_count + users >= MOVE_LIMIT) return hlo_rule_refuse(env, NULL, NULL);
     hlo_arena_grow(env->context->scratch, &env->moves, env->move_count, &env->move_capacity,
                    sizeof *env->moves);
     env->moves[env->move_count++] = (hlo_rule_move){value, env->build->at, env->build->at->prev};
@@ -80,31 +82,32 @@ static bool admits(hlo_builder *b, const hlo_shape *shape, uint32_t count,
     return true;
 }
 
-/* True if `value` depends on `from`, which is in the same computation, or if the search visits more
- * than DEPEND_LIMIT instructions. The search does not continue at instructions before `from`. */
-static bool depends(const hlo_rule_env *env, hlo_instr *value, const hlo_instr *from) {
+/* Rejects the application if `value` depends on `from`, which is in the same computation. The
+ * search does not continue at instructions before `from`. */
+static bool check_independent(hlo_rule_env *env, hlo_instr *value, const hlo_instr *from) {
     hlo_engine *e = env->engine;
     const uint32_t ids = env->context->module->next_id;
     if (e->visited_count < ids) {
         e->visited_count = ids + ids / 2;
         e->visited = hlo_arena_zero(env->context->scratch, e->visited_count * sizeof *e->visited);
+        e->queue = hlo_arena_array(env->context->scratch, e->visited_count, sizeof *e->queue);
     }
-    const hlo_instr *queue[DEPEND_LIMIT];
     uint32_t count = 0;
     e->searches++;
-    if (!hlo_engine_before(e, value, from)) queue[count++] = value;
+    if (!hlo_engine_before(e, value, from)) e->queue[count++] = value;
     for (uint32_t i = 0; i < count; i++) {
-        if (queue[i] == from) return true;
-        for (uint32_t o = 0; o < queue[i]->operand_count; o++) {
-            const hlo_instr *operand = hlo_instr_operand(queue[i], o);
+        const hlo_instr *at = e->queue[i];
+        if (at == from) return hlo_rule_refuse(env, "depends-on-result", value);
+        if (e->searched++ / SEARCH_LIMIT >= ids) return hlo_rule_refuse(env, NULL, NULL);
+        for (uint32_t o = 0; o < at->operand_count; o++) {
+            const hlo_instr *operand = hlo_instr_operand(at, o);
             if (e->visited[operand->id] == e->searches || hlo_engine_before(e, operand, from))
                 continue;
-            if (count == DEPEND_LIMIT) return true;
             e->visited[operand->id] = e->searches;
-            queue[count++] = operand;
+            e->queue[count++] = operand;
         }
     }
-    return false;
+    return true;
 }
 
 /* ------------------------------------------------------------------------------------ templates */
@@ -317,9 +320,7 @@ static bool set_field(hlo_rule_env *env, const hlo_rule_set *set, hlo_matmul *m,
     case VALUE: {
         if (value && value != *(hlo_instr **)member) {
             if (!hlo_shape_is_array(value->shape)) return hlo_rule_refuse(env, NULL, NULL);
-            if (depends(env, value, source))
-                return hlo_rule_refuse(env, "depends-on-result", value);
-            if (!hoist(env, value, 0)) return false;
+            if (!check_independent(env, value, source) || !hoist(env, value, 0)) return false;
         }
         *(hlo_instr **)member = value;
         return true;

@@ -33,12 +33,14 @@ struct hlo_engine {
      * computations from `later` on. */
     hlo_instr *rest;
     hlo_computation *later;
-    hlo_worklist batch;     /* instructions to visit next */
-    hlo_worklist follow_up; /* instructions to visit before the rest of the batch */
-    hlo_worklist dead;      /* work of hlo_engine_remove_dead() */
-    uint32_t *visited;      /* by instruction id: the last search of rewrite.c that visited the
-                             * instruction */
+    hlo_worklist batch;      /* instructions to visit next */
+    hlo_worklist follow_up;  /* instructions to visit before the rest of the batch */
+    hlo_worklist dead;       /* work of hlo_engine_remove_dead() */
+    uint32_t *visited;       /* by instruction id: the last search of rewrite.c that visited the
+                              * instruction */
+    const hlo_instr **queue; /* the instructions that the search has reached */
     uint32_t visited_count, searches;
+    uint64_t searched; /* number of instructions that all searches visited */
     uint64_t fired, fuel;
     const hlo_rule *last; /* last rule that was applied; a rule from a file has precedence */
     bool given;           /* `last` is from a file */

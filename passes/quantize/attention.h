@@ -7,9 +7,7 @@
 
 #include "ir/ir.h"
 
-/* Finds the dots of attention. Returns an array by instruction id, allocated in the arena.
- * `callers` has, by computation id, the only caller of a computation, or NULL. */
-const bool *hlo_attention_find(const hlo_module *module, hlo_instr *const *callers,
-                               hlo_arena *arena);
+/* Finds the dots of attention. Returns an array by instruction id, allocated in the arena. */
+const bool *hlo_attention_find(const hlo_module *module, hlo_arena *arena);
 
 #endif

@@ -51,6 +51,7 @@
 #include "passes/analysis/fp8_provenance.h"
 #include "passes/analysis/module_facts.h"
 #include "passes/analysis/pin.h"
+#include "passes/analysis/value.h"
 #include "passes/builders/granularity.h"
 #include "passes/passes.h"
 #include "passes/quantize/amaxes.h"
@@ -64,10 +65,11 @@
 #include <math.h>
 #include <string.h>
 
-/* PATH_LIMIT: maximum number of steps from a dot to the value to quantize. BLOCK: number of
- * elements along the contracting dimension that share a scale in the recipe `mx`. MARGIN: factor
- * between a recorded amax and the largest value that its scale represents. */
-enum { PATH_LIMIT = 64, BLOCK = 32, MARGIN = 16 };
+/* PATH_LIMIT: maximum number of steps from a dot to the value to quantize. Rules follow a chain of
+ * HLO_CHAIN_LIMIT steps, which also contains the steps of the scale. BLOCK: number of elements
+ * along the contracting dimension that share a scale in the recipe `mx`. MARGIN: factor between a
+ * recorded amax and the largest value that its scale represents. */
+enum { PATH_LIMIT = HLO_CHAIN_LIMIT / 2, BLOCK = 32, MARGIN = 16 };
 
 /* The recipe `static` is CURRENT with hlo_pass_context.amaxes. */
 typedef enum recipe { CURRENT, ROWS, MX } recipe;
@@ -358,26 +360,6 @@ static place source_of(const quantizer *z, place at) {
     return at;
 }
 
-/* Returns the integers or narrow floats from which `value` comes by movement, conversion and
- * scaling, or NULL. The pass quantize-narrow may convert them to fp8. */
-static const hlo_instr *narrow_source(const hlo_instr *value) {
-    for (unsigned i = 0; i < PATH_LIMIT; i++) {
-        const hlo_type type = value->shape->type;
-        if (hlo_type_is_integer(type) || hlo_type_fits_e4m3(type)) return value;
-        bool scaled = value->op == HLO_OP_MULTIPLY || value->op == HLO_OP_SUBTRACT ||
-                      value->op == HLO_OP_DIVIDE;
-        const hlo_instr *factor = scaled ? hlo_instr_operand(value, 1) : NULL;
-        while (scaled && (factor->op == HLO_OP_CONVERT || hlo_op_is(factor->op, HLO_RESHAPES)))
-            factor = hlo_instr_operand(factor, 0);
-        scaled = scaled && (factor->op == HLO_OP_BROADCAST || factor->op == HLO_OP_CONSTANT);
-        if (!value->operand_count ||
-            (!scaled && value->op != HLO_OP_CONVERT && !hlo_op_is(value->op, HLO_MOVEMENT)))
-            return NULL;
-        value = hlo_instr_operand(value, 0);
-    }
-    return NULL;
-}
-
 /* True for f64 and complex types. */
 static bool is_precise(hlo_type type) {
     return type == HLO_TYPE_F64 || type == HLO_TYPE_C64 || type == HLO_TYPE_C128;
@@ -395,6 +377,13 @@ static bool requests_f32_sums(const hlo_instr *dot) {
                          strcmp(algorithm, "dot_f16_f16_f32") == 0);
 }
 
+/* True for a value that a pinned instruction computes from values in another memory space, or
+ * copies from there. The quantization follows the instruction. */
+static bool is_in_device_memory(const hlo_instr *pinned) {
+    const hlo_layout *layout = pinned->shape->layout;
+    return pinned->pin == HLO_PIN_SPACE && !(layout && layout->memory_space);
+}
+
 /* Returns the reason why the dot must not be quantized, or HLO_REASON_COUNT. */
 static hlo_reason reason_against(const quantizer *z, const hlo_instr *dot, bool completes,
                                  const hlo_instr **out_blocker) {
@@ -408,7 +397,7 @@ static hlo_reason reason_against(const quantizer *z, const hlo_instr *dot, bool 
         hlo_instr *operand = hlo_instr_operand(dot, i);
         const hlo_instr *source = source_of(z, place_of(z, dot, i, completes)).instr;
         *out_blocker = source;
-        if (source->pin) return hlo_pin_reason(source);
+        if (source->pin && !is_in_device_memory(source)) return hlo_pin_reason(source);
         if (operand->shape->dynamic || source->shape->dynamic ||
             hlo_shape_count(operand->shape) < 0)
             return HLO_REASON_DYNAMIC_DIMENSION;
@@ -469,7 +458,8 @@ static double *amaxes_of(const quantizer *z, const place *x) {
 static void consider(quantizer *z, hlo_instr *dot, const double *runs) {
     uint32_t values[2];
     for (uint32_t i = 0; i < 2; i++) {
-        const hlo_instr *operand = hlo_instr_operand(dot, i), *narrow = narrow_source(operand);
+        const hlo_instr *operand = hlo_instr_operand(dot, i),
+                        *narrow = hlo_fp8_provenance_narrow(z->provenance, operand);
         const bool quantized = z->fp8[operand->id] ||
                                hlo_fp8_provenance_has(z->provenance, operand) ||
                                hlo_straight_through(z->provenance, operand) || narrow;
@@ -799,7 +789,7 @@ static void consider_all(quantizer *z) {
     hlo_run_counts(module, runs);
     find_loops(z);
     z->takes_attention = strstr(z->context->options->quantize, ",attention");
-    z->attention = hlo_attention_find(module, z->callers, scratch);
+    z->attention = hlo_attention_find(module, scratch);
     z->fused = hlo_facts_fused(module, scratch);
     z->fp8 = hlo_facts_fp8_reach(module, scratch).of;
     z->provenance = hlo_fp8_provenance_find(module, scratch);

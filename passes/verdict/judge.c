@@ -207,6 +207,7 @@ struct hlo_judge_context {
     const hlo_module *module;
     hlo_arena *arena;
     const hlo_pass_options *options;
+    const hlo_target *target;
     const bool *fused; /* by computation id: true if the computation is a part of a kernel */
     /* The following members are computed on demand. */
     const unsigned char *makers; /* by computation id: hlo_fusion_maker */
@@ -216,13 +217,13 @@ struct hlo_judge_context {
     bool looked_for_cpu, cpu; /* `cpu` is true if XLA compiled the module for a CPU */
 };
 
-hlo_judge_context *hlo_judge_context_new(const hlo_module *module, const hlo_pass_options *options,
-                                         hlo_arena *arena) {
-    hlo_judge_context *j = hlo_arena_zero(arena, sizeof *j);
-    j->module = module;
-    j->options = options;
-    j->arena = arena;
-    j->fused = hlo_facts_fused(module, arena);
+hlo_judge_context *hlo_judge_context_new(const hlo_pass_context *context) {
+    hlo_judge_context *j = hlo_arena_zero(context->scratch, sizeof *j);
+    j->module = context->module;
+    j->options = context->options;
+    j->target = context->target;
+    j->arena = context->scratch;
+    j->fused = hlo_facts_fused(j->module, j->arena);
     return j;
 }
 
@@ -278,22 +279,11 @@ static bool is_for_cpu(hlo_judge_context *j) {
     return j->cpu;
 }
 
-/* Finds an integer of at most 8 bits, or a float of fewer than 8, from which `value` is computed by
- * a few steps of movement, conversion and scaling. Returns NULL if not found. */
-static const hlo_instr *find_narrow(const hlo_instr *value) {
-    enum { STEPS_MOST = 64 };
-    const hlo_instr *list[STEPS_MOST] = {value};
-    for (uint32_t i = 0, count = 1; i < count; i++) {
-        const hlo_instr *at = list[i];
-        const hlo_type type = at->shape->type;
-        if (hlo_type_fits_e4m3(type) || type == HLO_TYPE_S8 || type == HLO_TYPE_U8) return at;
-        bool scaled = at->op == HLO_OP_MULTIPLY || at->op == HLO_OP_SUBTRACT;
-        bool carries = scaled || at->op == HLO_OP_DIVIDE || at->op == HLO_OP_CONVERT ||
-                       hlo_op_is(at->op, HLO_MOVEMENT);
-        for (uint32_t o = 0; carries && o < at->operand_count && o < 1u + scaled; o++)
-            if (count < STEPS_MOST) list[count++] = hlo_instr_operand(at, o);
-    }
-    return NULL;
+/* Returns the integers of at most 8 bits, or floats of fewer than 8, from which `value` is computed
+ * by movement, conversion and scaling, or NULL. */
+static const hlo_instr *find_narrow(const hlo_judge_context *j, const hlo_instr *value) {
+    const hlo_instr *narrow = hlo_fp8_provenance_narrow(j->provenance, value);
+    return narrow && hlo_types[narrow->shape->type].bits <= 8 ? narrow : NULL;
 }
 
 /* Skips factors of 1, which torch-xla emits. */
@@ -508,9 +498,9 @@ static hlo_judgment judge_carried(hlo_judge_context *j, const hlo_instr *dot) {
         return hlo_pin_is_scheduled(j->module)
                    ? wide(HLO_REASON_SCHEDULED, NULL)
                    : wide(HLO_REASON_INSIDE_FUSION, fused_l ? fused_l : fused_r);
-    const hlo_instr *other = l || l_computed ? right : left, *narrow = find_narrow(other);
+    const hlo_instr *other = l || l_computed ? right : left, *narrow = find_narrow(j, other);
     if (!l && !r && !l_computed && !r_computed) {
-        const hlo_instr *narrow_l = find_narrow(left), *narrow_r = find_narrow(right);
+        const hlo_instr *narrow_l = find_narrow(j, left), *narrow_r = find_narrow(j, right);
         return is_integer(narrow_l)   ? wide(HLO_REASON_INTEGER_OPERAND, narrow_l)
                : is_integer(narrow_r) ? wide(HLO_REASON_INTEGER_OPERAND, narrow_r)
                                       : wide(HLO_REASON_NOT_QUANTIZED, NULL);
@@ -543,8 +533,11 @@ static hlo_judgment judge_wide(hlo_judge_context *j, const hlo_instr *instr) {
         const hlo_judgment carried = judge_carried(j, instr);
         const bool unquantized = carried.reason == HLO_REASON_NOT_QUANTIZED ||
                                  carried.reason == HLO_REASON_ONE_OPERAND_WIDE;
-        return j->options->quantize && unquantized ? wide(HLO_REASON_RAGGED_NOT_QUANTIZED, NULL)
-                                                   : carried;
+        if (!j->options->quantize || !unquantized) return carried;
+        return wide(hlo_pin_is_scheduled(j->module) ? HLO_REASON_SCHEDULED
+                    : !j->target->fp8               ? HLO_REASON_TARGET_WITHOUT_FP8
+                                                    : HLO_REASON_RAGGED_NOT_QUANTIZED,
+                    NULL);
     }
     if (kind == HLO_PRODUCT_BLOCK_SCALED) {
         const hlo_instr *dynamic = find_dynamic(instr);

@@ -18,10 +18,9 @@ typedef struct hlo_judgment {
                                * fusion" (static text), or NULL */
 } hlo_judgment;
 
-/* Creates the context for a module that no longer changes. The context computes facts on demand, in
- * `arena`. */
-hlo_judge_context *hlo_judge_context_new(const hlo_module *module, const hlo_pass_options *options,
-                                         hlo_arena *arena);
+/* Creates the context for context->module, which no longer changes. Facts are computed on demand,
+ * in scratch memory. */
+hlo_judge_context *hlo_judge_context_new(const hlo_pass_context *context);
 /* Judges a matmul. `said` is the reason that a pass set, or HLO_REASON_COUNT. */
 hlo_judgment hlo_judge(hlo_judge_context *judging, const hlo_instr *instr, hlo_reason said);
 

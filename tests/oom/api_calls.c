@@ -230,6 +230,11 @@ static hlo_status call_optimize(hlo_module *module) {
         status = hlo_reports_gate(reports, 1, "all", NULL, false, why, sizeof why);
     if (status == HLO_OK)
         status = hlo_reports_baseline(reports, 1, baseline, false, &sink, why, sizeof why);
+    hlo_change changes[2][8];
+    if (status == HLO_OK && hlo_report_count(report) > sizeof *changes / sizeof **changes)
+        status = HLO_INTERNAL;
+    if (status == HLO_OK)
+        status = hlo_reports_compare(reports, 1, reports, 1, changes[0], changes[1]);
     if (status == HLO_OK) hlo_report_print_times(report, nowhere);
     hlo_report_free(report);
     return status;

@@ -17,6 +17,7 @@ from ._explorer import ModelExplorer, model_explorer
 from ._library import Diagnostic, Error, RewriteWarning, get_include
 from ._look import Bisected, Bisection, Budget, Moved, Profile, bisect, extract, profile
 from ._module import ModuleLike, Rewritten, Verdict, rewrite, split
+from ._report import Difference, Group, Matmul, Totals
 from ._run import Comparison, compare, draw, record_amaxes, run, values
 
 if TYPE_CHECKING:
@@ -30,16 +31,20 @@ __all__ = [
     "Budget",
     "Comparison",
     "Diagnostic",
+    "Difference",
     "Error",
     "Explanation",
+    "Group",
     "Jitted",
     "LayerAdvice",
+    "Matmul",
     "ModelExplorer",
     "ModuleLike",
     "Moved",
     "Profile",
     "RewriteWarning",
     "Rewritten",
+    "Totals",
     "Verdict",
     "advise",
     "assert_fp8",

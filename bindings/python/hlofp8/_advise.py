@@ -3,29 +3,29 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ._explain import explain, layer_of
+from ._explain import explain
 from ._look import Bisection, Budget, bisect
-from ._module import ModuleLike, Verdict, is_module
+from ._module import ModuleLike, is_module
+from ._report import Matmul, html_table
 
 
 @dataclass(frozen=True)
 class LayerAdvice:
     """The matmuls of a layer: what their quantization saves, and the error that it causes."""
 
-    layer: str  #: from the op_names, such as "Net/Dense_0"; the name of the matmul if it has no layer
-    matmuls: tuple[Verdict, ...]  #: the measured matmuls
+    layer: str  #: as in Matmul
+    matmuls: tuple[Matmul, ...]  #: the measured matmuls
     saved_seconds: float  #: the predicted time that quantizing all matmuls of the layer saves; 0 if unknown
     snr_db: float  #: the lowest signal-to-noise ratio of their results
     output_distance: float  #: the root of the sum of the squared changes of the most affected output
 
     @property
-    def wide(self) -> tuple[Verdict, ...]:
+    def wide(self) -> tuple[Matmul, ...]:
         """The matmuls that should stay wide."""
         return tuple(matmul for matmul in self.matmuls if not matmul.is_fp8)
 
@@ -48,15 +48,15 @@ class Advice:
         assert measured.budget
         self.measured = measured  #: the measurements, as ``bisect`` returns them
         self.budget: Budget = measured.budget  #: the selection
-        layers: dict[str, list[Verdict]] = {}
-        for verdict in self.budget.verdicts:
-            if verdict.measured:
-                layers.setdefault(layer_of(verdict.op_name) or verdict.input_instr or "", []).append(verdict)
+        layers: dict[str, list[Matmul]] = {}
+        for matmul in self.budget.verdicts:
+            if matmul.measured:
+                layers.setdefault(matmul.layer, []).append(matmul)
         made = [self._layer(name, matmuls) for name, matmuls in layers.items()]
         self.layers = tuple(sorted(made, key=lambda layer: -layer.output_distance))
 
     @staticmethod
-    def _layer(name: str, matmuls: list[Verdict]) -> LayerAdvice:
+    def _layer(name: str, matmuls: list[Matmul]) -> LayerAdvice:
         ratios = [matmul.snr_db for matmul in matmuls if not math.isnan(matmul.snr_db)]
         return LayerAdvice(
             name,
@@ -112,10 +112,7 @@ class Advice:
         return "\n".join([*lines, self.summary])
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{title}</th>" for title in _TITLES)
-        rows = ["".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in self._rows()]
-        body = "".join(f"<tr>{row}</tr>" for row in rows)
-        return f"<table><caption>{self.summary}</caption><tr>{head}</tr>{body}</table>"
+        return html_table(self.summary, _TITLES, self._rows())
 
     def __repr__(self) -> str:
         return f"<hlofp8.Advice: {self.summary}>"

@@ -30,6 +30,7 @@ from ._explain import observed
 from ._jax import modules, rewrite_module
 from ._library import HERE, MAIN_PROCESS, Error, text_of, warn
 from ._module import Rewritten, Verdict, enable_options, joined, option_text, page, remarks, unmatched_wide
+from ._report import microseconds, model_of
 
 # The versions of jax and jaxlib whose private parts this file uses.
 _VERSIONS = ("0.8", "0.9", "0.10", "0.11")
@@ -346,36 +347,29 @@ def _distinct() -> list[_Compiled]:
     return list(found.values())
 
 
-def _microseconds(seconds: float) -> str:
-    return f"{1e6 * seconds:,.0f}" if seconds >= 1e-4 else f"{1e6 * seconds:.3g}"
-
-
 def _line(modules: Sequence[_Compiled]) -> str:
     """Returns the number of FP8 matmuls and the predicted times of modules."""
     line = remarks([each.report for each in modules]).splitlines()[-1]
     line = line.replace(", so the module computes other results than before", "")  # the summary says this once
-    verdicts = [verdict for each in modules for verdict in each.verdicts]
-    before, after = sum(v.input_seconds for v in verdicts), sum(v.seconds for v in verdicts)
+    totals = model_of([each.report for each in modules]).totals
+    before, after = totals.input_seconds, totals.seconds
     if not after:
         return line
-    return f"{line}; {_microseconds(before)} -> {_microseconds(after)} us by roofline ({before / after:.2f}x)"
+    return f"{line}; {microseconds(before)} -> {microseconds(after)} us by roofline ({before / after:.2f}x)"
 
 
 def _next(settings: Sequence[_Settings]) -> Iterator[str]:
     """Yields what the user could do, as lines."""
-    verdicts = [verdict for each in _distinct() for verdict in each.verdicts]
-    reasons: collections.defaultdict[str, list[Verdict]] = collections.defaultdict(list)
-    for verdict in verdicts:
-        if verdict.kind == "wide" and verdict.reason and verdict.reason != "wide-by-option":
-            reasons[verdict.reason].append(verdict)
-    if "not-quantized" in reasons and not any("quantize" in each.options for each in settings):
+    model = model_of([each.report for each in _distinct() if each.report])
+    wide = [group for group in model.groups if group.kind == "wide" and group.reason != "wide-by-option"]
+    if "not-quantized" in model.totals.reasons and not any("quantize" in each.options for each in settings):
         yield "--quantize=current quantizes matmuls of bf16, f16 and f32 values, which changes the results"
-    elif reasons:
-        reason, most = max(reasons.items(), key=lambda item: sum(verdict.input_seconds for verdict in item[1]))
-        yield f"{len(most)} wide matmuls: {reason}: {most[0].message}; {most[0].hint}"
-    if any(verdict.quantized for verdict in verdicts):
+    elif wide:
+        most = [matmul for matmul in model.matmuls if (matmul.kind, matmul.reason) == ("wide", wide[0].reason)]
+        yield f"{len(most)} wide matmuls: {most[0].reason}: {most[0].message}; {most[0].hint}"
+    if model.totals.quantized:
         yield "compare the losses with those of a run without hlofp8: quantized matmuls compute other results"
-    if verdicts and not any(each.report for each in settings):
+    if model.matmuls and not any(each.report for each in settings):
         yield "--report=FILE.html writes a page about all matmuls"
 
 
@@ -383,7 +377,7 @@ def summary() -> str:
     """Returns the summary of the modules that JAX compiled while ``enable`` or ``enabled`` was in effect."""
     settings = list(dict.fromkeys(each.settings for each in _compiled))
     matmuls = [each for each in _distinct() if each.report or each.why]
-    matmuls.sort(key=lambda each: sum(verdict.input_seconds for verdict in each.verdicts), reverse=True)
+    matmuls.sort(key=lambda each: model_of([each.report] if each.report else []).totals.input_seconds, reverse=True)
     lines = [f"compiled modules: {len(_compiled)}, with matmuls: {len(matmuls)}"]
     lines += [f"options: {each.text or 'none'}" for each in settings]
     for each in matmuls[:_LISTED]:

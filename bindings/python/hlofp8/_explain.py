@@ -3,63 +3,65 @@
 
 from __future__ import annotations
 
-import html
 import inspect
 import linecache
-import re
+import os
+import reprlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import cached_property
 from typing import Any
 
-from ._module import ModuleLike, Rewritten, Verdict, is_module, rewrite
+from ._module import ModuleLike, Rewritten, Verdict, is_module, optimized, page
+from ._report import Difference, Group, Matmul, Model, Totals, difference, html_table, microseconds, model_of
 
 
-def _code(verdict: Verdict) -> str:
-    return linecache.getline(verdict.source_file, verdict.source_line).strip() if verdict.source_file else ""
+def _source(where: Verdict | Group) -> str:
+    return f"{where.source_file}:{where.source_line}" if where.source_file else ""
 
 
 def place(verdict: Verdict) -> str:
     """Returns the source line of a verdict, or its op_name if the line is unknown."""
-    return f"{verdict.source_file}:{verdict.source_line}" if verdict.source_file else verdict.op_name or ""
+    return _source(verdict) or verdict.op_name or ""
 
 
-def _state(verdict: Verdict) -> str:
-    at = f"at {verdict.blocker}" if verdict.blocker else None
-    return " ".join(filter(None, (verdict.epilogue, verdict.reason, at)))
+def _code(where: Verdict | Group) -> str:
+    return linecache.getline(where.source_file, where.source_line).strip() if where.source_file else ""
 
 
-# Parts of an op_name that JAX adds for its own constructs, not for layers.
-_CONTROL = re.compile(
-    r"p?jit\(.*|while|body|cond|scan|branch_\d+_fun|closed_call|checkpoint|remat\d*|rematted_computation|shard_map|"
-    r"custom_[jv][jv]p_call.*|"
-)
-
-
-def layer_of(op_name: str | None) -> str:
-    """Returns the layer in an op_name: "Net/Dense_0" for "jit(step)/transpose(jvp(Net))/Dense_0/dot_general"."""
-    layers: list[str] = []
-    for part in (op_name or "").split("/")[:-1]:
-        name = "" if _CONTROL.fullmatch(part) else re.sub(r"^(?:\w+\()+|\)+$", "", part)
-        if name and layers[-1:] != [name]:
-            layers.append(name)
-    return "/".join(layers)
+_TITLES = ("saves µs", "share", "time µs", "matmuls", "bound by", "reason", "hint", "source", "code", "result", "layer")
+_SHOWN = 20  # groups and lints, as in the text
+# Figures of a Matmul that are 0 if they are unknown.
+_UNKNOWN = ("flops", "input_bytes", "bytes", "input_seconds", "seconds", "compute_seconds", "fp8_seconds")
 
 
 class Explanation:
-    """The verdicts on the matmuls of a module: a sequence of Verdict, which prints as a table."""
+    """The verdicts on the matmuls of a module: a sequence of Matmul, which prints as a summary by layer."""
 
-    def __init__(
-        self, rewritten: Rewritten, module: ModuleLike | None = None, options: dict[str, Any] | None = None
-    ):
+    def __init__(self, rewritten: Rewritten, module: ModuleLike | None = None, options: dict[str, Any] | None = None):
         self.rewritten = rewritten  #: the module after rewriting
         self.module = module  #: the module before rewriting: the argument of explain(), or the lowered function
         self.options = options or {}  #: the options of rewrite() that were used
 
+    @cached_property
+    def _model(self) -> Model:
+        return model_of([self.rewritten._report])
+
     @property
-    def verdicts(self) -> tuple[Verdict, ...]:
-        """The verdicts, one for each matmul, in the order of the module."""
-        return self.rewritten.verdicts
+    def matmuls(self) -> tuple[Matmul, ...]:
+        """The verdicts with their figures, one for each matmul, in the order of the module."""
+        return self._model.matmuls
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The matmuls by layer, in the order of the time that an edit saves, then of their time, largest first."""
+        return self._model.groups
+
+    @property
+    def totals(self) -> Totals:
+        """The sums over all matmuls."""
+        return self._model.totals
 
     @property
     def lints(self) -> tuple[Verdict, ...]:
@@ -72,58 +74,82 @@ class Explanation:
         return self.rewritten.fp8
 
     def __len__(self) -> int:
-        return len(self.verdicts)
+        return len(self.rewritten.verdicts)
 
-    def __iter__(self) -> Iterator[Verdict]:
-        return iter(self.verdicts)
+    def __iter__(self) -> Iterator[Matmul]:
+        return iter(self.matmuls)
 
-    def __getitem__(self, index: int) -> Verdict:
-        return self.verdicts[index]
+    def __getitem__(self, index: int) -> Matmul:
+        return self.matmuls[index]
 
     @property
     def summary(self) -> str:
-        """A line such as ``2 of 3 matmuls in FP8 (97 % of FLOPs)``."""
-        line = f"{self.fp8} of {len(self)} matmuls in FP8"
-        total = sum(v.flops for v in self)
-        line += f" ({sum(v.flops for v in self if v.is_fp8) / total:.0%} of FLOPs)" if total else ""
-        return line + (f"; {len(self.lints)} lints" if self.lints else "")
+        """A line such as ``2 of 3 matmuls in FP8 (97 % of FLOPs); 1 wide: 1 not-quantized``."""
+        return self._text.partition("\n")[0]
 
-    def _reasons(self) -> dict[str, Verdict]:
-        found = {v.reason: v for v in reversed([*self.verdicts, *self.lints]) if v.reason}
-        return dict(sorted(found.items(), key=lambda item: item[0].startswith("lint-")))
+    @cached_property
+    def _text(self) -> str:
+        return self.rewritten.remarks(which="summary").rstrip("\n")
+
+    @property
+    def _shown(self) -> list[Group | Verdict]:
+        return [*self.groups[:_SHOWN], *self.lints[:_SHOWN]]
 
     def __str__(self) -> str:
-        rows = [
-            (v.kind, v.name, v.input_shape or v.shape, layer_of(v.op_name), _state(v), place(v), _code(v))
-            for v in (*self, *self.lints)
-        ]
-        columns = [
-            [cell.ljust(max(map(len, column))) for cell in column] for column in zip(*rows, strict=True) if any(column)
-        ]
-        lines = ["  ".join(row).rstrip() for row in zip(*columns, strict=True)]
-        lines += [f"{reason}: {v.message}; {v.hint}" for reason, v in self._reasons().items()]
-        return "\n".join([*lines, self.summary])
+        lines = {_source(each): _code(each) for each in self._shown if each.reason}
+        return "\n".join([self._text, *(f"{at}: {code}" for at, code in lines.items() if code)])
 
     def _repr_html_(self) -> str:
-        cells = [
-            (v.kind, v.name, v.input_shape or v.shape, layer_of(v.op_name), _state(v), place(v), _code(v), v.hint or "")
-            for v in (*self, *self.lints)
-        ]
-        titles = ("verdict", "matmul", "result", "layer", "epilogue, reason", "source", "code", "hint")
-        head = "".join(f"<th>{name}</th>" for name in titles)
-        rows = ["".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in cells]
-        body = "".join(f"<tr>{row}</tr>" for row in rows)
-        return f"<table><caption>{self.summary}</caption><tr>{head}</tr>{body}</table>"
+        return html_table(self._text.partition("\n\n")[0], _TITLES, map(_cells, self._shown))
 
     def __repr__(self) -> str:
         return f"<hlofp8.Explanation: {self.summary}>"
 
     def to_pandas(self) -> Any:
-        """Returns a pandas.DataFrame with a row per verdict, with the columns ``layer`` and ``code`` (source line)."""
-        import pandas as pd
+        """Returns a pandas.DataFrame with a row per matmul, whose columns are the fields of Matmul.
 
-        added = [{"is_fp8": v.is_fp8, "layer": layer_of(v.op_name), "code": _code(v)} for v in self]
-        return pd.DataFrame([{**asdict(v), **more} for v, more in zip(self, added, strict=True)])
+        The column ``predicted_saving_seconds`` is ``Matmul.predicted_saving``, and ``code`` is the source line. Unknown
+        figures are NaN.
+        """
+        try:
+            import pandas as pd
+        except ModuleNotFoundError as error:
+            raise ImportError(f"hlofp8.Explanation.to_pandas requires the package pandas: {error}") from error
+        rows = [{**asdict(matmul), "is_fp8": matmul.is_fp8, "code": _code(matmul)} for matmul in self]
+        for row in rows:
+            row["predicted_saving_seconds"] = row.pop("predicted_saving")
+            row.update({name: None for name in _UNKNOWN if row[name] == 0})
+        return pd.DataFrame(rows)
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Writes an HTML page about the matmuls, like ``hlo-fp8-opt --report``. Surroundings are lists, not graphs."""
+        options = ", ".join(f"{name}={reprlib.repr(value)}" for name, value in self.options.items())
+        text = page([self.rewritten._report], f"hlofp8.explain({self.rewritten.name}{options and ', '}{options})")
+        with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(text)
+
+    def diff(self, other: Explanation) -> Difference:
+        """Compares the matmuls with those of another Explanation, which is the later one."""
+        return difference(self._model, other._model)
+
+
+def _cells(each: Group | Verdict) -> tuple[str, ...]:
+    """Returns the cells of a group or of a lint."""
+    if isinstance(each, Verdict):
+        return ("", "", "", "lint", "", each.reason or "", each.hint or "", place(each), _code(each), each.shape, "")
+    return (
+        microseconds(each.saving_seconds) if each.saving_seconds else "",
+        f"{each.share:.1%}" if each.share is not None else "",
+        microseconds(each.seconds) if each.seconds else "",
+        f"{each.count} {each.kind}",
+        each.bound or "",
+        each.reason or "",
+        each.hint or "",
+        _source(each),
+        _code(each),
+        each.shape,
+        each.layer,
+    )
 
 
 def options_in(
@@ -163,7 +189,7 @@ def explain(what: Any, *args: Any, **kwargs: Any) -> Explanation:
     if not callable(what) or (is_module(what) and not traced):
         if args:
             raise TypeError(f"arguments require a function, not {type(what).__name__}")
-        return Explanation(rewrite(what, **kwargs), what, kwargs)
+        return Explanation(optimized(what, surroundings=True, **kwargs), what, kwargs)
     from ._jax import explain_function
 
     return explain_function(what, args, kwargs)

@@ -72,7 +72,7 @@ class ModelExplorer:
         build, _ = _packages()
         self.explanation = explanation  #: the verdicts
         self.name = name  #: the name of the module
-        self._verdicts = _worst(explanation.verdicts)
+        self._verdicts = _worst(explanation.matmuls)
         self._computations = computations
         #: A ``graph_builder.Graph`` for each computation, the entry first. Its id is the name of the computation.
         self.graphs = [

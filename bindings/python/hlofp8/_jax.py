@@ -444,7 +444,7 @@ def _explain_traced(traced: Any, platform: Any, name: str, options: dict[str, An
 
 def _explain_lowered(lowered: Any, name: str, options: dict[str, Any]) -> Explanation:
     settled = _settled(options, _platforms(lowered), _device(lowered))
-    return Explanation(_rewrite(lowered, name, settled), lowered, settled)
+    return Explanation(_rewrite(lowered, name, {**settled, "surroundings": True}), lowered, settled)
 
 
 @overload

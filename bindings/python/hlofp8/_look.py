@@ -10,7 +10,8 @@ from numbers import Real
 from typing import Any
 
 from ._library import ffi, integer_of, lib, sink, string, text_of, written
-from ._module import ModuleLike, Verdict, encoded, pass_options, read, verdict_of
+from ._module import ModuleLike, encoded, pass_options, read
+from ._report import Matmul, model_of
 from ._run import inputs_of, plan_options, ran
 
 
@@ -90,7 +91,7 @@ class Budget:
     wide: list[str]  #: the matmuls that stay wide, as the option ``wide`` of ``hlofp8.jit`` and ``rewrite``
     predicted_saving: float  #: the predicted seconds that the selected matmuls save; 0 if unknown
     runs: int  #: the number of executions of modules
-    verdicts: tuple[Verdict, ...]  #: the verdicts if the selected matmuls are quantized, with the measurements
+    verdicts: tuple[Matmul, ...]  #: the verdicts if the selected matmuls are quantized, with the measurements
 
 
 @dataclass(frozen=True)
@@ -186,7 +187,6 @@ def _budget(found: Any) -> Budget | None:
     if not found:
         return None
     wide = string(found.wide) or ""
-    verdicts = [verdict_of(lib.hlo_report_verdict(found.report, i)) for i in range(lib.hlo_report_count(found.report))]
     return Budget(
         float(found.max_error),
         float(found.predicted),
@@ -194,7 +194,7 @@ def _budget(found: Any) -> Budget | None:
         wide.split(",") if wide else [],
         float(found.predicted_saving),
         int(found.runs),
-        tuple(verdicts),
+        model_of([found.report]).matmuls,
     )
 
 

@@ -51,10 +51,10 @@ class Verdict:
     line: int
     column: int
     runs: float  #: the number of times that the matmul runs in one execution of the module
-    flops: float  #: floating-point operations in one execution of the module; 0 if unknown
-    input_bytes: float  #: bytes that the matmul reads and writes in one execution of the module, before rewriting
+    flops: float  #: floating-point operations of one execution of the matmul; 0 if unknown
+    input_bytes: float  #: bytes that one execution reads and writes before rewriting
     bytes: float  #: the same after rewriting
-    input_seconds: float  #: roofline time on the target before rewriting; 0 if unknown
+    input_seconds: float  #: roofline time of one execution on the target before rewriting; 0 if unknown
     seconds: float  #: the same after rewriting
     compute_seconds: float  #: the time of the floating-point operations alone, at the peak of the target
     fp8_seconds: float  #: for a wide matmul, the roofline time in FP8, including quantization
@@ -79,7 +79,7 @@ class Verdict:
         return self.kind in ("fp8", "missed")
 
 
-def verdict_of(pointer: Any) -> Verdict:
+def _verdict(pointer: Any) -> Verdict:
     values: dict[str, Any] = {}
     for field in fields(Verdict):
         value = getattr(pointer, field.name)
@@ -90,6 +90,11 @@ def verdict_of(pointer: Any) -> Verdict:
     return Verdict(**values)
 
 
+def verdicts_of(report: Any) -> tuple[Verdict, ...]:
+    """Returns the verdicts of an ``hlo_report *``, in text order."""
+    return tuple(_verdict(lib.hlo_report_verdict(report, i)) for i in range(lib.hlo_report_count(report)))
+
+
 _WRONG_SCALES = ("lint-other-amax", "lint-other-scale", "lint-unused-scale")
 
 
@@ -98,12 +103,11 @@ class Rewritten:
 
     def __init__(self, module: Any, report: Any):
         self._module, self._report = module, report
-        count = lib.hlo_report_count(report)
         #: A Verdict for each matmul of the input, in text order.
-        self.verdicts = tuple(verdict_of(lib.hlo_report_verdict(report, i)) for i in range(count))
+        self.verdicts = verdicts_of(report)
         lints = lib.hlo_report_lint_count(report)
         #: The lints: likely mistakes with scales. Empty unless ``rewrite`` was called with ``lint=True``.
-        self.lints = tuple(verdict_of(lib.hlo_report_lint(report, i)) for i in range(lints))
+        self.lints = tuple(_verdict(lib.hlo_report_lint(report, i)) for i in range(lints))
 
     @property
     def name(self) -> str:
@@ -253,7 +257,7 @@ def read(module: ModuleLike, name: str | None, told: Sink) -> Any:
         told.check(lib.hlo_module_parse_file(encoded(path), told.pointer, made))
     else:
         if data is None:
-            data = module.encode("utf-8", "surrogateescape") if isinstance(module, str) else bytes(module)
+            data = module.encode("utf-8", "surrogateescape") if isinstance(module, str) else bytes(module)  # type: ignore[arg-type]
         shown = encoded(name or path or "<module>")
         parse = lib.hlo_module_parse_proto if lib.hlo_proto_recognize(data, len(data)) else lib.hlo_module_parse
         told.check(parse(data, len(data), shown, told.pointer, made))

@@ -61,7 +61,7 @@ def selects(args):
     found = hlofp8.advise(step, *arguments(), max_error=limit, **ALL)
     assert found.wide and found.budget.runs == count + 3 and 0.3 * limit < found.budget.moved.distance <= limit
     assert [m.snr_db for layer in found for m in layer.matmuls] and all(20 < layer.snr_db < 40 for layer in found)
-    assert {layer.layer for layer in found} == {'layer_0/attention', 'layer_0/mlp', 'logits'}
+    assert {layer.layer for layer in found} == {f'{layer} ({way})' for layer in ('layer_0/attention', 'layer_0/mlp', 'logits') for way in ('forward', 'backward')}
     assert [layer.output_distance for layer in found] == sorted((layer.output_distance for layer in found), reverse=True)
     assert f'(limit {limit:g})' in found.summary and str(found).splitlines()[0].split()[:2] == ['layer', 'matmuls']
     assert found._repr_html_().count('<tr>') == len(found) + 1 and any(f'of {len(layer.matmuls)}' in layer.advice for layer in found)
@@ -112,7 +112,8 @@ def modules(args):
     assert [v.kind for v in rewritten.verdicts] == [v.kind for v in found.budget.verdicts]
     assert not any(v.measured for v in rewritten.verdicts) and all(v.measured for v in found.budget.verdicts)
     assert hlofp8.rewrite(text, wide=[], **options).fp8 == 8
-    assert str(hlofp8.advise(text, max_error=0.045, **ALL)).count('\n') == 8
+    layers = {layer.layer: len(layer.matmuls) for layer in hlofp8.advise(text, max_error=0.045, **ALL)}
+    assert layers == {'dot bf16[32,64] k=64': 2, 'a': 4, 'b': 1, 'dot f32[64,64] k=64': 1}, layers
     plain = hlofp8.bisect(text, **options)
     assert plain.budget is None and plain[0].without and len(plain) == 6
     _cases.refused('max_error must not be negative or NaN', hlofp8.bisect, text, max_error=-1, **options)

@@ -60,24 +60,85 @@ def read_alike(args):
         assert hlofp8.rewrite(module).text == hlofp8.rewrite(model(args)).text, type(module)
 
 
+def layers_module(args):
+    return pathlib.Path(args.models).parent / 'tool' / 'layers.hlo'
+
+
 def verdicts(args):
-    """Every field of a verdict equals that of the JSON remarks, which also have figures that they derive."""
+    """Every field of a verdict, a group and the totals equals that of the JSON remarks."""
     import json
 
     import hlofp8
-    for name in ('seed_relu_damax', 'llama_train', 'rowwise_before'):
-        made = hlofp8.rewrite(model(args, name))
-        dots = json.loads(made.remarks('json'))['dots']
-        assert len(dots) == len(made.verdicts) > 0
-        for dot, verdict in zip(dots, made.verdicts):
+    for module in (layers_module(args), model(args), model(args, 'llama_train'), model(args, 'rowwise_before')):
+        made = hlofp8.rewrite(module)
+        document, found = json.loads(made.remarks('json')), hlofp8.explain(module)
+        assert len(document['dots']) == len(made.verdicts) == len(found) > 0 and found.matmuls[0] == found[0]
+        for dot, verdict, matmul in zip(document['dots'], made.verdicts, found, strict=True):
             assert dot['verdict'] == verdict.kind and dot['instruction'] == verdict.instr and dot['input_instruction'] == verdict.input_instr
-            derived = {'layer', 'group', 'share', 'bound', 'flops_per_second', 'peak_fraction', 'saving_seconds'}
-            for key in set(dot) - {'verdict', 'instruction', 'input_instruction'} - derived:
-                assert (dot[key] or None) == (getattr(verdict, key) or None) or np.isclose(dot[key], getattr(verdict, key)), key
+            for key in set(dot) - {'verdict', 'instruction', 'input_instruction'}:
+                assert (dot[key] or None) == (getattr(matmul, key) or None) or np.isclose(dot[key], getattr(matmul, key)), key
+            assert all(getattr(matmul, key) == value or value != value for key, value in vars(verdict).items()), matmul
+        assert len(document['groups']) == len(found.groups)
+        for group, wanted in zip(found.groups, document['groups'], strict=True):
+            renamed = {**wanted, 'kind': wanted.pop('verdict'), 'count': wanted.pop('matmuls'), 'source_line': wanted['source_line'] or 0}
+            assert vars(group) == {key: renamed[key] for key in vars(group)} and set(wanted) < set(vars(group)), group
+        assert vars(found.totals) == {**document['summary'], 'fp8': found.fp8}
+        assert [sum(m.group == i for m in found) for i in range(len(found.groups))] == [group.count for group in found.groups]
     wide = hlofp8.rewrite(ADD.replace('add(a, a)', 'dot(a, a), lhs_contracting_dims={0}, rhs_contracting_dims={0}').replace('b = f32[2]', 'b = f32[]'))
     assert wide.gate('all') and wide.gate(1) and wide.gate('50%') and wide.gate(no_reason='') and not wide.gate(0)
     assert not made.gate('all') and wide.verdicts[0].hint and not wide.verdicts[0].is_fp8
     _cases.refused('most', wide.gate, 'most')
+
+
+def explains(args):
+    """explain() prints the summary of hlo-fp8-opt, writes its HTML page, and escapes what a notebook shows."""
+    import hlofp8
+    found = hlofp8.explain(layers_module(args))
+    remarks = subprocess.run([os.path.join(args.bin, 'hlo-fp8-opt'), '--remarks=summary', '--remarks-file=/dev/stdout', '-o', '/dev/null',
+                              layers_module(args)], check=True, capture_output=True, text=True).stdout
+    assert str(found) + '\n' == remarks == found.rewritten.remarks(which='summary')
+    written = os.path.join(args.work, 'report.html'), os.path.join(args.work, 'wanted.html')
+    found.report(pathlib.Path(written[0]))
+    subprocess.run([os.path.join(args.bin, 'hlo-fp8-opt'), '--report=' + written[1], '-o', os.devnull, layers_module(args)], check=True,
+                   env={'PATH': ''})  # without Graphviz
+    pages = [open(path).read() for path in written]
+    first, second = (re.sub(r'<p class="dim">Target.*?</p>', '', page, count=1, flags=re.S) for page in pages)
+    assert 'mlp/up' in first and first == second and '<code>hlofp8.explain(layers)</code>' in pages[0]
+    named = layers_module(args).read_text().replace('/mlp/up/', '/m&lt<b>/up/').replace('model.py', 'a<i>.py')
+    shown = hlofp8.explain(named)._repr_html_()
+    assert 'm&amp;lt&lt;b&gt;/up' in shown and '<b>' not in shown and '<i>' not in shown and 'a&lt;i&gt;.py' in shown, shown
+    assert shown.count('<tr>') == len(found.groups) + 1 and '1 of 17 matmuls in FP8' in shown
+
+
+def differs(args):
+    """diff() has the matmuls that became FP8, that no longer are, that are new, and that are gone."""
+    import hlofp8
+    dot = '  {0} = f32[8,{1}] dot({0}1, {0}2), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}, metadata={{op_name="jit(f)/{0}/dot"}}'
+
+    def module(*names):
+        lines = []
+        for index, name in enumerate(names):
+            columns = 16 if name == 'big' else 8
+            lines += [f'  {name}1 = f32[8,8] parameter({2 * index})', f'  {name}2 = f32[8,{columns}] parameter({2 * index + 1})',
+                      dot.format(name, columns)]
+        return '\n'.join(['HloModule m', 'ENTRY e {', *lines, f'  ROOT t = tuple({", ".join(names)})', '}'])
+    options = {'quantize': 'current', 'min_gain': 0.001}
+    wide, fp8 = hlofp8.explain(module('x', 'y', 'z')), hlofp8.explain(module('y', 'z', 'big'), wide='z', **options)
+    assert [m.kind for m in wide] == ['wide'] * 3 and [m.kind for m in fp8] == ['fp8', 'wide', 'fp8']
+
+    def names(found):
+        return [[m.input_instr for m in each] for each in (found.newly_fp8, found.lost_fp8, found.new, found.gone)]
+    forth, back, same = wide.diff(fp8), fp8.diff(wide), fp8.diff(fp8)
+    assert names(forth) == [['y'], [], ['big'], ['x']] and names(back) == [[], ['y'], ['x'], ['big']] and names(same) == [[]] * 4
+    assert forth.newly_fp8[0].is_fp8 and not back.lost_fp8[0].is_fp8 and back.lost_fp8[0] is wide[1] and forth.gone[0] is wide[0]
+    assert (forth.before, forth.after) == (wide.totals, fp8.totals)
+    lines = str(forth).splitlines()
+    assert lines[0] == '0 of 3 -> 2 of 3 matmuls in FP8' and lines[3] == 'newly FP8: 1 x y, f32[8,8] k=8', lines
+    assert lines[4:] == ['new: 1 x big, f32[8,16] k=8', 'gone: 1 x x, f32[8,8] k=8, not-quantized'] and len(str(same).splitlines()) == 3, lines
+    quantized = hlofp8.explain(layers_module(args), quantize='current').diff(hlofp8.explain(layers_module(args)))
+    assert 'lost FP8: 3 x LM/layers_*/mlp/down (forward), bf16[8192,4096] k=14336, not-quantized' in str(quantized).splitlines()
+    none = hlofp8.explain(ADD)
+    assert names(none.diff(none)) == [[]] * 4 and names(none.diff(wide)) == [[], [], ['x', 'y', 'z'], []]
 
 
 def runs(args):
@@ -301,7 +362,7 @@ def wheel(args):
 
 def main():
     args = _cases.arguments()
-    return _cases.run([same_as_program, read_alike, verdicts, runs, has_values, looks_inside, compares, refusals, warns, threads, typed, wheel], args)
+    return _cases.run([same_as_program, read_alike, verdicts, explains, differs, runs, has_values, looks_inside, compares, refusals, warns, threads, typed, wheel], args)
 
 
 if __name__ == '__main__':
