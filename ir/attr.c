@@ -129,6 +129,14 @@ const char *hlo_compare_default_type(const hlo_shape *operand) {
     }
 }
 
+const char *hlo_compare_type_of_order(const char *order, const hlo_shape *operand) {
+    const bool total = strcmp(order, "TOTAL") == 0;
+    if (!total && strcmp(order, "PARTIAL") != 0) return NULL;
+    if (!operand || hlo_types[operand->type].class == HLO_CLASS_FLOAT)
+        return total ? "TOTALORDER" : "FLOAT";
+    return hlo_compare_default_type(operand);
+}
+
 bool hlo_attr_is_default(const hlo_attr *attr, hlo_op op, const hlo_shape *operand) {
     hlo_attr_kind kind = hlo_attrs_info[attr->id].kind;
     if (attr->id == HLO_ATTR_TYPE && op == HLO_OP_COMPARE)

@@ -195,6 +195,10 @@ static inline const char *hlo_attr_text(const hlo_attr *attr) {
 bool hlo_attr_is_default(const hlo_attr *attr, hlo_op op, const hlo_shape *operand);
 /* Returns the default `type` of a comparison whose operands have the shape `operand`. */
 const char *hlo_compare_default_type(const hlo_shape *operand);
+/* Returns the `type` of a comparison for its `order`, TOTAL or PARTIAL, which XLA has instead since
+ * jaxlib 0.12; NULL if there is no such order. The orders of integers are equal. `operand` may be
+ * NULL, if its shape is not known yet; it is then taken for a float. */
+const char *hlo_compare_type_of_order(const char *order, const hlo_shape *operand);
 
 /* ------------------------------------------------------------------- instructions, computations */
 

@@ -19,7 +19,7 @@ import subprocess
 import sys
 
 # Options that select input, computation or format, and print nothing themselves.
-SILENT = """inputs seed draw accumulate devices dump-values graph autotune autotune-cache kernel-cache workspace fallback
+SILENT = """inputs seed draw accumulate fp8-rounding devices dump-values graph autotune autotune-cache kernel-cache workspace fallback
 partitioned xla topology backend optimize target cuda scale-operands emit allow-bias-rounding min-gain wide merge-dots ragged
 passes rules module framework-files expect-fp8 fail-on-missed baseline allow-empty verify-each no-verify max-errors
 remarks-format lint quantize amaxes record-amaxes""".split()

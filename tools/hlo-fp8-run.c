@@ -223,6 +223,7 @@ static hlo_plan_options plan_options(run_job *job) {
     plan.kernel_cache = values[OPTION_KERNEL_CACHE].text;
     plan.workspace = (size_t)values[OPTION_WORKSPACE].number;
     plan.accumulate = (hlo_accumulate)values[OPTION_ACCUMULATE].number;
+    plan.fp8_rounding = (hlo_fp8_rounding)values[OPTION_FP8_ROUNDING].number;
     plan.overwrites_inputs = !timed_runs(values);
     plan.values = values[OPTION_DUMP_VALUES].text;
     plan.check_finite = values[OPTION_CHECK_NAN].given;
@@ -241,6 +242,7 @@ static hlo_plan_options judge_options(const run_job *job) {
     plan.bounds = true;
     plan.devices = usage_judged_devices(&job->options);
     plan.roundings_may_be_dropped = true; /* the passes or XLA may drop roundings */
+    plan.fp8_rounding = (hlo_fp8_rounding)job->options.values[OPTION_FP8_ROUNDING].number;
     const option_value *accumulate = &job->options.values[OPTION_ACCUMULATE];
     const bool on_gpu = strcmp(job->options.values[OPTION_BACKEND].text, "cuda") == 0;
     plan.accumulate =

@@ -67,6 +67,11 @@ static hlo_instr *read_instr(hlo_proto *p, Xla__HloInstructionProto *from, hlo_c
     for (size_t i = 0; i < count; i++)
         operands[i] = hlo_proto_operand(p, from->operand_ids[i], "operand");
     p->operand = count ? operands[0]->shape : NULL;
+    if (op == HLO_OP_COMPARE && count && !*from->comparison_type) {
+        const char *type = hlo_compare_type_of_order(from->comparison_order, p->operand);
+        if (type) from->comparison_type = (char *)(uintptr_t)type;
+        if (type) from->comparison_order = (char *)(uintptr_t)protobuf_c_empty_string;
+    }
     const hlo_shape *shape = hlo_shape_from_proto(p, from->shape);
     hlo_instr *instr = hlo_instr_new_interned(comp, NULL, op, shape, (uint32_t)count, operands,
                                               name_of(p, from->name, info->name));

@@ -42,8 +42,11 @@ hlo_attr_id hlo_text_find_attr(hlo_text *text, const char *interned) {
     if (!cache->attr)
         cache->attr = (uint8_t)(hlo_attr_find(interned, hlo_intern_length(interned)) + 1);
     hlo_attr_id id = (hlo_attr_id)(cache->attr - 1);
-    if (id != HLO_ATTR_SLICE_SIZES || !text->frames.used) return id;
+    const bool order = id == HLO_ATTR_INVALID && strcmp(interned, "order") == 0;
+    if ((id != HLO_ATTR_SLICE_SIZES && !order) || !text->frames.used) return id;
     const hlo_frame *frame = hlo_text_frame(text);
+    if (order)
+        return frame->owner == HLO_OWNER_INSTR && frame->op == HLO_OP_COMPARE ? HLO_ATTR_TYPE : id;
     bool lists = frame->owner == HLO_OWNER_INSTR && frame->op != HLO_OP_INVALID &&
                  hlo_op_has(frame->op, HLO_ATTR_SLICE_SIZE_LISTS);
     return lists ? HLO_ATTR_SLICE_SIZE_LISTS : id;

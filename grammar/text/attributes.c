@@ -248,6 +248,15 @@ void hlo_text_word_attr(hlo_text *text, hlo_span at, hlo_attr_id id, hlo_span va
     hlo_frame *frame = hlo_text_frame(text);
     bool known = frame->owner == HLO_OWNER_INSTR && frame->op != HLO_OP_INVALID;
     const char *words = known ? hlo_attr_values(hlo_frame_op(frame), id) : NULL;
+    const char *name = hlo_attrs_info[id].name;
+    if (id == HLO_ATTR_TYPE && text->source[at.offset] == 'o') {
+        const bool any = text->operands.used > frame->operands;
+        const char *type =
+            hlo_compare_type_of_order(word, any ? hlo_frame_operands(text, frame)[0]->shape : NULL);
+        name = "order";
+        words = type ? NULL : " PARTIAL TOTAL";
+        if (type) word = hlo_intern(text->module, type, strlen(type));
+    }
     if (words && !hlo_word_in(words, word, strlen(word)) && !hlo_text_is_cut(text, value_at)) {
         hlo_suggestion s = hlo_suggest(word);
         for (const char *from = words; *from;) {
@@ -256,8 +265,7 @@ void hlo_text_word_attr(hlo_text *text, hlo_span at, hlo_attr_id id, hlo_span va
             from += length;
         }
         hlo_text_error(text, value_at, "%s: invalid %s '%s', expected one of%s%s",
-                       hlo_ops[hlo_frame_op(frame)].name, hlo_attrs_info[id].name, word, words,
-                       hlo_suggest_meant(&s));
+                       hlo_ops[hlo_frame_op(frame)].name, name, word, words, hlo_suggest_meant(&s));
         frame->broken = true;
     }
     hlo_text_attr(text, at, (hlo_attr){.id = id, .u.str = word});

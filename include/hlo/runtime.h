@@ -164,6 +164,13 @@ typedef enum hlo_accumulate {
                              Hopper. */
 } hlo_accumulate;
 
+/* The rounding of conversions from f32 and f64 to FP8 types. */
+typedef enum hlo_fp8_rounding {
+    HLO_FP8_ROUNDING_ONCE,   /* One rounding to nearest even, as HLO specifies. */
+    HLO_FP8_ROUNDING_VIA_F16 /* A rounding to f16, and then to f8e4m3fn, f8e5m2 or f8e4m3b11fnuz, as
+                                in XLA's CPU backend before jaxlib 0.8. Other types round once. */
+} hlo_fp8_rounding;
+
 /* The progress of a run. */
 typedef struct hlo_progress {
     double seconds;          /* The time since the start of the run. */
@@ -273,6 +280,9 @@ typedef struct hlo_plan_options {
     /* Outputs may overwrite the plan's copies of inputs that are no longer read. hlo_plan_time() is
      * not available. Default: false. */
     bool overwrites_inputs;
+    /* The rounding of `convert` instructions to FP8. It does not apply to the FP8 results of
+     * matmul calls. Default: HLO_FP8_ROUNDING_ONCE. */
+    hlo_fp8_rounding fp8_rounding;
 } hlo_plan_options;
 
 /* Sets the fields within the first `struct_size` bytes of *options to their default values. Use it

@@ -34,6 +34,11 @@ void hlo_batch_norm_expand(hlo_module *module);
 /* True if hlo_batch_norm_expand() may replace an instruction. */
 bool hlo_batch_norm_any(const hlo_module *module);
 
+/* Inserts conversions to f16 before conversions from f32 and f64 to the FP8 types that XLA's CPU
+ * backend before jaxlib 0.8 rounds twice: f8e4m3fn, f8e5m2 and f8e4m3b11fnuz. As there, f64 is
+ * first rounded to f32. */
+void hlo_fp8_round_via_f16(hlo_module *module);
+
 /* Replaces calls of CUB's radix sort by sorts. */
 void hlo_radix_sort_expand(hlo_module *module);
 

@@ -394,7 +394,8 @@ static double float_of_bits(const json_t *json, const char *key) {
     return (double)value;
 }
 
-/* Reads the member `key` of a backend_config. Absent members have the values of proto3: zeros. */
+/* Reads the member `key` of a backend_config. Absent members have the values of proto3: zeros. XLA
+ * of 2024 and earlier may write no member for a softmax, whose axis is then the last. */
 static config read_config(const hlo_instr *call, const char *key) {
     static const char *const layouts[] = {"lhs", "rhs", "result"};
     config c = {.axis = 0};
@@ -403,7 +404,7 @@ static config read_config(const hlo_instr *call, const char *key) {
     const json_t *ops =
         fusions ? json_object_get(fusions, "ops") : json_object_get(json, "fused_ops");
     const json_t *other = json_object_get(json, "optimization_config");
-    c.axis = json_integer_value(json_object_get(json, "softmax_axis"));
+    c.axis = json ? json_integer_value(json_object_get(json, "softmax_axis")) : -1;
     c.epsilon = float_of_bits(json, "epsilon_typecast");
     c.alpha = float_of_bits(fusions ? fusions : json, "alpha_typecast");
     c.transposed[0] = json_is_true(json_object_get(json, "transpose_a"));

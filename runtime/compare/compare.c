@@ -377,7 +377,7 @@ static hlo_status print_element_origin(const hlo_module *module, const char *nam
         rounds_by_f16(hlo_arrays_at(values, 0), sides))
         fputs(
             "  hint: all differences are explained by rounding to f16 before converting to FP8, as "
-            "XLA's CPU backend in jaxlib 0.7 and earlier does\n",
+            "in XLA's CPU backend before jaxlib 0.8: try --fp8-rounding=via-f16\n",
             out);
     hlo_arrays_free(values);
     return HLO_OK;

@@ -155,17 +155,18 @@ static hlo_status refuse_memory(const hlo_plan *plan, const hlo_diag_sink *sink)
 }
 
 /* If the module has block-scaled notation, calls of CPU libraries, scans, batch normalization,
- * dynamic shapes or calls, replaces it by a copy in which these are expanded. Does not inline calls
- * if bounds or noise are computed per computation, if values are inspected, which are identified by
- * their place in the text, or if there are several simulated devices, which must meet at the same
- * instructions. */
+ * dynamic shapes or calls, or if conversions to FP8 round twice, replaces it by a copy in which
+ * these are expanded. Does not inline calls if bounds or noise are computed per computation, if
+ * values are inspected, which are identified by their place in the text, or if there are several
+ * simulated devices, which must meet at the same instructions. */
 static hlo_status expand(hlo_plan *plan, jmp_buf *recover, const hlo_diag_sink *sink) {
     const hlo_plan_options *o = &plan->options;
     const bool blocks = hlo_block_any(plan->module);
     const bool calls = plan->backend->rearranges && plan->module->op_counts[HLO_OP_CALL] &&
                        !o->bounds && !o->perturbed && !o->values && !o->check_finite &&
                        !plan->seat.world;
-    if (!blocks && !calls && !hlo_dynamic_any(plan->module) &&
+    const bool twice = o->fp8_rounding == HLO_FP8_ROUNDING_VIA_F16;
+    if (!blocks && !calls && !twice && !hlo_dynamic_any(plan->module) &&
         !plan->module->op_counts[HLO_OP_SCAN] && !hlo_batch_norm_any(plan->module) &&
         !hlo_calls_any(plan->module) && !hlo_radix_sort_any(plan->module))
         return HLO_OK;
@@ -173,6 +174,7 @@ static hlo_status expand(hlo_plan *plan, jmp_buf *recover, const hlo_diag_sink *
     if (status == HLO_OK) status = hlo_module_clone(plan->module, &plan->expanded);
     if (status != HLO_OK) return status;
     hlo_arena_set_recover(plan->expanded->arena, recover);
+    if (twice) hlo_fp8_round_via_f16(plan->expanded);
     status = hlo_calls_expand(plan->expanded, sink);
     if (status == HLO_OK) status = hlo_scan_expand(plan->expanded, sink);
     if (status == HLO_OK) hlo_batch_norm_expand(plan->expanded);
