@@ -78,7 +78,8 @@ static void print_module(const hlo_dump *dump, size_t module, size_t matmuls, FI
     fputc('\n', out);
     if (target && strcmp(target, "cpu") == 0)
         fputs("  compiled for a CPU, where XLA makes no FP8 calls; \"convertible\" applies to a "
-              "GPU\n",
+              "GPU. hlo-fp8-opt --remarks=all on the file *.before_optimizations.txt describes the "
+              "program\n",
               out);
 }
 

@@ -39,7 +39,10 @@ def _part(path: str, task: str) -> Any:
             found = getattr(found, word)
         return found
     except (ImportError, AttributeError) as error:
-        raise Error(f"{task} requires {path.replace(':', '.')} ({error}); pass HLO instead: {_CALLS}") from None
+        package = "; pip install jax" if module.startswith("jax") else ""
+        raise Error(
+            f"{task} requires {path.replace(':', '.')} ({error}){package}, or pass HLO instead: {_CALLS}"
+        ) from None
 
 
 def _proto(computation: Any) -> bytes:
@@ -82,7 +85,9 @@ def _concrete_function(function: Any) -> bytes:
 
 def _exported_program(program: Any) -> bytes:
     convert = _part("torch_xla.stablehlo:exported_program_to_stablehlo", "converting an ExportedProgram")
-    return stablehlo(convert(program).get_stablehlo_bytecode())
+    options = _part("torch_xla.stablehlo:StableHLOExportOptions", "converting an ExportedProgram")
+    # Exported weights would be NumPy arrays, which bf16 tensors cannot become.
+    return stablehlo(convert(program, options(export_weights=False)).get_stablehlo_bytecode())
 
 
 #: The attributes by which an object is recognized, and the function that converts it. The packages that define these
@@ -110,7 +115,13 @@ def converter(value: Any) -> Callable[[Any], bytes] | None:
 
 def _only_file(folder: Any) -> Any:
     """Returns the only file of a folder that JAX_DUMP_IR_TO names."""
-    names = sorted(name for name in os.listdir(folder) if name.endswith(".mlir"))
+    files = os.listdir(folder)
+    if any(".before_optimizations." in name for name in files):
+        raise Error(
+            f"{os.fspath(folder)} is a folder of --xla_dump_to; pass one of its before_optimizations files, or run "
+            "hlo-fp8-opt on the folder"
+        )
+    names = sorted(name for name in files if name.endswith(".mlir"))
     if len(names) == 1:
         return os.path.join(folder, names[0])
     if names:

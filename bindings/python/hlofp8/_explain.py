@@ -13,7 +13,7 @@ from dataclasses import asdict
 from functools import cached_property
 from typing import Any
 
-from ._module import ModuleLike, Rewritten, Verdict, is_module, optimized, page
+from ._module import ModuleLike, Rewritten, Verdict, is_module, optimized, page, rewrite
 from ._report import Difference, Group, Matmul, Model, Totals, difference, html_table, microseconds, model_of
 
 
@@ -183,13 +183,17 @@ def explain(what: Any, *args: Any, **kwargs: Any) -> Explanation:
         assert isinstance(made, Explanation)
         return made
     if hasattr(what, "experimental_get_compiler_ir"):
-        what = what.experimental_get_compiler_ir(*args)(stage="hlo_serialized")
-        args = ()
+        options, own = options_in(what, kwargs, tuple(inspect.signature(rewrite).parameters)[1:])
+        what = what.get_concrete_function(*args, **own)
+        args, kwargs = (), options
     traced = hasattr(what, "jaxpr")
     if not callable(what) or (is_module(what) and not traced):
         if args:
             raise TypeError(f"arguments require a function, not {type(what).__name__}")
         return Explanation(optimized(what, surroundings=True, **kwargs), what, kwargs)
+    if type(what).__module__.startswith(("keras.", "tensorflow.")) or hasattr(what, "named_parameters"):
+        form = "torch.export.export(model, args)" if hasattr(what, "named_parameters") else "tf.function(model)"
+        raise TypeError(f"{type(what).__name__} is neither a function of JAX nor a module; pass {form}")
     from ._jax import explain_function
 
     return explain_function(what, args, kwargs)

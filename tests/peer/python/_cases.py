@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Imports the Python package of a build, and runs the cases of a script."""
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -13,6 +14,11 @@ SOURCE = os.path.abspath(os.path.join(os.path.dirname(__file__), '..', '..', '..
 
 # The devices over which the functions of _functions.py are sharded, if not jax.devices().
 devices = None
+
+
+def without_log(said):
+    """Returns messages without those of XLA's log, which mentions missing GPU drivers."""
+    return re.sub(r'(?m)^(WARNING: All log messages before absl|[IW]\d{4} ).*\n', '', said)
 
 
 def arguments():

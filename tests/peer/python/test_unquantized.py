@@ -218,7 +218,7 @@ def language_model(args):
     seeds (with one seed: up to 0.015). The loss after a cast to fp8 without scales is not; otherwise, the test could not tell."""
     import hlofp8
     from hlofp8._explain import watching
-    seeds, steps = (range(6), _lm.STEPS) if args.long else (range(1), 30)
+    seeds, steps = (range(6), _lm.STEPS) if args.long else (range(1), 60)
     kinds = {'wide': (jax.jit, jnp.matmul), 'quantized': (functools.partial(hlofp8.jit, **QUANTIZE), jnp.matmul), 'cast': (jax.jit, _lm.cast_product)}
     with watching() as seen:
         runs = {name: [_lm.train(jit, seed, steps, product) for seed in seeds] for name, (jit, product) in kinds.items()}

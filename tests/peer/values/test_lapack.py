@@ -426,10 +426,11 @@ def with_factor(run):
 def main():
     parser = _script.parser()
     parser.add_argument('--long', action='store_true', help='all types and sizes, and the OpenBLAS of scipy')
+    parser.add_argument('--few', action='store_true', help='c128 only')
     args = parser.parse_args()
     run = Runner(args)
     for environment in list(libraries())[:None if args.long else 1]:
-        for kind in 'sdcz' if args.long and not environment['HLO_LAPACK'] else 'sz':
+        for kind in 'sdcz' if args.long and not environment['HLO_LAPACK'] else 'z' if args.few else 'sz':
             sizes = [((), 5, 4), ((2, 3), 3, 6), ((2,), 1, 1), ((0,), 3, 3), ((), 40, 33)] if args.long else [((2, 3), 3, 6)]
             for batch, m, n in sizes[-1:] if environment['HLO_LAPACK'] else sizes:
                 for call in Maker(kind, batch, drop_imaginary(kind, random)).every(m, n):

@@ -134,6 +134,7 @@ def main():
     parser = _script.parser(pathlib.Path)
     parser.add_argument("--data", type=pathlib.Path)
     parser.add_argument("--long", action="store_true")
+    parser.add_argument("--few", action="store_true", help="a third of the modules, without the table")
     args = parser.parse_args()
     data = args.data or args.models.parent / "versions"
     if args.long:
@@ -153,9 +154,10 @@ def main():
         with tarfile.open(archive) as file:
             file.extractall(args.work / name)
         cases += [(args, name, folder, stage) for folder in sorted((args.work / name).iterdir()) for stage in ("before", "after")]
+    cases = cases[:: 3 if args.few else 1]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         results = list(pool.map(lambda case: check(*case), cases))
-    if not args.data and not args.long and not check_table(args, sorted({name for _, name, _, _ in cases})):
+    if not (args.data or args.long or args.few) and not check_table(args, sorted({name for _, name, _, _ in cases})):
         sys.exit("docs/versions.md: the table of opcodes is not that of testdata/versions")
     failed = [(case, wrong) for case, wrong in zip(cases, results) if wrong]
     for (_, name, folder, stage), wrong in failed:
