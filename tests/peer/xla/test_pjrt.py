@@ -130,7 +130,7 @@ def forms(work):
 def models(args):
     """Yields the models that the cpu backend and XLA's CPU compiler support, except those that are XLA's output."""
     for path in sorted(glob.glob(str(args.models / "*.hlo"))):
-        if not path.endswith((".xla.hlo", ".spmd.hlo")) and (not args.few or os.path.basename(path).startswith("seed_")):
+        if not path.endswith((".xla.hlo", ".spmd.hlo")):
             yield pathlib.Path(path), []
 
 
@@ -148,7 +148,7 @@ def test_executing(args, plugin):
         text = subprocess.run([args.bin / "hlo-fp8-opt", path], capture_output=True, text=True).stdout
         fp8 += text.count(FP8_CALL)
     print(f"{runs} executions by the plugin, {wrong} do not agree with the cpu backend; {fp8} FP8 matmuls")
-    return wrong + (runs < (35 if args.few else 95)) + (fp8 < (10 if args.few else 100))
+    return wrong + (runs < 95) + (fp8 < 100)
 
 
 def test_partitioned(args, plugin):
@@ -204,8 +204,7 @@ def fp8_calls(path):
 
 def test_compiling(args, plugin):
     wrong = total = 0
-    compiled = COMPILED[:args.few or None]
-    for name in compiled:
+    for name in COMPILED:
         path = args.work / f"{name}.qdq.hlo"
         subprocess.run([args.bin / "hlo-fp8-opt", "--emit=qdq", "-o", path, args.models / f"{name}.hlo"], check=True)
         for target, file in list(TARGETS.items())[:1 if name in DEEP and not args.long else None]:
@@ -222,13 +221,12 @@ def test_compiling(args, plugin):
             if fp8_calls(made) != alone.stdout.count(FP8_CALL):
                 wrong += 1
                 print(f"{name} {target}: {fp8_calls(made)} FP8 calls, {alone.stdout.count(FP8_CALL)} by XLA alone")
-    print(f"{len(compiled)} modules compiled for GPUs, {total} FP8 calls; {wrong} differ")
-    return wrong + (total < (2 if args.few else 20))
+    print(f"{len(COMPILED)} modules compiled for GPUs, {total} FP8 calls; {wrong} differ")
+    return wrong + (total < 20)
 
 
 def main():
     parser = _script.parser(pathlib.Path)
-    parser.add_argument("--few", action="store_true", help="execute small models only, and compile one for GPUs")
     parser.add_argument("--long", action="store_true", help="the slow ones in every form and for every target too")
     args = parser.parse_args()
     args.work.mkdir(parents=True, exist_ok=True)
