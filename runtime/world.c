@@ -84,6 +84,16 @@ static void fall_asleep(hlo_world *world) {
     if (world->stuck) pthread_cond_broadcast(&world->changed);
 }
 
+/* Waits until another device clears own->place. Returns false if the devices have deadlocked. */
+static bool wait_for_others(hlo_world *world, visitor *own) {
+    fall_asleep(world);
+    while (own->place && !world->stuck) pthread_cond_wait(&world->changed, &world->lock);
+    if (!own->place) return true;
+    own->place = NULL;
+    world->awake++;
+    return false;
+}
+
 hlo_status hlo_world_meet(const hlo_seat *seat, const void *place, const hlo_ints *members,
                           void *brought, hlo_meeting *meet, const char **why) {
     hlo_world *world = seat->world;
@@ -114,17 +124,11 @@ hlo_status hlo_world_meet(const hlo_seat *seat, const void *place, const hlo_int
         }
         world->awake += members->count - 1;
         pthread_cond_broadcast(&world->changed);
+    } else if (wait_for_others(world, own)) {
+        status = own->status;
+        *why = own->why;
     } else {
-        fall_asleep(world);
-        while (own->place && !world->stuck) pthread_cond_wait(&world->changed, &world->lock);
-        if (own->place) {
-            own->place = NULL;
-            world->awake++;
-            *why = hlo_world_stuck;
-        } else {
-            status = own->status;
-            *why = own->why;
-        }
+        *why = hlo_world_stuck;
     }
     pthread_mutex_unlock(&world->lock);
     return status;
@@ -165,14 +169,7 @@ hlo_status hlo_world_receive(const hlo_seat *seat, int64_t channel, uint32_t fro
     *out_message = take_message(world, channel, from, number);
     if (!*out_message) {
         *own = (visitor){.place = own, .channel = channel, .from = from};
-        fall_asleep(world);
-        while (own->place && !world->stuck) pthread_cond_wait(&world->changed, &world->lock);
-        if (own->place) {
-            own->place = NULL;
-            world->awake++;
-        } else {
-            *out_message = take_message(world, channel, from, number);
-        }
+        if (wait_for_others(world, own)) *out_message = take_message(world, channel, from, number);
     }
     pthread_mutex_unlock(&world->lock);
     if (*out_message) return HLO_OK;
