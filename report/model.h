@@ -32,8 +32,7 @@ typedef struct report_figures {
     double timed_flops;                  /* FLOPs of the matmuls with a time */
     double bound_seconds[REPORT_BOUNDS]; /* `seconds` by what limits the matmul */
     size_t bounds[REPORT_BOUNDS];        /* number of matmuls by what limits them */
-    double saving;    /* seconds that edits could still save: a wide matmul becomes FP8, or a
-                       * matmul that FP8 makes slower stays wide */
+    double saving;    /* seconds that edits could still save, if wide matmuls become FP8 */
     size_t estimated; /* number of matmuls for which `saving` is known */
 } report_figures;
 
@@ -99,7 +98,7 @@ report_totals report_sum_up(const hlo_report *const *reports, size_t count);
 /* The number of FP8 matmuls, including verdicts of kind MISSED and matmuls that --quantize
  * quantized. */
 size_t report_fp8_count(const report_totals *totals);
-/* True if the matmul is FP8 and, by the roofline model, slower than before in wide types. */
+/* True if the matmul is FP8 and, by the roofline model, slower than the original in stock XLA. */
 bool report_is_slower(const hlo_verdict *v);
 
 typedef struct report_model {

@@ -406,7 +406,7 @@ static void print_changes(const report_writer *t) {
                     writer_quantity(m->totals.figures.seconds, "s", now),
                     m->change_count ? "; changed layers:" : "; no layer changed");
     for (size_t i = 0; i < m->change_count && i < CHANGES_MOST; i++)
-        hlo_print_plain(t->out, "  %s %s: %s\n", m->changes[i].layer, m->changes[i].shape,
+        hlo_print_plain(t->out, "  - %s %s: %s\n", m->changes[i].layer, m->changes[i].shape,
                         writer_change(&m->changes[i], change, sizeof change));
     if (m->change_count > CHANGES_MOST)
         fprintf(t->out, "  and %zu more layers\n", m->change_count - CHANGES_MOST);

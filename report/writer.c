@@ -71,10 +71,11 @@ const char *writer_worth(const report_model *m, char *out, size_t size) {
     if (f->seconds == 0)
         at = snprintf(out, size, "Whether FP8 is worth it is unknown");
     else if (launch > 0.5 * f->seconds)
-        at = snprintf(out, size, "FP8 is not worth it: most matmuls take less than a launch");
+        at = snprintf(out, size,
+                      "FP8 is not worth it: most of the time, matmuls take less than a launch");
     else if (f->input_seconds < 1.05 * least)
         at = snprintf(out, size,
-                      "FP8 calls are not worth it: even with all edits, less than 5 %% faster than "
+                      "hlo-fp8 gains little here: even with all edits, less than 5 %% faster than "
                       "stock XLA");
     else if (f->saving < 0.05 * f->seconds)
         at = snprintf(out, size, "FP8 is worth it, and little is left to save");

@@ -35,7 +35,7 @@ class Group:
 
     layer: str  #: the layer of its matmuls; indices in which they differ are ``*``
     kind: str  #: "fp8", "missed" or "wide"
-    reason: str | None  #: as in Verdict, or "slower" if FP8 is slower than the wide matmul
+    reason: str | None  #: as in Verdict, or "slower" if the FP8 matmul is slower than the original in stock XLA
     hint: str | None  #: the smallest fix; None without a reason
     shape: str  #: the shape of the result and the length of the contracting dimension: "bf16[32,64] k=128"
     count: int  #: the number of matmuls
