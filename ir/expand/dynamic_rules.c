@@ -565,7 +565,7 @@ static hlo_instr *reduce_window(expansion *x, hlo_instr **sizes) {
             const hlo_window w = hlo_window_of(x->build->at, d);
             hlo_instr *size = size_of(x, i, d);
             if (!size) continue;
-            if (w.size != 1) mask(x, i, d, operand_of(x, count + i));
+            if (w.size != 1 || w.high > 0) mask(x, i, d, operand_of(x, count + i));
             if (!(*sizes = count_windows(x, size, &w))) return NULL;
         }
     return x->build->at;

@@ -454,6 +454,29 @@ static const hlo_ints *find_sources(const hlo_seat *seat, const hlo_instr *instr
 
 /* ------------------------------------------------------------------------------------ transfers */
 
+static const char *skip_blanks(const char *text) {
+    return text + strspn(text, " \"");
+}
+
+/* Reads a pair of a list such as {{0,1},{1,2}}, and the `{` or `,` before it. Sets *at to NULL
+ * after the last pair. Returns false if the list is invalid. */
+static bool read_pair(const char **at, int64_t pair[2]) {
+    const char *text = skip_blanks(skip_blanks(*at) + 1);
+    if (*text++ != '{') return false;
+    for (int half = 0; half < 2; half++) {
+        char *end;
+        pair[half] = strtoll(text, &end, 10);
+        if (end == text || pair[half] < 0 || pair[half] >= HLO_MOST_DEVICES) return false;
+        text = skip_blanks(end);
+        if (*text++ != (half ? '}' : ',')) return false;
+    }
+    *at = skip_blanks(text);
+    if (**at == ',') return true;
+    if (**at != '}' || *skip_blanks(*at + 1)) return false;
+    *at = NULL;
+    return true;
+}
+
 /* Finds the device to which a send, or from which a recv-done, transfers; -1 if no pair contains
  * this device. Returns NULL, or why the device does not support the transfer. */
 static const char *find_peer(const hlo_seat *seat, const hlo_instr *instr, hlo_arena *arena,
@@ -473,26 +496,22 @@ static const char *find_peer(const hlo_seat *seat, const hlo_instr *instr, hlo_a
         return hlo_arena_format(arena, "requires the pairs of devices, as frontend attribute %s",
                                 name);
     *out_peer = -1;
-    for (int half = 0; *text;) {
-        char *end;
-        if (strchr("{}, \"", *text)) {
-            text++;
-            continue;
-        }
-        pair[half] = strtoll(text, &end, 10);
-        if (end == text || pair[half] < 0 || pair[half] >= HLO_MOST_DEVICES)
+    while (text) {
+        if (!read_pair(&text, pair))
             return hlo_arena_format(arena, "has an invalid list of pairs in %s", name);
-        if (pair[half] >= most && !seat->world)
+        const int64_t largest = pair[0] > pair[1] ? pair[0] : pair[1];
+        if (largest >= most && !seat->world)
             return hlo_arena_format(arena,
                                     "requires %lld devices: run the module with --devices=%lld",
-                                    (long long)pair[half] + 1, (long long)pair[half] + 1);
-        if (pair[half] >= most)
+                                    (long long)largest + 1, (long long)largest + 1);
+        if (largest >= most)
             return hlo_arena_format(arena,
                                     "transfers data of device %lld, but only %lld participate",
-                                    (long long)pair[half], (long long)most);
-        text = end;
-        half = !half;
-        if (half || pair[!sends] != own) continue;
+                                    (long long)largest, (long long)most);
+        if (pair[!sends] != own) continue;
+        if (*out_peer >= 0)
+            return hlo_arena_format(arena, "has two pairs for device %lld in %s", (long long)own,
+                                    name);
         *out_peer = hlo_seat_number(seat) + (pair[sends] - own) * step;
     }
     return seat->world || *out_peer < 0 ? NULL : "transfers data from a device to itself";
