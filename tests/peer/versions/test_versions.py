@@ -33,7 +33,6 @@ ROUND_ONCE = {"jax": (0, 8), "tensorflow": (2, 21), "torch_xla": (2, 9)}
 REMOVED = "simplify-fp-conversions of these versions removes conversions to a narrower type and back (docs/versions.md)"
 EXCEPT = [
     ("tensorflow-2.17.1", "fp8_*", "before", 3, REMOVED),
-    ("jax-0.12.0.1", "sharded_collectives", "before", 1, "manual regions whose shardings are attributes are not supported"),
     ("tensorflow-2.8.4", "wide_types", "*", 3, "the FFT in f64 is Eigen's, whose errors are up to 63 units in the last place at size 6"),
 ]
 
