@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# Installs the programs with their manual pages and completions, the static and the shared library with headers, CMake and pkg-config files,
-# the library that XLA loads, and the documentation.
-# The component `python` is the Python package, for the wheel of pyproject.toml; only --component installs it.
+# Installs the project in six components:
+#   runtime        the shared library
+#   development    headers, the static library, CMake and pkg-config files
+#   ffi            the library that XLA loads
+#   programs       the programs with their manual pages and completions
+#   documentation  docs/, the pages of reasons and the rules
+#   python         the Python package, for the wheel of pyproject.toml; only --component installs it
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(config ${CMAKE_INSTALL_LIBDIR}/cmake/hlofp8)
@@ -18,16 +22,21 @@ function(install_manuals share man)
     DESTINATION ${share}/fish/vendor_completions.d ${ARGN})
 endfunction()
 
-install(TARGETS hlofp8 hlofp8_shared EXPORT hlofp8 ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
-  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(TARGETS hlofp8_ffi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(TARGETS hlo-fp8-opt hlo-fp8-run RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install_manuals(${CMAKE_INSTALL_DATADIR} ${CMAKE_INSTALL_MANDIR})
-install(DIRECTORY include/hlo DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.h)
-install(FILES LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(DIRECTORY docs/ ${CMAKE_BINARY_DIR}/doc/ DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(DIRECTORY passes/rules DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN *.rules)
-install(EXPORT hlofp8 NAMESPACE hlofp8:: DESTINATION ${config} FILE hlofp8-targets.cmake)
+install(TARGETS hlofp8 hlofp8_shared EXPORT hlofp8
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT development)
+install(DIRECTORY include/hlo DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
+  FILES_MATCHING PATTERN *.h)
+install(EXPORT hlofp8 NAMESPACE hlofp8:: DESTINATION ${config} COMPONENT development
+  FILE hlofp8-targets.cmake)
+install(TARGETS hlofp8_ffi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT ffi)
+install(TARGETS hlo-fp8-opt hlo-fp8-run RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT programs)
+install_manuals(${CMAKE_INSTALL_DATADIR} ${CMAKE_INSTALL_MANDIR} COMPONENT programs)
+install(FILES LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documentation)
+install(DIRECTORY docs/ ${CMAKE_BINARY_DIR}/doc/ DESTINATION ${CMAKE_INSTALL_DOCDIR}
+  COMPONENT documentation)
+install(DIRECTORY passes/rules DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documentation
+  FILES_MATCHING PATTERN *.rules)
 
 configure_package_config_file(cmake/hlofp8-config.cmake.in ${CMAKE_BINARY_DIR}/hlofp8-config.cmake
   INSTALL_DESTINATION ${config})
@@ -37,8 +46,9 @@ file(RELATIVE_PATH HLO_PREFIX_FROM_PKGCONFIG ${CMAKE_INSTALL_FULL_LIBDIR}/pkgcon
   ${CMAKE_INSTALL_PREFIX})
 configure_file(cmake/hlofp8.pc.in ${CMAKE_BINARY_DIR}/hlofp8.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/hlofp8-config.cmake ${CMAKE_BINARY_DIR}/hlofp8-config-version.cmake
-  DESTINATION ${config})
-install(FILES ${CMAKE_BINARY_DIR}/hlofp8.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+  DESTINATION ${config} COMPONENT development)
+install(FILES ${CMAKE_BINARY_DIR}/hlofp8.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
+  COMPONENT development)
 
 set(package COMPONENT python EXCLUDE_FROM_ALL)
 set(scripts bin)
