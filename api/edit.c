@@ -27,11 +27,11 @@ typedef struct edit {
     hlo_module *read; /* a module that the edit parsed from `text`, or NULL */
     hlo_printer text; /* the text of `read` */
     hlo_computation *comp;
-    hlo_instr *instr, *other;
+    hlo_instruction *instr, *other;
     uint32_t index;
     const char *name, *value;
     hlo_instruction_options options;
-    hlo_instr *made;
+    hlo_instruction *made;
     hlo_computation *made_comp;
 } edit;
 
@@ -39,8 +39,8 @@ typedef hlo_status edit_step(edit *e);
 
 /* Emits an error at the source location of `at`, or without a location if `at` is NULL. Returns
  * HLO_INVALID_USAGE. */
-__attribute__((format(printf, 3, 4))) static hlo_status refuse(const edit *e, const hlo_instr *at,
-                                                               const char *format, ...) {
+__attribute__((format(printf, 3, 4))) static hlo_status
+refuse(const edit *e, const hlo_instruction *at, const char *format, ...) {
     const hlo_module *module = at && at->parent ? at->parent->module : NULL;
     va_list args;
     va_start(args, format);
@@ -91,8 +91,8 @@ static bool open_text(edit *e) {
 }
 
 /* True if `a` is before `b` in their common computation; walks from `a` in both directions. */
-static bool is_before(const hlo_instr *a, const hlo_instr *b) {
-    const hlo_instr *after = a->next, *before = a;
+static bool is_before(const hlo_instruction *a, const hlo_instruction *b) {
+    const hlo_instruction *after = a->next, *before = a;
     while (after && before) {
         if (after == b) return true;
         if (before == b) return false;
@@ -105,8 +105,8 @@ static bool is_before(const hlo_instr *a, const hlo_instr *b) {
 
 /* Checks that `value` can be an operand in e->comp of an instruction that is inserted before
  * `before` (NULL: at the end). The error calls the value `role`. */
-static hlo_status check_operand(const edit *e, const hlo_instr *value, const hlo_instr *before,
-                                const char *role) {
+static hlo_status check_operand(const edit *e, const hlo_instruction *value,
+                                const hlo_instruction *before, const char *role) {
     if (!value) return refuse(e, NULL, "%s must not be NULL", role);
     if (!value->parent) return refuse(e, NULL, "%s, %%%s, was removed", role, value->name);
     if (value->parent->module != e->module)
@@ -123,7 +123,7 @@ static hlo_status check_operand(const edit *e, const hlo_instr *value, const hlo
 
 /* Checks a single instruction. Emits an error and returns HLO_INVALID_INPUT if the instruction is
  * invalid. */
-static hlo_status check_fault(const edit *e, const hlo_instr *instr) {
+static hlo_status check_fault(const edit *e, const hlo_instruction *instr) {
     const char *fault = hlo_instr_fault(instr, e->scratch);
     if (!fault) return HLO_OK;
     refuse(e, NULL, "%%%s: %s", instr->name, fault);
@@ -151,7 +151,7 @@ static void set_layout(const edit *e, const hlo_shape *shape, bool parameter) {
     module->attrs = changed;
 }
 
-static void note_replaced(const edit *e, const hlo_instr *from, const hlo_instr *to) {
+static void note_replaced(const edit *e, const hlo_instruction *from, const hlo_instruction *to) {
     hlo_module *module = e->module;
     if (!module->logs_replaced) return;
     hlo_arena_grow(module->arena, &module->replaced, module->replaced_count,
@@ -168,7 +168,7 @@ typedef struct fragment {
     const char *opcode;
     const char *shape, *attributes; /* NULL if absent */
     const hlo_literal *literal;     /* the elements of a constant */
-    hlo_instr *const *operands;
+    hlo_instruction *const *operands;
     uint32_t operand_count;
 } fragment;
 
@@ -192,15 +192,15 @@ typedef struct fragment_parts {
 typedef struct composition {
     edit *e;
     const fragment *f;
-    bool *declared;          /* by id of a computation of e->module: true after its declaration */
-    const char *unreachable; /* name of a computation that the attributes name but that cannot be
-                              * called, or NULL */
-    hlo_instr **inputs;      /* instructions of e->comp that become parameters, by parameter
-                              * number */
+    bool *declared;           /* by id of a computation of e->module: true after its declaration */
+    const char *unreachable;  /* name of a computation that the attributes name but that cannot be
+                               * called, or NULL */
+    hlo_instruction **inputs; /* instructions of e->comp that become parameters, by parameter
+                               * number */
     uint32_t input_count;
-    hlo_instr *ongoing; /* operand 0 of an async-update or async-done, otherwise NULL */
-    uint32_t added;     /* number of instructions emitted for `ongoing` */
-    uint32_t line;      /* number of lines composed so far */
+    hlo_instruction *ongoing; /* operand 0 of an async-update or async-done, otherwise NULL */
+    uint32_t added;           /* number of instructions emitted for `ongoing` */
+    uint32_t line;            /* number of lines composed so far */
 } composition;
 
 static bool is_word(char c) {
@@ -217,7 +217,7 @@ static bool is_name(const char *name) {
 
 /* Prints the name of a value. Replaces names that the parser rejects (binary modules may have them)
  * and names that are reserved for the composed text. */
-static void put_value_name(hlo_printer *o, const hlo_instr *value) {
+static void put_value_name(hlo_printer *o, const hlo_instruction *value) {
     const char *name = value->name;
     hlo_put_char(o, '%');
     if (is_name(name) && hlo_intern_length(name) == strlen(name) && strcmp(name, RESULT) != 0 &&
@@ -234,7 +234,7 @@ static void end_line(composition *c) {
     c->line++;
 }
 
-static void put_parameter(composition *c, const hlo_instr *value, uint32_t number) {
+static void put_parameter(composition *c, const hlo_instruction *value, uint32_t number) {
     hlo_printer *o = &c->e->text;
     put_value_name(o, value);
     HLO_PUT(o, " = ");
@@ -245,7 +245,7 @@ static void put_parameter(composition *c, const hlo_instr *value, uint32_t numbe
     end_line(c);
 }
 
-static void put_operands(hlo_printer *o, hlo_instr *const *operands, uint32_t count) {
+static void put_operands(hlo_printer *o, hlo_instruction *const *operands, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
         if (i) HLO_PUT(o, ", ");
         put_value_name(o, operands[i]);
@@ -297,7 +297,7 @@ static bool is_named(const char *name, const char *word, size_t length) {
     return strncmp(name, word, length) == 0 && name[length] == '\0';
 }
 
-static void add_input(composition *c, hlo_instr *value) {
+static void add_input(composition *c, hlo_instruction *value) {
     if (value == c->ongoing) return;
     for (uint32_t i = 0; i < c->input_count; i++)
         if (c->inputs[i] == value) return;
@@ -314,8 +314,9 @@ static void find_named(composition *c) {
     /* Find the asynchronous operation that the instruction continues. */
     const hlo_op op = hlo_op_find(f->opcode, strlen(f->opcode));
     if ((op == HLO_OP_ASYNC_UPDATE || op == HLO_OP_ASYNC_DONE) && f->operand_count) {
-        hlo_instr *operand = f->operands[0];
-        const hlo_instr *start = operand->op == HLO_OP_ASYNC_DONE ? NULL : hlo_async_start(operand);
+        hlo_instruction *operand = f->operands[0];
+        const hlo_instruction *start =
+            operand->op == HLO_OP_ASYNC_DONE ? NULL : hlo_async_start(operand);
         const hlo_shape *shape = operand->shape;
         if (start && hlo_instr_attr(start, HLO_ATTR_CALLS) && shape->type == HLO_TYPE_TUPLE &&
             shape->rank && shape->elements[0]->type == HLO_TYPE_TUPLE)
@@ -335,7 +336,7 @@ static void find_named(composition *c) {
     c->inputs = hlo_arena_array(c->e->scratch, f->operand_count + words + 1, sizeof *c->inputs);
     for (uint32_t i = 0; i < f->operand_count; i++) add_input(c, f->operands[i]);
     for (const char *at = text; control && (at = next_word(at, &length)); at += length)
-        for (hlo_instr *instr = c->e->comp->first; instr; instr = instr->next)
+        for (hlo_instruction *instr = c->e->comp->first; instr; instr = instr->next)
             if (is_named(instr->name, at, length)) add_input(c, instr);
 }
 
@@ -427,7 +428,7 @@ static hlo_status read_fragment(edit *e, const fragment *f, fragment_parts *out)
                       c.unreachable, e->comp->name);
     if (status != HLO_OK) return status;
     /* The text must contain the instruction and nothing else. */
-    const hlo_instr *root = e->read->entry->root;
+    const hlo_instruction *root = e->read->entry->root;
     size_t declared = 1, computations = 0;
     for (uint32_t i = 0; i < e->module->next_computation_id; i++) declared += c.declared[i];
     for (const hlo_computation *comp = e->read->first; comp; comp = comp->next) computations++;
@@ -457,11 +458,11 @@ static hlo_status read_fragment(edit *e, const fragment *f, fragment_parts *out)
 /* Returns the source location for the new instruction: the location of `like`, or of the
  * instruction at which the new one is inserted. */
 static uint32_t place_of(const edit *e) {
-    const hlo_instr *at = e->options.like ? e->options.like : e->options.before;
+    const hlo_instruction *at = e->options.like ? e->options.like : e->options.before;
     return at ? at->offset : e->comp->offset;
 }
 
-static hlo_status check_before(const edit *e, const hlo_instr *before) {
+static hlo_status check_before(const edit *e, const hlo_instruction *before) {
     if (!before || before->parent == e->comp) return HLO_OK;
     if (!before->parent)
         return refuse(e, before, "cannot insert before %%%s, which was removed", before->name);
@@ -651,7 +652,7 @@ static hlo_status make_computation(edit *e) {
     for (const hlo_computation *comp = read->first; comp; comp = comp->next) {
         hlo_computation *made = copier.comps[comp->id];
         made->offset = 0; /* the offset refers to the text of another module */
-        for (hlo_instr *instr = made->first; instr; instr = instr->next) instr->offset = 0;
+        for (hlo_instruction *instr = made->first; instr; instr = instr->next) instr->offset = 0;
     }
     return HLO_OK;
 }
@@ -675,7 +676,7 @@ hlo_status hlo_computation_new_text(hlo_module *module, const char *text, size_t
 /* -------------------------------------------------------------------------------------- changes */
 
 static hlo_status replace(edit *e) {
-    hlo_instr *from = e->instr, *to = e->other;
+    hlo_instruction *from = e->instr, *to = e->other;
     hlo_status status = check_operand(e, to, NULL, "the replacement");
     if (status != HLO_OK || from == to) return status;
     if (!hlo_shape_compatible(from->shape, to->shape)) {
@@ -688,7 +689,7 @@ static hlo_status replace(edit *e) {
     }
     /* `to` must be before each user of `from`. If `to` is after `from`, no user of `from` may be
      * between them. */
-    const hlo_instr *between = is_before(to, from) ? to : from->next;
+    const hlo_instruction *between = is_before(to, from) ? to : from->next;
     for (; between != to; between = between->next)
         for (uint32_t i = 0; i < between->operand_count; i++)
             if (hlo_instr_operand(between, i) == from)
@@ -712,7 +713,7 @@ static hlo_status set_operand(edit *e) {
                       e->instr->name, e->instr->operand_count, e->index);
     status = check_operand(e, e->other, e->instr, "the operand");
     if (status != HLO_OK) return status;
-    hlo_instr *before = hlo_instr_operand(e->instr, e->index);
+    hlo_instruction *before = hlo_instr_operand(e->instr, e->index);
     hlo_instr_set_operand(e->instr, e->index, e->other);
     status = check_fault(e, e->instr);
     if (status != HLO_OK) hlo_instr_set_operand(e->instr, e->index, before);
@@ -729,7 +730,7 @@ hlo_status hlo_instruction_set_operand(hlo_instruction *instruction, size_t inde
 }
 
 static hlo_status set_attribute(edit *e) {
-    hlo_instr *instr = e->instr;
+    hlo_instruction *instr = e->instr;
     const hlo_attr_id id = hlo_attr_find(e->name, strlen(e->name));
     if (id == HLO_ATTR_INVALID) {
         hlo_suggestion s = hlo_suggest(e->name);
@@ -755,7 +756,8 @@ static hlo_status set_attribute(edit *e) {
     const char *attributes = hlo_intern_string(e->module, o->buffer);
     free(o->buffer);
     o->buffer = NULL;
-    hlo_instr **operands = hlo_arena_array(e->scratch, instr->operand_count, sizeof *operands);
+    hlo_instruction **operands =
+        hlo_arena_array(e->scratch, instr->operand_count, sizeof *operands);
     for (uint32_t i = 0; i < instr->operand_count; i++) operands[i] = hlo_instr_operand(instr, i);
     const fragment f = {.opcode = hlo_ops[instr->op].name,
                         .literal = instr->op == HLO_OP_CONSTANT ? instr->u.literal : NULL,
@@ -796,7 +798,7 @@ hlo_status hlo_computation_replace_root(hlo_computation *computation, hlo_instru
 }
 
 static hlo_status remove_instruction(edit *e) {
-    hlo_instr *instr = e->instr;
+    hlo_instruction *instr = e->instr;
     if (instr->uses)
         return refuse(e, instr, "cannot remove %%%s: %%%s uses it", instr->name,
                       instr->uses->user->name);
@@ -807,7 +809,7 @@ static hlo_status remove_instruction(edit *e) {
         return refuse(e, instr, "cannot remove %%%s: it is a parameter of %%%s", instr->name,
                       e->comp->name);
     const bool controls = e->module->attrs_seen[HLO_ATTR_CONTROL_PREDECESSORS];
-    for (const hlo_instr *after = controls ? e->comp->first : NULL; after;
+    for (const hlo_instruction *after = controls ? e->comp->first : NULL; after;
          after = hlo_instr_next(after)) {
         const hlo_attr *control = hlo_instr_attr(after, HLO_ATTR_CONTROL_PREDECESSORS);
         for (uint32_t i = 0; control && i < control->u.instrs->count; i++)

@@ -64,7 +64,7 @@ hlo_instruction *hlo_instruction_previous(const hlo_instruction *instruction) {
 }
 
 hlo_instruction *hlo_computation_find(const hlo_computation *computation, const char *name) {
-    for (hlo_instr *instr = computation->first; instr; instr = hlo_instr_next(instr))
+    for (hlo_instruction *instr = computation->first; instr; instr = hlo_instr_next(instr))
         if (strcmp(instr->name, name) == 0) return instr;
     return NULL;
 }
@@ -163,7 +163,7 @@ const char *hlo_instruction_attribute_name(const hlo_instruction *instruction, s
     return hlo_attrs_info[instruction->attrs[index].id].name;
 }
 
-static const hlo_attr *find_attr(const hlo_instr *instr, const char *name) {
+static const hlo_attr *find_attr(const hlo_instruction *instr, const char *name) {
     const hlo_attr_id id = hlo_attr_find(name, strlen(name));
     return id == HLO_ATTR_INVALID ? NULL : hlo_instr_attr(instr, id);
 }

@@ -16,7 +16,7 @@ static size_t print_verdicts(const hlo_report *report) {
     for (i = 0; i < hlo_report_count(report); i++) {
         const hlo_verdict *verdict = hlo_report_verdict(report, i);
         fprintf(stderr, "%s:%u: %s %s: ", verdict->file, (unsigned)verdict->line,
-                verdict->input_instr, verdict->input_shape);
+                verdict->input_instruction, verdict->input_shape);
         if (verdict->kind != HLO_VERDICT_WIDE) {
             fprintf(stderr, "FP8, epilogue %s\n", verdict->epilogue);
             continue;

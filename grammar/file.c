@@ -167,7 +167,7 @@ static hlo_status parse_parts(hlo_content *text, const char *name, unsigned max_
     const bool graphs = is_graph_file(text);
     hlo_status status = HLO_OK;
     uint32_t line = 1;
-    unsigned errors = max_errors ? max_errors : HLO_MOST_ERRORS;
+    unsigned errors = max_errors ? max_errors : HLO_MAX_ERRORS;
     while (errors) {
         if (graphs) from = next_line(find_line(from, end, graph_begin), end);
         const char *stop = find_line(from, end, graphs ? graph_end : "// -----");

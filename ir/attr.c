@@ -166,12 +166,12 @@ bool hlo_attr_is_default(const hlo_attr *attr, hlo_op op, const hlo_shape *opera
 #define ROW(rows, count, number)                                                                   \
     ((number) >= 1 && (number) <= (int64_t)(count) ? &(rows)[(number)-1] : NULL)
 
-const hlo_attr *hlo_instr_metadata(const hlo_instr *instr, hlo_attr_id id) {
+const hlo_attr *hlo_instr_metadata(const hlo_instruction *instr, hlo_attr_id id) {
     const hlo_attr *metadata = hlo_instr_attr(instr, HLO_ATTR_METADATA);
     return metadata ? hlo_attrs_find(metadata->u.attrs->v, metadata->u.attrs->count, id) : NULL;
 }
 
-const char *hlo_instr_op_name(const hlo_instr *instr) {
+const char *hlo_instr_op_name(const hlo_instruction *instr) {
     const hlo_attr *name = hlo_instr_metadata(instr, HLO_ATTR_OP_NAME);
     return name ? name->u.str : NULL;
 }
@@ -195,7 +195,7 @@ int64_t hlo_frame_parent(const hlo_tables *tables, int64_t frame) {
     return hlo_tables_frame(tables, frame)->parent - 1;
 }
 
-const char *hlo_instr_source(const hlo_instr *instr, int64_t *out_line) {
+const char *hlo_instr_source(const hlo_instruction *instr, int64_t *out_line) {
     const hlo_tables *tables = &instr->parent->module->tables;
     const hlo_attr *id = hlo_instr_metadata(instr, HLO_ATTR_STACK_FRAME_ID);
     const hlo_attr *file = hlo_instr_metadata(instr, HLO_ATTR_SOURCE_FILE);

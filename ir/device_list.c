@@ -106,7 +106,7 @@ void hlo_groups_measure(hlo_groups *g, hlo_arena *scratch) {
     g->count = g->size > 0 && g->devices > 0 ? g->devices / g->size : -1;
 }
 
-const hlo_groups *hlo_instr_groups(const hlo_instr *instr, hlo_attr_id id) {
+const hlo_groups *hlo_instr_groups(const hlo_instruction *instr, hlo_attr_id id) {
     const hlo_attr *attr = hlo_instr_attr(instr, id);
     return attr ? attr->u.groups : NULL;
 }
@@ -116,7 +116,7 @@ const char *const hlo_sharding_words[] = {"maximal", "manual", "unreduced", "rep
 const hlo_sharding_kind hlo_sharding_sets[] = {HLO_SHARDING_REPLICATED, HLO_SHARDING_UNREDUCED,
                                                HLO_SHARDING_MANUAL};
 
-const hlo_sharding *hlo_instr_sharding(const hlo_instr *instr) {
+const hlo_sharding *hlo_instr_sharding(const hlo_instruction *instr) {
     const hlo_attr *attr = hlo_instr_attr(instr, HLO_ATTR_SHARDING);
     return attr ? attr->u.sharding : NULL;
 }

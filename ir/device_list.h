@@ -104,8 +104,8 @@ struct hlo_sharding {
 /* Sets the derived members of `groups`. */
 void hlo_groups_measure(hlo_groups *groups, hlo_arena *scratch);
 /* Returns the value of attribute `id`; NULL if it is absent. */
-const hlo_groups *hlo_instr_groups(const hlo_instr *instr, hlo_attr_id id);
-const hlo_sharding *hlo_instr_sharding(const hlo_instr *instr);
+const hlo_groups *hlo_instr_groups(const hlo_instruction *instr, hlo_attr_id id);
+const hlo_sharding *hlo_instr_sharding(const hlo_instruction *instr);
 /* True if the sharding, one of its tuple elements, or one of its parts is of that kind. */
 bool hlo_sharding_has(const hlo_sharding *sharding, hlo_sharding_kind kind);
 

@@ -12,13 +12,13 @@
 /* The binding and the cache of a string. Most strings are only the name of one instruction and have
  * no cache. */
 typedef struct cached {
-    hlo_instr *bound;
+    hlo_instruction *bound;
     hlo_string_cache cache;
 } cached;
 
 typedef struct entry {
     union {
-        hlo_instr *bound;
+        hlo_instruction *bound;
         cached *cached;
     };
     uint32_t scope : 31; /* scope of the binding */
@@ -50,7 +50,7 @@ struct hlo_strings {
     uint32_t open_used; /* number of used units of that chunk */
 };
 
-enum { FIRST_SLOTS = 256, FIRST_CHUNKS = 16, MOST_RESERVED = 1 << 17, LONGEST = 1 << 30 };
+enum { FIRST_SLOTS = 256, FIRST_CHUNKS = 16, MAX_RESERVED = 1 << 17, LONGEST = 1 << 30 };
 
 static entry *entry_of(const char *interned) {
     return (entry *)(interned - offsetof(entry, text));
@@ -110,7 +110,7 @@ static void resize(hlo_arena *arena, struct hlo_strings *strings, size_t mask) {
 
 void hlo_strings_reserve(hlo_module *module, size_t count) {
     size_t mask = module->strings->mask;
-    while (count * 2 > mask && mask < MOST_RESERVED) mask = mask * 2 + 1;
+    while (count * 2 > mask && mask < MAX_RESERVED) mask = mask * 2 + 1;
     if (mask > module->strings->mask) resize(module->arena, module->strings, mask);
 }
 

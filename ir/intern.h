@@ -15,7 +15,7 @@ size_t hlo_intern_length(const char *interned);
  * of the instruction's computation plus one; 0: the name is not bound. The verifier, which runs
  * later, also uses bindings to find duplicate names. */
 typedef struct hlo_symbol_binding {
-    hlo_instr *instr;
+    hlo_instruction *instr;
     uint32_t scope;
 } hlo_symbol_binding;
 hlo_symbol_binding hlo_intern_binding(const char *interned);

@@ -104,7 +104,7 @@ struct hlo_literal {
 
 /* ----------------------------------------------------------------------------------- attributes */
 
-typedef struct hlo_instr hlo_instr;
+typedef struct hlo_instruction hlo_instruction;
 typedef struct hlo_attrs hlo_attrs;
 
 typedef struct hlo_ints {
@@ -119,7 +119,7 @@ typedef struct hlo_comps {
 
 typedef struct hlo_instrs {
     uint32_t count;
-    hlo_instr *v[];
+    hlo_instruction *v[];
 } hlo_instrs;
 
 typedef struct hlo_shapes {
@@ -204,9 +204,9 @@ const char *hlo_compare_type_of_order(const char *order, const hlo_shape *operan
 
 /* One operand slot, which is also one link in the operand's use list. */
 struct hlo_use {
-    hlo_instr *def;       /* the operand */
-    hlo_instr *user;      /* the instruction that has the operand */
-    hlo_use *next, *prev; /* neighbors in the use list of `def` */
+    hlo_instruction *def;  /* the operand */
+    hlo_instruction *user; /* the instruction that has the operand */
+    hlo_use *next, *prev;  /* neighbors in the use list of `def` */
 };
 
 /* The reason why an instruction is pinned; see passes/analysis/pin.h. */
@@ -220,13 +220,13 @@ typedef enum hlo_pin {
 
 /* An instruction. Every pass loops over all instructions, so they are contiguous in memory, in the
  * order of their creation. The members that every loop reads come first. */
-struct hlo_instr {
+struct hlo_instruction {
     hlo_op op : 8;
     uint32_t attr_count : 20;
     bool queued : 1; /* in the worklist of the current pass; false between passes */
     hlo_pin pin : 3; /* why the instruction is pinned; set at the start of a run of passes */
     uint32_t id;     /* unique in the module, below hlo_module.next_id: an index for side tables */
-    hlo_instr *next, *prev;
+    hlo_instruction *next, *prev;
     uint32_t operand_count, use_count;
     uint32_t attr_bits; /* a filter of the present attributes: see hlo_attr_bit() */
     uint32_t offset;    /* offset in the module's source; for an instruction that a pass created,
@@ -250,11 +250,11 @@ struct hlo_instr {
  * prefetch a later instruction, because most instructions of a computation are contiguous in
  * memory. */
 enum { HLO_INSTRS_AHEAD = 24 };
-static inline hlo_instr *hlo_instr_next(const hlo_instr *instr) {
+static inline hlo_instruction *hlo_instr_next(const hlo_instruction *instr) {
     __builtin_prefetch(instr + HLO_INSTRS_AHEAD);
     return instr->next;
 }
-static inline hlo_instr *hlo_instr_prev(const hlo_instr *instr) {
+static inline hlo_instruction *hlo_instr_prev(const hlo_instruction *instr) {
     __builtin_prefetch(instr - HLO_INSTRS_AHEAD);
     return instr->prev;
 }
@@ -264,16 +264,16 @@ struct hlo_computation {
     const char *name;
     hlo_module *module;
     hlo_computation *next, *prev;
-    hlo_instr *first, *last;
-    hlo_instr *root;
+    hlo_instruction *first, *last;
+    hlo_instruction *root;
     uint32_t instr_count;
     uint32_t parameter_count;
-    uint32_t parameter_capacity; /* number of slots of `parameters` that
-                                  * hlo_instr_set_parameter() allocated; 0: another function
-                                  * allocated `parameters` */
-    hlo_instr **parameters;      /* indexed by parameter number; may grow while the computation is
-                                  * built */
-    const hlo_attr *attrs;       /* execution_thread */
+    uint32_t parameter_capacity;  /* number of slots of `parameters` that
+                                   * hlo_instr_set_parameter() allocated; 0: another function
+                                   * allocated `parameters` */
+    hlo_instruction **parameters; /* indexed by parameter number; may grow while the computation is
+                                   * built */
+    const hlo_attr *attrs;        /* execution_thread */
     uint32_t attr_count;
     uint32_t offset;
 };
@@ -317,7 +317,7 @@ typedef struct hlo_lines {
 
 /* An instruction that an edit replaced by another one. */
 typedef struct hlo_replaced {
-    const hlo_instr *from, *to;
+    const hlo_instruction *from, *to;
 } hlo_replaced;
 
 /* A log of the instructions and computations that were created (ir/module/undo.h). */
@@ -384,49 +384,50 @@ hlo_computation *hlo_computation_new(hlo_module *module, const char *name);
 void hlo_computation_remove(hlo_computation *comp);
 /* Moves a computation before `before` in the same module, or to the end if `before` is NULL. */
 void hlo_computation_move(hlo_computation *comp, hlo_computation *before);
-void hlo_computation_set_root(hlo_computation *comp, hlo_instr *root);
+void hlo_computation_set_root(hlo_computation *comp, hlo_instruction *root);
 
 /* Creates an instruction before `before`, or at the end if `before` is NULL. Makes `name`, or the
  * opcode's name if `name` is NULL, unique with `.N`. For parameters, the caller also calls
  * hlo_instr_set_parameter(). */
-hlo_instr *hlo_instr_new(hlo_computation *comp, hlo_instr *before, hlo_op op,
-                         const hlo_shape *shape, uint32_t operand_count, hlo_instr *const *operands,
-                         const char *name);
+hlo_instruction *hlo_instr_new(hlo_computation *comp, hlo_instruction *before, hlo_op op,
+                               const hlo_shape *shape, uint32_t operand_count,
+                               hlo_instruction *const *operands, const char *name);
 /* Like hlo_instr_new(), but without a name; the caller sets a unique name. */
-hlo_instr *hlo_instr_new_unnamed(hlo_computation *comp, hlo_instr *before, hlo_op op,
-                                 const hlo_shape *shape, uint32_t operand_count,
-                                 hlo_instr *const *operands);
+hlo_instruction *hlo_instr_new_unnamed(hlo_computation *comp, hlo_instruction *before, hlo_op op,
+                                       const hlo_shape *shape, uint32_t operand_count,
+                                       hlo_instruction *const *operands);
 /* Like hlo_instr_new(), but with an interned name. */
-hlo_instr *hlo_instr_new_interned(hlo_computation *comp, hlo_instr *before, hlo_op op,
-                                  const hlo_shape *shape, uint32_t operand_count,
-                                  hlo_instr *const *operands, const char *interned);
+hlo_instruction *hlo_instr_new_interned(hlo_computation *comp, hlo_instruction *before, hlo_op op,
+                                        const hlo_shape *shape, uint32_t operand_count,
+                                        hlo_instruction *const *operands, const char *interned);
 /* Sets the number of a parameter and adds it to comp->parameters. */
-void hlo_instr_set_parameter(hlo_instr *instr, int64_t number);
+void hlo_instr_set_parameter(hlo_instruction *instr, int64_t number);
 /* Removes an instruction from its computation and its operands' use lists. The instruction must not
  * have uses or be the root. Its memory remains allocated until the module is freed, with parent
  * NULL. */
-void hlo_instr_remove(hlo_instr *instr);
-void hlo_instr_move(hlo_instr *instr, hlo_instr *before);
+void hlo_instr_remove(hlo_instruction *instr);
+void hlo_instr_move(hlo_instruction *instr, hlo_instruction *before);
 
 /* Copies `instr` into a computation of its module, with other operands of the same number. The copy
  * of a parameter is added to comp->parameters. */
-hlo_instr *hlo_instr_copy(hlo_computation *comp, hlo_instr *before, const hlo_instr *instr,
-                          hlo_instr *const *operands);
+hlo_instruction *hlo_instr_copy(hlo_computation *comp, hlo_instruction *before,
+                                const hlo_instruction *instr, hlo_instruction *const *operands);
 
-static inline hlo_instr *hlo_instr_operand(const hlo_instr *instr, uint32_t index) {
+static inline hlo_instruction *hlo_instr_operand(const hlo_instruction *instr, uint32_t index) {
     return instr->operands[index].def;
 }
-void hlo_instr_set_operand(hlo_instr *instr, uint32_t index, hlo_instr *def);
-void hlo_instr_append_operand(hlo_instr *instr, hlo_instr *def);
-void hlo_instr_set_operands(hlo_instr *instr, uint32_t count, hlo_instr *const *operands);
+void hlo_instr_set_operand(hlo_instruction *instr, uint32_t index, hlo_instruction *def);
+void hlo_instr_append_operand(hlo_instruction *instr, hlo_instruction *def);
+void hlo_instr_set_operands(hlo_instruction *instr, uint32_t count,
+                            hlo_instruction *const *operands);
 /* Replaces uses of `from` by `to`, except in `to` itself, and the root if it is `from`. O(uses). */
-void hlo_instr_replace_uses(hlo_instr *from, hlo_instr *to);
+void hlo_instr_replace_uses(hlo_instruction *from, hlo_instruction *to);
 /* Copies from `from` to its replacement `to` the attributes that do not affect the value: metadata,
  * frontend attributes and, if both have equal dimensions, sharding and original value. Does not
  * overwrite attributes of `to`. */
-void hlo_instr_inherit(hlo_instr *to, const hlo_instr *from);
+void hlo_instr_inherit(hlo_instruction *to, const hlo_instruction *from);
 /* Counts the uses as an operand, plus one if the instruction is the root of its computation. */
-uint32_t hlo_instr_user_count(const hlo_instr *instr);
+uint32_t hlo_instr_user_count(const hlo_instruction *instr);
 
 /* The thread of computations that have no execution_thread. */
 extern const char hlo_main_thread[];
@@ -438,45 +439,45 @@ const char *hlo_computation_thread(const hlo_computation *comp);
  * updates, a done. */
 bool hlo_op_is_async(hlo_op op);
 /* Returns the async-start of the chain of `instr`, or NULL. */
-const hlo_instr *hlo_async_start(const hlo_instr *instr);
+const hlo_instruction *hlo_async_start(const hlo_instruction *instr);
 /* Returns the instruction that `comp` wraps, or NULL if `comp` has another form. The wrapped
  * instruction must be the only one besides the parameters, which are its operands in order, and
  * must have only attributes of its opcode. Text writes the async-start of such a computation as
  * `negate-start(...)`, and omits the computation. */
-const hlo_instr *hlo_async_wrapped(const hlo_computation *comp);
+const hlo_instruction *hlo_async_wrapped(const hlo_computation *comp);
 /* True if the computation that a start calls can be rebuilt from the start. The computation must
  * wrap one instruction, which has all operands of the start and returns the shape in the start's
  * result. The opcode of this instruction must not have a separate start opcode, as all-gather has.
  */
-bool hlo_async_tells(const hlo_instr *start, const hlo_computation *called);
+bool hlo_async_tells(const hlo_instruction *start, const hlo_computation *called);
 
-/* The filter of present attributes, hlo_instr.attr_bits: a clear bit proves, without a search, that
- * an attribute is absent. Several attributes share a bit; the last bit is set by attributes that
- * name computations. */
+/* The filter of present attributes, hlo_instruction.attr_bits: a clear bit proves, without a
+ * search, that an attribute is absent. Several attributes share a bit; the last bit is set by
+ * attributes that name computations. */
 #define HLO_ATTR_BIT_CALLS (UINT32_C(1) << 31)
 static inline uint32_t hlo_attr_bit(hlo_attr_id id) {
     return UINT32_C(1) << id % 31;
 }
 /* Finds an attribute in a list; NULL if not found. */
 const hlo_attr *hlo_attrs_find(const hlo_attr *attrs, uint32_t count, hlo_attr_id id);
-static inline const hlo_attr *hlo_instr_attr(const hlo_instr *instr, hlo_attr_id id) {
+static inline const hlo_attr *hlo_instr_attr(const hlo_instruction *instr, hlo_attr_id id) {
     return instr->attr_bits & hlo_attr_bit(id) ? hlo_attrs_find(instr->attrs, instr->attr_count, id)
                                                : NULL;
 }
 /* Replaces all attributes by `attrs`. The array is not copied; instructions may share it. */
-void hlo_instr_take_attrs(hlo_instr *instr, const hlo_attr *attrs, uint32_t count);
+void hlo_instr_take_attrs(hlo_instruction *instr, const hlo_attr *attrs, uint32_t count);
 /* Adds or replaces an attribute; the kind of `attr.id` in attr.def selects the member. */
-void hlo_instr_set_attr(hlo_instr *instr, hlo_attr attr);
-void hlo_instr_drop_attr(hlo_instr *instr, hlo_attr_id id);
+void hlo_instr_set_attr(hlo_instruction *instr, hlo_attr attr);
+void hlo_instr_drop_attr(hlo_instruction *instr, hlo_attr_id id);
 /* Copies every attribute of `from` that `to` does not have. */
-void hlo_instr_copy_attrs(hlo_instr *to, const hlo_instr *from);
+void hlo_instr_copy_attrs(hlo_instruction *to, const hlo_instruction *from);
 /* Returns the value of attribute `id`; `missing` if it is absent. */
-int64_t hlo_instr_int(const hlo_instr *instr, hlo_attr_id id, int64_t missing);
+int64_t hlo_instr_int(const hlo_instruction *instr, hlo_attr_id id, int64_t missing);
 int64_t hlo_module_int(const hlo_module *module, hlo_attr_id id, int64_t missing);
 /* Returns hlo_attr_text(); NULL if the attribute is absent. */
-const char *hlo_instr_str(const hlo_instr *instr, hlo_attr_id id);
+const char *hlo_instr_str(const hlo_instruction *instr, hlo_attr_id id);
 /* True for a custom call of this target. */
-bool hlo_is_custom_call(const hlo_instr *instr, const char *target);
+bool hlo_is_custom_call(const hlo_instruction *instr, const char *target);
 /* Returns the attribute `id` of a window; NULL if the window is NULL or does not have it. */
 const hlo_attr *hlo_window_word(const hlo_attr *window, hlo_attr_id id);
 /* Reads dim_labels, such as b01f_01io->b01f, of a convolution of arrays of `rank` dimensions.
@@ -486,10 +487,10 @@ const hlo_attr *hlo_window_word(const hlo_attr *window, hlo_attr_id id);
 bool hlo_dim_labels_read(const char *text, uint32_t rank, int64_t *out_dims);
 /* Returns the list of attribute `id`; an empty list if the instruction does not have the attribute.
  */
-const hlo_ints *hlo_instr_ints(const hlo_instr *instr, hlo_attr_id id);
-hlo_computation *hlo_instr_comp(const hlo_instr *instr, hlo_attr_id id);
+const hlo_ints *hlo_instr_ints(const hlo_instruction *instr, hlo_attr_id id);
+hlo_computation *hlo_instr_comp(const hlo_instruction *instr, hlo_attr_id id);
 /* Calls `visit` for every computation that an attribute of `instr` names. */
-void hlo_instr_visit_called(const hlo_instr *instr,
+void hlo_instr_visit_called(const hlo_instruction *instr,
                             void (*visit)(void *user, hlo_computation *called), void *user);
 /* A function for hlo_instr_visit_called(): sets the computation's element of `marks`, a bool[]
  * indexed by computation id. */
@@ -512,18 +513,19 @@ const void *hlo_attr_value(const hlo_attr *attr, size_t *out_size);
 bool hlo_attr_equal(const hlo_attr *a, const hlo_attr *b);
 /* True if both lists have equal attributes in the same order; metadata is ignored. */
 bool hlo_attrs_equal(const hlo_attr *a, uint32_t a_count, const hlo_attr *b, uint32_t b_count);
-void hlo_instr_set_ints(hlo_instr *instr, hlo_attr_id id, uint32_t count, const int64_t *values);
-void hlo_instr_set_int(hlo_instr *instr, hlo_attr_id id, int64_t value);
+void hlo_instr_set_ints(hlo_instruction *instr, hlo_attr_id id, uint32_t count,
+                        const int64_t *values);
+void hlo_instr_set_int(hlo_instruction *instr, hlo_attr_id id, int64_t value);
 /* Interns `text` and sets an attribute with text (hlo_attr_text()). */
-void hlo_instr_set_str(hlo_instr *instr, hlo_attr_id id, const char *text);
-void hlo_instr_set_comp(hlo_instr *instr, hlo_attr_id id, hlo_computation *comp);
+void hlo_instr_set_str(hlo_instruction *instr, hlo_attr_id id, const char *text);
+void hlo_instr_set_comp(hlo_instruction *instr, hlo_attr_id id, hlo_computation *comp);
 
 /* Return an entry of the metadata, or its op_name; NULL if absent. */
-const hlo_attr *hlo_instr_metadata(const hlo_instr *instr, hlo_attr_id id);
-const char *hlo_instr_op_name(const hlo_instr *instr);
+const hlo_attr *hlo_instr_metadata(const hlo_instruction *instr, hlo_attr_id id);
+const char *hlo_instr_op_name(const hlo_instruction *instr);
 /* Returns the file and line (0: unknown) of the innermost stack frame that has a file, otherwise
  * the file and line in the metadata; NULL if the file is unknown. */
-const char *hlo_instr_source(const hlo_instr *instr, int64_t *out_line);
+const char *hlo_instr_source(const hlo_instruction *instr, int64_t *out_line);
 /* Return a stack frame, its location and its file; NULL if the frame or its entry is not in the
  * tables. */
 const hlo_stack_frame *hlo_tables_frame(const hlo_tables *tables, int64_t frame);
@@ -532,8 +534,9 @@ const char *hlo_frame_file(const hlo_tables *tables, int64_t frame);
 /* Returns the number of a frame's parent, or 0. The frame must be in the tables. */
 int64_t hlo_frame_parent(const hlo_tables *tables, int64_t frame);
 
-hlo_instr *hlo_constant_new(hlo_computation *comp, hlo_instr *before, const hlo_literal *literal);
-hlo_instr *hlo_constant_scalar(hlo_computation *comp, hlo_instr *before, hlo_type type,
-                               double value);
+hlo_instruction *hlo_constant_new(hlo_computation *comp, hlo_instruction *before,
+                                  const hlo_literal *literal);
+hlo_instruction *hlo_constant_scalar(hlo_computation *comp, hlo_instruction *before, hlo_type type,
+                                     double value);
 
 #endif

@@ -8,13 +8,13 @@
 
 /* Link a computation or an instruction before `before`, or at the end if `before` is NULL. */
 void hlo_computation_place(hlo_computation *comp, hlo_computation *before);
-void hlo_instr_place(hlo_instr *instr, hlo_computation *comp, hlo_instr *before);
+void hlo_instr_place(hlo_instruction *instr, hlo_computation *comp, hlo_instruction *before);
 /* Links a use first in the use list of `def`. */
-void hlo_use_link(hlo_use *use, hlo_instr *def, hlo_instr *user);
+void hlo_use_link(hlo_use *use, hlo_instruction *def, hlo_instruction *user);
 
 /* An entry of a journal: a new instruction or computation. */
 typedef struct hlo_made {
-    hlo_instr *instr; /* NULL for a computation */
+    hlo_instruction *instr; /* NULL for a computation */
     hlo_computation *comp;
     const char *interned; /* the string from which the name was derived; NULL: the object has no
                            * name */

@@ -88,7 +88,7 @@ static void unlink_computation(hlo_computation *comp) {
 
 /* Appends an entry to module->journal for `instr` or `comp`, whichever is not NULL. `interned`: the
  * string from which the name was derived; NULL if the object has no name. */
-static void note_made(hlo_module *module, hlo_instr *instr, hlo_computation *comp,
+static void note_made(hlo_module *module, hlo_instruction *instr, hlo_computation *comp,
                       const char *interned) {
     hlo_journal *j = module->journal;
     hlo_arena_grow(j->arena, &j->v, j->count, &j->capacity, sizeof *j->v);
@@ -109,7 +109,7 @@ hlo_computation *hlo_computation_new(hlo_module *module, const char *name) {
 void hlo_computation_remove(hlo_computation *comp) {
     unlink_computation(comp);
     comp->module->instr_count -= comp->instr_count;
-    for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+    for (const hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr))
         comp->module->op_counts[instr->op]--;
     if (comp->module->entry == comp) comp->module->entry = NULL;
 }
@@ -119,13 +119,13 @@ void hlo_computation_move(hlo_computation *comp, hlo_computation *before) {
     hlo_computation_place(comp, before);
 }
 
-void hlo_computation_set_root(hlo_computation *comp, hlo_instr *root) {
+void hlo_computation_set_root(hlo_computation *comp, hlo_instruction *root) {
     comp->root = root;
 }
 
 /* --------------------------------------------------------------------------------- instructions */
 
-void hlo_use_link(hlo_use *use, hlo_instr *def, hlo_instr *user) {
+void hlo_use_link(hlo_use *use, hlo_instruction *def, hlo_instruction *user) {
     *use = (hlo_use){.def = def, .user = user, .next = def->uses};
     if (def->uses) def->uses->prev = use;
     def->uses = use;
@@ -138,7 +138,7 @@ static void unlink_use(hlo_use *use) {
     use->def->use_count--;
 }
 
-void hlo_instr_place(hlo_instr *instr, hlo_computation *comp, hlo_instr *before) {
+void hlo_instr_place(hlo_instruction *instr, hlo_computation *comp, hlo_instruction *before) {
     instr->parent = comp;
     instr->next = before;
     instr->prev = before ? before->prev : comp->last;
@@ -149,7 +149,7 @@ void hlo_instr_place(hlo_instr *instr, hlo_computation *comp, hlo_instr *before)
     comp->module->op_counts[instr->op]++;
 }
 
-static void unlink_instr(hlo_instr *instr) {
+static void unlink_instr(hlo_instruction *instr) {
     hlo_computation *comp = instr->parent;
     *(instr->prev ? &instr->prev->next : &comp->first) = instr->next;
     *(instr->next ? &instr->next->prev : &comp->last) = instr->prev;
@@ -159,19 +159,19 @@ static void unlink_instr(hlo_instr *instr) {
     instr->parent = NULL;
 }
 
-hlo_instr *hlo_instr_new(hlo_computation *comp, hlo_instr *before, hlo_op op,
-                         const hlo_shape *shape, uint32_t operand_count, hlo_instr *const *operands,
-                         const char *name) {
+hlo_instruction *hlo_instr_new(hlo_computation *comp, hlo_instruction *before, hlo_op op,
+                               const hlo_shape *shape, uint32_t operand_count,
+                               hlo_instruction *const *operands, const char *name) {
     const char *interned = hlo_intern_string(comp->module, name ? name : hlo_ops[op].name);
     return hlo_instr_new_interned(comp, before, op, shape, operand_count, operands, interned);
 }
 
-static hlo_instr *new_instr(hlo_computation *comp, hlo_instr *before, hlo_op op,
-                            const hlo_shape *shape, uint32_t operand_count,
-                            hlo_instr *const *operands) {
+static hlo_instruction *new_instr(hlo_computation *comp, hlo_instruction *before, hlo_op op,
+                                  const hlo_shape *shape, uint32_t operand_count,
+                                  hlo_instruction *const *operands) {
     hlo_module *module = comp->module;
-    hlo_instr *instr = hlo_pool_alloc(module->arena, &module->instrs, sizeof *instr);
-    *instr = (hlo_instr){
+    hlo_instruction *instr = hlo_pool_alloc(module->arena, &module->instrs, sizeof *instr);
+    *instr = (hlo_instruction){
         .op = op, .id = module->next_id++, .operand_count = operand_count, .shape = shape};
     if (operand_count)
         instr->operands = hlo_arena_array(module->arena, operand_count, sizeof *instr->operands);
@@ -181,30 +181,30 @@ static hlo_instr *new_instr(hlo_computation *comp, hlo_instr *before, hlo_op op,
     return instr;
 }
 
-hlo_instr *hlo_instr_new_unnamed(hlo_computation *comp, hlo_instr *before, hlo_op op,
-                                 const hlo_shape *shape, uint32_t operand_count,
-                                 hlo_instr *const *operands) {
-    hlo_instr *instr = new_instr(comp, before, op, shape, operand_count, operands);
+hlo_instruction *hlo_instr_new_unnamed(hlo_computation *comp, hlo_instruction *before, hlo_op op,
+                                       const hlo_shape *shape, uint32_t operand_count,
+                                       hlo_instruction *const *operands) {
+    hlo_instruction *instr = new_instr(comp, before, op, shape, operand_count, operands);
     if (comp->module->journal) note_made(comp->module, instr, NULL, NULL);
     return instr;
 }
 
-hlo_instr *hlo_instr_new_interned(hlo_computation *comp, hlo_instr *before, hlo_op op,
-                                  const hlo_shape *shape, uint32_t operand_count,
-                                  hlo_instr *const *operands, const char *interned) {
-    hlo_instr *instr = new_instr(comp, before, op, shape, operand_count, operands);
+hlo_instruction *hlo_instr_new_interned(hlo_computation *comp, hlo_instruction *before, hlo_op op,
+                                        const hlo_shape *shape, uint32_t operand_count,
+                                        hlo_instruction *const *operands, const char *interned) {
+    hlo_instruction *instr = new_instr(comp, before, op, shape, operand_count, operands);
     instr->name = hlo_unique_name(comp->module, HLO_NAME_INSTR, interned);
     if (comp->module->journal) note_made(comp->module, instr, NULL, interned);
     return instr;
 }
 
-void hlo_instr_set_parameter(hlo_instr *instr, int64_t number) {
+void hlo_instr_set_parameter(hlo_instruction *instr, int64_t number) {
     hlo_computation *comp = instr->parent;
     instr->u.parameter = number;
     if (number >= comp->parameter_capacity) {
         const uint32_t needed = (uint32_t)number + 1, twice = 2 * comp->parameter_count;
         comp->parameter_capacity = needed > twice ? needed : twice;
-        hlo_instr **grown =
+        hlo_instruction **grown =
             hlo_arena_zero(comp->module->arena, comp->parameter_capacity * sizeof *grown);
         if (comp->parameter_count)
             memcpy(grown, comp->parameters, comp->parameter_count * sizeof *grown);
@@ -214,10 +214,10 @@ void hlo_instr_set_parameter(hlo_instr *instr, int64_t number) {
     comp->parameters[number] = instr;
 }
 
-hlo_instr *hlo_instr_copy(hlo_computation *comp, hlo_instr *before, const hlo_instr *instr,
-                          hlo_instr *const *operands) {
-    hlo_instr *copy = hlo_instr_new(comp, before, instr->op, instr->shape, instr->operand_count,
-                                    operands, instr->name);
+hlo_instruction *hlo_instr_copy(hlo_computation *comp, hlo_instruction *before,
+                                const hlo_instruction *instr, hlo_instruction *const *operands) {
+    hlo_instruction *copy = hlo_instr_new(comp, before, instr->op, instr->shape,
+                                          instr->operand_count, operands, instr->name);
     hlo_instr_take_attrs(copy, instr->attrs, instr->attr_count);
     copy->offset = instr->offset;
     copy->pin = instr->pin;
@@ -226,25 +226,26 @@ hlo_instr *hlo_instr_copy(hlo_computation *comp, hlo_instr *before, const hlo_in
     return copy;
 }
 
-void hlo_instr_remove(hlo_instr *instr) {
+void hlo_instr_remove(hlo_instruction *instr) {
     for (uint32_t i = 0; i < instr->operand_count; i++) unlink_use(&instr->operands[i]);
     instr->operand_count = 0;
     unlink_instr(instr);
 }
 
-void hlo_instr_move(hlo_instr *instr, hlo_instr *before) {
+void hlo_instr_move(hlo_instruction *instr, hlo_instruction *before) {
     hlo_computation *comp = instr->parent;
     if (before == instr) return;
     unlink_instr(instr);
     hlo_instr_place(instr, comp, before);
 }
 
-void hlo_instr_set_operand(hlo_instr *instr, uint32_t index, hlo_instr *def) {
+void hlo_instr_set_operand(hlo_instruction *instr, uint32_t index, hlo_instruction *def) {
     unlink_use(&instr->operands[index]);
     hlo_use_link(&instr->operands[index], def, instr);
 }
 
-void hlo_instr_set_operands(hlo_instr *instr, uint32_t count, hlo_instr *const *operands) {
+void hlo_instr_set_operands(hlo_instruction *instr, uint32_t count,
+                            hlo_instruction *const *operands) {
     for (uint32_t i = 0; i < instr->operand_count; i++) unlink_use(&instr->operands[i]);
     if (count > instr->operand_count)
         instr->operands =
@@ -253,11 +254,11 @@ void hlo_instr_set_operands(hlo_instr *instr, uint32_t count, hlo_instr *const *
     for (uint32_t i = 0; i < count; i++) hlo_use_link(&instr->operands[i], operands[i], instr);
 }
 
-void hlo_instr_append_operand(hlo_instr *instr, hlo_instr *def) {
+void hlo_instr_append_operand(hlo_instruction *instr, hlo_instruction *def) {
     uint32_t count = instr->operand_count;
     hlo_use *grown = hlo_arena_array(instr->parent->module->arena, count + 1, sizeof *grown);
     for (uint32_t i = 0; i < count; i++) {
-        hlo_instr *operand = instr->operands[i].def;
+        hlo_instruction *operand = instr->operands[i].def;
         unlink_use(&instr->operands[i]);
         hlo_use_link(&grown[i], operand, instr);
     }
@@ -266,11 +267,11 @@ void hlo_instr_append_operand(hlo_instr *instr, hlo_instr *def) {
     instr->operand_count = count + 1;
 }
 
-void hlo_instr_replace_uses(hlo_instr *from, hlo_instr *to) {
+void hlo_instr_replace_uses(hlo_instruction *from, hlo_instruction *to) {
     if (from == to) return;
     for (hlo_use *use = from->uses, *next; use; use = next) {
         next = use->next;
-        hlo_instr *user = use->user;
+        hlo_instruction *user = use->user;
         if (user == to) continue; /* `to` may depend on `from` */
         unlink_use(use);
         hlo_use_link(use, to, user);
@@ -278,7 +279,7 @@ void hlo_instr_replace_uses(hlo_instr *from, hlo_instr *to) {
     if (from->parent->root == from) from->parent->root = to;
 }
 
-void hlo_instr_inherit(hlo_instr *to, const hlo_instr *from) {
+void hlo_instr_inherit(hlo_instruction *to, const hlo_instruction *from) {
     static const hlo_attr_id ids[] = {HLO_ATTR_METADATA, HLO_ATTR_FRONTEND_ATTRIBUTES,
                                       HLO_ATTR_SHARDING, HLO_ATTR_ORIGIN};
     const bool alike = hlo_shape_is_array(from->shape) && hlo_shape_is_array(to->shape) &&
@@ -289,7 +290,7 @@ void hlo_instr_inherit(hlo_instr *to, const hlo_instr *from) {
     }
 }
 
-uint32_t hlo_instr_user_count(const hlo_instr *instr) {
+uint32_t hlo_instr_user_count(const hlo_instruction *instr) {
     return instr->use_count + (instr->parent && instr->parent->root == instr);
 }
 
@@ -301,7 +302,7 @@ static uint32_t attr_bits(hlo_attr_id id) {
     return hlo_attr_bit(id) | (calls ? HLO_ATTR_BIT_CALLS : 0);
 }
 
-void hlo_instr_take_attrs(hlo_instr *instr, const hlo_attr *attrs, uint32_t count) {
+void hlo_instr_take_attrs(hlo_instruction *instr, const hlo_attr *attrs, uint32_t count) {
     instr->attrs = attrs;
     instr->attr_count = count & 0xfffff;
     instr->attr_bits = 0;
@@ -313,7 +314,7 @@ void hlo_instr_take_attrs(hlo_instr *instr, const hlo_attr *attrs, uint32_t coun
 }
 
 /* Copies the attributes on every change, because instructions (clones) may share an array. */
-void hlo_instr_set_attr(hlo_instr *instr, hlo_attr attr) {
+void hlo_instr_set_attr(hlo_instruction *instr, hlo_attr attr) {
     hlo_arena *arena = instr->parent->module->arena;
     hlo_attr *grown = hlo_arena_array(arena, instr->attr_count + 1, sizeof *grown);
     uint32_t count = 0;
@@ -327,7 +328,7 @@ void hlo_instr_set_attr(hlo_instr *instr, hlo_attr attr) {
     hlo_instr_take_attrs(instr, grown, count);
 }
 
-void hlo_instr_drop_attr(hlo_instr *instr, hlo_attr_id id) {
+void hlo_instr_drop_attr(hlo_instruction *instr, hlo_attr_id id) {
     if (!hlo_instr_attr(instr, id)) return;
     hlo_arena *arena = instr->parent->module->arena;
     hlo_attr *kept = hlo_arena_array(arena, instr->attr_count, sizeof *kept);
@@ -337,7 +338,7 @@ void hlo_instr_drop_attr(hlo_instr *instr, hlo_attr_id id) {
     hlo_instr_take_attrs(instr, kept, count);
 }
 
-void hlo_instr_copy_attrs(hlo_instr *to, const hlo_instr *from) {
+void hlo_instr_copy_attrs(hlo_instruction *to, const hlo_instruction *from) {
     if (to->attr_count == 0) {
         hlo_instr_take_attrs(to, from->attrs, from->attr_count);
         return;
@@ -351,17 +352,17 @@ int64_t hlo_module_int(const hlo_module *module, hlo_attr_id id, int64_t missing
     return attr ? attr->u.i : missing;
 }
 
-int64_t hlo_instr_int(const hlo_instr *instr, hlo_attr_id id, int64_t missing) {
+int64_t hlo_instr_int(const hlo_instruction *instr, hlo_attr_id id, int64_t missing) {
     const hlo_attr *attr = hlo_instr_attr(instr, id);
     return attr ? attr->u.i : missing;
 }
 
-const char *hlo_instr_str(const hlo_instr *instr, hlo_attr_id id) {
+const char *hlo_instr_str(const hlo_instruction *instr, hlo_attr_id id) {
     const hlo_attr *attr = hlo_instr_attr(instr, id);
     return attr ? hlo_attr_text(attr) : NULL;
 }
 
-bool hlo_is_custom_call(const hlo_instr *instr, const char *target) {
+bool hlo_is_custom_call(const hlo_instruction *instr, const char *target) {
     if (instr->op != HLO_OP_CUSTOM_CALL) return false;
     const char *name = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
     return name && strcmp(name, target) == 0;
@@ -371,18 +372,18 @@ const hlo_attr *hlo_window_word(const hlo_attr *window, hlo_attr_id id) {
     return window ? hlo_attrs_find(window->u.attrs->v, window->u.attrs->count, id) : NULL;
 }
 
-const hlo_ints *hlo_instr_ints(const hlo_instr *instr, hlo_attr_id id) {
+const hlo_ints *hlo_instr_ints(const hlo_instruction *instr, hlo_attr_id id) {
     static const hlo_ints none = {.count = 0};
     const hlo_attr *attr = hlo_instr_attr(instr, id);
     return attr ? attr->u.ints : &none;
 }
 
-hlo_computation *hlo_instr_comp(const hlo_instr *instr, hlo_attr_id id) {
+hlo_computation *hlo_instr_comp(const hlo_instruction *instr, hlo_attr_id id) {
     const hlo_attr *attr = hlo_instr_attr(instr, id);
     return attr ? attr->u.comp : NULL;
 }
 
-void hlo_instr_visit_called(const hlo_instr *instr,
+void hlo_instr_visit_called(const hlo_instruction *instr,
                             void (*visit)(void *user, hlo_computation *called), void *user) {
     if (!(instr->attr_bits & HLO_ATTR_BIT_CALLS)) return;
     for (uint32_t i = 0; i < instr->attr_count; i++) {
@@ -419,23 +420,24 @@ bool hlo_ints_contain(const hlo_ints *ints, int64_t value) {
     return hlo_ints_find(ints, value) >= 0;
 }
 
-void hlo_instr_set_ints(hlo_instr *instr, hlo_attr_id id, uint32_t count, const int64_t *values) {
+void hlo_instr_set_ints(hlo_instruction *instr, hlo_attr_id id, uint32_t count,
+                        const int64_t *values) {
     hlo_ints *ints = hlo_ints_new(instr->parent->module, count, values);
     hlo_instr_set_attr(instr, (hlo_attr){.id = id, .u.ints = ints});
 }
 
-void hlo_instr_set_int(hlo_instr *instr, hlo_attr_id id, int64_t value) {
+void hlo_instr_set_int(hlo_instruction *instr, hlo_attr_id id, int64_t value) {
     hlo_instr_set_attr(instr, (hlo_attr){.id = id, .u.i = value});
 }
 
-void hlo_instr_set_str(hlo_instr *instr, hlo_attr_id id, const char *text) {
+void hlo_instr_set_str(hlo_instruction *instr, hlo_attr_id id, const char *text) {
     hlo_module *module = instr->parent->module;
     hlo_attr attr = {.id = id, .u.str = hlo_intern_string(module, text)};
     if (hlo_attr_is_parsed(id)) attr = *module->read(module, id, attr.u.str);
     hlo_instr_set_attr(instr, attr);
 }
 
-void hlo_instr_set_comp(hlo_instr *instr, hlo_attr_id id, hlo_computation *comp) {
+void hlo_instr_set_comp(hlo_instruction *instr, hlo_attr_id id, hlo_computation *comp) {
     hlo_instr_set_attr(instr, (hlo_attr){.id = id, .u.comp = comp});
 }
 
@@ -469,14 +471,14 @@ bool hlo_op_is_async(hlo_op op) {
     return op == HLO_OP_ASYNC_START || op == HLO_OP_ASYNC_UPDATE || op == HLO_OP_ASYNC_DONE;
 }
 
-const hlo_instr *hlo_async_start(const hlo_instr *instr) {
+const hlo_instruction *hlo_async_start(const hlo_instruction *instr) {
     while (instr->op == HLO_OP_ASYNC_UPDATE || instr->op == HLO_OP_ASYNC_DONE)
         instr = hlo_instr_operand(instr, 0);
     return instr->op == HLO_OP_ASYNC_START ? instr : NULL;
 }
 
-const hlo_instr *hlo_async_wrapped(const hlo_computation *comp) {
-    const hlo_instr *root = comp->root;
+const hlo_instruction *hlo_async_wrapped(const hlo_computation *comp) {
+    const hlo_instruction *root = comp->root;
     if (root != comp->last || comp->instr_count != comp->parameter_count + 1 ||
         root->operand_count != comp->parameter_count || root->op == HLO_OP_PARAMETER ||
         root->op == HLO_OP_CONSTANT || hlo_op_is_async(root->op))
@@ -484,14 +486,14 @@ const hlo_instr *hlo_async_wrapped(const hlo_computation *comp) {
     for (uint32_t i = 0; i < root->attr_count; i++)
         if (!hlo_op_has(root->op, root->attrs[i].id)) return NULL;
     for (uint32_t i = 0; i < root->operand_count; i++) {
-        const hlo_instr *parameter = comp->parameters[i];
+        const hlo_instruction *parameter = comp->parameters[i];
         if (hlo_instr_operand(root, i) != parameter || parameter->attr_count) return NULL;
     }
     return root;
 }
 
-bool hlo_async_tells(const hlo_instr *start, const hlo_computation *called) {
-    const hlo_instr *wrapped = hlo_async_wrapped(called);
+bool hlo_async_tells(const hlo_instruction *start, const hlo_computation *called) {
+    const hlo_instruction *wrapped = hlo_async_wrapped(called);
     if (!wrapped) return false;
     /* all-gather and other opcodes have a separate start opcode, such as `all-gather-start`. */
     char name[64];

@@ -22,7 +22,7 @@ static const struct {
                {"__op$dequantize", HLO_BLOCK_DEQUANTIZE}};
 
 /* True if the config of a call specifies one scale per block of 32, as XLA does for AMD's GPUs. */
-static bool has_block_scales(const hlo_instr *call) {
+static bool has_block_scales(const hlo_instruction *call) {
     enum { SCALE_MODE_BLOCKS = 2 };
     if (call->operand_count != 4) return false;
     json_t *json = hlo_json_config(call), *gemm = json_object_get(json, "gemm_backend_config");
@@ -33,7 +33,7 @@ static bool has_block_scales(const hlo_instr *call) {
     return has;
 }
 
-hlo_block_kind hlo_block_kind_of(const hlo_instr *instr) {
+hlo_block_kind hlo_block_kind_of(const hlo_instruction *instr) {
     if (instr->op == HLO_OP_SCALED_DOT) return HLO_BLOCK_SCALED_DOT;
     for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
         if (hlo_is_custom_call(instr, targets[i].target))
@@ -47,7 +47,7 @@ bool hlo_block_any(const hlo_module *module) {
     if (module->op_counts[HLO_OP_SCALED_DOT]) return true;
     if (!module->op_counts[HLO_OP_CUSTOM_CALL]) return false;
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+        for (const hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr))
             if (hlo_block_kind_of(instr)) return true;
     return false;
 }
@@ -64,8 +64,8 @@ static bool is_narrow(hlo_type type) {
 
 /* Checks the scale of an operand with the dimensions [batch,] rows, contracting. Returns the error,
  * or NULL. */
-static const char *check_scale(const hlo_block_dot *dot, const hlo_instr *operand,
-                               const hlo_instr *scale) {
+static const char *check_scale(const hlo_block_dot *dot, const hlo_instruction *operand,
+                               const hlo_instruction *scale) {
     const hlo_shape *x = operand->shape, *s = scale->shape;
     const uint32_t k = x->rank - 1;
     if (!is_float_array(s) || s->rank != x->rank)
@@ -84,7 +84,7 @@ static const char *check_scale(const hlo_block_dot *dot, const hlo_instr *operan
                                    : NULL;
 }
 
-static const hlo_ints *one_dim(const hlo_instr *instr, bool there, int64_t dim) {
+static const hlo_ints *one_dim(const hlo_instruction *instr, bool there, int64_t dim) {
     return hlo_ints_new(instr->parent->module, there, &dim);
 }
 
@@ -95,7 +95,7 @@ static bool has_workspace(const hlo_shape *result) {
                                   !result->elements[1]->dynamic));
 }
 
-static const char *read_call(const hlo_instr *call, hlo_block_dot *dot) {
+static const char *read_call(const hlo_instruction *call, hlo_block_dot *dot) {
     const bool cudnn = hlo_block_kind_of(call) == HLO_BLOCK_CUDNN_DOT;
     const uint32_t count = call->operand_count;
     if (count < 3u + cudnn || count > 5)
@@ -146,17 +146,17 @@ static const char *read_call(const hlo_instr *call, hlo_block_dot *dot) {
 
 /* Returns the scale of an operand of scaled-dot. Returns NULL for a scale without dimensions, which
  * counts as 1, regardless of its value. */
-static hlo_instr *scale_of(const hlo_instr *dot, uint32_t operand) {
-    hlo_instr *scale = hlo_instr_operand(dot, operand);
+static hlo_instruction *scale_of(const hlo_instruction *dot, uint32_t operand) {
+    hlo_instruction *scale = hlo_instr_operand(dot, operand);
     return scale->shape->rank ? scale : NULL;
 }
 
-static const hlo_ints *dims_of(const hlo_instr *instr, const hlo_config_dims *dims) {
+static const hlo_ints *dims_of(const hlo_instruction *instr, const hlo_config_dims *dims) {
     return hlo_ints_new(instr->parent->module, dims->count, dims->v);
 }
 
 /* Checks that each dimension of the operand is a multiple of the same dimension of the scale. */
-static const char *check_parts(const hlo_instr *operand, const hlo_instr *scale) {
+static const char *check_parts(const hlo_instruction *operand, const hlo_instruction *scale) {
     const hlo_shape *x = operand->shape, *s = scale->shape;
     if (!is_float_array(x) || !is_float_array(s) || x->rank != s->rank)
         return "a scale and its operand have different ranks";
@@ -166,7 +166,7 @@ static const char *check_parts(const hlo_instr *operand, const hlo_instr *scale)
     return NULL;
 }
 
-static const char *read_hipblas(const hlo_instr *call, hlo_block_dot *dot) {
+static const char *read_hipblas(const hlo_instruction *call, hlo_block_dot *dot) {
     hlo_config config;
     const char *wrong = hlo_config_read(
         call->parent->module->arena, hlo_instr_str(call, HLO_ATTR_BACKEND_CONFIG), false, &config);
@@ -199,7 +199,7 @@ static const char *read_hipblas(const hlo_instr *call, hlo_block_dot *dot) {
     return wrong;
 }
 
-const char *hlo_block_dot_read(const hlo_instr *instr, hlo_block_dot *out_dot) {
+const char *hlo_block_dot_read(const hlo_instruction *instr, hlo_block_dot *out_dot) {
     switch (hlo_block_kind_of(instr)) {
     case HLO_BLOCK_SCALED_DOT: {
         /* Check what hlo_infer_SCALED_DOT() does not check. */
@@ -226,16 +226,16 @@ const char *hlo_block_dot_read(const hlo_instr *instr, hlo_block_dot *out_dot) {
     }
 }
 
-hlo_instr *hlo_block_values(hlo_instr *operand) {
+hlo_instruction *hlo_block_values(hlo_instruction *operand) {
     if (operand->op != HLO_OP_CONVERT || operand->pin) return operand;
-    hlo_instr *from = hlo_instr_operand(operand, 0);
+    hlo_instruction *from = hlo_instr_operand(operand, 0);
     const hlo_type type = from->shape->type, to = operand->shape->type;
     const bool wide = to == HLO_TYPE_F32 || to == HLO_TYPE_BF16 || to == HLO_TYPE_F16;
     return wide && is_narrow(type) ? from : operand;
 }
 
-hlo_instr *hlo_block_scale(const hlo_block_dot *dot, bool b) {
-    hlo_instr *scale = b ? dot->b_scale : dot->a_scale;
+hlo_instruction *hlo_block_scale(const hlo_block_dot *dot, bool b) {
+    hlo_instruction *scale = b ? dot->b_scale : dot->a_scale;
     double number;
     return scale && hlo_known_number(scale, &number) && number == 1 ? NULL : scale;
 }
@@ -244,7 +244,7 @@ hlo_instr *hlo_block_scale(const hlo_block_dot *dot, bool b) {
  * has such scales, or if its scales are 1. */
 static const char *side_misfit(const hlo_block_dot *dot, bool b, hlo_scale_mode mode) {
     const hlo_scale_info *info = &hlo_scale_modes[mode];
-    const hlo_instr *scale = hlo_block_scale(dot, b);
+    const hlo_instruction *scale = hlo_block_scale(dot, b);
     const hlo_shape *x = hlo_block_values(b ? dot->b : dot->a)->shape;
     const hlo_ints *batch = b ? dot->b_batch : dot->a_batch;
     const int64_t k = (b ? dot->b_contracting : dot->a_contracting)->v[0], size = x->dims[k];
@@ -258,7 +258,7 @@ static const char *side_misfit(const hlo_block_dot *dot, bool b, hlo_scale_mode 
 }
 
 hlo_scale_mode hlo_block_dot_mode(const hlo_block_dot *dot, const char **why) {
-    const hlo_instr *a = hlo_block_scale(dot, false), *b = hlo_block_scale(dot, true);
+    const hlo_instruction *a = hlo_block_scale(dot, false), *b = hlo_block_scale(dot, true);
     const bool e4m3 =
         (a && a->shape->type == HLO_TYPE_F8E4M3FN) || (b && b->shape->type == HLO_TYPE_F8E4M3FN);
     const hlo_scale_mode mode = e4m3 ? HLO_SCALE_VEC16 : HLO_SCALE_VEC32;
@@ -287,7 +287,7 @@ static const char *check_blocks(const hlo_shape *wide, const hlo_shape *values,
                : NULL;
 }
 
-const char *hlo_block_fault(const hlo_instr *instr) {
+const char *hlo_block_fault(const hlo_instruction *instr) {
     hlo_block_dot dot;
     const hlo_shape *shape = instr->shape;
     switch (hlo_block_kind_of(instr)) {
@@ -312,7 +312,7 @@ const char *hlo_block_fault(const hlo_instr *instr) {
 
 /* Returns hlo_block_fault() of a custom call whose arrays have fixed sizes and elements. Returns
  * NULL for other calls and for scaled-dot, which may be valid even if they cannot be read. */
-static const char *call_fault(const hlo_instr *instr) {
+static const char *call_fault(const hlo_instruction *instr) {
     if (instr->op == HLO_OP_SCALED_DOT) return NULL;
     for (uint32_t i = 0; i < instr->operand_count; i++) {
         const hlo_shape *shape = hlo_instr_operand(instr, i)->shape;
@@ -327,7 +327,7 @@ hlo_status hlo_matmul_verify(const hlo_module *module, unsigned max_errors,
     if (!module->op_counts[HLO_OP_CUSTOM_CALL] && !module->op_counts[HLO_OP_SCALED_DOT])
         return HLO_OK;
     for (hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+        for (hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
             if (instr->op != HLO_OP_CUSTOM_CALL && instr->op != HLO_OP_SCALED_DOT) continue;
             hlo_matmul matmul;
             const char *why = NULL;
@@ -351,12 +351,12 @@ static const hlo_shape *array(const hlo_builder *b, hlo_type type, uint32_t rank
     return hlo_shape_array(b->at->parent->module, type, rank, dims);
 }
 
-static hlo_instr *prefix(hlo_builder *b, hlo_instr *x, const int64_t *dims) {
+static hlo_instruction *prefix(hlo_builder *b, hlo_instruction *x, const int64_t *dims) {
     return hlo_build_prefix(b, x, array(b, x->shape->type, x->shape->rank, dims));
 }
 
 /* Repeats each element of `x` ratio[i] times along each dimension i. */
-static hlo_instr *repeat(hlo_builder *b, hlo_instr *x, const int64_t *ratio) {
+static hlo_instruction *repeat(hlo_builder *b, hlo_instruction *x, const int64_t *ratio) {
     int64_t wide[2 * HLO_LARGEST_RANK], from[HLO_LARGEST_RANK], dims[HLO_LARGEST_RANK];
     const uint32_t rank = x->shape->rank;
     uint32_t count = 0;
@@ -372,15 +372,16 @@ static hlo_instr *repeat(hlo_builder *b, hlo_instr *x, const int64_t *ratio) {
 
 /* Multiplies values by scales, both converted to `type`. A scale applies to ratio[i] values along
  * each dimension i. Scales beyond the values are dropped. */
-static hlo_instr *dequantize(hlo_builder *b, hlo_instr *x, hlo_instr *scale, const int64_t *ratio,
-                             hlo_type type) {
-    hlo_instr *scales = repeat(b, hlo_build_convert(b, scale, type), ratio);
+static hlo_instruction *dequantize(hlo_builder *b, hlo_instruction *x, hlo_instruction *scale,
+                                   const int64_t *ratio, hlo_type type) {
+    hlo_instruction *scales = repeat(b, hlo_build_convert(b, scale, type), ratio);
     scales = prefix(b, scales, x->shape->dims);
     return hlo_build_binary(b, HLO_OP_MULTIPLY, hlo_build_convert(b, x, type), scales);
 }
 
-static hlo_instr *operand(hlo_builder *b, const hlo_block_dot *dot, bool right, hlo_type type) {
-    hlo_instr *x = right ? dot->b : dot->a, *scale = right ? dot->b_scale : dot->a_scale;
+static hlo_instruction *operand(hlo_builder *b, const hlo_block_dot *dot, bool right,
+                                hlo_type type) {
+    hlo_instruction *x = right ? dot->b : dot->a, *scale = right ? dot->b_scale : dot->a_scale;
     int64_t ratio[HLO_LARGEST_RANK], dims[HLO_LARGEST_RANK];
     const uint32_t rank = x->shape->rank;
     if (!scale) return hlo_build_convert(b, x, type);
@@ -389,7 +390,7 @@ static hlo_instr *operand(hlo_builder *b, const hlo_block_dot *dot, bool right, 
         const uint32_t scale_rank = scale->shape->rank, row = scale_rank - 2;
         const int64_t rows = scale->shape->dims[row], columns = scale->shape->dims[row + 1];
         int64_t tiles[] = {row ? scale->shape->dims[0] : 1, rows / 128, columns / 4, 32, 4, 4};
-        hlo_instr *apart = hlo_build_reshape(b, scale, 6, tiles);
+        hlo_instruction *apart = hlo_build_reshape(b, scale, 6, tiles);
         apart = hlo_build_transpose(b, apart, (int64_t[]){0, 1, 4, 3, 2, 5});
         scale = hlo_build_reshape(b, apart, scale_rank, scale->shape->dims);
     }
@@ -407,7 +408,7 @@ static hlo_instr *operand(hlo_builder *b, const hlo_block_dot *dot, bool right, 
 }
 
 /* Returns the type that an operand of scaled-dot is dequantized to. */
-static hlo_type scaled_type(const hlo_instr *x, const hlo_instr *scale) {
+static hlo_type scaled_type(const hlo_instruction *x, const hlo_instruction *scale) {
     const hlo_type type = x->shape->type, other = scale ? scale->shape->type : type;
     const int bits = hlo_types[type].bits, other_bits = hlo_types[other].bits;
     if (bits < 16 && other_bits < 16) return HLO_TYPE_BF16;
@@ -422,7 +423,7 @@ static hlo_type wider(hlo_type x, hlo_type y) {
     return hlo_types[x].bits > hlo_types[y].bits ? x : y;
 }
 
-static hlo_instr *expand_dot(hlo_builder *b) {
+static hlo_instruction *expand_dot(hlo_builder *b) {
     hlo_block_dot dot;
     if (hlo_block_dot_read(b->at, &dot)) return NULL;
     hlo_type type = dot.d->type, a_type = type, b_type = type, result = type;
@@ -434,23 +435,24 @@ static hlo_instr *expand_dot(hlo_builder *b) {
     }
     if (hlo_block_kind_of(b->at) == HLO_BLOCK_HIPBLAS_DOT)
         a_type = b_type = type = result = HLO_TYPE_F32;
-    hlo_instr *operands[] = {hlo_build_convert(b, operand(b, &dot, false, a_type), type),
-                             hlo_build_convert(b, operand(b, &dot, true, b_type), type)};
+    hlo_instruction *operands[] = {hlo_build_convert(b, operand(b, &dot, false, a_type), type),
+                                   hlo_build_convert(b, operand(b, &dot, true, b_type), type)};
     hlo_module *module = b->at->parent->module;
     const hlo_dot_lists dims = {{dot.a_batch, dot.b_batch}, {dot.a_contracting, dot.b_contracting}};
-    hlo_instr *made = hlo_build_dot(b, hlo_shape_retype(module, dot.d, result), operands, &dims);
+    hlo_instruction *made =
+        hlo_build_dot(b, hlo_shape_retype(module, dot.d, result), operands, &dims);
     made = hlo_build_convert(b, made, dot.d->type);
     if (!dot.global_scale) return made;
     return hlo_build_by_scalar(b, HLO_OP_MULTIPLY, made, dot.global_scale);
 }
 
-hlo_instr *hlo_block_expand_dot(hlo_instr *product) {
+hlo_instruction *hlo_block_expand_dot(hlo_instruction *product) {
     return expand_dot(&(hlo_builder){.at = product});
 }
 
 /* Builds the plain HLO of `instr`. Returns NULL if `instr` is not block-scaled notation or is
  * invalid. */
-static hlo_instr *expand(hlo_instr *instr, hlo_computation **maximum) {
+static hlo_instruction *expand(hlo_instruction *instr, hlo_computation **maximum) {
     hlo_builder b = {.at = instr};
     if (hlo_block_fault(instr)) return NULL;
     switch (hlo_block_kind_of(instr)) {
@@ -460,9 +462,9 @@ static hlo_instr *expand(hlo_instr *instr, hlo_computation **maximum) {
     case HLO_BLOCK_CUDNN_DOT:
     case HLO_BLOCK_HIPBLAS_DOT: {
         /* The call returns a tuple with a workspace that no instruction reads. */
-        hlo_instr *product = expand_dot(&b);
+        hlo_instruction *product = expand_dot(&b);
         const hlo_shape *shape = b.at->shape;
-        hlo_instr *results[2] = {product};
+        hlo_instruction *results[2] = {product};
         if (shape->type != HLO_TYPE_TUPLE) return product;
         if (shape->rank == 2) results[1] = hlo_build_filled(&b, shape->elements[1], 0);
         return hlo_build(&b, HLO_OP_TUPLE, shape, shape->rank, results);
@@ -470,7 +472,7 @@ static hlo_instr *expand(hlo_instr *instr, hlo_computation **maximum) {
     case HLO_BLOCK_QUANTIZE: {
         /* Quantize blocks as XLA does: the scale is the amax divided by the largest power of two
          * that the type represents. */
-        hlo_instr *x = hlo_instr_operand(b.at, 0);
+        hlo_instruction *x = hlo_instr_operand(b.at, 0);
         const hlo_shape *values = b.at->shape->elements[0], *scales = b.at->shape->elements[1];
         const hlo_type type = x->shape->type;
         const uint32_t rank = values->rank;
@@ -480,20 +482,20 @@ static hlo_instr *expand(hlo_instr *instr, hlo_computation **maximum) {
             ratio[i] = values->dims[i] / scales->dims[i];
         }
         apart[rank] = ratio[rank - 1];
-        hlo_instr *sizes =
+        hlo_instruction *sizes =
             hlo_build_unary(&b, HLO_OP_ABS, hlo_build_reshape(&b, x, rank + 1, apart));
-        hlo_instr *amax = hlo_build_reduce(&b, HLO_OP_MAXIMUM, sizes,
-                                           array(&b, type, rank, scales->dims), 1, &last, maximum);
+        hlo_instruction *amax = hlo_build_reduce(
+            &b, HLO_OP_MAXIMUM, sizes, array(&b, type, rank, scales->dims), 1, &last, maximum);
         const double power = ldexp(1, ilogb(hlo_float_max(values->type)));
-        hlo_instr *scale = hlo_build_by_number(&b, HLO_OP_DIVIDE, amax, power);
+        hlo_instruction *scale = hlo_build_by_number(&b, HLO_OP_DIVIDE, amax, power);
         scale = hlo_build(&b, HLO_OP_CONVERT, scales, 1, &scale);
-        hlo_instr *factor = repeat(&b, hlo_build_convert(&b, scale, type), ratio);
-        hlo_instr *scaled = hlo_build_binary(&b, HLO_OP_DIVIDE, x, factor);
-        hlo_instr *results[] = {hlo_build(&b, HLO_OP_CONVERT, values, 1, &scaled), scale};
+        hlo_instruction *factor = repeat(&b, hlo_build_convert(&b, scale, type), ratio);
+        hlo_instruction *scaled = hlo_build_binary(&b, HLO_OP_DIVIDE, x, factor);
+        hlo_instruction *results[] = {hlo_build(&b, HLO_OP_CONVERT, values, 1, &scaled), scale};
         return hlo_build(&b, HLO_OP_TUPLE, b.at->shape, 2, results);
     }
     case HLO_BLOCK_DEQUANTIZE: {
-        hlo_instr *x = hlo_instr_operand(b.at, 0), *scale = hlo_instr_operand(b.at, 1);
+        hlo_instruction *x = hlo_instr_operand(b.at, 0), *scale = hlo_instr_operand(b.at, 1);
         int64_t ratio[HLO_LARGEST_RANK];
         for (uint32_t i = 0; i < x->shape->rank; i++)
             ratio[i] = x->shape->dims[i] / scale->shape->dims[i];
@@ -508,9 +510,9 @@ void hlo_block_expand(hlo_module *module) {
     uint32_t last = module->next_computation_id;
     for (hlo_computation *comp = module->first; comp; comp = comp->next) {
         if (comp->id >= last) continue;
-        for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
+        for (hlo_instruction *instr = comp->first, *next; instr; instr = next) {
             next = instr->next;
-            hlo_instr *made = expand(instr, &maximum);
+            hlo_instruction *made = expand(instr, &maximum);
             if (!made) continue;
             hlo_instr_replace_uses(instr, made);
             hlo_instr_inherit(made, instr);

@@ -29,13 +29,13 @@ typedef enum hlo_block_kind {
 
 /* Returns the kind of an instruction, from its opcode and call target. If other matmuls also
  * use the target, the kind also depends on the config of the instruction. */
-hlo_block_kind hlo_block_kind_of(const hlo_instr *instr);
+hlo_block_kind hlo_block_kind_of(const hlo_instruction *instr);
 
 /* A product in block-scaled notation. Lists are in the module's arena. */
 typedef struct hlo_block_dot {
-    hlo_instr *a, *b;
-    hlo_instr *a_scale, *b_scale; /* NULL if the operand is not scaled */
-    hlo_instr *global_scale;      /* factor of the result, or NULL */
+    hlo_instruction *a, *b;
+    hlo_instruction *a_scale, *b_scale; /* NULL if the operand is not scaled */
+    hlo_instruction *global_scale;      /* factor of the result, or NULL */
     const hlo_ints *a_batch, *a_contracting, *b_batch, *b_contracting;
     int64_t block;      /* number of elements along the contracting dimension that share a scale; 0:
                          * for each operand, its size divided by the size of its scale */
@@ -45,14 +45,14 @@ typedef struct hlo_block_dot {
 } hlo_block_dot;
 
 /* Reads a product. Returns NULL on success, otherwise the error (a static text). */
-const char *hlo_block_dot_read(const hlo_instr *instr, hlo_block_dot *out_dot);
+const char *hlo_block_dot_read(const hlo_instruction *instr, hlo_block_dot *out_dot);
 
 /* Returns the stored values of an operand. If the operand converts a narrow input, this is the
  * input. */
-hlo_instr *hlo_block_values(hlo_instr *operand);
+hlo_instruction *hlo_block_values(hlo_instruction *operand);
 /* Returns the scale of operand a or, with `b`, of operand b. Returns NULL if the scale is absent or
  * 1. */
-hlo_instr *hlo_block_scale(const hlo_block_dot *dot, bool b);
+hlo_instruction *hlo_block_scale(const hlo_block_dot *dot, bool b);
 
 /* Returns the tiled mode that fits the product's element types, and whose block size divides the
  * product's block size. Each operand must have one free dimension, and the result type must
@@ -63,7 +63,7 @@ hlo_scale_mode hlo_block_dot_mode(const hlo_block_dot *dot, const char **why);
 
 /* Returns the reason (a static text) why an instruction in block-scaled notation cannot be read.
  * Returns NULL if it can be read or is not in this notation. */
-const char *hlo_block_fault(const hlo_instr *instr);
+const char *hlo_block_fault(const hlo_instruction *instr);
 
 /* True if the module contains block-scaled notation. */
 bool hlo_block_any(const hlo_module *module);
@@ -71,7 +71,7 @@ bool hlo_block_any(const hlo_module *module);
 /* Builds plain HLO for `product` and inserts it before `product`. Returns the last instruction,
  * which has the product's shape: a dot, or a convert or multiply of one. Returns NULL if the
  * product cannot be read. */
-hlo_instr *hlo_block_expand_dot(hlo_instr *product);
+hlo_instruction *hlo_block_expand_dot(hlo_instruction *product);
 
 /* Replaces all readable block-scaled notation by the equivalent plain HLO. */
 void hlo_block_expand(hlo_module *module);

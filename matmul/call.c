@@ -9,7 +9,7 @@
 #include "ir/module/known.h"
 #include "matmul/config.h"
 
-bool hlo_matmul_is_call(const hlo_instr *instr) {
+bool hlo_matmul_is_call(const hlo_instruction *instr) {
     if (hlo_is_custom_call(instr, hlo_matmul_fp8_target) ||
         hlo_is_custom_call(instr, hlo_matmul_typed_target))
         return true;
@@ -19,7 +19,7 @@ bool hlo_matmul_is_call(const hlo_instr *instr) {
     return config && strstr(config, "lhs_scale_mode"); /* true for a call with tiled scales */
 }
 
-bool hlo_matmul_is_wide_call(const hlo_instr *instr) {
+bool hlo_matmul_is_wide_call(const hlo_instruction *instr) {
     return hlo_is_custom_call(instr, "__cublas$lt$matmul") ||
            hlo_is_custom_call(instr, "__cublas$gemm");
 }
@@ -127,10 +127,10 @@ static bool is_f32_scalar(const hlo_shape *shape) {
 
 /* Reads the next operand as a scale. Returns false if the operand is missing, or is not a scalar in
  * scalar mode. The dimensions of other modes are checked later, when the sizes are known. */
-static bool take_scale(const hlo_instr *call, uint32_t *at, hlo_scale_mode mode,
-                       hlo_instr **out_scale) {
+static bool take_scale(const hlo_instruction *call, uint32_t *at, hlo_scale_mode mode,
+                       hlo_instruction **out_scale) {
     if (*at >= call->operand_count) return false;
-    hlo_instr *scale = hlo_instr_operand(call, (*at)++);
+    hlo_instruction *scale = hlo_instr_operand(call, (*at)++);
     *out_scale = scale;
     if (mode != HLO_SCALE_SCALAR) return true;
     if (!is_f32_scalar(scale->shape)) return false;
@@ -139,12 +139,12 @@ static bool take_scale(const hlo_instr *call, uint32_t *at, hlo_scale_mode mode,
     return true;
 }
 
-static bool is_factor(const hlo_instr *factor, bool fp4) {
+static bool is_factor(const hlo_instruction *factor, bool fp4) {
     const hlo_type type = factor->shape->type;
     return fp4 ? type == HLO_TYPE_F4E2M1FN : hlo_type_is_fp8(type);
 }
 
-static const char *take_operands(const hlo_instr *call, hlo_matmul *m) {
+static const char *take_operands(const hlo_instruction *call, hlo_matmul *m) {
     uint32_t at = 2;
     if (call->operand_count < 2) return "expected at least two operands";
     m->a = hlo_instr_operand(call, 0);
@@ -190,8 +190,8 @@ static const char *take_operands(const hlo_instr *call, hlo_matmul *m) {
     return NULL;
 }
 
-static bool scales_fit(const hlo_instr *scale, hlo_scale_mode mode, int64_t batch, int64_t size,
-                       int64_t k) {
+static bool scales_fit(const hlo_instruction *scale, hlo_scale_mode mode, int64_t batch,
+                       int64_t size, int64_t k) {
     int64_t dims[3];
     uint32_t rank = hlo_scale_dims(mode, batch, size, k, dims);
     if (!rank) return true;
@@ -218,7 +218,7 @@ static const char *check_scales(const hlo_matmul *m) {
 }
 
 /* Reads the results: D, then the results that the config requires, then an optional workspace. */
-static const char *take_results(const hlo_instr *call, hlo_matmul *m) {
+static const char *take_results(const hlo_instruction *call, hlo_matmul *m) {
     static const char wrong[] = "the number of results does not match the config";
     const hlo_shape *shape = call->shape;
     bool tuple = shape->type == HLO_TYPE_TUPLE;
@@ -272,7 +272,7 @@ static bool take_layouts(const hlo_config_layouts *layouts, uint32_t *at, const 
 }
 
 /* Checks the layouts of a typed call, whose handler receives layouts only in the config. */
-static const char *check_layouts(const hlo_instr *call, const known_config *known) {
+static const char *check_layouts(const hlo_instruction *call, const known_config *known) {
     uint32_t at = 0;
     if (!known->typed) return NULL;
     for (uint32_t i = 0; i < call->operand_count; i++)
@@ -287,7 +287,7 @@ static const char *check_layouts(const hlo_instr *call, const known_config *know
 
 /* Reads a config. Each text is read once and cached, because calls are read many times. The cache
  * is filled last, so that a config is read again if memory ran out the first time. */
-static const known_config *read_config(const hlo_instr *call) {
+static const known_config *read_config(const hlo_instruction *call) {
     hlo_module *module = call->parent->module;
     const char *text = hlo_instr_str(call, HLO_ATTR_BACKEND_CONFIG);
     const bool typed = hlo_is_custom_call(call, hlo_matmul_typed_target);
@@ -326,13 +326,14 @@ static const known_config *read_config(const hlo_instr *call) {
     return known;
 }
 
-bool hlo_matmul_read_results(const hlo_instr *call, hlo_matmul *out_matmul) {
+bool hlo_matmul_read_results(const hlo_instruction *call, hlo_matmul *out_matmul) {
     const known_config *known = read_config(call);
     *out_matmul = known->matmul;
     return !known->wrong && !take_results(call, out_matmul);
 }
 
-hlo_status hlo_matmul_decode(const hlo_instr *call, hlo_matmul *out_matmul, const char **why) {
+hlo_status hlo_matmul_decode(const hlo_instruction *call, hlo_matmul *out_matmul,
+                             const char **why) {
     const known_config *known = read_config(call);
     *why = known->wrong;
     if (*why) return HLO_INVALID_INPUT;
@@ -366,7 +367,7 @@ const char *hlo_matmul_incomplete(const hlo_matmul *m) {
     return NULL;
 }
 
-void hlo_matmul_from_dot(const hlo_instr *dot, hlo_matmul *out_matmul) {
+void hlo_matmul_from_dot(const hlo_instruction *dot, hlo_matmul *out_matmul) {
     const char *precision = hlo_instr_str(dot, HLO_ATTR_OPERAND_PRECISION);
     if (precision && strcmp(precision, "{default,default}") == 0) precision = NULL;
     *out_matmul = (hlo_matmul){
@@ -386,9 +387,9 @@ void hlo_matmul_from_dot(const hlo_instr *dot, hlo_matmul *out_matmul) {
 /* -------------------------------------------------------------------------------------- writing */
 
 static uint32_t put_operands(const hlo_matmul *m, hlo_scale_form form, hlo_computation *comp,
-                             hlo_instr **operands) {
+                             hlo_instruction **operands) {
     bool all = form == HLO_SCALES_ALL, d_fp8 = hlo_type_is_fp8(m->d->type);
-    hlo_instr *one = NULL;
+    hlo_instruction *one = NULL;
     if (!m->a_scale || !m->b_scale || (all && (!m->c_scale || !m->d_scale)) ||
         (d_fp8 && !m->d_scale)) {
         /* All calls of a computation share one f32[] constant(1). It is the first instruction, so
@@ -457,11 +458,11 @@ static const char *config_of(hlo_module *module, const hlo_matmul *m, hlo_scale_
     return cache->config;
 }
 
-hlo_instr *hlo_matmul_encode(const hlo_matmul *matmul, const hlo_target *target,
-                             hlo_scale_form scales, hlo_computation *comp, hlo_instr *before,
-                             const hlo_instr *like) {
+hlo_instruction *hlo_matmul_encode(const hlo_matmul *matmul, const hlo_target *target,
+                                   hlo_scale_form scales, hlo_computation *comp,
+                                   hlo_instruction *before, const hlo_instruction *like) {
     hlo_module *module = comp->module;
-    hlo_instr *operands[8];
+    hlo_instruction *operands[8];
     const bool tiled = hlo_matmul_is_tiled(matmul); /* tiled scales have only one form */
     const hlo_scale_form form = tiled ? HLO_SCALES_USED : scales;
     uint32_t operand_count = put_operands(matmul, form, comp, operands);
@@ -473,9 +474,9 @@ hlo_instr *hlo_matmul_encode(const hlo_matmul *matmul, const hlo_target *target,
     if (matmul->amax) results[result_count++] = hlo_shape_array(module, HLO_TYPE_F32, 0, NULL);
     results[result_count++] = hlo_shape_array(module, HLO_TYPE_S8, 1, &target->workspace);
 
-    hlo_instr *call = hlo_instr_new(comp, before, HLO_OP_CUSTOM_CALL,
-                                    hlo_shape_tuple(module, result_count, results), operand_count,
-                                    operands, "cublas-gemm");
+    hlo_instruction *call = hlo_instr_new(comp, before, HLO_OP_CUSTOM_CALL,
+                                          hlo_shape_tuple(module, result_count, results),
+                                          operand_count, operands, "cublas-gemm");
     call->offset = like->offset;
     hlo_instr_set_str(call, HLO_ATTR_CUSTOM_CALL_TARGET,
                       tiled ? hlo_matmul_mx_target : hlo_matmul_fp8_target);
@@ -503,7 +504,7 @@ static bool append_layouts(const hlo_shape *shape, hlo_config_layouts *layouts) 
     return hlo_shape_is_row_major(shape);
 }
 
-bool hlo_matmul_set_typed(hlo_instr *call, bool typed, hlo_scale_form form) {
+bool hlo_matmul_set_typed(hlo_instruction *call, bool typed, hlo_scale_form form) {
     hlo_matmul m;
     const char *why;
     const char *target = typed ? hlo_matmul_typed_target : hlo_matmul_fp8_target;
@@ -518,7 +519,7 @@ bool hlo_matmul_set_typed(hlo_instr *call, bool typed, hlo_scale_form form) {
     hlo_module *module = call->parent->module;
     if (scales != wanted) { /* a constant scale of 1 still has to be an operand */
         hlo_matmul full = m;
-        hlo_instr *operands[8];
+        hlo_instruction *operands[8];
         const uint32_t at = 2u + (m.c != NULL);
         full.a_scale = hlo_instr_operand(call, at);
         full.b_scale = hlo_instr_operand(call, at + 1);
@@ -558,14 +559,15 @@ bool hlo_matmul_set_typed(hlo_instr *call, bool typed, hlo_scale_form form) {
     return true;
 }
 
-hlo_instr *hlo_matmul_result(hlo_instr *call, int index) {
+hlo_instruction *hlo_matmul_result(hlo_instruction *call, int index) {
     if (call->shape->type != HLO_TYPE_TUPLE) return call;
     for (hlo_use *use = call->uses; use; use = use->next)
         if (use->user->op == HLO_OP_GET_TUPLE_ELEMENT &&
             hlo_instr_int(use->user, HLO_ATTR_INDEX, -1) == index)
             return use->user;
-    hlo_instr *element = hlo_instr_new(call->parent, call->next, HLO_OP_GET_TUPLE_ELEMENT,
-                                       call->shape->elements[index], 1, &call, "get-tuple-element");
+    hlo_instruction *element =
+        hlo_instr_new(call->parent, call->next, HLO_OP_GET_TUPLE_ELEMENT,
+                      call->shape->elements[index], 1, &call, "get-tuple-element");
     hlo_instr_set_int(element, HLO_ATTR_INDEX, index);
     const hlo_attr *metadata = hlo_instr_attr(call, HLO_ATTR_METADATA);
     if (metadata) hlo_instr_set_attr(element, *metadata);

@@ -119,12 +119,12 @@ bool hlo_cuda_is_version(int cuda);
  * is read as absent), no C, or no bias. All lists are in the module's arena. */
 typedef struct hlo_matmul {
     bool wide; /* a call on wider types: it has no scales, and operands of any float type */
-    hlo_instr *a, *b;
-    hlo_instr *c;                                     /* NULL if beta is 0 */
-    hlo_instr *a_scale, *b_scale, *c_scale, *d_scale; /* f32[] if the mode is SCALAR */
+    hlo_instruction *a, *b;
+    hlo_instruction *c;                                     /* NULL if beta is 0 */
+    hlo_instruction *a_scale, *b_scale, *c_scale, *d_scale; /* f32[] if the mode is SCALAR */
     hlo_scale_mode a_mode, b_mode; /* if a mode is not SCALAR, the scale is present and has the
                                     * dimensions of the mode */
-    hlo_instr *bias;               /* shape [n]; present if the epilogue has a bias */
+    hlo_instruction *bias;         /* shape [n]; present if the epilogue has a bias */
     double alpha, beta;
     const hlo_ints *a_batch, *a_contracting, *b_batch, *b_contracting;
     const char *precision; /* text of operand_precision, such as `{highest,default}`; NULL for the
@@ -179,17 +179,17 @@ extern const char hlo_matmul_fp8_target[], hlo_matmul_typed_target[], hlo_matmul
  * XLA's calls on wider types.
  * Calls of hlo_matmul_mx_target must have tiled scales, because XLA uses this target for AMD's GPUs
  * with other scales. */
-bool hlo_matmul_is_call(const hlo_instr *instr);
-bool hlo_matmul_is_wide_call(const hlo_instr *instr);
+bool hlo_matmul_is_call(const hlo_instruction *instr);
+bool hlo_matmul_is_wide_call(const hlo_instruction *instr);
 
 /* Reads an FP8 call or a call on wider types. The operand count determines the operand form of an
  * FP8 call. If operands, results and config do not fit each other, returns HLO_INVALID_INPUT and
  * sets `why` to a static text. */
-hlo_status hlo_matmul_decode(const hlo_instr *call, hlo_matmul *out_matmul, const char **why);
+hlo_status hlo_matmul_decode(const hlo_instruction *call, hlo_matmul *out_matmul, const char **why);
 
 /* Reads only the members that hlo_matmul_aux_index() and hlo_matmul_amax_index() use. Returns false
  * if the call's config or results are invalid. */
-bool hlo_matmul_read_results(const hlo_instr *call, hlo_matmul *out_matmul);
+bool hlo_matmul_read_results(const hlo_instruction *call, hlo_matmul *out_matmul);
 
 bool hlo_matmul_is_tiled(const hlo_matmul *matmul);
 
@@ -208,13 +208,13 @@ const char *hlo_matmul_dimension_fault(const hlo_matmul *matmul);
 
 /* Checks that all matmul calls in the module, and all block-scaled custom calls (block_scaled.h) on
  * non-empty static arrays, can be read. Otherwise returns HLO_INVALID_INPUT. Emits to `sink` an
- * error for each invalid instruction, at most `max_errors` (0: HLO_MOST_ERRORS), and a note with
+ * error for each invalid instruction, at most `max_errors` (0: HLO_MAX_ERRORS), and a note with
  * the number of further errors. hlo_module_verify() does not check custom calls. */
 hlo_status hlo_matmul_verify(const hlo_module *module, unsigned max_errors,
                              const hlo_diag_sink *sink);
 
 /* Reads a plain `dot` as a matmul without scales and epilogue. Its operands need not be fp8. */
-void hlo_matmul_from_dot(const hlo_instr *dot, hlo_matmul *out_matmul);
+void hlo_matmul_from_dot(const hlo_instruction *dot, hlo_matmul *out_matmul);
 
 /* Returns the first row of limit.def that the matmul violates on the target, by its name in
  * passes/reason/reason.def (e.g. "type-combination"); NULL if the matmul can become a call. For a
@@ -240,25 +240,25 @@ bool hlo_matmul_layout_ok(const hlo_matmul *matmul, const hlo_target *target, bo
 
 /* Maps dimensions of `transpose` (a transpose or copy) to dimensions of its operand. The module
  * owns the result. */
-const hlo_ints *hlo_matmul_dims_beneath(const hlo_instr *transpose, const hlo_ints *dims);
+const hlo_ints *hlo_matmul_dims_beneath(const hlo_instruction *transpose, const hlo_ints *dims);
 
 /* Builds the FP8 call before `before` (NULL: at the end). If the form requires a scale that is
  * absent, the call uses the computation's shared f32[] constant(1). `like` provides metadata and
  * source offset. The matmul must pass hlo_matmul_check(). The result is a tuple; see
  * hlo_matmul_result(). */
-hlo_instr *hlo_matmul_encode(const hlo_matmul *matmul, const hlo_target *target,
-                             hlo_scale_form scales, hlo_computation *comp, hlo_instr *before,
-                             const hlo_instr *like);
+hlo_instruction *hlo_matmul_encode(const hlo_matmul *matmul, const hlo_target *target,
+                                   hlo_scale_form scales, hlo_computation *comp,
+                                   hlo_instruction *before, const hlo_instruction *like);
 
 /* Converts an FP8 call to a typed `hlofp8.matmul` call or, if `typed` is false, a typed call to an
  * untyped one. The new call has the scale operands of `form`, or of HLO_SCALES_ALL if C or a wide D
  * has a scale. Changes the instruction in place. Returns true if the call changed. A call does not
  * change if it is and remains untyped, if it has tiled scales, which have no typed form, or if
  * hlo_matmul_decode() rejects it. */
-bool hlo_matmul_set_typed(hlo_instr *call, bool typed, hlo_scale_form form);
+bool hlo_matmul_set_typed(hlo_instruction *call, bool typed, hlo_scale_form form);
 
 /* Returns the get-tuple-element of result `index` of a call. Inserts it after the call if
  * needed. */
-hlo_instr *hlo_matmul_result(hlo_instr *call, int index);
+hlo_instruction *hlo_matmul_result(hlo_instruction *call, int index);
 
 #endif

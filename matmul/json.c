@@ -19,7 +19,7 @@ bool hlo_json_starved(void) {
 
 /* Maximum nesting of values. jansson reads nested values recursively and would accept 2048
  * levels. */
-enum { MOST_NESTED = 100 };
+enum { MAX_NESTED = 100 };
 
 typedef struct reader {
     const char *at, *end;
@@ -92,7 +92,7 @@ json_t *hlo_json_read(const char *text, size_t size, size_t flags, json_error_t 
     *out_starved = false;
     size_t depth = 0;
     bool quoted = false;
-    for (size_t i = 0; i < size && depth <= MOST_NESTED; i++) {
+    for (size_t i = 0; i < size && depth <= MAX_NESTED; i++) {
         const char c = text[i];
         if (c == '\\' && quoted)
             i++;
@@ -103,7 +103,7 @@ json_t *hlo_json_read(const char *text, size_t size, size_t flags, json_error_t 
         else if (!quoted && (c == ']' || c == '}') && depth)
             depth--;
     }
-    if (depth > MOST_NESTED) {
+    if (depth > MAX_NESTED) {
         if (error) *error = (json_error_t){.line = 1, .column = 1, .text = "nested too deeply"};
         return NULL;
     }
@@ -137,7 +137,7 @@ json_t *hlo_json_text(hlo_arena *arena, const char *text) {
     return json;
 }
 
-json_t *hlo_json_config(const hlo_instr *instr) {
+json_t *hlo_json_config(const hlo_instruction *instr) {
     const char *config = hlo_instr_str(instr, HLO_ATTR_BACKEND_CONFIG);
     return config ? hlo_json_text(instr->parent->module->arena, config) : NULL;
 }

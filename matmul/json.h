@@ -28,7 +28,7 @@ json_t *hlo_json_read(const char *text, size_t size, size_t flags, json_error_t 
  * to the recovery point of `arena`. */
 json_t *hlo_json_text(hlo_arena *arena, const char *text);
 /* Reads the backend_config of an instruction; NULL if it is absent or not JSON. */
-json_t *hlo_json_config(const hlo_instr *instr);
+json_t *hlo_json_config(const hlo_instruction *instr);
 
 /* Reads the attribute dictionary of a typed custom call, in MLIR's notation `{beta = 0.0 : f64}`.
  * The values are strings, flags, numbers and arrays of integers. `*out` is a JSON object with the

@@ -161,7 +161,7 @@ bool hlo_matmul_layout_ok(const hlo_matmul *matmul, const hlo_target *target, bo
     return !hlo_ints_contain(batch, minor);
 }
 
-const hlo_ints *hlo_matmul_dims_beneath(const hlo_instr *transpose, const hlo_ints *dims) {
+const hlo_ints *hlo_matmul_dims_beneath(const hlo_instruction *transpose, const hlo_ints *dims) {
     if (transpose->op == HLO_OP_COPY) return dims;
     const hlo_ints *order = hlo_instr_ints(transpose, HLO_ATTR_DIMENSIONS);
     hlo_module *module = transpose->parent->module;

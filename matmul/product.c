@@ -72,7 +72,7 @@ static const struct {
 };
 
 /* Returns the row of an instruction; NULL if it does not multiply matrices. */
-static const product_row *find_row(const hlo_instr *instr) {
+static const product_row *find_row(const hlo_instruction *instr) {
     if (instr->op != HLO_OP_CUSTOM_CALL)
         return op_rows[instr->op].kind ? &op_rows[instr->op] : NULL;
     const char *name = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
@@ -87,7 +87,7 @@ static const product_row *find_row(const hlo_instr *instr) {
     return NULL;
 }
 
-hlo_product_kind hlo_product_kind_of(const hlo_instr *instr) {
+hlo_product_kind hlo_product_kind_of(const hlo_instruction *instr) {
     const product_row *row = find_row(instr);
     if (!row) return HLO_PRODUCT_NONE;
     const bool other = row->kind == HLO_PRODUCT_FP8_CALL && !hlo_matmul_is_call(instr);
@@ -101,7 +101,7 @@ size_t hlo_product_most(const hlo_module *module) {
     return most;
 }
 
-bool hlo_product_matmul(const hlo_instr *instr, hlo_matmul *out_matmul) {
+bool hlo_product_matmul(const hlo_instruction *instr, hlo_matmul *out_matmul) {
     const char *why;
     if (instr->op == HLO_OP_DOT) {
         hlo_matmul_from_dot(instr, out_matmul);
@@ -111,7 +111,7 @@ bool hlo_product_matmul(const hlo_instr *instr, hlo_matmul *out_matmul) {
            hlo_matmul_decode(instr, out_matmul, &why) == HLO_OK;
 }
 
-bool hlo_matmul_from_block(const hlo_instr *instr, hlo_matmul *out_matmul) {
+bool hlo_matmul_from_block(const hlo_instruction *instr, hlo_matmul *out_matmul) {
     hlo_block_dot dot;
     const hlo_block_kind kind = hlo_block_kind_of(instr);
     if ((kind != HLO_BLOCK_SCALED_DOT && kind != HLO_BLOCK_OP_DOT) ||
@@ -125,7 +125,7 @@ bool hlo_matmul_from_block(const hlo_instr *instr, hlo_matmul *out_matmul) {
     return true;
 }
 
-hlo_fusion_maker hlo_fusion_made_by(const hlo_instr *fusion) {
+hlo_fusion_maker hlo_fusion_made_by(const hlo_instruction *fusion) {
     json_t *json = hlo_json_config(fusion);
     const json_t *config = json_object_get(json, "fusion_backend_config"); /* GPU backend */
     if (!config) config = json_object_get(json, "fusion_config");          /* CPU backend */
@@ -150,7 +150,8 @@ static double last_dimension(const hlo_shape *shape) {
 
 /* Counts the FLOPs of a convolution. `out` and `kernel` are the shapes of the forward
  * convolution. */
-static double count_window(const hlo_instr *instr, const hlo_shape *out, const hlo_shape *kernel) {
+static double count_window(const hlo_instruction *instr, const hlo_shape *out,
+                           const hlo_shape *kernel) {
     const char *labels = hlo_instr_str(instr, HLO_ATTR_DIM_LABELS);
     const char *kernel_labels = labels ? strchr(labels, '_') : NULL;
     const char *features = kernel_labels ? strchr(kernel_labels, 'o') : NULL;
@@ -175,7 +176,7 @@ static double attribute(const char *text, const char *name) {
     return number > 0 ? number : 0;
 }
 
-static double count(const hlo_instr *instr, const hlo_product *p, counting how) {
+static double count(const hlo_instruction *instr, const hlo_product *p, counting how) {
     const hlo_shape *a = p->a->shape, *b = p->b->shape, *d = p->d;
     switch (how) {
     case MATMUL: {
@@ -236,12 +237,12 @@ static double count(const hlo_instr *instr, const hlo_product *p, counting how) 
     return 0;
 }
 
-static bool is_narrow(const hlo_instr *factor) {
+static bool is_narrow(const hlo_instruction *factor) {
     const hlo_type type = factor->shape->type;
     return hlo_type_is_float(type) && hlo_types[type].bits <= 8;
 }
 
-bool hlo_product_read(const hlo_instr *instr, hlo_product *out_product) {
+bool hlo_product_read(const hlo_instruction *instr, hlo_product *out_product) {
     const product_row *row = find_row(instr);
     if (!row || instr->operand_count <= row->b) return false;
     hlo_product *p = out_product;

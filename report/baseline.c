@@ -124,7 +124,7 @@ static report_entry *entries_of(const hlo_report *const *reports, size_t count, 
             const hlo_verdict *v = &reports[i]->verdicts[j];
             entries[at] = (report_entry){.op_name = v->op_name ? v->op_name : "",
                                          .shape = v->input_shape,
-                                         .instr = v->input_instr,
+                                         .instr = v->input_instruction,
                                          .origin = v->kind == HLO_VERDICT_WIDE ? REPORT_WIDE
                                                    : v->quantized              ? REPORT_QUANTIZE
                                                                                : REPORT_PROGRAM,

@@ -132,12 +132,12 @@ static json_t *sarif_location(place at) {
 }
 
 hlo_status writer_sarif(const report_writer *t) {
-    enum { RESULTS_MOST = 25000 }; /* GitHub rejects a run with more results */
+    enum { MAX_RESULTS = 25000 }; /* GitHub rejects a run with more results */
     finding *findings;
     size_t count;
     const hlo_status status = list_findings(t, &findings, &count);
     if (status != HLO_OK) return status;
-    if (count > RESULTS_MOST) count = RESULTS_MOST;
+    if (count > MAX_RESULTS) count = MAX_RESULTS;
     json_t *rules = json_array(), *results = json_array();
     json_int_t indices[HLO_REASON_COUNT];
     for (int reason = 0; reason < HLO_REASON_COUNT; reason++) indices[reason] = -1;
@@ -198,7 +198,7 @@ static hlo_status print_case(FILE *out, const finding *at) {
         writer_element(out, " ", v->source_file, "");
         fprintf(out, ":%ld", v->source_line);
     }
-    writer_element(out, " ", v->input_instr ? v->input_instr : v->instr, "");
+    writer_element(out, " ", v->input_instruction ? v->input_instruction : v->instruction, "");
     writer_element(out, "\" file=\"", where.file, "");
     fprintf(out, v->reason ? "\" line=\"%ld\">\n" : "\" line=\"%ld\"/>\n", where.line);
     if (!v->reason) return HLO_OK;
@@ -319,11 +319,11 @@ static void print_totals(const report_writer *t) {
 
 /* GitHub shows ten warnings of a step, so that the warnings are of groups, largest saving first. */
 hlo_status writer_github(const report_writer *t) {
-    enum { WARNINGS_MOST = 10 };
+    enum { MAX_WARNINGS = 10 };
     const report_model *m = t->model;
     FILE *out = t->out;
     size_t shown = 0, found = m->totals.lints;
-    for (size_t i = 0; i < m->totals.lints && shown < WARNINGS_MOST; i++, shown++) {
+    for (size_t i = 0; i < m->totals.lints && shown < MAX_WARNINGS; i++, shown++) {
         const hlo_verdict *v = m->lints[i];
         put_command(out, "warning", place_of(v), v->reason);
         put_message(out, v->message);
@@ -337,7 +337,7 @@ hlo_status writer_github(const report_writer *t) {
         char number[WRITER_NUMBER];
         if (!g->cause || !writer_selects(t, g->first->kind)) continue;
         found++;
-        if (shown >= WARNINGS_MOST) continue;
+        if (shown >= MAX_WARNINGS) continue;
         shown++;
         put_command(out, "warning", place_of(g->first), g->cause);
         put_message(out, g->layer);
@@ -370,7 +370,7 @@ static void put_markdown(FILE *out, const char *text) {
 }
 
 hlo_status writer_markdown(const report_writer *t) {
-    enum { GROUPS_MOST = 20 };
+    enum { MAX_GROUPS = 20 };
     const report_model *m = t->model;
     FILE *out = t->out;
     char number[WRITER_NUMBER];
@@ -382,7 +382,7 @@ hlo_status writer_markdown(const report_writer *t) {
         const report_figures *f = &g->figures;
         if (!writer_selects(t, g->first->kind)) continue;
         found++;
-        if (shown == GROUPS_MOST) continue;
+        if (shown == MAX_GROUPS) continue;
         if (!shown++)
             fputs("\n\n| layer | result | matmuls | time | share | bound by | saves | reason | "
                   "source |\n|---|---|--:|--:|--:|---|--:|---|---|\n",
@@ -402,7 +402,7 @@ hlo_status writer_markdown(const report_writer *t) {
         fputs(" |\n", out);
     }
     if (found > shown) fprintf(out, "\n%zu more groups are not shown.\n", found - shown);
-    for (size_t i = 0; i < m->change_count && i < GROUPS_MOST; i++) {
+    for (size_t i = 0; i < m->change_count && i < MAX_GROUPS; i++) {
         char change[256];
         if (!i) fputs("\n| layer | result | since the baseline |\n|---|---|---|\n", out);
         fputs("| ", out);
@@ -413,8 +413,8 @@ hlo_status writer_markdown(const report_writer *t) {
         put_markdown(out, writer_change(&m->changes[i], change, sizeof change));
         fputs(" |\n", out);
     }
-    if (m->change_count > GROUPS_MOST)
-        fprintf(out, "\n%zu more changed layers are not shown.\n", m->change_count - GROUPS_MOST);
+    if (m->change_count > MAX_GROUPS)
+        fprintf(out, "\n%zu more changed layers are not shown.\n", m->change_count - MAX_GROUPS);
     if (m->edit_count) fputs("\n\n", out);
     for (size_t i = 0; i < m->edit_count; i++) {
         const report_edit *edit = &m->edits[i];

@@ -31,7 +31,7 @@ struct hlo_history {
     hlo_arena *arena;
     stage_verdicts *stages;
     size_t stage_count;
-    hlo_passage *passages;
+    hlo_matmul_history *passages;
     size_t count;
 };
 
@@ -94,10 +94,10 @@ static const char *say_how(hlo_arena *arena, const hlo_verdict *then, const hlo_
 }
 
 /* Follows the matmul with index `member` in the groups of a key, from group `at` to `end`. */
-static hlo_passage follow(const hlo_history *h, const hlo_dump *dump, size_t module,
-                          const group *at, const group *end, size_t member) {
+static hlo_matmul_history follow(const hlo_history *h, const hlo_dump *dump, size_t module,
+                                 const group *at, const group *end, size_t member) {
     const hlo_verdict *first = at->entries[member].verdict;
-    hlo_passage p = {.first = *first, .last = *first, .kept = SIZE_MAX, .lost = SIZE_MAX};
+    hlo_matmul_history p = {.first = *first, .last = *first, .kept = SIZE_MAX, .lost = SIZE_MAX};
     size_t were = 0, count = 0;
     /* At the stage after the last group, the matmul no longer exists. */
     for (size_t k = at->first.place; k < h->stage_count && k <= end[-1].first.place + 1;
@@ -131,7 +131,7 @@ static hlo_passage follow(const hlo_history *h, const hlo_dump *dump, size_t mod
 }
 
 static int by_first_line(const void *a, const void *b) {
-    const hlo_passage *x = a, *y = b;
+    const hlo_matmul_history *x = a, *y = b;
     int order = strcmp(x->first.file, y->first.file);
     if (order) return order;
     return x->first.line < y->first.line ? -1 : x->first.line > y->first.line;
@@ -228,7 +228,7 @@ size_t hlo_history_count(const hlo_history *history) {
     return history->count;
 }
 
-const hlo_passage *hlo_history_passage(const hlo_history *history, size_t index) {
+const hlo_matmul_history *hlo_history_passage(const hlo_history *history, size_t index) {
     return &history->passages[index];
 }
 

@@ -12,30 +12,30 @@
 #include "matmul/json.h"
 #include "report/format.h"
 
-static bool is_fp8(const hlo_passage *p) {
+static bool is_fp8(const hlo_matmul_history *p) {
     return !p->gone && p->last.kind != HLO_VERDICT_WIDE;
 }
 
 /* True if the last stage has a plain dot, which the passes convert to FP8. */
-static bool would_be_fp8(const hlo_passage *p) {
+static bool would_be_fp8(const hlo_matmul_history *p) {
     return is_fp8(p) && !p->last.fusion && strcmp(p->last.operation, "dot") == 0;
 }
 
-static const char *reason_of(const hlo_passage *p) {
+static const char *reason_of(const hlo_matmul_history *p) {
     return p->gone ? NULL : p->last.reason;
 }
 
 /* Returns the name of the matmul in the last stage; NULL if it no longer exists. */
-static const char *last_name(const hlo_passage *p) {
-    return p->gone ? NULL : p->last.input_instr;
+static const char *last_name(const hlo_matmul_history *p) {
+    return p->gone ? NULL : p->last.input_instruction;
 }
 
-static bool is_wanted(const hlo_passage *p, hlo_remarks which) {
+static bool is_wanted(const hlo_matmul_history *p, hlo_remarks which) {
     if (which == HLO_REMARKS_PASSED) return is_fp8(p);
     return which != HLO_REMARKS_MISSED || !is_fp8(p) || p->last.kind == HLO_VERDICT_MISSED;
 }
 
-static const char *outcome(const hlo_passage *p) {
+static const char *outcome(const hlo_matmul_history *p) {
     return p->gone ? "gone" : writer_kinds[p->last.kind];
 }
 
@@ -50,7 +50,7 @@ typedef struct totals {
 static totals add_up(const hlo_history *history) {
     totals sum = {.matmuls = hlo_history_count(history)};
     for (size_t i = 0; i < sum.matmuls; i++) {
-        const hlo_passage *p = hlo_history_passage(history, i);
+        const hlo_matmul_history *p = hlo_history_passage(history, i);
         double flops = p->first.runs * p->first.flops;
         const bool fp8 = is_fp8(p) && !would_be_fp8(p);
         sum.fp8 += fp8;
@@ -83,7 +83,7 @@ static void print_module(const hlo_dump *dump, size_t module, size_t matmuls, FI
               out);
 }
 
-static const char *pass_of(const hlo_passage *p) {
+static const char *pass_of(const hlo_matmul_history *p) {
     return p->pass ? p->pass : "between these stages (passes not dumped)";
 }
 
@@ -93,10 +93,10 @@ static void print_history(const hlo_dump *dump, size_t module, const hlo_history
     const totals sum = add_up(history);
     print_module(dump, module, sum.matmuls, out);
     for (size_t i = 0; i < sum.matmuls; i++) {
-        const hlo_passage *p = hlo_history_passage(history, i);
+        const hlo_matmul_history *p = hlo_history_passage(history, i);
         if (!is_wanted(p, which)) continue;
-        hlo_print_plain(out, "  %-6s  %s", outcome(p), p->first.input_instr);
-        if (last_name(p) && strcmp(last_name(p), p->first.input_instr) != 0)
+        hlo_print_plain(out, "  %-6s  %s", outcome(p), p->first.input_instruction);
+        if (last_name(p) && strcmp(last_name(p), p->first.input_instruction) != 0)
             hlo_print_plain(out, " -> %s", last_name(p));
         hlo_print_plain(out, "  %s", p->first.input_shape);
         if (reason_of(p)) fprintf(out, "  %s", reason_of(p));
@@ -135,13 +135,13 @@ static int by_flops(const void *a, const void *b) {
 
 /* ----------------------------------------------------------------------------------------- JSON */
 
-static json_t *json_of_passage(const hlo_dump *dump, size_t module, const hlo_passage *p) {
+static json_t *json_of_passage(const hlo_dump *dump, size_t module, const hlo_matmul_history *p) {
     const hlo_verdict *first = &p->first;
     return json_pack("{s:s, s:o, s:o, s:o, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
                      "outcome", outcome(p), "reason", writer_string(reason_of(p)), "operation",
                      writer_string(first->operation), "fusion",
                      writer_string(p->gone ? NULL : p->last.fusion), "runs", first->runs, "flops",
-                     first->flops, "instruction", writer_string(first->input_instr),
+                     first->flops, "instruction", writer_string(first->input_instruction),
                      "last_instruction", writer_string(last_name(p)), "shape",
                      writer_string(first->input_shape), "op_name", writer_string(first->op_name),
                      "source_file", writer_string(first->source_file), "source_line",
@@ -158,7 +158,7 @@ static json_t *json_of_passage(const hlo_dump *dump, size_t module, const hlo_pa
 /* -------------------------------------------------------------------------------------- summary */
 
 static int by_loss(const void *a, const void *b) {
-    const hlo_passage *const *x = a, *const *y = b;
+    const hlo_matmul_history *const *x = a, *const *y = b;
     const int order = strcmp(pass_of(*x), pass_of(*y));
     return order ? order : strcmp((*x)->how, (*y)->how);
 }
@@ -172,15 +172,15 @@ static hlo_status print_summary(const hlo_dump *dump, const hlo_history *const *
         matmuls += order[i].sum.matmuls;
         if (order[i].sum.matmuls) print_module(dump, order[i].module, order[i].sum.matmuls, t->out);
     }
-    const hlo_passage **losses = malloc((matmuls + 1) * sizeof(hlo_passage *));
+    const hlo_matmul_history **losses = malloc((matmuls + 1) * sizeof(hlo_matmul_history *));
     if (!losses) return HLO_OUT_OF_MEMORY;
     const hlo_status status = writer_text_summary(t);
     for (size_t i = 0; i < count; i++)
         for (size_t m = 0; m < hlo_history_count(histories[i]); m++) {
-            const hlo_passage *p = hlo_history_passage(histories[i], m);
+            const hlo_matmul_history *p = hlo_history_passage(histories[i], m);
             if (p->lost != SIZE_MAX) losses[lost++] = p;
         }
-    qsort(losses, lost, sizeof(hlo_passage *), by_loss);
+    qsort(losses, lost, sizeof(hlo_matmul_history *), by_loss);
     if (lost) fprintf(t->out, "\nFP8 lost in %zu matmuls, by:\n", lost);
     for (size_t i = 0, next; i < lost; i = next) {
         for (next = i + 1; next < lost && by_loss(&losses[i], &losses[next]) == 0;) next++;
@@ -244,7 +244,7 @@ hlo_status hlo_histories_print(const hlo_dump *dump, const hlo_history *const *h
             for (size_t k = 0; k < hlo_dump_stage_count(dump, module); k++)
                 json_array_append_new(stages, writer_string(hlo_dump_stage(dump, module, k)));
             for (size_t m = 0; m < hlo_history_count(history); m++) {
-                const hlo_passage *p = hlo_history_passage(history, m);
+                const hlo_matmul_history *p = hlo_history_passage(history, m);
                 if (is_wanted(p, which))
                     json_array_append_new(matmuls, json_of_passage(dump, module, p));
             }

@@ -81,7 +81,7 @@ static json_t *dot_value(const report_writer *t, const report_matmul *m) {
         "verdict", writer_kinds[v->kind], "operation", writer_string(v->operation), "fusion",
         writer_string(v->fusion), "reason", writer_string(v->reason), "message",
         writer_string(v->message), "hint", writer_string(v->hint), "input_instruction",
-        writer_string(v->input_instr), "instruction", writer_string(v->instr), "shape",
+        writer_string(v->input_instruction), "instruction", writer_string(v->instruction), "shape",
         writer_string(v->shape), "input_shape", writer_string(v->input_shape), "operands",
         writer_string(v->operands), "epilogue", writer_string(v->epilogue), "blocker",
         writer_string(v->blocker), "op_name", writer_string(v->op_name), "source_file",
@@ -128,7 +128,7 @@ hlo_status writer_json(const report_writer *t) {
         json_array_append_new(
             lints, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "reason",
                              writer_string(v->reason), "message", writer_string(v->message), "hint",
-                             writer_string(v->hint), "instruction", writer_string(v->instr),
+                             writer_string(v->hint), "instruction", writer_string(v->instruction),
                              "shape", writer_string(v->shape), "op_name", writer_string(v->op_name),
                              "source_file", writer_string(v->source_file), "source_line",
                              number_value(v->source_line), "file", writer_string(v->file), "line",

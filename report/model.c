@@ -341,7 +341,7 @@ static const char slower_text[] =
                   slower_hint[] = "compare with --min-gain=1, which keeps such matmuls wide";
 
 static void add_matmul(report_model *m, const hlo_verdict *v, const hlo_report *report,
-                       size_t index, const hlo_passage *passage) {
+                       size_t index, const hlo_matmul_history *passage) {
     report_matmul *made = &m->matmuls[m->count++];
     *made = (report_matmul){.verdict = v,
                             .report = report,
@@ -451,7 +451,7 @@ static hlo_status fill(report_model **out, const hlo_report *const *reports,
         const hlo_report *r = histories ? hlo_history_report(histories[i]) : reports[i];
         const size_t most = histories ? hlo_history_count(histories[i]) : r->verdict_count;
         for (size_t j = 0; j < most; j++) {
-            const hlo_passage *p = histories ? hlo_history_passage(histories[i], j) : NULL;
+            const hlo_matmul_history *p = histories ? hlo_history_passage(histories[i], j) : NULL;
             if (p && p->gone)
                 m->gone++;
             else

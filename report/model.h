@@ -48,12 +48,13 @@ typedef struct report_group report_group;
 typedef struct report_matmul {
     const hlo_verdict *verdict;
     const hlo_report *report;
-    size_t index;               /* index of the verdict in the report */
-    const hlo_passage *passage; /* of a dump folder, the history of the matmul; otherwise NULL */
-    const char *cause;          /* the reason, or "slower" if FP8 is slower than the wide matmul, or
-                                 * NULL */
-    const char *layer;          /* such as "layers_12/mlp/up (backward)" */
-    bool named;                 /* `layer` is from the op_name */
+    size_t index; /* index of the verdict in the report */
+    const hlo_matmul_history
+        *passage;      /* of a dump folder, the history of the matmul; otherwise NULL */
+    const char *cause; /* the reason, or "slower" if FP8 is slower than the wide matmul, or
+                        * NULL */
+    const char *layer; /* such as "layers_12/mlp/up (backward)" */
+    bool named;        /* `layer` is from the op_name */
     report_group *group;
     report_figures figures;
 } report_matmul;

@@ -19,8 +19,8 @@ static const char *const kind_colors[] = {[HLO_VERDICT_FP8] = "\033[32m",
 
 /* --------------------------------------------------------------------------------------- tables */
 
-enum { CELL = WRITER_NAME, COLUMNS_MOST = 12, GAP = 2 };
-typedef char cells[COLUMNS_MOST][CELL];
+enum { CELL = WRITER_NAME, MAX_COLUMNS = 12, GAP = 2 };
+typedef char cells[MAX_COLUMNS][CELL];
 
 typedef struct column {
     const char *head; /* heading, or NULL */
@@ -33,7 +33,7 @@ typedef struct table {
     const column *columns;
     int count;
     int kind;                                 /* the colored column */
-    int widths[COLUMNS_MOST];                 /* 0 omits the column */
+    int widths[MAX_COLUMNS];                  /* 0 omits the column */
     void (*fill)(const void *row, cells out); /* all cells are empty on entry */
 } table;
 
@@ -391,7 +391,7 @@ static void fill_group(const void *row, cells out) {
 }
 
 static void print_changes(const report_writer *t) {
-    enum { CHANGES_MOST = 10 };
+    enum { MAX_CHANGES = 10 };
     const report_model *m = t->model;
     char before[WRITER_NUMBER], now[WRITER_NUMBER], change[256];
     if (!t->options.baseline) return;
@@ -405,17 +405,17 @@ static void print_changes(const report_writer *t) {
                     writer_quantity(m->earlier_seconds, "s", before),
                     writer_quantity(m->totals.figures.seconds, "s", now),
                     m->change_count ? "; changed layers:" : "; no layer changed");
-    for (size_t i = 0; i < m->change_count && i < CHANGES_MOST; i++)
+    for (size_t i = 0; i < m->change_count && i < MAX_CHANGES; i++)
         hlo_print_plain(t->out, "  - %s %s: %s\n", m->changes[i].layer, m->changes[i].shape,
                         writer_change(&m->changes[i], change, sizeof change));
-    if (m->change_count > CHANGES_MOST)
-        fprintf(t->out, "  and %zu more layers\n", m->change_count - CHANGES_MOST);
+    if (m->change_count > MAX_CHANGES)
+        fprintf(t->out, "  and %zu more layers\n", m->change_count - MAX_CHANGES);
 }
 
 hlo_status writer_text_summary(const report_writer *t) {
-    enum { GROUPS_MOST = 20 };
+    enum { MAX_GROUPS = 20 };
     const report_model *m = t->model;
-    const size_t shown = m->group_count > GROUPS_MOST ? GROUPS_MOST : m->group_count;
+    const size_t shown = m->group_count > MAX_GROUPS ? MAX_GROUPS : m->group_count;
     table form = {
         .columns = group_columns, .count = GROUP_COLUMNS, .kind = MATMULS, .fill = fill_group};
     print_totals(t);
@@ -447,9 +447,9 @@ hlo_status writer_text_summary(const report_writer *t) {
                 writer_quantity(rest.saving, "s", saving));
     print_changes(t);
     if (m->totals.lints) fputc('\n', t->out);
-    print_list(t, 0, m->totals.lints > GROUPS_MOST ? GROUPS_MOST : m->totals.lints);
-    if (m->totals.lints > GROUPS_MOST)
-        fprintf(t->out, "and %zu more lints\n", m->totals.lints - GROUPS_MOST);
+    print_list(t, 0, m->totals.lints > MAX_GROUPS ? MAX_GROUPS : m->totals.lints);
+    if (m->totals.lints > MAX_GROUPS)
+        fprintf(t->out, "and %zu more lints\n", m->totals.lints - MAX_GROUPS);
     if (m->edit_count) fputc('\n', t->out);
     print_edits(t);
     if (m->edit_count)

@@ -24,13 +24,15 @@ bool writer_selects(const report_writer *t, hlo_verdict_kind kind) {
 }
 
 const char *writer_output_name(const hlo_verdict *v) {
-    return v->input_instr && strcmp(v->input_instr, v->instr) != 0 ? v->instr : NULL;
+    return v->input_instruction && strcmp(v->input_instruction, v->instruction) != 0
+               ? v->instruction
+               : NULL;
 }
 
 const char *writer_name(const hlo_verdict *v, char out[WRITER_NAME]) {
     const char *output = writer_output_name(v);
-    snprintf(out, WRITER_NAME, "%s%s%s", output ? v->input_instr : v->instr, output ? " -> " : "",
-             output ? output : "");
+    snprintf(out, WRITER_NAME, "%s%s%s", output ? v->input_instruction : v->instruction,
+             output ? " -> " : "", output ? output : "");
     return out;
 }
 

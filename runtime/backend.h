@@ -19,11 +19,12 @@ typedef struct hlo_group {
     /* The members, in the computation's order. A group without members is a copy of the operand to
      * the result in another memory order. In a backend's internal jobs, the copy may also convert
      * or pack elements. */
-    const hlo_instr **instrs;
-    const hlo_instr **results; /* members that instructions outside the group read, in any order */
+    const hlo_instruction **instrs;
+    const hlo_instruction *
+        *results; /* members that instructions outside the group read, in any order */
     /* Operands of members that are not members themselves. A group of one lists all operands of its
      * member; a larger group lists each input once, in the order of first use. */
-    const hlo_instr **inputs;
+    const hlo_instruction **inputs;
 } hlo_group;
 
 /* Pairs of a result leaf and an operand leaf. The result may reuse the operand's memory if the
@@ -51,8 +52,8 @@ typedef struct hlo_watch {
 /* A job, ready to run. At its creation, the plan sets all members except those that prepare() sets.
  * Before each run, the plan sets `scratch` and the views' `data`. */
 typedef struct hlo_job {
-    const hlo_instr *instr; /* named in messages: the last member, or the reader of a copy */
-    hlo_group group;        /* `operands` and `results`: leaves of its inputs and results */
+    const hlo_instruction *instr; /* named in messages: the last member, or the reader of a copy */
+    hlo_group group;              /* `operands` and `results`: leaves of its inputs and results */
     uint32_t operand_count, result_count; /* numbers of leaves */
     hlo_view *operands, *results;
     /* Sigmas of the elements (ir/error/error.h): f32, in the elements' memory order. If `data` is
@@ -85,7 +86,7 @@ typedef struct hlo_choice {
     uint32_t wanted, count; /* number of values of an s32; 0 for a pred */
 } hlo_choice;
 
-enum { HLO_MOST_BRANCHES = 8 }; /* maximum nesting of recorded branches */
+enum { HLO_MAX_BRANCHES = 8 }; /* maximum nesting of recorded branches */
 
 /* If a function that returns a status returns HLO_INVALID_INPUT, it sets `why`: the rest of a
  * sentence whose subject is an opcode or the backend's name. The string is static, in the arena, or
@@ -112,10 +113,11 @@ typedef struct hlo_backend {
      * may be a member of several groups, but a result of at most one. An instruction that is not a
      * result of a group runs separately when needed. Groups never depend on each other in a cycle.
      * If the function is NULL, each instruction runs separately. */
-    uint32_t (*group)(void *device, const hlo_instr *const *instrs, uint32_t count,
+    uint32_t (*group)(void *device, const hlo_instruction *const *instrs, uint32_t count,
                       hlo_arena *arena, hlo_group **out_groups);
     /* True if the backend runs the instruction as a separate job. */
-    bool (*supports)(void *device, const hlo_instr *instr, hlo_arena *arena, const char **why);
+    bool (*supports)(void *device, const hlo_instruction *instr, hlo_arena *arena,
+                     const char **why);
     /* Chooses the job's implementation and creates its state. */
     hlo_status (*prepare)(void *device, hlo_job *job, hlo_arena *arena, const char **why);
     /* Prepares state that depends on addresses. Called once for each job, before any job is
@@ -161,7 +163,7 @@ typedef struct hlo_backend {
      * is NULL, the next two functions are NULL. */
     bool (*branches)(void *device);
     /* Begins a part of the recorded graph that is executed if the choice holds or, with `loop`,
-     * while it holds. At most HLO_MOST_BRANCHES branches may be nested. */
+     * while it holds. At most HLO_MAX_BRANCHES branches may be nested. */
     hlo_status (*branch_begin)(void *device, const hlo_choice *choice, bool loop, const char **why);
     hlo_status (*branch_end)(void *device, const char **why);
     /* Begin and end a range of this thread's calls, for a profiler. May be NULL. */

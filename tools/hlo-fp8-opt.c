@@ -104,11 +104,11 @@ typedef struct product {
     hlo_status (*print)(const opt_job *job, FILE *out);
 } product;
 
-enum { PRODUCTS_MOST = 4 };
+enum { MAX_PRODUCTS = 4 };
 
 /* Writes all products or none. */
 static hlo_status write_products(const opt_job *job, const product *products, size_t count) {
-    output files[PRODUCTS_MOST];
+    output files[MAX_PRODUCTS];
     size_t opened = 0;
     for (; opened < count; opened++)
         if (!output_open(&files[opened], products[opened].path, products[opened].standard)) break;
@@ -182,8 +182,8 @@ static bool run_dot(FILE *in, FILE *out) {
     return started && waitpid(child, &status, 0) == child && status == 0;
 }
 
-/* Implements hlo_drawer: passes all graphs to one run of `dot -Tsvg`. If `dot` is missing or fails,
- * draws nothing and returns no error. */
+/* Implements hlo_graph_renderer: passes all graphs to one run of `dot -Tsvg`. If `dot` is missing
+ * or fails, draws nothing and returns no error. */
 static hlo_status draw(void *user, const char *const *graphs, size_t count, char **out_drawings) {
     (void)user;
     hlo_status status = HLO_OK;
@@ -391,7 +391,7 @@ static hlo_status run_modules(opt_job *job) {
         status = hlo_module_split(job->modules[0], values[OPTION_AHEAD].text, &options_sink,
                                   &job->ahead);
     if (status != HLO_OK) return status;
-    product products[PRODUCTS_MOST];
+    product products[MAX_PRODUCTS];
     size_t count = 0;
     if (wants_remarks(values))
         products[count++] = (product){values[OPTION_REMARKS_FILE].text, stderr, print_remarks};
@@ -403,9 +403,9 @@ static hlo_status run_modules(opt_job *job) {
     return write_judged(job, job->count, products, count);
 }
 
-/* Sizes for use_large_pages(), in bytes. For allocations larger than HEAP_MOST, ir/arena.c requests
+/* Sizes for use_large_pages(), in bytes. For allocations larger than MAX_HEAP, ir/arena.c requests
  * large pages itself. */
-enum { LARGE_PAGE = 2 << 20, HEAP_FIRST = 24 << 20, HEAP_MOST = 32 << 20 };
+enum { LARGE_PAGE = 2 << 20, HEAP_FIRST = 24 << 20, MAX_HEAP = 32 << 20 };
 
 /* An allocation that fills the space before the first large page, so that no other allocation is
  * placed there. */
@@ -415,7 +415,7 @@ __attribute__((used)) static void *filler;
  * to the system. A short run spends most of its time in the kernel clearing pages, and clearing
  * memory in large pages takes a tenth of the time. */
 static void use_large_pages(void) {
-    mallopt(M_MMAP_THRESHOLD, HEAP_MOST);
+    mallopt(M_MMAP_THRESHOLD, MAX_HEAP);
     mallopt(M_TRIM_THRESHOLD, INT32_MAX);
     char *capacity = malloc(HEAP_FIRST);
     if (!capacity) return;

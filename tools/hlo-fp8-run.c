@@ -106,15 +106,15 @@ static bool usage_is_right(const options *given) {
         return refuse("--plan cannot be combined with --backend=pjrt:PLUGIN");
     const bool simulates =
         !usage_plugin(values) || (values[OPTION_PARTITIONED].given && values[OPTION_COMPARE].given);
-    const int most = simulates ? HLO_MOST_DEVICES : HLO_PJRT_MOST_DEVICES;
+    const int most = simulates ? HLO_MAX_DEVICES : HLO_PJRT_MAX_DEVICES;
     if (values[OPTION_DEVICES].number > most)
         return refuse("invalid value '%s' for --devices: expected a number from 1 to %d",
                       values[OPTION_DEVICES].text, most);
     if (values[OPTION_DEVICES].given && modes & DEVICE)
         return refuse("--devices cannot be combined with --backend=cuda");
-    if (values[OPTION_TIME].number > HLO_MOST_RUNS)
+    if (values[OPTION_TIME].number > HLO_MAX_RUNS)
         return refuse("invalid value '%s' for --time: expected a number from 0 to %d",
-                      values[OPTION_TIME].text, HLO_MOST_RUNS);
+                      values[OPTION_TIME].text, HLO_MAX_RUNS);
     if (values[OPTION_TOPOLOGY].given && !values[OPTION_COMPILE_ONLY].given)
         return refuse("--topology requires --compile-only");
     for (const char *at = values[OPTION_XLA].text; at && *at; at += strcspn(at, " ")) {
@@ -344,7 +344,7 @@ static hlo_status select_matmuls(run_job *job) {
     if ((values[OPTION_REMARKS].given || values[OPTION_REMARKS_FORMAT].given) &&
         !values[OPTION_REMARKS_FILE].given)
         status = print_remarks(job, stderr);
-    const bool exceeds = budget->moved.distance > budget->max_error;
+    const bool exceeds = budget->measured.distance > budget->max_error;
     return status == HLO_OK && exceeds ? HLO_MISMATCH : status;
 }
 

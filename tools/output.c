@@ -11,13 +11,13 @@
 #include <unistd.h>
 
 /* The paths of all existing temporary files, for the signal handler. */
-enum { MOST_TEMPORARIES = 8 };
-static char *volatile temporaries[MOST_TEMPORARIES];
+enum { MAX_TEMPORARIES = 8 };
+static char *volatile temporaries[MAX_TEMPORARIES];
 
 /* Signal handler that removes the temporary files. The signal is blocked until the handler returns;
  * then its default action is executed. */
 static void remove_temporaries(int number) {
-    for (int i = 0; i < MOST_TEMPORARIES; i++)
+    for (int i = 0; i < MAX_TEMPORARIES; i++)
         if (temporaries[i]) unlink(temporaries[i]);
     raise(number);
 }
@@ -32,7 +32,7 @@ static void hold_signals(sigset_t *out_before) {
 /* Changes an entry of `temporaries`: adds `to` if `from` is NULL, removes `from` if `to` is NULL.
  */
 static bool change_temporary(const char *from, char *to) {
-    for (int i = 0; i < MOST_TEMPORARIES; i++)
+    for (int i = 0; i < MAX_TEMPORARIES; i++)
         if (temporaries[i] == from) {
             temporaries[i] = to;
             return true;
@@ -58,7 +58,7 @@ static void forget(output *out) {
 
 /* Resolves symbolic links to their target, which need not exist. The caller frees the path. */
 static char *follow(const char *path) {
-    enum { MOST_LINKS = 40 };
+    enum { MAX_LINKS = 40 };
     char *at = strdup(path), target[PATH_MAX];
     for (int links = 0; at; links++) {
         const ssize_t size = readlink(at, target, sizeof target);
@@ -66,7 +66,7 @@ static char *follow(const char *path) {
         const char *slash = strrchr(at, '/');
         const int folder = *target == '/' || !slash ? 0 : (int)(slash + 1 - at);
         char *next = NULL;
-        if (links == MOST_LINKS)
+        if (links == MAX_LINKS)
             errno = ELOOP;
         else if (asprintf(&next, "%.*s%.*s", folder, at, (int)size, target) < 0)
             next = NULL;

@@ -281,8 +281,8 @@ bool hlo_mesh_list(hlo_notation *f, const char *from, const hlo_notation_ints *i
 
 bool hlo_mesh_add(hlo_notation *f, const char *from, hlo_mesh_axes *to, const char *name,
                   int64_t size) {
-    if (to->sizes.count == HLO_MOST_MESH_AXES)
-        return hlo_notation_fail(f, from, 1, "a mesh has at most %d axes", HLO_MOST_MESH_AXES);
+    if (to->sizes.count == HLO_MAX_MESH_AXES)
+        return hlo_notation_fail(f, from, 1, "a mesh has at most %d axes", HLO_MAX_MESH_AXES);
     for (size_t i = 0; i < to->sizes.count; i++)
         if (name == to->names[i])
             return hlo_notation_fail(f, from, hlo_intern_length(name) + 2,
@@ -589,7 +589,7 @@ static bool read_part(hlo_notation *f, hlo_sharding_parts *p, hlo_sharding *s) {
         while (hlo_notation_item(f, '}', t->kind_count)) {
             int64_t k = 0;
             while (k < KINDS && !hlo_notation_take_word(f, hlo_sharding_words[k])) k++;
-            if (k == KINDS || t->kind_count == HLO_MOST_TILE_KINDS)
+            if (k == KINDS || t->kind_count == HLO_MAX_TILE_KINDS)
                 return hlo_notation_unexpected(f,
                                                "'manual', 'replicated', 'unreduced' or 'maximal'");
             t->kinds[t->kind_count++] = k;

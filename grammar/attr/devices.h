@@ -19,14 +19,14 @@ typedef struct hlo_iota {
 bool hlo_iota_make(hlo_notation *f, const char *from, const hlo_notation_ints *dims,
                    hlo_notation_ints *perm, hlo_iota *out);
 
-enum { HLO_MOST_TILE_KINDS = 64 };
+enum { HLO_MAX_TILE_KINDS = 64 };
 
 /* A tiling, `[2,2]<=[4]` or `[2,2]0,1,2,3`, with the kinds of its last dimensions. */
 typedef struct hlo_tiling {
     hlo_notation_ints dims;
-    hlo_notation_ints devices;          /* the device ids, if they are listed */
-    hlo_iota iota;                      /* rank 0: the devices are listed */
-    int64_t kinds[HLO_MOST_TILE_KINDS]; /* values of hlo_sharding_kind */
+    hlo_notation_ints devices;         /* the device ids, if they are listed */
+    hlo_iota iota;                     /* rank 0: the devices are listed */
+    int64_t kinds[HLO_MAX_TILE_KINDS]; /* values of hlo_sharding_kind */
     size_t kind_count;
 } hlo_tiling;
 
@@ -40,9 +40,9 @@ typedef struct hlo_axis_ref {
     struct hlo_axis_ref *next;
 } hlo_axis_ref;
 
-enum { HLO_MOST_MESH_AXES = 256 };
+enum { HLO_MAX_MESH_AXES = 256 };
 typedef struct hlo_mesh_axes {
-    const char *names[HLO_MOST_MESH_AXES];
+    const char *names[HLO_MAX_MESH_AXES];
     hlo_notation_ints sizes;
 } hlo_mesh_axes;
 

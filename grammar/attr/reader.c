@@ -59,15 +59,14 @@ bool hlo_notation_unexpected(hlo_notation *f, const char *wanted) {
 }
 
 bool hlo_notation_unknown(hlo_notation *f, const char *wanted, const char *words) {
-    enum { MOST = 40 };
+    enum { MAX = 40 };
     hlo_notation_skip(f);
     size_t size = 0;
     while (f->at + size < f->end && hlo_notation_in_name(f->at[size])) size++;
     if (f->at == f->end)
         return hlo_notation_fail(f, f->at, 1, "unexpected end of the value, expected %s", wanted);
     if (!size) size = 1;
-    const char *found =
-        hlo_arena_format(f->scratch, "%.*s", (int)(size < MOST ? size : MOST), f->at);
+    const char *found = hlo_arena_format(f->scratch, "%.*s", (int)(size < MAX ? size : MAX), f->at);
     hlo_suggestion s = hlo_suggest(found);
     for (const char *from = words; (from = strchr(from, '\''));) {
         size_t length = strcspn(++from, "'");

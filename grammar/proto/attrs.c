@@ -341,7 +341,7 @@ bool hlo_unmapped_from_proto(hlo_proto *p, const ProtobufCMessage *message, hlo_
  * instruction. Reading moves them to an attribute, with their paths. Writing restores them in the
  * messages that are then at these paths. The attribute is a list of entries, each followed by its
  * steps and by its fields as on the wire. */
-enum { MOST_STEPS = 100 }; /* the maximum nesting of messages */
+enum { MAX_STEPS = 100 }; /* the maximum nesting of messages */
 
 typedef struct step {
     uint32_t field, index; /* field number; index of the element of a repeated field */
@@ -356,7 +356,7 @@ typedef struct unknown_entry {
 typedef struct taking {
     hlo_arena *scratch;
     hlo_bytes out;
-    step path[MOST_STEPS];
+    step path[MAX_STEPS];
 } taking;
 
 /* True if no field is set, apart from repeated enum fields whose elements are all 0. */
@@ -375,7 +375,7 @@ static bool says_nothing(const ProtobufCMessage *message) {
 
 static void take_from(taking *t, ProtobufCMessage *message, uint32_t steps) {
     const ProtobufCMessageDescriptor *type = message->descriptor;
-    for (unsigned f = 0; f < type->n_fields && steps < MOST_STEPS; f++) {
+    for (unsigned f = 0; f < type->n_fields && steps < MAX_STEPS; f++) {
         const ProtobufCFieldDescriptor *field = &type->fields[f];
         /* Skip computations and instructions: they store their own unknown fields. */
         if (field->type != PROTOBUF_C_TYPE_MESSAGE ||

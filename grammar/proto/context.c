@@ -68,8 +68,8 @@ const hlo_comps *hlo_proto_all_called(hlo_proto *p, const ProtobufCMessage *mess
     return comps;
 }
 
-hlo_instr *hlo_proto_operand(hlo_proto *p, int64_t number, const char *what) {
-    hlo_instr *instr = hlo_proto_find(&p->ids->instrs, number);
+hlo_instruction *hlo_proto_operand(hlo_proto *p, int64_t number, const char *what) {
+    hlo_instruction *instr = hlo_proto_find(&p->ids->instrs, number);
     if (instr) return instr;
     hlo_proto_fail(p,
                    hlo_proto_find_id(&p->ids->instrs, number)

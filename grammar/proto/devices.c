@@ -190,7 +190,7 @@ static bool read_numbered(hlo_notation *f, const Xla__OpSharding *from, hlo_shar
         parts.last_kinds = from->n_last_tile_dims;
         for (size_t i = 0; i < from->n_last_tile_dims; i++) {
             hlo_sharding_kind kind = HLO_SHARDING_TILED;
-            if (t->kind_count == HLO_MOST_TILE_KINDS) return fail(f, "too many last_tile_dims");
+            if (t->kind_count == HLO_MAX_TILE_KINDS) return fail(f, "too many last_tile_dims");
             if (!kind_of(f, from->last_tile_dims[i], HLO_SHARDING_REPLICATED, &kind)) return false;
             t->kinds[t->kind_count++] = kind;
         }

@@ -9,7 +9,7 @@
 #include "ir/intern.h"
 #include "ir/text/diag.h"
 
-enum { MOST_ATTRS = 64 };
+enum { MAX_ATTRS = 64 };
 
 static hlo_proto_ids new_ids(hlo_proto *p, size_t count) {
     return (hlo_proto_ids){hlo_arena_array(p->scratch, count, sizeof(hlo_proto_id)), count};
@@ -44,7 +44,8 @@ static ProtobufCBinaryData payload(hlo_proto *p, const Xla__Payload *from) {
     return p->payloads->payloads[from->id];
 }
 
-static hlo_instr *read_instr(hlo_proto *p, Xla__HloInstructionProto *from, hlo_computation *comp) {
+static hlo_instruction *read_instr(hlo_proto *p, Xla__HloInstructionProto *from,
+                                   hlo_computation *comp) {
     p->kind = "instruction";
     p->name = from->name;
     hlo_op op = hlo_op_find(from->opcode, strlen(from->opcode));
@@ -63,7 +64,7 @@ static hlo_instr *read_instr(hlo_proto *p, Xla__HloInstructionProto *from, hlo_c
         from->backend_config = payload(p, from->backend_config_payload);
         from->backend_config_payload = NULL;
     }
-    hlo_instr **operands = hlo_arena_array(p->scratch, count, sizeof *operands);
+    hlo_instruction **operands = hlo_arena_array(p->scratch, count, sizeof *operands);
     for (size_t i = 0; i < count; i++)
         operands[i] = hlo_proto_operand(p, from->operand_ids[i], "operand");
     p->operand = count ? operands[0]->shape : NULL;
@@ -73,20 +74,20 @@ static hlo_instr *read_instr(hlo_proto *p, Xla__HloInstructionProto *from, hlo_c
         if (type) from->comparison_order = (char *)(uintptr_t)protobuf_c_empty_string;
     }
     const hlo_shape *shape = hlo_shape_from_proto(p, from->shape);
-    hlo_instr *instr = hlo_instr_new_interned(comp, NULL, op, shape, (uint32_t)count, operands,
-                                              name_of(p, from->name, info->name));
+    hlo_instruction *instr = hlo_instr_new_interned(comp, NULL, op, shape, (uint32_t)count,
+                                                    operands, name_of(p, from->name, info->name));
     instr->offset = instr->id;
     if (op == HLO_OP_CONSTANT) instr->u.literal = hlo_literal_from_proto(p, from->literal, shape);
     if (op == HLO_OP_PARAMETER) instr->u.parameter = from->parameter_number;
 
     ProtobufCMessage *message = &from->base;
-    hlo_attr attrs[3 * MOST_ATTRS], unknown_fields;
+    hlo_attr attrs[3 * MAX_ATTRS], unknown_fields;
     bool has_unknown = hlo_unknown_fields_from_proto(p, message, &unknown_fields);
     if (op == HLO_OP_CUSTOM_CALL && !from->constrain_layout) from->n_operand_shapes_with_layout = 0;
     uint32_t found = hlo_attrs_from_proto(p, message, info->required, op, true, attrs);
     found += hlo_attrs_from_proto(p, message, info->allowed, op, false, attrs + found);
     found += hlo_attrs_from_proto(p, message, hlo_common_attrs, op, false, attrs + found);
-    /* Clear the fields that hlo_instr stores, and redundant ones that XLA writes. */
+    /* Clear the fields that hlo_instruction stores, and redundant ones that XLA writes. */
     static const uint8_t held[] = {HLO_ATTR_CALLS, HLO_ATTR_COUNT};
     hlo_attrs_clear(p, message, info->required, op);
     hlo_attrs_clear(p, message, info->allowed, op);
@@ -122,7 +123,7 @@ static void schedule(hlo_proto *p, int64_t number, hlo_computation *comp) {
         hlo_proto_fail(p, "the schedule has %zu instructions, but the computation has %u",
                        order->n_instruction_ids, comp->instr_count);
     for (size_t i = 0; i < order->n_instruction_ids; i++) {
-        hlo_instr *instr = hlo_proto_find(&p->ids->instrs, order->instruction_ids[i]);
+        hlo_instruction *instr = hlo_proto_find(&p->ids->instrs, order->instruction_ids[i]);
         if (!instr || placed[instr->id])
             hlo_proto_fail(p, "the schedule has id %lld%s", (long long)order->instruction_ids[i],
                            instr ? " twice" : ", which is not an instruction of the computation");
@@ -158,19 +159,19 @@ static void read_computation(hlo_proto *p, struct hlo_ids *known, Xla__HloComput
     }
     p->kind = "computation";
     p->name = name;
-    hlo_instr *root = hlo_proto_find(&known->instrs, from->root_id);
+    hlo_instruction *root = hlo_proto_find(&known->instrs, from->root_id);
     if (!root)
         hlo_proto_fail(p, "the root has id %lld, which is not an instruction of the computation",
                        (long long)from->root_id);
     hlo_computation_set_root(comp, root);
     schedule(p, from->id, comp);
     int64_t parameters = 0;
-    for (hlo_instr *i = comp->first; i; i = hlo_instr_next(i))
+    for (hlo_instruction *i = comp->first; i; i = hlo_instr_next(i))
         parameters += i->op == HLO_OP_PARAMETER;
     comp->parameters =
         hlo_arena_zero(p->module->arena, (size_t)parameters * sizeof *comp->parameters);
     comp->parameter_count = (uint32_t)parameters;
-    for (hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) {
+    for (hlo_instruction *i = comp->first; i; i = hlo_instr_next(i)) {
         if (i->op != HLO_OP_PARAMETER) continue;
         int64_t number = i->u.parameter;
         if (number < 0 || number >= parameters || comp->parameters[number])
@@ -387,7 +388,7 @@ static Xla__HloComputationProto *write_computation(hlo_proto *p, const hlo_compu
     to->program_shape = program_shape(p, comp, NULL, true);
     to->instructions = hlo_arena_array(p->scratch, comp->instr_count, sizeof(void *));
     p->kind = "instruction";
-    for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+    for (const hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
         p->name = instr->name;
         p->offset = instr->offset;
         p->operand = instr->operand_count ? hlo_instr_operand(instr, 0)->shape : NULL;
@@ -459,7 +460,7 @@ static Xla__HloModuleProto *write_module(hlo_proto *p, const hlo_module *module)
     for (const hlo_computation *comp = module->first; comp; comp = comp->next, count++) {
         int64_t instrs = 0;
         p->computations[comp->id] = count;
-        for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) {
+        for (const hlo_instruction *i = comp->first; i; i = hlo_instr_next(i)) {
             p->instrs[i->id] = count << 32 | instrs++;
             if (i->op == HLO_OP_FUSION) hlo_instr_visit_called(i, hlo_mark_called, fused);
         }

@@ -58,7 +58,7 @@ struct hlo_ids {
     hlo_proto_ids computations, instrs; /* in the module; in the computation being read */
     hlo_proto_ids sequences;            /* the sequences of the schedule, by the id of their
                                          * computation */
-    bool *placed;                       /* by hlo_instr.id: the schedule contains the instruction */
+    bool *placed; /* by hlo_instruction.id: the schedule contains the instruction */
 };
 
 /* Find an id or its object; NULL if the id does not exist or the object has not been read. */
@@ -70,7 +70,7 @@ void hlo_proto_sort_ids(hlo_proto *p, hlo_proto_ids *of, const char *what);
 hlo_computation *hlo_proto_called(hlo_proto *p, const ProtobufCMessage *message, size_t index);
 const hlo_comps *hlo_proto_all_called(hlo_proto *p, const ProtobufCMessage *message);
 /* Finds an instruction that has been read; `what` names its role in the error. */
-hlo_instr *hlo_proto_operand(hlo_proto *p, int64_t number, const char *what);
+hlo_instruction *hlo_proto_operand(hlo_proto *p, int64_t number, const char *what);
 /* Finds the instructions that are the control predecessors of an instruction. */
 const hlo_instrs *hlo_proto_instrs(hlo_proto *p, size_t count, const int64_t *numbers);
 

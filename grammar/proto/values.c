@@ -6,7 +6,7 @@
 #include "ir/float/literal.h"
 #include "ir/intern.h"
 
-enum { MOST_LABELS = 64 };
+enum { MAX_LABELS = 64 };
 
 #define XLA__PRIMITIVE_TYPE__OPAQUE XLA__PRIMITIVE_TYPE__OPAQUE_TYPE
 static const int numbers[HLO_TYPE_COUNT] = {
@@ -381,7 +381,7 @@ static void groups_of(Xla__ConvolutionDimensionNumbers *n, labels *out) {
 }
 
 static void put_label(hlo_proto *p, char *text, size_t *size, int64_t place, char label) {
-    if (place < 0 || place >= MOST_LABELS)
+    if (place < 0 || place >= MAX_LABELS)
         hlo_proto_fail(p, "a convolution has invalid dimension number %lld", (long long)place);
     text[place] = label;
     if ((size_t)place >= *size) *size = (size_t)place + 1;
@@ -394,7 +394,7 @@ const char *hlo_labels_from_proto(hlo_proto *p, const Xla__ConvolutionDimensionN
     groups_of(&numbered, groups);
     hlo_bytes out = {.arena = p->scratch};
     for (int g = 0; g < GROUPS; g++) {
-        char text[MOST_LABELS];
+        char text[MAX_LABELS];
         size_t size = 0;
         memset(text, '?', sizeof text);
         put_label(p, text, &size, *groups[g].places[0], groups[g].first);

@@ -188,7 +188,7 @@ typedef struct hlo_rule_vocabulary {
 
 /* Reads and checks the rules in `owner`'s source (the caller sets file, source and source_size).
  * The tables are in owner's arena. Returns HLO_INVALID_INPUT after errors, of which `sink` receives
- * at most `max_errors` (0: HLO_MOST_ERRORS) and a note about the other errors. */
+ * at most `max_errors` (0: HLO_MAX_ERRORS) and a note about the other errors. */
 hlo_status hlo_rules_parse(hlo_module *owner, const hlo_rule_vocabulary *words, unsigned max_errors,
                            const hlo_diag_sink *sink, const hlo_rules **out_rules);
 

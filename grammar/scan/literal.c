@@ -410,11 +410,11 @@ static const hlo_literal *read_literal(reader *r, const hlo_shape *shape) {
         }
         r->at = from;
     }
-    enum { MOST_FILLED = 1 << 20 };
+    enum { MAX_FILLED = 1 << 20 };
     int64_t count = hlo_shape_count(shape);
     bool unbraced = shape->rank && count && hlo_types[shape->type].class != HLO_CLASS_COMPLEX &&
                     r->at < r->end && *r->at && strchr("-0123456789nitf", *r->at);
-    bool large = count < 0 || (count > (unbraced ? MOST_FILLED : 0) && count / 2 > r->end - r->at);
+    bool large = count < 0 || (count > (unbraced ? MAX_FILLED : 0) && count / 2 > r->end - r->at);
     if (large && !dots_follow(*r, 0)) {
         hlo_text_error(r->text, span(r, r->at, r->at + 1),
                        "the constant's shape has more elements than the text that follows");

@@ -66,7 +66,7 @@ typedef struct hlo_body {
     size_t frames, parameters, hidden, comps; /* sizes of the stacks when the body began */
     const hlo_shape *result;                  /* result shape in the signature; NULL if absent */
     hlo_span result_at;
-    hlo_instr *explicit_root;
+    hlo_instruction *explicit_root;
     hlo_span root_at; /* position of the ROOT; empty until it is read */
     bool broken, entry;
     bool nameless; /* a definition without a known name had an error */
@@ -119,7 +119,7 @@ typedef struct hlo_text {
     /* Errors and recovery. */
     unsigned errors;       /* number of errors reported so far */
     unsigned *errors_left; /* number of errors that may still be reported */
-    size_t searched;    /* bytes read ahead for recovery and messages; at most HLO_MOST_SEARCHED */
+    size_t searched;    /* bytes read ahead for recovery and messages; at most HLO_MAX_SEARCHED */
     bool skipping;      /* tokens are dropped up to a token where parsing can resume */
     hlo_resume resume;  /* the kind of place where parsing can resume */
     unsigned inner;     /* depth in an inline computation that is skipped, or 0 */
@@ -132,8 +132,8 @@ typedef struct hlo_text {
     hlo_span overlong;  /* a token that continues after its line by mistake, or empty */
     hlo_span string;    /* the last string or braces that continue after their line, or empty */
     bool nameless;      /* a computation without a known name had an error */
-    hlo_instr broken;   /* bound to names whose definition had an error, so that their uses cause
-                         * no further errors */
+    hlo_instruction broken; /* bound to names whose definition had an error, so that their uses
+                             * cause no further errors */
 
     /* The IR that is being built. */
     const char *def; /* the name being defined, up to the opcode; otherwise NULL */
@@ -148,7 +148,7 @@ typedef struct hlo_text {
     hlo_stack files, functions, locations, stack_frames;
 } hlo_text;
 
-enum { HLO_LARGEST_SOURCE = 1 << 30, HLO_MOST_SEARCHED = 1 << 26 };
+enum { HLO_LARGEST_SOURCE = 1 << 30, HLO_MAX_SEARCHED = 1 << 26 };
 
 /* ----------------------------------------------------------------------------- errors (state.c) */
 
@@ -207,10 +207,10 @@ static inline hlo_attr *hlo_frame_attrs(const hlo_text *text, const hlo_frame *f
     return (hlo_attr *)(text->attrs.items + frame->attrs);
 }
 static inline uint32_t hlo_frame_operand_count(const hlo_text *text, const hlo_frame *frame) {
-    return (uint32_t)((text->operands.used - frame->operands) / sizeof(hlo_instr *));
+    return (uint32_t)((text->operands.used - frame->operands) / sizeof(hlo_instruction *));
 }
-static inline hlo_instr **hlo_frame_operands(const hlo_text *text, const hlo_frame *frame) {
-    return (hlo_instr **)(text->operands.items + frame->operands);
+static inline hlo_instruction **hlo_frame_operands(const hlo_text *text, const hlo_frame *frame) {
+    return (hlo_instruction **)(text->operands.items + frame->operands);
 }
 /* Returns the opcode whose operands and attributes are in the text. */
 static inline hlo_op hlo_frame_op(const hlo_frame *frame) {

@@ -30,7 +30,7 @@ static bool is_computation(hlo_text *text, const char *at) {
     after = hlo_text_gap(after);
     if (*after == '(') {
         const char *open = after;
-        const size_t left = HLO_MOST_SEARCHED - text->searched;
+        const size_t left = HLO_MAX_SEARCHED - text->searched;
         unsigned depth = 0;
         do {
             if (*after == '(') depth++;

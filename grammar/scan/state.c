@@ -49,10 +49,10 @@ void hlo_text_defer_error(hlo_text *text, hlo_span at, const char *format, ...) 
 }
 
 const char *hlo_text_quote(hlo_text *text, hlo_span at) {
-    enum { MOST = 40 };
+    enum { MAX = 40 };
     uint32_t length = 0;
     const char *from = text->source + at.offset;
-    while (length < at.length && length < MOST && from[length] >= 0x20 && from[length] < 0x7f)
+    while (length < at.length && length < MAX && from[length] >= 0x20 && from[length] < 0x7f)
         length++;
     return hlo_arena_format(text->scratch, "%.*s%s", (int)length, from,
                             length < at.length ? "..." : "");

@@ -46,7 +46,7 @@ void hlo_text_define(hlo_text *text, hlo_span at, const char *name, bool root);
  * has no shape. */
 void hlo_text_instr_begin(hlo_text *text, hlo_span at, const hlo_shape *shape, const char *opcode);
 /* Checks the instruction, builds it and closes its frame. Returns &text->broken after an error. */
-hlo_instr *hlo_text_instr_end(hlo_text *text);
+hlo_instruction *hlo_text_instr_end(hlo_text *text);
 /* Calls hlo_text_instr_end() unless an attribute follows. The parser must not have a lookahead
  * token: the instruction must have ended before an error in the next token is reported. */
 void hlo_text_instr_part(hlo_text *text);
@@ -57,13 +57,15 @@ void hlo_text_operand(hlo_text *text, hlo_span at, const hlo_shape *shape, const
  * must not have a lookahead token. */
 void hlo_text_names(hlo_text *text);
 /* Adds the operand `instr`, whose shape in the text must be that of its definition. */
-void hlo_text_operand_shaped(hlo_text *text, hlo_span at, const hlo_shape *shape, hlo_instr *instr);
-void hlo_text_operand_instr(hlo_text *text, hlo_instr *instr);
+void hlo_text_operand_shaped(hlo_text *text, hlo_span at, const hlo_shape *shape,
+                             hlo_instruction *instr);
+void hlo_text_operand_instr(hlo_text *text, hlo_instruction *instr);
 /* Adds an operand of which the text has only the shape. If the text is a single instruction,
  * creates a parameter for the operand. In any other text, reports an error and returns false. */
 bool hlo_text_nameless(hlo_text *text, hlo_span at, const hlo_shape *shape);
 /* Returns the get-tuple-element for `name#2`, which is named `name_2` and shared by all uses. */
-hlo_instr *hlo_text_element(hlo_text *text, hlo_span at, hlo_instr *tuple, int64_t index);
+hlo_instruction *hlo_text_element(hlo_text *text, hlo_span at, hlo_instruction *tuple,
+                                  int64_t index);
 void hlo_text_parameter(hlo_text *text, hlo_span at, int64_t number);
 void hlo_text_constant(hlo_text *text, const hlo_literal *literal);
 
@@ -110,12 +112,12 @@ void hlo_text_add_implied(hlo_text *text, const hlo_frame *frame, hlo_op op);
 bool hlo_text_reserved(hlo_text *text, hlo_span at, const char *name, bool types_too);
 /* Finds the instruction `name` in the innermost computation: &text->broken if its definition had an
  * error, NULL if not found. */
-hlo_instr *hlo_text_find_instr(hlo_text *text, const char *name);
+hlo_instruction *hlo_text_find_instr(hlo_text *text, const char *name);
 /* Finds the instruction that is used at `at`. Reports an error and returns &text->broken if it is
  * not defined. */
-hlo_instr *hlo_text_named(hlo_text *text, hlo_span at, const char *name);
+hlo_instruction *hlo_text_named(hlo_text *text, hlo_span at, const char *name);
 /* Binds a name in the innermost computation. */
-void hlo_text_bind(hlo_text *text, const char *name, hlo_instr *instr);
+void hlo_text_bind(hlo_text *text, const char *name, hlo_instruction *instr);
 /* Restores the bindings that an inline computation has hidden since text->hidden.used was `from`.
  */
 void hlo_text_unhide(hlo_text *text, size_t from);
@@ -131,7 +133,7 @@ hlo_attr hlo_text_comps(hlo_text *text, hlo_attr_id id, size_t from);
 
 /* Sets the name that the text has for an instruction. As in XLA, names become unique in the order
  * in which computations end: first in an inline computation, then in the computation around it. */
-void hlo_text_give_name(hlo_text *text, hlo_instr *instr, const char *name);
+void hlo_text_give_name(hlo_text *text, hlo_instruction *instr, const char *name);
 /* Reverts the unique names of the open body, because an inline computation begins. */
 void hlo_text_names_later(hlo_text *text);
 /* Makes the names of a computation unique at its end, except the name of the computation itself if

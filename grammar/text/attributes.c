@@ -73,7 +73,7 @@ void hlo_text_drop_defaults(hlo_text *text, const hlo_frame *frame, hlo_op op) {
     hlo_attr *attrs = hlo_frame_attrs(text, frame);
     uint32_t count = hlo_frame_attr_count(text, frame), kept = 0;
     if (!count) return;
-    hlo_instr *const *operands = hlo_frame_operands(text, frame);
+    hlo_instruction *const *operands = hlo_frame_operands(text, frame);
     bool any = text->operands.used > frame->operands;
     for (uint32_t i = 0; i < count; i++) {
         const hlo_shape *operand = any && attrs[i].id == HLO_ATTR_TYPE ? operands[0]->shape : NULL;

@@ -165,7 +165,7 @@ void hlo_text_body_end(hlo_text *text, hlo_span at) {
             hlo_text_error(text, at, "computation '%s' has no instruction", comp->name);
         else
             hlo_computation_set_root(comp, body->explicit_root ? body->explicit_root : comp->last);
-        hlo_instr **found = (hlo_instr **)(text->parameters.items + body->parameters);
+        hlo_instruction **found = (hlo_instruction **)(text->parameters.items + body->parameters);
         size_t count = (text->parameters.used - body->parameters) / sizeof *found;
         comp->parameter_count = (uint32_t)count;
         comp->parameters = hlo_arena_zero(text->module->arena, count * sizeof *found);
@@ -178,7 +178,7 @@ void hlo_text_body_end(hlo_text *text, hlo_span at) {
                     "parameter number %lld, but computation '%s' has only %zu parameter%s",
                     (long long)number, comp->name, count, count == 1 ? "" : "s");
             } else if (comp->parameters[number]) {
-                const hlo_instr *first = comp->parameters[number];
+                const hlo_instruction *first = comp->parameters[number];
                 hlo_text_error(text, where, "two parameters of computation '%s' have number %lld",
                                comp->name, (long long)first->u.parameter);
                 hlo_text_note(text, (hlo_span){first->offset, 1}, "the first is here");

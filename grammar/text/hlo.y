@@ -60,7 +60,7 @@ static void stray_comma(hlo_text *text, hlo_span at);
     const hlo_literal *literal;
     hlo_attr_id attr;
     hlo_computation *comp;
-    hlo_instr *instr;
+    hlo_instruction *instr;
     size_t from; /* where a list begins on its stack, in bytes */
 }
 
@@ -223,7 +223,7 @@ operand:
 | operation                 { hlo_text_operand_instr(text, hlo_text_instr_end(text)); }
 ;
 element:
-  NAME '#' INT              { hlo_instr *named = hlo_text_named(text, @1, $1);
+  NAME '#' INT              { hlo_instruction *named = hlo_text_named(text, @1, $1);
                               $$ = hlo_text_element(text, @1, named, $3); }
 | element '#' INT           { $$ = hlo_text_element(text, @1, $1, $3); }
 ;
@@ -310,7 +310,7 @@ static void yyerror(hlo_span *at, hlo_text *text, const char *message) {
     hlo_text_error(text, *at, "nested too deeply");
 }
 
-enum { MOST_WANTED = 64, MOST_NAMED = 8 };
+enum { MAX_WANTED = 64, MAX_NAMED = 8 };
 
 static bool is_attr(yysymbol_kind_t symbol) {
     return symbol >= YYSYMBOL_INT_ATTR && symbol <= YYSYMBOL_KNOWN_ATTR;
@@ -319,9 +319,9 @@ static bool is_attr(yysymbol_kind_t symbol) {
 /* Returns ", expected A, B or C"; an empty string if there are too many tokens. Tokens that only
  * the parser distinguishes have the same name. */
 static const char *expected_tokens(hlo_text *text, const yysymbol_kind_t *wanted, int count) {
-    const char *names[MOST_NAMED + 1];
+    const char *names[MAX_NAMED + 1];
     int named = 0;
-    for (int i = 0; i < count && named <= MOST_NAMED; i++) {
+    for (int i = 0; i < count && named <= MAX_NAMED; i++) {
         yysymbol_kind_t symbol = wanted[i];
         if (is_attr(symbol)) symbol = YYSYMBOL_INT_ATTR;
         if (symbol == YYSYMBOL_BUFFER || symbol == YYSYMBOL_CALL) symbol = YYSYMBOL_SHAPE;
@@ -334,7 +334,7 @@ static const char *expected_tokens(hlo_text *text, const yysymbol_kind_t *wanted
         if (!known) names[named++] = name;
     }
     const char *list = "";
-    for (int n = 0; n < named && named <= MOST_NAMED; n++) {
+    for (int n = 0; n < named && named <= MAX_NAMED; n++) {
         const char *before = n == 0 ? ", expected " : n == named - 1 ? " or " : ", ";
         list = hlo_arena_format(text->scratch, "%s%s%s", list, before, names[n]);
     }
@@ -343,7 +343,7 @@ static const char *expected_tokens(hlo_text *text, const yysymbol_kind_t *wanted
 
 static int yyreport_syntax_error(const yypcontext_t *context, hlo_text *text) {
     hlo_span at = *yypcontext_location(context);
-    yysymbol_kind_t wanted[MOST_WANTED], found = yypcontext_token(context);
+    yysymbol_kind_t wanted[MAX_WANTED], found = yypcontext_token(context);
     /* After an unknown opcode, report nothing else on its line: its operands and attributes are
      * unknown, too. */
     const hlo_frame *frame = text->frames.used ? hlo_text_frame(text) : NULL;
@@ -359,7 +359,7 @@ static int yyreport_syntax_error(const yypcontext_t *context, hlo_text *text) {
                        "this value does not end on its line");
         return 0;
     }
-    const int count = yypcontext_expected_tokens(context, wanted, MOST_WANTED);
+    const int count = yypcontext_expected_tokens(context, wanted, MAX_WANTED);
     bool definition = false;
     for (int i = 0; i < count; i++) definition |= wanted[i] == YYSYMBOL_DEFINITION;
     if (definition && found == YYSYMBOL_NAME && hlo_text_lacks_equals(text, at)) {

@@ -46,17 +46,17 @@ static void reject_async(hlo_text *text, hlo_frame *frame, const char *why, cons
 
 /* Finds the start of the asynchronous operation of `instr`; NULL if `instr` is neither a start nor
  * an update. */
-static const hlo_instr *start_of(const hlo_text *text, const hlo_instr *instr) {
+static const hlo_instruction *start_of(const hlo_text *text, const hlo_instruction *instr) {
     if (instr->op == HLO_OP_ASYNC_START) return instr;
     if (instr->op != HLO_OP_ASYNC_UPDATE) return NULL;
-    return ((const hlo_instr **)text->starts.items)[instr->id];
+    return ((const hlo_instruction **)text->starts.items)[instr->id];
 }
 
 /* Reports an update or a done on another thread than its start. */
 static void check_thread(hlo_text *text, hlo_frame *frame) {
     if (frame->op != HLO_OP_ASYNC_UPDATE && frame->op != HLO_OP_ASYNC_DONE) return;
     const hlo_attr *here = hlo_text_given(text, frame, HLO_ATTR_ASYNC_EXECUTION_THREAD);
-    const hlo_instr *start = start_of(text, hlo_frame_operands(text, frame)[0]);
+    const hlo_instruction *start = start_of(text, hlo_frame_operands(text, frame)[0]);
     if (!here || !start) return;
     const hlo_attr *there = hlo_instr_attr(start, HLO_ATTR_ASYNC_EXECUTION_THREAD);
     const char *thread = there ? there->u.str : hlo_main_thread;
@@ -71,7 +71,7 @@ static void push_called(void *user, hlo_computation *called) {
 
 /* Sets the thread of the computations that the start calls, directly or through others. Skips
  * computations that are already on the thread: their callees are, too. */
-static void begin_async(hlo_text *text, const hlo_instr *start) {
+static void begin_async(hlo_text *text, const hlo_instruction *start) {
     const hlo_attr *thread = hlo_instr_attr(start, HLO_ATTR_ASYNC_EXECUTION_THREAD);
     hlo_computation *comp = hlo_instr_comp(start, HLO_ATTR_CALLS);
     if (!thread && !text->threads) return;
@@ -79,7 +79,8 @@ static void begin_async(hlo_text *text, const hlo_instr *start) {
     text->threads = true;
     hlo_computation_set_thread(comp, thread ? thread->u.str : NULL);
     for (bool changed = true;;) {
-        for (hlo_instr *instr = changed ? comp->first : NULL; instr; instr = hlo_instr_next(instr))
+        for (hlo_instruction *instr = changed ? comp->first : NULL; instr;
+             instr = hlo_instr_next(instr))
             if (!hlo_op_is_async(instr->op)) hlo_instr_visit_called(instr, push_called, text);
         if (text->comps.used == from) return;
         text->comps.used -= sizeof comp;
@@ -102,8 +103,8 @@ static void check_async(hlo_text *text, hlo_frame *frame) {
                 is);
         }
     } else {
-        const hlo_instr *operand = hlo_frame_operands(text, frame)[0];
-        const hlo_instr *start = start_of(text, operand);
+        const hlo_instruction *operand = hlo_frame_operands(text, frame)[0];
+        const hlo_instruction *start = start_of(text, operand);
         if (!start) {
             reject_async(
                 text, frame,
@@ -134,21 +135,21 @@ static void check_async(hlo_text *text, hlo_frame *frame) {
  * adds the attribute that calls it. */
 static void wrap(hlo_text *text, hlo_frame *frame) {
     hlo_module *module = text->module;
-    hlo_instr **operands = hlo_frame_operands(text, frame);
+    hlo_instruction **operands = hlo_frame_operands(text, frame);
     size_t count = (text->operands.used - frame->operands) / sizeof *operands;
     hlo_computation *comp = hlo_computation_new(module, "async_wrapped");
     comp->offset = frame->name_at.offset;
     comp->parameters = hlo_arena_array(module->arena, count, sizeof *comp->parameters);
     comp->parameter_count = (uint32_t)count;
     for (size_t i = 0; i < count; i++) {
-        hlo_instr *parameter =
+        hlo_instruction *parameter =
             hlo_instr_new(comp, NULL, HLO_OP_PARAMETER, operands[i]->shape, 0, NULL, "async_param");
         parameter->offset = frame->name_at.offset;
         parameter->u.parameter = (int64_t)i;
         comp->parameters[i] = parameter;
     }
-    hlo_instr *root = hlo_instr_new(comp, NULL, frame->wrapped, frame->shape->elements[1],
-                                    comp->parameter_count, comp->parameters, "async_op");
+    hlo_instruction *root = hlo_instr_new(comp, NULL, frame->wrapped, frame->shape->elements[1],
+                                          comp->parameter_count, comp->parameters, "async_op");
     root->offset = frame->name_at.offset;
     hlo_computation_set_root(comp, root);
 
@@ -181,7 +182,7 @@ __attribute__((format(printf, 3, 4))) static void reject(hlo_text *text, hlo_fra
     frame->broken = true;
 }
 
-static hlo_instr *operand(const hlo_text *text, const hlo_frame *frame, size_t index) {
+static hlo_instruction *operand(const hlo_text *text, const hlo_frame *frame, size_t index) {
     return (hlo_frame_operands(text, frame))[index];
 }
 
@@ -241,7 +242,7 @@ static void check_requirements(hlo_text *text, hlo_frame *frame, hlo_op op) {
     } break;
     case HLO_OP_SEND_DONE:
     case HLO_OP_RECV_DONE: { /* both instructions of a transfer have the same channel */
-        const hlo_instr *start = operand(text, frame, 0);
+        const hlo_instruction *start = operand(text, frame, 0);
         const hlo_attr *here = hlo_text_given(text, frame, HLO_ATTR_CHANNEL_ID),
                        *there = hlo_instr_attr(start, HLO_ATTR_CHANNEL_ID);
         if (start->op == HLO_OP_SEND || start->op == HLO_OP_RECV) {
@@ -321,7 +322,7 @@ static bool join_dims(const hlo_shape *a, const hlo_shape *b, int64_t *out_dims)
 /* Returns the shape that XLA's parser infers where hlo_infer() fails; NULL if XLA's parser fails,
  * too. */
 static const hlo_shape *permissive_shape(hlo_text *text, hlo_op op, uint32_t count,
-                                         hlo_instr *const *operands, uint32_t attr_count,
+                                         hlo_instruction *const *operands, uint32_t attr_count,
                                          const hlo_attr *attrs) {
     const hlo_op_info *info = &hlo_ops[op];
     const hlo_ints *sizes = NULL;
@@ -363,8 +364,8 @@ static const hlo_shape *permissive_shape(hlo_text *text, hlo_op op, uint32_t cou
         bool floats = hlo_type_is_float(a->type) && hlo_type_is_float(b->type);
         if (!hlo_shape_is_array(a) || !hlo_shape_is_array(b) || (a->type != b->type && !floats))
             return NULL;
-        hlo_instr *wider = operands[hlo_types[b->type].bits > hlo_types[a->type].bits];
-        hlo_instr *both[] = {wider, wider};
+        hlo_instruction *wider = operands[hlo_types[b->type].bits > hlo_types[a->type].bits];
+        hlo_instruction *both[] = {wider, wider};
         const hlo_shape *alike = hlo_infer(text->module, op, 2, both, attr_count, attrs, NULL, 0);
         int64_t dims[HLO_LARGEST_RANK];
         uint32_t rank = a->rank > b->rank ? a->rank : b->rank;
@@ -376,7 +377,7 @@ static const hlo_shape *permissive_shape(hlo_text *text, hlo_op op, uint32_t cou
 
 /* Sets the shape that XLA's parser infers for the instruction, independently of the text. */
 static void make_shape(hlo_text *text, hlo_frame *frame) {
-    hlo_instr *const *operands = hlo_frame_operands(text, frame);
+    hlo_instruction *const *operands = hlo_frame_operands(text, frame);
     const hlo_shape *given = frame->shape, *token, *data;
     switch (frame->op) {
     case HLO_OP_AFTER_ALL:
@@ -468,7 +469,8 @@ void hlo_text_instr_begin(hlo_text *text, hlo_span at, const hlo_shape *shape, c
     text->def = NULL;
 }
 
-hlo_instr *hlo_text_element(hlo_text *text, hlo_span at, hlo_instr *tuple, int64_t index) {
+hlo_instruction *hlo_text_element(hlo_text *text, hlo_span at, hlo_instruction *tuple,
+                                  int64_t index) {
     if (tuple == &text->broken) return tuple;
     if (tuple->shape->type != HLO_TYPE_TUPLE || index < 0 || index >= tuple->shape->rank) {
         char is[128];
@@ -479,7 +481,7 @@ hlo_instr *hlo_text_element(hlo_text *text, hlo_span at, hlo_instr *tuple, int64
     }
     const char *written = hlo_intern_string(
         text->module, hlo_arena_format(text->scratch, "%s#%lld", tuple->name, (long long)index));
-    hlo_instr *element = hlo_text_find_instr(text, written);
+    hlo_instruction *element = hlo_text_find_instr(text, written);
     if (element) return element;
     element = hlo_instr_new(
         hlo_text_body(text)->comp, NULL, HLO_OP_GET_TUPLE_ELEMENT, tuple->shape->elements[index], 1,
@@ -492,22 +494,22 @@ hlo_instr *hlo_text_element(hlo_text *text, hlo_span at, hlo_instr *tuple, int64
 
 /* Creates the parameter for an operand of a text that is a single instruction. `name` may be NULL.
  */
-static hlo_instr *make_parameter(hlo_text *text, hlo_span at, const hlo_shape *shape,
-                                 const char *name) {
-    const size_t number = text->parameters.used / sizeof(hlo_instr *);
+static hlo_instruction *make_parameter(hlo_text *text, hlo_span at, const hlo_shape *shape,
+                                       const char *name) {
+    const size_t number = text->parameters.used / sizeof(hlo_instruction *);
     if (!name)
         name = hlo_intern_string(text->module, hlo_arena_format(text->scratch, "_%zu", number));
-    hlo_instr *instr = hlo_instr_new_interned(hlo_text_body(text)->comp, NULL, HLO_OP_PARAMETER,
-                                              shape, 0, NULL, name);
+    hlo_instruction *instr = hlo_instr_new_interned(hlo_text_body(text)->comp, NULL,
+                                                    HLO_OP_PARAMETER, shape, 0, NULL, name);
     instr->offset = at.offset;
     instr->u.parameter = (int64_t)number;
-    hlo_stack_push(text, &text->parameters, &instr, sizeof(hlo_instr *));
+    hlo_stack_push(text, &text->parameters, &instr, sizeof(hlo_instruction *));
     hlo_text_bind(text, name, instr);
     return instr;
 }
 
 void hlo_text_operand(hlo_text *text, hlo_span at, const hlo_shape *shape, const char *name) {
-    hlo_instr *instr = hlo_text_find_instr(text, name);
+    hlo_instruction *instr = hlo_text_find_instr(text, name);
     const bool plain = instr && text->source[at.offset] == '%'; /* with a `%`, the name cannot be a
                                                                  * keyword */
     if (!plain && (instr || !hlo_text_body(text)->bare))
@@ -552,7 +554,7 @@ bool hlo_text_nameless(hlo_text *text, hlo_span at, const hlo_shape *shape) {
 }
 
 void hlo_text_operand_shaped(hlo_text *text, hlo_span at, const hlo_shape *shape,
-                             hlo_instr *instr) {
+                             hlo_instruction *instr) {
     if (shape && instr != &text->broken && !hlo_shape_compatible(shape, instr->shape)) {
         char has[128], says[128];
         hlo_shape_format(instr->shape, false, has, sizeof has);
@@ -565,8 +567,8 @@ void hlo_text_operand_shaped(hlo_text *text, hlo_span at, const hlo_shape *shape
     hlo_text_operand_instr(text, instr);
 }
 
-void hlo_text_operand_instr(hlo_text *text, hlo_instr *instr) {
-    hlo_stack_push(text, &text->operands, &instr, sizeof(hlo_instr *));
+void hlo_text_operand_instr(hlo_text *text, hlo_instruction *instr) {
+    hlo_stack_push(text, &text->operands, &instr, sizeof(hlo_instruction *));
     if (instr == &text->broken) hlo_text_frame(text)->broken = true;
 }
 
@@ -627,7 +629,7 @@ static void check_frame(hlo_text *text, hlo_frame *frame) {
     hlo_text_add_implied(text, frame, op);
     if (!frame->shape) {
         char why[256];
-        hlo_instr *const *operands = hlo_frame_operands(text, frame);
+        hlo_instruction *const *operands = hlo_frame_operands(text, frame);
         const uint32_t attr_count = hlo_frame_attr_count(text, frame);
         const hlo_attr *attrs = hlo_frame_attrs(text, frame);
         frame->shape =
@@ -652,18 +654,18 @@ static void check_frame(hlo_text *text, hlo_frame *frame) {
     if (!frame->broken && op != frame->op) wrap(text, frame);
 }
 
-hlo_instr *hlo_text_instr_end(hlo_text *text) {
+hlo_instruction *hlo_text_instr_end(hlo_text *text) {
     hlo_frame *frame = hlo_text_frame(text);
     hlo_body *body = hlo_text_body(text);
     if (!frame->broken) check_frame(text, frame);
-    const hlo_instr *before = frame->name ? hlo_text_find_instr(text, frame->name) : NULL;
+    const hlo_instruction *before = frame->name ? hlo_text_find_instr(text, frame->name) : NULL;
     if (before) {
         hlo_text_error(text, frame->name_at, "'%s' is defined twice in computation '%s'",
                        frame->name, body->comp->name);
         if (before != &text->broken)
             hlo_text_note(text, (hlo_span){before->offset, 1}, "the first is here");
     }
-    hlo_instr *instr = &text->broken;
+    hlo_instruction *instr = &text->broken;
     if (frame->broken) {
         body->broken = true;
     } else {
@@ -682,12 +684,13 @@ hlo_instr *hlo_text_instr_end(hlo_text *text) {
         if (frame->op == HLO_OP_CONSTANT) instr->u.literal = frame->literal;
         if (frame->op == HLO_OP_PARAMETER) {
             instr->u.parameter = frame->parameter;
-            hlo_stack_push(text, &text->parameters, &instr, sizeof(hlo_instr *));
+            hlo_stack_push(text, &text->parameters, &instr, sizeof(hlo_instruction *));
         }
         if (frame->root) body->explicit_root = instr;
         if (frame->op == HLO_OP_ASYNC_START) begin_async(text, instr);
         if (frame->op == HLO_OP_ASYNC_UPDATE) {
-            const hlo_instr *start = start_of(text, hlo_instr_operand(instr, 0)), *none = NULL;
+            const hlo_instruction *start = start_of(text, hlo_instr_operand(instr, 0)),
+                                  *none = NULL;
             while (text->starts.used / sizeof none < instr->id)
                 hlo_stack_push(text, &text->starts, &none, sizeof none);
             hlo_stack_push(text, &text->starts, &start, sizeof start);

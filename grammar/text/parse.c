@@ -168,7 +168,7 @@ hlo_status hlo_text_parse(hlo_content *content, const char *name, uint32_t line,
 hlo_status hlo_module_parse(const char *text, size_t size, const char *name,
                             const hlo_diag_sink *sink, hlo_module **out_module) {
     HLO_IN_C_LOCALE;
-    unsigned errors_left = HLO_MOST_ERRORS;
+    unsigned errors_left = HLO_MAX_ERRORS;
     hlo_content content = {.bytes = (char *)text, .size = size};
     return hlo_text_parse(&content, name, 1, &errors_left, sink, out_module);
 }

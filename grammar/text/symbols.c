@@ -24,16 +24,16 @@ bool hlo_text_reserved(hlo_text *text, hlo_span at, const char *name, bool types
 
 /* Returns how many of `wanted` bytes may still be searched. */
 static size_t within_budget(const hlo_text *text, size_t wanted) {
-    enum { MOST = 1 << 20 };
-    size_t left = HLO_MOST_SEARCHED - text->searched, found = wanted < MOST ? wanted : MOST;
+    enum { MAX = 1 << 20 };
+    size_t left = HLO_MAX_SEARCHED - text->searched, found = wanted < MAX ? wanted : MAX;
     return found < left ? found : left;
 }
 
 /* Returns the number of known names to compare with an unknown name. The limit bounds the time of
  * all searches. */
 static size_t most_offers(hlo_text *text) {
-    enum { MOST = 1000, BYTES = 64 };
-    size_t count = within_budget(text, MOST * BYTES) / BYTES;
+    enum { MAX = 1000, BYTES = 64 };
+    size_t count = within_budget(text, MAX * BYTES) / BYTES;
     text->searched += count * BYTES;
     return count;
 }
@@ -96,7 +96,7 @@ hlo_attr hlo_text_comps(hlo_text *text, hlo_attr_id id, size_t from) {
     return (hlo_attr){.id = id, .u.comps = comps};
 }
 
-hlo_instr *hlo_text_find_instr(hlo_text *text, const char *name) {
+hlo_instruction *hlo_text_find_instr(hlo_text *text, const char *name) {
     const hlo_symbol_binding binding = hlo_intern_binding(name);
     return binding.scope == hlo_text_body(text)->comp->id + 1 ? binding.instr : NULL;
 }
@@ -107,7 +107,7 @@ typedef struct hidden_name {
     hlo_symbol_binding binding;
 } hidden_name;
 
-void hlo_text_bind(hlo_text *text, const char *name, hlo_instr *instr) {
+void hlo_text_bind(hlo_text *text, const char *name, hlo_instruction *instr) {
     hidden_name hidden = {name, hlo_intern_binding(name)};
     uint32_t scope = hlo_text_body(text)->comp->id + 1;
     if (text->bodies.used > sizeof(hlo_body) && hidden.binding.scope != scope)
@@ -123,13 +123,13 @@ void hlo_text_unhide(hlo_text *text, size_t from) {
     }
 }
 
-hlo_instr *hlo_text_named(hlo_text *text, hlo_span at, const char *name) {
+hlo_instruction *hlo_text_named(hlo_text *text, hlo_span at, const char *name) {
     if (!text->bodies.used) {
         hlo_text_error(text, at, "an instruction cannot be named outside a computation");
         return &text->broken;
     }
     if (hlo_text_reserved(text, at, name, false)) return &text->broken;
-    hlo_instr *instr = hlo_text_find_instr(text, name);
+    hlo_instruction *instr = hlo_text_find_instr(text, name);
     if (instr) return instr;
     if (hlo_text_body(text)->nameless) return &text->broken;
     if (hlo_text_is_cut(text, at)) return &text->broken;
@@ -147,12 +147,12 @@ hlo_instr *hlo_text_named(hlo_text *text, hlo_span at, const char *name) {
 }
 
 void hlo_text_instr_named(hlo_text *text, hlo_span at, const char *name) {
-    hlo_instr *instr = hlo_text_named(text, at, name);
-    hlo_stack_push(text, &text->instrs, &instr, sizeof(hlo_instr *));
+    hlo_instruction *instr = hlo_text_named(text, at, name);
+    hlo_stack_push(text, &text->instrs, &instr, sizeof(hlo_instruction *));
 }
 
 hlo_attr hlo_text_instrs(hlo_text *text, hlo_attr_id id) {
-    uint32_t count = (uint32_t)(text->instrs.used / sizeof(hlo_instr *));
+    uint32_t count = (uint32_t)(text->instrs.used / sizeof(hlo_instruction *));
     hlo_instrs *instrs =
         hlo_arena_alloc(text->module->arena, sizeof *instrs + count * sizeof *instrs->v);
     instrs->count = count;
@@ -165,11 +165,11 @@ hlo_attr hlo_text_instrs(hlo_text *text, hlo_attr_id id) {
 
 /* An instruction whose name differs from the text, and its name in the text. */
 typedef struct renamed {
-    hlo_instr *instr;
+    hlo_instruction *instr;
     const char *name;
 } renamed;
 
-void hlo_text_give_name(hlo_text *text, hlo_instr *instr, const char *name) {
+void hlo_text_give_name(hlo_text *text, hlo_instruction *instr, const char *name) {
     instr->name = name;
     if (text->names_later) return;
     instr->name = hlo_unique_name(text->module, HLO_NAME_INSTR, name);
@@ -184,7 +184,7 @@ void hlo_text_names_later(hlo_text *text) {
     if (!text->bodies.used) return;
     const renamed *given = (const renamed *)text->renamed.items;
     size_t count = text->renamed.used / sizeof *given;
-    for (hlo_instr *instr = hlo_text_body(text)->comp->last; instr; instr = instr->prev) {
+    for (hlo_instruction *instr = hlo_text_body(text)->comp->last; instr; instr = instr->prev) {
         const char *unique = instr->name;
         if (count && given[count - 1].instr == instr) instr->name = given[--count].name;
         hlo_name_release(text->module, HLO_NAME_INSTR, unique, instr->name);
@@ -193,7 +193,7 @@ void hlo_text_names_later(hlo_text *text) {
 
 void hlo_text_names_now(hlo_text *text, hlo_computation *comp, bool bare) {
     if (!bare) comp->name = hlo_unique_name(text->module, HLO_NAME_COMPUTATION, comp->name);
-    for (hlo_instr *instr = text->names_later ? comp->first : NULL; instr;
+    for (hlo_instruction *instr = text->names_later ? comp->first : NULL; instr;
          instr = hlo_instr_next(instr))
         instr->name = hlo_unique_name(text->module, HLO_NAME_INSTR, instr->name);
     if (text->bodies.used) return;

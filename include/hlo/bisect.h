@@ -14,35 +14,35 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 /* The difference between the outputs of a rewritten module and those of the original module. */
-typedef struct hlo_moved {
+typedef struct hlo_output_change {
     double distance; /* The relative change of the most affected output: the norm of the difference
                         divided by the norm of the original output (hlo_array_distance()). */
     size_t output;   /* The index of the most affected output. */
-} hlo_moved;
+} hlo_output_change;
 
 /* The effect of one rewritten matmul, or of several matmuls that become one FP8 call or have the
  * same name. All pointers are borrowed from the hlo_bisection. */
-typedef struct hlo_bisected {
-    const char *matmul;  /* The name of the matmul in the original module. */
-    const char *op_name; /* The op_name in its metadata, or NULL. */
-    hlo_moved alone;     /* The change if only this matmul is rewritten. */
-    hlo_moved without;   /* The change if all other matmuls are rewritten. Not set by
-                            hlo_module_budget(). */
+typedef struct hlo_matmul_effect {
+    const char *matmul;        /* The name of the matmul in the original module. */
+    const char *op_name;       /* The op_name in its metadata, or NULL. */
+    hlo_output_change alone;   /* The change if only this matmul is rewritten. */
+    hlo_output_change without; /* The change if all other matmuls are rewritten. Not set by
+                          hlo_module_budget(). */
     /* The following fields are set by hlo_module_budget(). */
     bool chosen;             /* The matmul is quantized. */
     double predicted_saving; /* The sum of hlo_verdict.predicted_saving over its FP8 calls. */
     double snr_db;           /* hlo_verdict.snr_db. */
-} hlo_bisected;
+} hlo_matmul_effect;
 
 /* The result of hlo_module_bisect() or hlo_module_budget(). */
 typedef struct hlo_bisection hlo_bisection;
 
 /* The selection of hlo_module_budget(). All pointers are borrowed from the hlo_bisection. */
 typedef struct hlo_budget {
-    double max_error; /* The limit. */
-    double predicted; /* The predicted change if the selected matmuls are quantized. */
-    hlo_moved moved;  /* The measured change if the selected matmuls are quantized. It may exceed
-                         the limit. */
+    double max_error;           /* The limit. */
+    double predicted;           /* The predicted change if the selected matmuls are quantized. */
+    hlo_output_change measured; /* The measured change if the selected matmuls are quantized. It may
+                        exceed the limit. */
     /* The matmuls that stay wide, as a value of hlo_pass_options.wide: those that
      * hlo_pass_options.wide selected before, and those that were not selected. With this value,
      * hlo_module_optimize() quantizes exactly the selected matmuls. "" if there are none. */
@@ -73,7 +73,7 @@ hlo_status hlo_module_bisect(const hlo_module *module, const hlo_pass_options *p
                              const hlo_diag_sink *sink, hlo_bisection **out_bisection);
 
 /* Selects the matmuls that pass->quantize quantizes, so that the outputs change by at most
- * `max_error` (hlo_moved.distance), and as much time as possible is saved.
+ * `max_error` (hlo_output_change.distance), and as much time as possible is saved.
  *
  * Executes the original module, the module with all matmuls quantized, and for each quantized
  * matmul, the module with only this matmul quantized. Matmuls that the program quantizes are not
@@ -108,15 +108,15 @@ size_t hlo_bisection_count(const hlo_bisection *bisection);
 
 /* Returns the effect of a rewritten matmul, borrowed from the bisection. The matmul with the
  * largest change `alone` is the first. `index` must be less than hlo_bisection_count(). */
-const hlo_bisected *hlo_bisection_at(const hlo_bisection *bisection, size_t index);
+const hlo_matmul_effect *hlo_bisection_at(const hlo_bisection *bisection, size_t index);
 
 /* Returns the change if all matmuls are rewritten. */
-hlo_moved hlo_bisection_all(const hlo_bisection *bisection);
+hlo_output_change hlo_bisection_all(const hlo_bisection *bisection);
 
 /* For a result of hlo_module_bisect(), returns the change that rounding alone causes. To measure
  * it, the original module is executed with each result changed at random by its rounding error.
  * Rewriting need not be the cause of changes of this size. */
-hlo_moved hlo_bisection_rounding(const hlo_bisection *bisection);
+hlo_output_change hlo_bisection_rounding(const hlo_bisection *bisection);
 
 /* Writes to `out` a table of all changes and, for a result of hlo_module_budget(), the selection.
  */

@@ -41,7 +41,7 @@ typedef struct hlo_diag_sink {
 } hlo_diag_sink;
 
 /* The default limit on the number of errors that are reported for a module or a rules file. */
-enum { HLO_MOST_ERRORS = 20 };
+enum { HLO_MAX_ERRORS = 20 };
 
 /* Writes `diag` to `out`: a line `file:line:col: error: message`, then, if the source line is
  * known, that line and a line with a caret below the column. The source line is clipped to `width`

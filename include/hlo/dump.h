@@ -70,7 +70,7 @@ const char *hlo_dump_path(const hlo_dump *dump, size_t module, size_t stage);
 /* The history of a matmul across stages. A matmul is identified by its op_name and source line.
  * Matmuls for which both are equal are distinguished by their order in the module. Strings are
  * borrowed from the history. */
-typedef struct hlo_passage {
+typedef struct hlo_matmul_history {
     hlo_verdict first; /* The verdict at the first stage that contains the matmul. */
     hlo_verdict last;  /* The verdict at the last stage that contains the matmul. */
     bool gone;         /* The last stage of the module does not contain the matmul. */
@@ -82,7 +82,7 @@ typedef struct hlo_passage {
      * stage does not contain it. */
     const char *pass;
     const char *how; /* A description of the change at stage `lost`. */
-} hlo_passage;
+} hlo_matmul_history;
 
 /* The matmuls of one module across its stages. */
 typedef struct hlo_history hlo_history;
@@ -106,7 +106,7 @@ size_t hlo_history_count(const hlo_history *history);
 
 /* Returns the history of a matmul, borrowed from `history`. `index` must be less than
  * hlo_history_count(). */
-const hlo_passage *hlo_history_passage(const hlo_history *history, size_t index);
+const hlo_matmul_history *hlo_history_passage(const hlo_history *history, size_t index);
 
 /* Returns the report of a stage, borrowed from `history`. `stage` must be less than
  * hlo_dump_stage_count(). */

@@ -24,7 +24,7 @@ extern "C" {
 /* A computation of a module. */
 typedef struct hlo_computation hlo_computation;
 /* An instruction of a computation. It also represents the value that it computes. */
-typedef struct hlo_instr hlo_instruction;
+typedef struct hlo_instruction hlo_instruction;
 /* A use of a value: an operand of an instruction. */
 typedef struct hlo_use hlo_use;
 /* A shape: an array, a tuple, a token or an opaque value. */

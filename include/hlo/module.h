@@ -42,7 +42,7 @@ hlo_status hlo_module_clone(const hlo_module *module, hlo_module **out_clone);
 /* Options of hlo_module_verify(). */
 typedef struct hlo_verify_options {
     size_t struct_size;  /* See status.h. */
-    unsigned max_errors; /* The maximum number of errors to report, or 0 for HLO_MOST_ERRORS. */
+    unsigned max_errors; /* The maximum number of errors to report, or 0 for HLO_MAX_ERRORS. */
 } hlo_verify_options;
 
 /* Sets `struct_size`, and all other fields to their default values. */

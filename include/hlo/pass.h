@@ -143,12 +143,12 @@ typedef struct hlo_pass_options {
      * matches no parameter is ignored. Default: NULL. */
     const char *ahead;
     /* Matmuls that are not converted, separated by commas: names of instructions of the input
-     * (hlo_verdict.input_instr), op_names, source lines (`model.py:12`, which is compared with the
-     * end of hlo_verdict.source_file), shapes of results (`8192x4096xbf16`), or globs (fnmatch(3))
-     * of these. `%NAME` is the name of an instruction of the input, and matches nothing else. Any
-     * other word that matches no matmul is compared with the names of FP8 calls that a run without
-     * such words produces (hlo_verdict.instr). A word that matches neither is an error, except `*`.
-     * Default: NULL, which means no words, like "". */
+     * (hlo_verdict.input_instruction), op_names, source lines (`model.py:12`, which is compared
+     * with the end of hlo_verdict.source_file), shapes of results (`8192x4096xbf16`), or globs
+     * (fnmatch(3)) of these. `%NAME` is the name of an instruction of the input, and matches
+     * nothing else. Any other word that matches no matmul is compared with the names of FP8 calls
+     * that a run without such words produces (hlo_verdict.instruction). A word that matches neither
+     * is an error, except `*`. Default: NULL, which means no words, like "". */
     const char *wide;
     /* Accept words of `wide` that match no matmul. Use it for several modules, and check the words
      * for all of them with hlo_reports_check_wide(). Default: false. */
@@ -182,7 +182,7 @@ typedef struct hlo_pass_options {
      * runs and no report is requested. Default: false. */
     bool verify_none;
     /* The maximum number of errors to report for a module or a rules file, or 0 for
-     * HLO_MOST_ERRORS. Default: 0. */
+     * HLO_MAX_ERRORS. Default: 0. */
     unsigned max_errors;
     /* The name of a pass, or "all": write the module to `dump` after the pass. Default: NULL. */
     const char *print_after;
@@ -222,10 +222,11 @@ typedef enum hlo_verdict_kind {
  * comment says so. */
 typedef struct hlo_verdict {
     hlo_verdict_kind kind;
-    /* The name of the FP8 call in the output. If the matmul is wide, the same as `input_instr`. */
-    const char *instr;
+    /* The name of the FP8 call in the output. If the matmul is wide, the same as
+     * `input_instruction`. */
+    const char *instruction;
     /* The name of the matmul in the input. NULL for a lint. */
-    const char *input_instr;
+    const char *input_instruction;
     /* The shape of the result in the output, such as "bf16[32,64]". */
     const char *shape;
     /* The shape of the result in the input. NULL for a lint. */
@@ -333,8 +334,8 @@ hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *optio
                                hlo_report **out_report);
 
 /* Reduces `module` to one matmul. `name` is the name of a matmul in any computation, or the name of
- * an FP8 call (hlo_verdict.instr) into which hlo_module_optimize() with the options `pass` converts
- * a matmul. `pass` may be NULL, which selects the defaults.
+ * an FP8 call (hlo_verdict.instruction) into which hlo_module_optimize() with the options `pass`
+ * converts a matmul. `pass` may be NULL, which selects the defaults.
  *
  * The result consists of the matmul, the instructions that quantize and dequantize its operands,
  * the computation of its scales from scalars, and the elementwise operations, data movements and
@@ -393,7 +394,7 @@ const hlo_verdict *hlo_report_verdict(const hlo_report *report, size_t index);
 size_t hlo_report_lint_count(const hlo_report *report);
 
 /* Returns a lint, borrowed from the report. Lints are in text order. `index` must be less than
- * hlo_report_lint_count(). `reason` and `message` describe the mistake, and `instr` is the
+ * hlo_report_lint_count(). `reason` and `message` describe the mistake, and `instruction` is the
  * instruction. Fields that apply only to matmuls are NULL, "" or 0. */
 const hlo_verdict *hlo_report_lint(const hlo_report *report, size_t index);
 
@@ -460,18 +461,18 @@ hlo_status hlo_reports_print(const hlo_report *const *reports, size_t count,
  * SVG element in out_drawings[i], or leaves the initial NULL if it cannot draw graph i. The SVG
  * element must be allocated with malloc(), and the library frees it. `user` is
  * hlo_page_options.user. The callback returns HLO_OK or HLO_OUT_OF_MEMORY. */
-typedef hlo_status hlo_drawer(void *user, const char *const *graphs, size_t count,
-                              char **out_drawings);
+typedef hlo_status hlo_graph_renderer(void *user, const char *const *graphs, size_t count,
+                                      char **out_drawings);
 
 /* Options of hlo_reports_page(). Initialize them with hlo_page_options_init(), then set fields. All
  * pointers may be NULL, and are borrowed for the duration of the call. */
 typedef struct hlo_page_options {
-    size_t struct_size; /* See status.h. */
-    hlo_drawer *draw; /* Draws up to 100 different surroundings, those of the most expensive matmuls
-                         first. All other surroundings are tables, also if it is NULL. */
-    void *user;       /* Passed to `draw` unchanged. */
-    const char *command;  /* The command line to show at the beginning of the page. */
-    const char *date;     /* The date to show at the beginning of the page. */
+    size_t struct_size;       /* See status.h. */
+    hlo_graph_renderer *draw; /* Draws up to 100 different surroundings, those of the most expensive
+                         matmuls first. All other surroundings are tables, also if it is NULL. */
+    void *user;               /* Passed to `draw` unchanged. */
+    const char *command;      /* The command line to show at the beginning of the page. */
+    const char *date;         /* The date to show at the beginning of the page. */
     const char *baseline; /* A file as for hlo_reports_baseline(). The page shows how the reports
                              differ from it. */
     const hlo_diag_sink *sink; /* Receives errors about `baseline`. */

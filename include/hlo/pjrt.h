@@ -17,7 +17,7 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 /* The maximum number of devices for which a module can be compiled. */
-enum { HLO_PJRT_MOST_DEVICES = 65536 };
+enum { HLO_PJRT_MAX_DEVICES = 65536 };
 
 /* A module that was compiled by a plugin. */
 typedef struct hlo_pjrt hlo_pjrt;
@@ -57,7 +57,7 @@ static inline void hlo_pjrt_options_init(hlo_pjrt_options *options) {
  * *out_pjrt, and must not be changed. The caller must free *out_pjrt with hlo_pjrt_free().
  *
  * Returns HLO_INVALID_USAGE if options->struct_size is invalid, if options->plugin is NULL, if the
- * number of devices is 0 or exceeds HLO_PJRT_MOST_DEVICES, or if a setting contains no `=`. Returns
+ * number of devices is 0 or exceeds HLO_PJRT_MAX_DEVICES, or if a setting contains no `=`. Returns
  * HLO_INVALID_INPUT, with an error in `sink`, if the module is not valid, if the plugin cannot be
  * loaded, rejects the module or has too few devices, or if an input or output has a type that
  * cannot be passed to the plugin. */

@@ -152,7 +152,7 @@ hlo_status hlo_arrays_draw_each(const hlo_module *module, hlo_draw kind, uint64_
 /* ---------------------------------------------------------------------------------------- plans */
 
 /* The maximum number of simulated devices. */
-enum { HLO_MOST_DEVICES = 1024 };
+enum { HLO_MAX_DEVICES = 1024 };
 
 /* A module that is prepared for execution by a backend. It borrows the module. */
 typedef struct hlo_plan hlo_plan;
@@ -308,7 +308,7 @@ hlo_status hlo_backend_print(const char *backend, const hlo_diag_sink *sink, FIL
  *
  * Returns HLO_INVALID_USAGE if options->struct_size is invalid, if the backend does not exist or
  * does not support `bounds` or `perturbed`, if `resident` is combined with one of these, if
- * `devices` is 0 or exceeds HLO_MOST_DEVICES, if `devices` exceeds 1 with `resident` or with a
+ * `devices` is 0 or exceeds HLO_MAX_DEVICES, if `devices` exceeds 1 with `resident` or with a
  * backend that does not simulate devices, or if `resident` is set, `donations` is NULL and
  * `donation_count` is not 0.
  *
@@ -341,7 +341,7 @@ hlo_status hlo_plan_run(hlo_plan *plan, const hlo_arrays *inputs, const hlo_diag
                         hlo_arrays **out_outputs);
 
 /* The maximum number of runs that can be timed. */
-enum { HLO_MOST_RUNS = 1 << 30 };
+enum { HLO_MAX_RUNS = 1 << 30 };
 
 /* Repeats the last run `count` times on the same inputs, without waiting between runs. Stores the
  * duration of each run in seconds, excluding copies of inputs and outputs, in `out_seconds`, an
@@ -349,7 +349,7 @@ enum { HLO_MOST_RUNS = 1 << 30 };
  * the last run.
  *
  * Returns HLO_INVALID_USAGE if there was no run, if the plan was created with `overwrites_inputs`,
- * or if `count` exceeds HLO_MOST_RUNS. Returns HLO_INVALID_INPUT, with an error in `sink`, if the
+ * or if `count` exceeds HLO_MAX_RUNS. Returns HLO_INVALID_INPUT, with an error in `sink`, if the
  * device fails, and HLO_STOPPED if hlo_plan_options.progress returned false. */
 hlo_status hlo_plan_time(hlo_plan *plan, size_t count, const hlo_diag_sink *sink,
                          double *out_seconds);

@@ -37,7 +37,7 @@ hlo_status hlo_module_parse_file(const char *path, const hlo_diag_sink *sink,
 typedef struct hlo_parse_options {
     size_t struct_size;  /* See status.h. */
     unsigned max_errors; /* The number of errors after which parsing stops, or 0 for
-                            HLO_MOST_ERRORS. */
+                            HLO_MAX_ERRORS. */
 } hlo_parse_options;
 
 /* Sets `struct_size`, and all other fields to their default values. */

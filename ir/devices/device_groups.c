@@ -11,7 +11,7 @@
 #include "ir/devices/boundary.h"
 #include "ir/intern.h"
 
-enum { MOST_DEVICES = 1 << 16, MOST_DIMS = 32 };
+enum { MAX_DEVICES = 1 << 16, MAX_DIMS = 32 };
 
 const hlo_device_groups hlo_device_groups_whole = {0};
 
@@ -23,10 +23,10 @@ typedef struct stretch {
 
 typedef struct array {
     int64_t count;
-    int64_t dims[MOST_DIMS];
+    int64_t dims[MAX_DIMS];
     uint32_t rank;
     uint32_t *at; /* the device at each position, in row-major order */
-    stretch grouped[MOST_DIMS];
+    stretch grouped[MAX_DIMS];
     uint32_t grouped_count;
 } array;
 
@@ -34,7 +34,7 @@ typedef struct array {
 static int64_t place_count(const int64_t *dims, uint32_t rank) {
     int64_t count = 1;
     for (uint32_t i = 0; i < rank; i++)
-        if (dims[i] < 1 || dims[i] > MOST_DEVICES || (count *= dims[i]) > MOST_DEVICES) return 0;
+        if (dims[i] < 1 || dims[i] > MAX_DEVICES || (count *= dims[i]) > MAX_DEVICES) return 0;
     return count;
 }
 
@@ -69,11 +69,11 @@ static const hlo_device_groups *divide(hlo_arena *arena, const array *d) {
 /* --------------------------------------------------------------------------------------- groups */
 
 static bool too_many(int64_t devices) {
-    return devices < 0 || devices > MOST_DEVICES;
+    return devices < 0 || devices > MAX_DEVICES;
 }
 
 static bool place(hlo_arena *arena, const hlo_device_array *from, array *d) {
-    if (from->dims->count > MOST_DIMS) return false;
+    if (from->dims->count > MAX_DIMS) return false;
     *d = (array){.rank = from->dims->count};
     memcpy(d->dims, from->dims->v, d->rank * sizeof *d->dims);
     d->count = place_count(d->dims, d->rank);
@@ -89,8 +89,8 @@ static bool place(hlo_arena *arena, const hlo_device_array *from, array *d) {
         }
     }
     if (!from->iota) return true;
-    int64_t step[MOST_DIMS]; /* for `[4,2]T(1,0)`: distance of neighbors along each dimension */
-    if (from->iota->count > MOST_DIMS || place_count(from->iota->v, from->iota->count) != d->count)
+    int64_t step[MAX_DIMS]; /* for `[4,2]T(1,0)`: distance of neighbors along each dimension */
+    if (from->iota->count > MAX_DIMS || place_count(from->iota->v, from->iota->count) != d->count)
         return false;
     for (uint32_t i = 0; from->order && i < from->order->count; i++) {
         step[i] = 1;
@@ -110,7 +110,7 @@ static bool place(hlo_arena *arena, const hlo_device_array *from, array *d) {
 
 static bool group_part(array *d, const hlo_axis *a) {
     const int64_t part = a->before * a->size;
-    if (d->grouped_count == MOST_DIMS || d->dims[a->axis] % part) return false;
+    if (d->grouped_count == MAX_DIMS || d->dims[a->axis] % part) return false;
     const int64_t behind = d->dims[a->axis] / part;
     d->grouped[d->grouped_count++] = (stretch){dim_step(d, (uint32_t)a->axis) * behind, a->size};
     return true;
@@ -221,7 +221,7 @@ const hlo_device_groups *hlo_device_groups_of_pairs(hlo_arena *arena, const hlo_
 static const hlo_device_groups *sharding_of_mesh(hlo_arena *arena, const hlo_sharding *s,
                                                  hlo_handed asked) {
     array d;
-    bool tiled[MOST_DIMS] = {0};
+    bool tiled[MAX_DIMS] = {0};
     if (!place(arena, &s->mesh.devices, &d) || hlo_sharding_has(s, HLO_SHARDING_UNREDUCED) ||
         (asked == HLO_HAVE && hlo_sharding_has(s, HLO_SHARDING_MANUAL)))
         return NULL;
@@ -421,12 +421,12 @@ bool hlo_device_groups_refine(const hlo_device_groups *a, const hlo_device_group
 
 /* ------------------------------------------------------------------------------- manual regions */
 
-bool hlo_manual_enters(const hlo_instr *instr) {
+bool hlo_manual_enters(const hlo_instruction *instr) {
     return hlo_is_custom_call(instr, "xla.sdy.GlobalToLocalShape") ||
            hlo_is_custom_call(instr, "SPMDFullToShardShape");
 }
 
-bool hlo_manual_leaves(const hlo_instr *instr) {
+bool hlo_manual_leaves(const hlo_instruction *instr) {
     return hlo_is_custom_call(instr, "xla.sdy.LocalToGlobalShape") ||
            hlo_is_custom_call(instr, "SPMDShardToFullShape");
 }
@@ -439,7 +439,8 @@ bool hlo_boundary_spmd(const hlo_computation *entry) {
 
 /* ---------------------------------------------------------------------------------------- parts */
 
-static const char *frontend_value(hlo_arena *arena, const hlo_instr *instr, const char *name) {
+static const char *frontend_value(hlo_arena *arena, const hlo_instruction *instr,
+                                  const char *name) {
     const char *entries = hlo_instr_str(instr, HLO_ATTR_FRONTEND_ATTRIBUTES);
     return entries ? hlo_value_entry(arena, entries, name) : NULL;
 }
@@ -450,9 +451,9 @@ static const char *meshes_of(hlo_arena *arena, const hlo_module *module) {
     return entries ? hlo_value_entry(arena, entries->u.str, "xla.sdy.meshes") : NULL;
 }
 
-const hlo_device_groups *hlo_manual_parts(hlo_arena *arena, const hlo_instr *enters,
+const hlo_device_groups *hlo_manual_parts(hlo_arena *arena, const hlo_instruction *enters,
                                           uint32_t index) {
-    const hlo_instr *from = hlo_instr_operand(enters, index);
+    const hlo_instruction *from = hlo_instr_operand(enters, index);
     const hlo_sharding *sharding = hlo_instr_sharding(from);
     const char *shardings = frontend_value(arena, enters, "xla.sdy.in_shardings");
     if (shardings) {
@@ -477,7 +478,7 @@ const hlo_device_groups *hlo_manual_parts(hlo_arena *arena, const hlo_instr *ent
     return &hlo_device_groups_whole;
 }
 
-const hlo_device_groups *hlo_manual_joined(hlo_arena *arena, const hlo_instr *leaves) {
+const hlo_device_groups *hlo_manual_joined(hlo_arena *arena, const hlo_instruction *leaves) {
     const char *axes = frontend_value(arena, leaves, "xla.sdy.manual_axes");
     const char *shardings = frontend_value(arena, leaves, "xla.sdy.out_shardings");
     hlo_module *module = leaves->parent->module;
@@ -487,10 +488,10 @@ const hlo_device_groups *hlo_manual_joined(hlo_arena *arena, const hlo_instr *le
     return s ? groups_along(arena, &s->mesh, s->dims[0]) : NULL;
 }
 
-bool hlo_manual_tiling(hlo_arena *arena, const hlo_instr *boundary, uint32_t index,
+bool hlo_manual_tiling(hlo_arena *arena, const hlo_instruction *boundary, uint32_t index,
                        hlo_tiling *out) {
     const bool enters = hlo_manual_enters(boundary);
-    const hlo_instr *from = hlo_instr_operand(boundary, index);
+    const hlo_instruction *from = hlo_instr_operand(boundary, index);
     const char *shardings =
         frontend_value(arena, boundary, enters ? "xla.sdy.in_shardings" : "xla.sdy.out_shardings");
     const char *axes = frontend_value(arena, boundary, "xla.sdy.manual_axes");
@@ -509,13 +510,13 @@ bool hlo_manual_tiling(hlo_arena *arena, const hlo_instr *boundary, uint32_t ind
     return older && sharding && hlo_tiling_of_sharding(arena, sharding, from->shape->rank, out);
 }
 
-bool hlo_devices_unpartitioned(const hlo_module *module, const hlo_instr **out_marked) {
-    const hlo_instr *marked = NULL;
+bool hlo_devices_unpartitioned(const hlo_module *module, const hlo_instruction **out_marked) {
+    const hlo_instruction *marked = NULL;
     bool collective = false, manual = false;
     *out_marked = NULL;
     if (!module->attrs_seen[HLO_ATTR_SHARDING]) return false;
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) {
+        for (const hlo_instruction *i = comp->first; i; i = hlo_instr_next(i)) {
             const hlo_sharding *sharding = hlo_instr_sharding(i);
             collective |= hlo_op_is(i->op, HLO_COLLECTIVE);
             manual |= hlo_manual_enters(i);

@@ -444,7 +444,7 @@ static double spread_of(const hlo_extent *e) {
 
 /* Returns the number of operands that have elements of the result; operands after these are
  * indices. */
-static uint32_t elements(const hlo_instr *instr) {
+static uint32_t elements(const hlo_instruction *instr) {
     if (hlo_op_is(instr->op, HLO_TAKES_PART)) return 1;
     return instr->op == HLO_OP_DYNAMIC_UPDATE_SLICE ? 2 : instr->operand_count;
 }

@@ -30,7 +30,7 @@ typedef void chunk_rule(const row_loop *r, analysis *a, int64_t count, const cha
  * operand and the operand's sigma. */
 struct row_loop {
     chunk_rule *rule;
-    const hlo_instr *instr;
+    const hlo_instruction *instr;
     const hlo_elementwise *op;
     const hlo_error_options *options;
     hlo_type types[3], result;
@@ -56,13 +56,13 @@ struct analysis {
 
 /* ---------------------------------------------------------------------------- scaling elsewhere */
 
-static bool only_moves(const hlo_instr *value) {
+static bool only_moves(const hlo_instruction *value) {
     return value->op == HLO_OP_CONVERT || hlo_instr_moves(value);
 }
 
 /* True if the value has one element, is a broadcast, or is computed elementwise or by movement from
  * such values. Searches to `depth`, over at most `*steps` instructions. */
-static bool is_scale_at(const hlo_instr *value, int depth, int *steps) {
+static bool is_scale_at(const hlo_instruction *value, int depth, int *steps) {
     if (--*steps < 0) return false;
     if (hlo_shape_count(value->shape) == 1 || value->op == HLO_OP_BROADCAST) return true;
     bool moves = only_moves(value);
@@ -73,14 +73,14 @@ static bool is_scale_at(const hlo_instr *value, int depth, int *steps) {
     return true;
 }
 
-static bool is_scale(const hlo_instr *value, int *steps) {
+static bool is_scale(const hlo_instruction *value, int *steps) {
     enum { DEPTH = 8 };
     return is_scale_at(value, DEPTH, steps);
 }
 
 /* True if elements of the value may scale rows: after any movement and scaling, the value has rank
  * 1 or a dimension of size 1, or is broadcast. */
-static bool comes_to_rows(const hlo_instr *value, int *steps) {
+static bool comes_to_rows(const hlo_instruction *value, int *steps) {
     bool thin = value->shape->rank == 1;
     for (uint32_t d = 0; d < value->shape->rank; d++) thin |= value->shape->dims[d] == 1;
     if (thin) return true;
@@ -94,11 +94,12 @@ static bool comes_to_rows(const hlo_instr *value, int *steps) {
 }
 
 /* True if operand `o` is a factor or divisor that other executions may apply elsewhere. */
-static bool may_scale(const hlo_instr *instr, uint32_t o) {
+static bool may_scale(const hlo_instruction *instr, uint32_t o) {
     int uses = 64, steps = 256; /* maximum number of instructions to visit, so that a chain takes
                                  * linear time */
     if (instr->op != HLO_OP_MULTIPLY && (instr->op != HLO_OP_DIVIDE || o != 1)) return false;
-    const hlo_instr *scale = hlo_instr_operand(instr, o), *other = hlo_instr_operand(instr, 1 - o);
+    const hlo_instruction *scale = hlo_instr_operand(instr, o),
+                          *other = hlo_instr_operand(instr, 1 - o);
     if (is_scale(scale, &steps)) return true;
     /* The other operand must be computed from quantized values, scaled or not. If both come from
      * fp8, either may be the scale. */

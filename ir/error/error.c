@@ -14,7 +14,7 @@ static const struct {
 #undef FORM
 };
 
-hlo_status hlo_error_sigmas(const hlo_eval_env *env, const hlo_instr *instr,
+hlo_status hlo_error_sigmas(const hlo_eval_env *env, const hlo_instruction *instr,
                             const hlo_view *operands, const hlo_view *operand_sigmas,
                             const hlo_view *results, const hlo_view *result_sigmas,
                             const hlo_error_options *options, hlo_arena *scratch,

@@ -100,7 +100,7 @@ typedef struct hlo_error_options {
  * the same dimensions. If the data of an operand's sigma view is NULL, the operand is exact.
  * Supports the same instructions as hlo_eval_supports(). Sigmas of results must not overlap
  * anything. Memory, `why` and status are as for hlo_eval(). */
-hlo_status hlo_error_sigmas(const hlo_eval_env *env, const hlo_instr *instr,
+hlo_status hlo_error_sigmas(const hlo_eval_env *env, const hlo_instruction *instr,
                             const hlo_view *operands, const hlo_view *operand_sigmas,
                             const hlo_view *results, const hlo_view *result_sigmas,
                             const hlo_error_options *options, hlo_arena *scratch, const char **why);

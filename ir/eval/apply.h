@@ -8,12 +8,12 @@
 /* Returns the kernel of an opcode; NULL if the CPU does not support the opcode. */
 const hlo_kernel *hlo_kernel_of(hlo_op op);
 /* Returns why hlo_eval() does not support `instr`; NULL if it does. */
-const char *hlo_call_refusal(const hlo_instr *instr);
+const char *hlo_call_refusal(const hlo_instruction *instr);
 /* Returns the type whose bits reduce-precision counts for elements of `type`. As in XLA, this type
  * is f16 for every type of at most 8 bits whose values f16 can represent. */
 hlo_type hlo_reduced_type(hlo_type type);
 /* Returns the elementwise operation of `instr`; NULL if its kernel is not elementwise. */
-const hlo_elementwise *hlo_kernel_elementwise(const hlo_instr *instr);
+const hlo_elementwise *hlo_kernel_elementwise(const hlo_instruction *instr);
 /* Returns the loop of `op` on elements of `type`; NULL if `op` is not defined for `type`. */
 hlo_loop *hlo_elementwise_loop(const hlo_elementwise *op, hlo_type type);
 hlo_status hlo_elementwise_run(hlo_call *call);
@@ -39,9 +39,9 @@ enum { HLO_REGION_ATTRS = 3 };
 extern const hlo_attr_id hlo_region_attrs[HLO_REGION_ATTRS];
 /* Returns the instruction that prevents a computation applied by `instr` from being a region, or
  * NULL. */
-const hlo_instr *hlo_region_blocker(const hlo_instr *instr);
+const hlo_instruction *hlo_region_blocker(const hlo_instruction *instr);
 /* True if an instruction of an applied computation returns its operand 0 unchanged. */
-bool hlo_region_passes_on(const hlo_instr *instr);
+bool hlo_region_passes_on(const hlo_instruction *instr);
 /* Returns the opcode if the region is one binary elementwise operation on its two parameters, which
  * may be in either order if the opcode commutes. Returns HLO_OP_PARAMETER if the root is parameter
  * 1, which is an assignment; otherwise HLO_OP_INVALID. */

@@ -314,7 +314,7 @@ static const hlo_elementwise compares[] = {
     COMPARES(gt),       COMPARES(ge),       COMPARES_TOTAL(eq), COMPARES_TOTAL(ne),
     COMPARES_TOTAL(lt), COMPARES_TOTAL(le), COMPARES_TOTAL(gt), COMPARES_TOTAL(ge)};
 
-static int pick_compare(const hlo_instr *instr) {
+static int pick_compare(const hlo_instruction *instr) {
     static const char words[][3] = {"EQ", "NE", "LT", "LE", "GT", "GE"};
     const char *word = hlo_instr_str(instr, HLO_ATTR_DIRECTION);
     const char *type = hlo_instr_str(instr, HLO_ATTR_TYPE);
@@ -379,7 +379,7 @@ KERNEL(reduce_precision, {1, HLO_OUT_SAME, 0, 0, {FLOATS(reduce_precision)}})
 
 /* ----------------------------------------------------------------------------------- the driver */
 
-const hlo_elementwise *hlo_kernel_elementwise(const hlo_instr *instr) {
+const hlo_elementwise *hlo_kernel_elementwise(const hlo_instruction *instr) {
     const hlo_kernel *kernel = hlo_kernel_of(instr->op);
     if (!kernel || !kernel->ops) return NULL;
     int which = kernel->pick ? kernel->pick(instr) : 0;
@@ -401,7 +401,7 @@ hlo_loop *hlo_elementwise_loop(const hlo_elementwise *op, hlo_type type) {
     return lane == HLO_LANE_NONE ? NULL : op->loop[lane];
 }
 
-const char *hlo_lane_op_init(hlo_lane_op *d, const hlo_instr *instr, const hlo_type *operands,
+const char *hlo_lane_op_init(hlo_lane_op *d, const hlo_instruction *instr, const hlo_type *operands,
                              hlo_type result) {
     const hlo_elementwise *op = hlo_kernel_elementwise(instr);
     if (!op) return "invalid attributes";

@@ -29,7 +29,7 @@ static const char *shape_refusal(const hlo_shape *shape) {
     return NULL;
 }
 
-const char *hlo_call_refusal(const hlo_instr *instr) {
+const char *hlo_call_refusal(const hlo_instruction *instr) {
     const hlo_kernel *kernel = hlo_kernel_of(instr->op);
     if (!kernel) return "the opcode is not supported on the CPU";
     const char *why = shape_refusal(instr->shape);
@@ -49,13 +49,13 @@ const char *hlo_call_refusal(const hlo_instr *instr) {
     return why || !kernel->refuse ? why : kernel->refuse(instr);
 }
 
-bool hlo_eval_supports(const hlo_instr *instr, const char **why) {
+bool hlo_eval_supports(const hlo_instruction *instr, const char **why) {
     const char *reason = hlo_call_refusal(instr);
     if (why) *why = reason;
     return !reason;
 }
 
-hlo_status hlo_eval(const hlo_eval_env *env, const hlo_instr *instr, const hlo_view *operands,
+hlo_status hlo_eval(const hlo_eval_env *env, const hlo_instruction *instr, const hlo_view *operands,
                     const hlo_view *results, hlo_arena *scratch, const char **why) {
     hlo_call call;
     hlo_call_init(&call, env, instr, operands, results, scratch);

@@ -16,7 +16,7 @@
 
 /* True if the CPU supports this instruction. Otherwise `why`, which may be NULL, is set to a static
  * sentence. */
-bool hlo_eval_supports(const hlo_instr *instr, const char **why);
+bool hlo_eval_supports(const hlo_instruction *instr, const char **why);
 
 /* Computes the result of `instr` from its operands. `operands` are the leaves of all operands in
  * order, `results` the leaves of the result. Arrays are dense in any layout, or strided. A result
@@ -27,7 +27,7 @@ bool hlo_eval_supports(const hlo_instr *instr, const char **why);
  * sort, map, reduce-window) are supported. `scratch` is used for working memory, which is released
  * before the call returns; see arena.h for running out of memory. Returns HLO_OK, or
  * HLO_INVALID_INPUT with `why` set to a static sentence if the instruction is not supported. */
-hlo_status hlo_eval(const hlo_eval_env *env, const hlo_instr *instr, const hlo_view *operands,
+hlo_status hlo_eval(const hlo_eval_env *env, const hlo_instruction *instr, const hlo_view *operands,
                     const hlo_view *results, hlo_arena *scratch, const char **why);
 
 #endif

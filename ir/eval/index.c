@@ -72,7 +72,7 @@ static void place_start(const places *p, const int64_t *index, hlo_dims *out_wid
 }
 
 static hlo_status run_gather(hlo_call *call) {
-    const hlo_instr *i = call->instr;
+    const hlo_instruction *i = call->instr;
     places p = {.n = {.window = hlo_instr_ints(i, HLO_ATTR_OFFSET_DIMS),
                       .dropped = hlo_instr_ints(i, HLO_ATTR_COLLAPSED_SLICE_DIMS),
                       .batching = hlo_instr_ints(i, HLO_ATTR_OPERAND_BATCHING_DIMS),
@@ -111,7 +111,7 @@ static bool fits(const places *p, const hlo_dims *start) {
 /* Runs a scatter. Windows out of bounds are dropped. */
 static hlo_status run_scatter(hlo_call *call) {
     enum { MAX_ARRAYS = HLO_LOOP_VIEWS / 2 };
-    const hlo_instr *i = call->instr;
+    const hlo_instruction *i = call->instr;
     uint32_t arrays = call->operand_count / 2;
     hlo_computation *computation = hlo_instr_comp(i, HLO_ATTR_TO_APPLY);
     if (arrays > MAX_ARRAYS) return hlo_call_refuse(call, "too many operands");

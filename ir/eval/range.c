@@ -73,7 +73,7 @@ static hlo_range in_type(hlo_type type, hlo_range r) {
     return r;
 }
 
-hlo_range hlo_range_of_constant(const hlo_instr *constant, int64_t *budget) {
+hlo_range hlo_range_of_constant(const hlo_instruction *constant, int64_t *budget) {
     const hlo_literal *literal = constant->u.literal;
     const hlo_type type = constant->shape->type;
     hlo_range r = hlo_range_empty, all = hlo_range_of_type(type);
@@ -123,7 +123,7 @@ static hlo_range rounded(hlo_type type, hlo_range r, double slack) {
 /* -------------------------------------------------------------------------------------- softmax */
 
 /* Returns the source of a value, skipping a few conversions. */
-static const hlo_instr *source_of(const hlo_instr *instr) {
+static const hlo_instruction *source_of(const hlo_instruction *instr) {
     for (int i = 0; i < MAX_CONVERTS && instr->op == HLO_OP_CONVERT; i++)
         instr = hlo_instr_operand(instr, 0);
     return instr;
@@ -131,9 +131,9 @@ static const hlo_instr *source_of(const hlo_instr *instr) {
 
 /* Returns the source of a value, skipping conversions to floats of more bits: these change no
  * element. */
-static const hlo_instr *exact_source_of(const hlo_instr *instr) {
+static const hlo_instruction *exact_source_of(const hlo_instruction *instr) {
     while (instr->op == HLO_OP_CONVERT) {
-        const hlo_instr *from = hlo_instr_operand(instr, 0);
+        const hlo_instruction *from = hlo_instr_operand(instr, 0);
         const hlo_type type = from->shape->type, to = instr->shape->type;
         if (!hlo_type_is_float(type) || !hlo_type_is_float(to) || hlo_types[to].bits < 16 ||
             hlo_types[to].bits <= hlo_types[type].bits ||
@@ -146,27 +146,27 @@ static const hlo_instr *exact_source_of(const hlo_instr *instr) {
 
 /* The largest elements along dimensions of an array, or an upper bound. */
 typedef struct largest {
-    const hlo_instr *of;  /* the array whose elements are compared */
-    const hlo_ints *dims; /* the dimensions along which the elements are compared */
-    bool exact;           /* true for the largest elements, false for an upper bound */
-    int steps;            /* remaining number of search steps */
+    const hlo_instruction *of; /* the array whose elements are compared */
+    const hlo_ints *dims;      /* the dimensions along which the elements are compared */
+    bool exact;                /* true for the largest elements, false for an upper bound */
+    int steps;                 /* remaining number of search steps */
 } largest;
 
-static bool is_least(const hlo_instr *instr) {
+static bool is_least(const hlo_instruction *instr) {
     double number;
     return hlo_known_number(instr, &number) && number == -(double)INFINITY;
 }
 
 /* True if each element of `m` is at least the largest of the corresponding elements of the array.
  * `to` maps the dimensions of `m` to those of the array. */
-static bool is_largest(const hlo_instr *m, const int64_t *to, largest *l) {
+static bool is_largest(const hlo_instruction *m, const int64_t *to, largest *l) {
     int64_t own[HLO_EVAL_MAX_RANK];
     if (!l->steps) return false;
     l->steps--;
     m = exact_source_of(m);
     if (m->op == HLO_OP_REDUCE) {
         /* Match a reduce; `to` maps its dimensions to those of the array. */
-        const hlo_instr *x = hlo_instr_operand(m, 0);
+        const hlo_instruction *x = hlo_instr_operand(m, 0);
         if (m->operand_count != 2 || exact_source_of(x) != l->of ||
             hlo_region_simple(hlo_instr_comp(m, HLO_ATTR_TO_APPLY)) != HLO_OP_MAXIMUM)
             return false;
@@ -178,10 +178,10 @@ static bool is_largest(const hlo_instr *m, const int64_t *to, largest *l) {
         }
         return true;
     }
-    const hlo_instr *from = m->operand_count ? hlo_instr_operand(m, 0) : m;
+    const hlo_instruction *from = m->operand_count ? hlo_instr_operand(m, 0) : m;
     if (from->shape->rank > HLO_EVAL_MAX_RANK) return false;
     if (m->op == HLO_OP_MAXIMUM) {
-        const hlo_instr *other = hlo_instr_operand(m, 1);
+        const hlo_instruction *other = hlo_instr_operand(m, 1);
         const bool exact = l->exact;
         l->exact = exact && is_least(other);
         if (is_largest(from, to, l)) return true;
@@ -200,7 +200,7 @@ static bool is_largest(const hlo_instr *m, const int64_t *to, largest *l) {
 
 /* True for x - max(x), as in softmax. Its elements are at most 0, and one of them is 0 if the
  * maximum is exact. */
-static bool is_below_largest(const hlo_instr *instr, largest *out) {
+static bool is_below_largest(const hlo_instruction *instr, largest *out) {
     int64_t to[HLO_EVAL_MAX_RANK];
     if (instr->op != HLO_OP_SUBTRACT || instr->shape->rank > HLO_EVAL_MAX_RANK) return false;
     for (uint32_t d = 0; d < instr->shape->rank; d++) to[d] = d;
@@ -210,8 +210,8 @@ static bool is_below_largest(const hlo_instr *instr, largest *out) {
 }
 
 /* True if every sum of the reduce has a term that is 1, as in softmax. */
-static bool sums_softmax(const hlo_instr *reduce) {
-    const hlo_instr *exp = source_of(hlo_instr_operand(reduce, 0));
+static bool sums_softmax(const hlo_instruction *reduce) {
+    const hlo_instruction *exp = source_of(hlo_instr_operand(reduce, 0));
     const hlo_ints *dims = hlo_instr_ints(reduce, HLO_ATTR_DIMENSIONS);
     largest l;
     if (exp->op != HLO_OP_EXP || !is_below_largest(source_of(hlo_instr_operand(exp, 0)), &l) ||
@@ -295,7 +295,7 @@ static hlo_range shifted(hlo_type type, bool logical, hlo_range x, hlo_range y) 
 }
 
 /* Computes the range of a result, before integers wrap. */
-static hlo_range computed(const hlo_instr *instr, const hlo_range *o, double slack) {
+static hlo_range computed(const hlo_instruction *instr, const hlo_range *o, double slack) {
     const hlo_type type = instr->shape->type;
     const bool square =
         instr->operand_count == 2 && hlo_instr_operand(instr, 0) == hlo_instr_operand(instr, 1);
@@ -365,17 +365,17 @@ static hlo_range computed(const hlo_instr *instr, const hlo_range *o, double sla
     }
 }
 
-static hlo_range combined(const hlo_instr *instr, const hlo_range *operands, double slack) {
+static hlo_range combined(const hlo_instruction *instr, const hlo_range *operands, double slack) {
     const hlo_type type = instr->shape->type;
     return is_real(type) ? in_type(type, computed(instr, operands, slack))
                          : hlo_range_of_type(type);
 }
 
-hlo_range hlo_range_of_rounded(const hlo_instr *instr, const hlo_range *operands) {
+hlo_range hlo_range_of_rounded(const hlo_instruction *instr, const hlo_range *operands) {
     return combined(instr, operands, 0);
 }
 
-hlo_range hlo_range_of_result(const hlo_instr *instr, hlo_range_reader *read, void *arg) {
+hlo_range hlo_range_of_result(const hlo_instruction *instr, hlo_range_reader *read, void *arg) {
     hlo_range o[3] = {hlo_range_empty, hlo_range_empty, hlo_range_empty};
     const bool moves = hlo_instr_moves_by(instr, HLO_REARRANGES);
     if (!moves && !hlo_op_is(instr->op, HLO_ELEMENTWISE | HLO_PADS | HLO_JOINS) &&
@@ -394,7 +394,7 @@ hlo_range hlo_range_of_result(const hlo_instr *instr, hlo_range_reader *read, vo
 
 /* The call through which a computation was entered. */
 typedef struct frame {
-    const hlo_instr *call;
+    const hlo_instruction *call;
     const struct frame *up;
     uint32_t number; /* number of the call, unique in a search */
 } frame;
@@ -406,17 +406,17 @@ typedef struct search {
     uint32_t visits, calls;
     int64_t elements; /* number of constant elements that may still be read */
     struct {
-        const hlo_instr *instr;
+        const hlo_instruction *instr;
         uint32_t call;
         hlo_range range;
     } known[REMEMBERED];
 } search;
 
-static hlo_range search_range(void *arg, const hlo_instr *value);
+static hlo_range search_range(void *arg, const hlo_instruction *value);
 
 /* Returns the range of a value in the computation that was entered through `inside` or, if that is
  * NULL, in which the search started. */
-static hlo_range range_inside(search *s, const frame *inside, const hlo_instr *value) {
+static hlo_range range_inside(search *s, const frame *inside, const hlo_instruction *value) {
     const frame *here = s->inside;
     s->inside = inside;
     const hlo_range range = search_range(s, value);
@@ -424,7 +424,7 @@ static hlo_range range_inside(search *s, const frame *inside, const hlo_instr *v
     return range;
 }
 
-static bool find_part(const hlo_instr *value, hlo_range *out) {
+static bool find_part(const hlo_instruction *value, hlo_range *out) {
     const int64_t count = hlo_shape_count(value->shape);
     *out = hlo_range_empty;
     for (int64_t i = 0; i < count; i++) {
@@ -435,9 +435,9 @@ static bool find_part(const hlo_instr *value, hlo_range *out) {
     return true;
 }
 
-static hlo_range search_range(void *arg, const hlo_instr *value) {
+static hlo_range search_range(void *arg, const hlo_instruction *value) {
     search *s = arg;
-    const hlo_instr *from = hlo_handed_on(value, NULL);
+    const hlo_instruction *from = hlo_handed_on(value, NULL);
     if (from) value = from;
     if (!hlo_shape_is_array(value->shape) || s->visits >= MAX_VISITS)
         return hlo_range_of_type(value->shape->type);
@@ -463,7 +463,7 @@ static hlo_range search_range(void *arg, const hlo_instr *value) {
     return range;
 }
 
-hlo_range hlo_range_of(const hlo_instr *value) {
+hlo_range hlo_range_of(const hlo_instruction *value) {
     search s = {.elements = MAX_SCANNED};
     return search_range(&s, value);
 }

@@ -17,7 +17,7 @@ typedef struct slot {
 /* A step with an array of slots in `choices` copies, for each element, that of slot number in[0],
  * a pred or an index. Other steps run a kernel. */
 typedef struct step {
-    const hlo_instr *instr;
+    const hlo_instruction *instr;
     const hlo_kernel *kernel;
     uint32_t in[3], out, choice_count;
     const uint32_t *choices;
@@ -38,7 +38,7 @@ typedef struct builder {
 
 enum { MAX_DEPTH = 32, MAX_STEPS = 1 << 16, MAX_OPERANDS = 64 };
 
-bool hlo_region_passes_on(const hlo_instr *instr) {
+bool hlo_region_passes_on(const hlo_instruction *instr) {
     return hlo_instr_moves_by(instr, HLO_KEEPS_ORDER | HLO_REPEATS) || hlo_hands_on(instr);
 }
 
@@ -46,14 +46,14 @@ const hlo_attr_id hlo_region_attrs[HLO_REGION_ATTRS] = {HLO_ATTR_TO_APPLY, HLO_A
                                                         HLO_ATTR_SCATTER};
 
 /* True if an instruction reinterprets the bits of an element as another type of the same width. */
-static bool is_bitcast(const hlo_instr *instr) {
+static bool is_bitcast(const hlo_instruction *instr) {
     return (instr->op == HLO_OP_BITCAST || instr->op == HLO_OP_BITCAST_CONVERT) &&
            hlo_types[instr->shape->type].bits ==
                hlo_types[hlo_instr_operand(instr, 0)->shape->type].bits;
 }
 
 /* Returns branch `index` of a conditional; NULL if it does not have that many branches. */
-static const hlo_computation *branch_of(const hlo_instr *instr, uint32_t index) {
+static const hlo_computation *branch_of(const hlo_instruction *instr, uint32_t index) {
     const hlo_attr *list = hlo_instr_attr(instr, HLO_ATTR_BRANCH_COMPUTATIONS);
     if (instr->op != HLO_OP_CONDITIONAL || index + 1 >= instr->operand_count) return NULL;
     if (list) return list->u.comps->v[index];
@@ -69,7 +69,7 @@ static bool has_scalars(const hlo_shape *shape) {
     return true;
 }
 
-static const char *refusal(const hlo_instr *instr) {
+static const char *refusal(const hlo_instruction *instr) {
     if (instr->operand_count > MAX_OPERANDS) return "the applied computation has too many results";
     if (!has_scalars(instr->shape))
         return "the applied computation must compute scalars, but it computes an array";
@@ -94,10 +94,10 @@ static const char *refusal(const hlo_instr *instr) {
  * all can. Sets *out_blocker if a single instruction is the cause. Adds the number of
  * instructions and leaves to *count. */
 static const char *survey(const hlo_computation *c, uint32_t depth, uint32_t *count,
-                          const hlo_instr **out_blocker) {
+                          const hlo_instruction **out_blocker) {
     if (depth > MAX_DEPTH) return "the applied computation nests calls too deeply";
     if (c->parameter_count > MAX_OPERANDS) return "the applied computation has too many parameters";
-    for (const hlo_instr *i = c->first; i; i = hlo_instr_next(i)) {
+    for (const hlo_instruction *i = c->first; i; i = hlo_instr_next(i)) {
         const char *why = refusal(i);
         if (why) *out_blocker = i;
         const hlo_computation *inner = hlo_instr_called(i);
@@ -113,13 +113,13 @@ static const char *survey(const hlo_computation *c, uint32_t depth, uint32_t *co
 
 const char *hlo_region_refusal(const hlo_computation *computation) {
     uint32_t count = 0;
-    const hlo_instr *unused;
+    const hlo_instruction *unused;
     if (!computation) return "the applied computation is missing";
     return survey(computation, 0, &count, &unused);
 }
 
-const hlo_instr *hlo_region_blocker(const hlo_instr *instr) {
-    const hlo_instr *blocker = NULL;
+const hlo_instruction *hlo_region_blocker(const hlo_instruction *instr) {
+    const hlo_instruction *blocker = NULL;
     for (size_t i = 0; i < HLO_REGION_ATTRS && !blocker; i++) {
         const hlo_computation *applied = hlo_instr_comp(instr, hlo_region_attrs[i]);
         uint32_t count = 0;
@@ -136,7 +136,7 @@ static uint32_t new_slot(builder *b, hlo_type type, void *constant) {
     return b->region->slot_count++;
 }
 
-static step *new_step(builder *b, const hlo_instr *instr, uint32_t out) {
+static step *new_step(builder *b, const hlo_instruction *instr, uint32_t out) {
     step *s = &b->region->steps[b->region->step_count++];
     *s = (step){.instr = instr, .out = out};
     return s;
@@ -146,7 +146,7 @@ static const uint32_t *append(builder *b, const hlo_computation *c, const uint32
 
 /* Appends the steps of all branches of a conditional, which have no side effects, and the steps
  * that choose between their results. */
-static void append_branches(builder *b, const hlo_instr *instr, const uint32_t *const *in,
+static void append_branches(builder *b, const hlo_instruction *instr, const uint32_t *const *in,
                             uint32_t *own) {
     const uint32_t count = instr->operand_count - 1;
     const uint32_t *branches[MAX_OPERANDS];
@@ -165,7 +165,7 @@ static void append_branches(builder *b, const hlo_instr *instr, const uint32_t *
 /* Appends the steps of `c`; args[i] are the slots of the leaves of parameter i. Returns the slots
  * of the root's leaves. */
 static const uint32_t *append(builder *b, const hlo_computation *c, const uint32_t *const *args) {
-    for (const hlo_instr *i = c->first; i; i = hlo_instr_next(i)) {
+    for (const hlo_instruction *i = c->first; i; i = hlo_instr_next(i)) {
         const uint32_t *in[MAX_OPERANDS] = {NULL};
         uint32_t *own =
             hlo_arena_array(b->call->scratch, hlo_shape_leaf_count(i->shape) + 1, sizeof *own);
@@ -198,7 +198,7 @@ static const uint32_t *append(builder *b, const hlo_computation *c, const uint32
 
 hlo_region *hlo_region_new(hlo_call *call, hlo_computation *computation) {
     uint32_t count = 0;
-    const hlo_instr *unused;
+    const hlo_instruction *unused;
     call->why = hlo_region_refusal(computation);
     if (call->why) return NULL;
     survey(computation, 0, &count, &unused);
@@ -295,16 +295,16 @@ void hlo_region_apply(const hlo_region *region, uint32_t arrays, const hlo_view 
     hlo_views_run(NULL, a.views, views, apply_row, &a);
 }
 
-static bool is_parameter(const hlo_instr *instr, int64_t number) {
+static bool is_parameter(const hlo_instruction *instr, int64_t number) {
     return instr->op == HLO_OP_PARAMETER && instr->u.parameter == number;
 }
 
 hlo_op hlo_region_simple(const hlo_computation *c) {
-    const hlo_instr *root = c->root;
+    const hlo_instruction *root = c->root;
     if (c->parameter_count != 2) return HLO_OP_INVALID;
     if (is_parameter(root, 1)) return HLO_OP_PARAMETER;
     if (root->operand_count != 2) return HLO_OP_INVALID;
-    const hlo_instr *a = hlo_instr_operand(root, 0), *b = hlo_instr_operand(root, 1);
+    const hlo_instruction *a = hlo_instr_operand(root, 0), *b = hlo_instr_operand(root, 1);
     bool straight = is_parameter(a, 0) && is_parameter(b, 1);
     bool crossed = is_parameter(a, 1) && is_parameter(b, 0);
     if (straight || (crossed && hlo_op_is(root->op, HLO_COMMUTES))) return root->op;

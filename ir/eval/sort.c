@@ -145,7 +145,7 @@ const hlo_kernel hlo_eval_topk = {.run = run_topk, .error = HLO_ERROR_TOPK};
 
 /* Returns why a custom call is not XLA's TopK; NULL if it is. TopK returns the largest elements,
  * regardless of the computation that it calls. */
-static const char *topk_refusal(const hlo_instr *call) {
+static const char *topk_refusal(const hlo_instruction *call) {
     const hlo_shape *to = call->shape;
     if (!hlo_is_custom_call(call, "TopK") && !hlo_is_custom_call(call, "__gpu$TopK"))
         return "unknown custom call target";

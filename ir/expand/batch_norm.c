@@ -13,20 +13,20 @@ typedef struct norm {
     hlo_computation **add;           /* the reducer, created on demand */
 } norm;
 
-static hlo_instr *operand(const norm *n, uint32_t index) {
+static hlo_instruction *operand(const norm *n, uint32_t index) {
     return hlo_build_convert(n->x->build, hlo_instr_operand(n->x->build->at, index), n->type);
 }
 
-static hlo_instr *number(const norm *n, double value, const hlo_shape *like) {
+static hlo_instruction *number(const norm *n, double value, const hlo_shape *like) {
     return hlo_build_filled(n->x->build, like, value);
 }
 
-static hlo_instr *broadcast(const norm *n, hlo_instr *vector) {
+static hlo_instruction *broadcast(const norm *n, hlo_instruction *vector) {
     return hlo_build_broadcast_like(n->x->build, vector, n->whole, 1, &n->feature);
 }
 
 /* Sums over all dimensions except the feature dimension. */
-static hlo_instr *sum(const norm *n, hlo_instr *whole) {
+static hlo_instruction *sum(const norm *n, hlo_instruction *whole) {
     int64_t others[HLO_LARGEST_RANK];
     uint32_t count = 0;
     for (int64_t d = 0; d < n->whole->rank; d++)
@@ -34,38 +34,39 @@ static hlo_instr *sum(const norm *n, hlo_instr *whole) {
     return hlo_build_reduce(n->x->build, HLO_OP_ADD, whole, n->vector, count, others, n->add);
 }
 
-static hlo_instr *mean_of(const norm *n, hlo_instr *whole) {
-    hlo_instr *divisor = number(n, (double)n->count, n->vector);
+static hlo_instruction *mean_of(const norm *n, hlo_instruction *whole) {
+    hlo_instruction *divisor = number(n, (double)n->count, n->vector);
     return hlo_build_binary(n->x->build, HLO_OP_DIVIDE, sum(n, whole), divisor);
 }
 
-static hlo_instr *above_zero(const norm *n, hlo_instr *variance) {
+static hlo_instruction *above_zero(const norm *n, hlo_instruction *variance) {
     /* Round epsilon to f32, as XLA does. */
     const double epsilon = (double)(float)hlo_instr_attr(n->x->build->at, HLO_ATTR_EPSILON)->u.f;
     return hlo_build_binary(n->x->build, HLO_OP_ADD, variance, number(n, epsilon, n->vector));
 }
 
-static hlo_instr *inverse_of(const norm *n, hlo_instr *variance) {
+static hlo_instruction *inverse_of(const norm *n, hlo_instruction *variance) {
     return hlo_build_unary(n->x->build, HLO_OP_RSQRT, above_zero(n, variance));
 }
 
-static hlo_instr *times(const norm *n, hlo_instr *a, hlo_instr *b) {
+static hlo_instruction *times(const norm *n, hlo_instruction *a, hlo_instruction *b) {
     return hlo_build_binary(n->x->build, HLO_OP_MULTIPLY, a, b);
 }
 
-static hlo_instr *minus(const norm *n, hlo_instr *a, hlo_instr *b) {
+static hlo_instruction *minus(const norm *n, hlo_instruction *a, hlo_instruction *b) {
     return hlo_build_binary(n->x->build, HLO_OP_SUBTRACT, a, b);
 }
 
 /* Builds (data - mean) / sqrt(variance + epsilon) * scale + offset. */
-static hlo_instr *normalized(const norm *n, hlo_instr *mean, hlo_instr *variance) {
-    hlo_instr *apart = minus(n, operand(n, 0), broadcast(n, mean));
-    hlo_instr *unit = times(n, apart, broadcast(n, inverse_of(n, variance)));
-    hlo_instr *scaled = times(n, unit, broadcast(n, operand(n, 1)));
+static hlo_instruction *normalized(const norm *n, hlo_instruction *mean,
+                                   hlo_instruction *variance) {
+    hlo_instruction *apart = minus(n, operand(n, 0), broadcast(n, mean));
+    hlo_instruction *unit = times(n, apart, broadcast(n, inverse_of(n, variance)));
+    hlo_instruction *scaled = times(n, unit, broadcast(n, operand(n, 1)));
     return hlo_build_binary(n->x->build, HLO_OP_ADD, scaled, broadcast(n, operand(n, 2)));
 }
 
-static void finish(const norm *n, hlo_instr **results, uint32_t count) {
+static void finish(const norm *n, hlo_instruction **results, uint32_t count) {
     const hlo_shape *shape = n->x->build->at->shape;
     const bool many = shape->type == HLO_TYPE_TUPLE;
     for (uint32_t i = 0; i < count; i++)
@@ -94,30 +95,31 @@ static void expand_one(expansion *x) {
     for (uint32_t d = 0; d < whole->rank; d++)
         if (d != n.feature) n.count *= whole->dims[d];
     if (op == HLO_OP_BATCH_NORM_TRAINING) {
-        hlo_instr *data = operand(&n, 0), *mean = mean_of(&n, data);
-        hlo_instr *squares = mean_of(&n, times(&n, data, data));
-        hlo_instr *variance = minus(&n, squares, times(&n, mean, mean));
-        hlo_instr *results[] = {normalized(&n, mean, variance), mean, variance};
+        hlo_instruction *data = operand(&n, 0), *mean = mean_of(&n, data);
+        hlo_instruction *squares = mean_of(&n, times(&n, data, data));
+        hlo_instruction *variance = minus(&n, squares, times(&n, mean, mean));
+        hlo_instruction *results[] = {normalized(&n, mean, variance), mean, variance};
         finish(&n, results, 3);
     } else if (op == HLO_OP_BATCH_NORM_INFERENCE) {
-        hlo_instr *result = normalized(&n, operand(&n, 3), operand(&n, 4));
+        hlo_instruction *result = normalized(&n, operand(&n, 3), operand(&n, 4));
         finish(&n, &result, 1);
     } else {
         /* Build the gradients of data, scale and offset from the gradient of the result. */
-        hlo_instr *gradient = operand(&n, 4), *variance = operand(&n, 3);
-        hlo_instr *apart = minus(&n, operand(&n, 0), broadcast(&n, operand(&n, 2)));
-        hlo_instr *inverse = inverse_of(&n, variance);
-        hlo_instr *offsets = sum(&n, gradient), *products = sum(&n, times(&n, gradient, apart));
-        hlo_instr *part = times(&n, broadcast(&n, products), apart);
+        hlo_instruction *gradient = operand(&n, 4), *variance = operand(&n, 3);
+        hlo_instruction *apart = minus(&n, operand(&n, 0), broadcast(&n, operand(&n, 2)));
+        hlo_instruction *inverse = inverse_of(&n, variance);
+        hlo_instruction *offsets = sum(&n, gradient),
+                        *products = sum(&n, times(&n, gradient, apart));
+        hlo_instruction *part = times(&n, broadcast(&n, products), apart);
         part = hlo_build_binary(n.x->build, HLO_OP_DIVIDE, part,
                                 broadcast(&n, above_zero(&n, variance)));
-        hlo_instr *data = times(&n, gradient, number(&n, (double)n.count, n.whole));
+        hlo_instruction *data = times(&n, gradient, number(&n, (double)n.count, n.whole));
         data = minus(&n, minus(&n, data, broadcast(&n, offsets)), part);
-        hlo_instr *factor = times(&n, operand(&n, 1), inverse);
-        hlo_instr *divisor = number(&n, (double)n.count, n.vector);
+        hlo_instruction *factor = times(&n, operand(&n, 1), inverse);
+        hlo_instruction *divisor = number(&n, (double)n.count, n.vector);
         factor = hlo_build_binary(n.x->build, HLO_OP_DIVIDE, factor, divisor);
-        hlo_instr *results[] = {times(&n, data, broadcast(&n, factor)),
-                                times(&n, products, inverse), offsets};
+        hlo_instruction *results[] = {times(&n, data, broadcast(&n, factor)),
+                                      times(&n, products, inverse), offsets};
         finish(&n, results, 3);
     }
 }
@@ -132,7 +134,7 @@ void hlo_batch_norm_expand(hlo_module *module) {
     expansion x = {.module = module};
     if (!hlo_batch_norm_any(module)) return;
     for (hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
+        for (hlo_instruction *instr = comp->first, *next; instr; instr = next) {
             next = instr->next;
             x.build->at = instr;
             if (instr->op != HLO_OP_BATCH_NORM_TRAINING &&

@@ -43,7 +43,7 @@ static const hlo_shape *declare(const expansion *x, const hlo_shape *shape, bool
     return any ? hlo_shape_intern(x->module, &changed) : dynamic_bound(x->module, shape);
 }
 
-static const hlo_shape *declared(expansion *x, const hlo_instr *instr) {
+static const hlo_shape *declared(expansion *x, const hlo_instruction *instr) {
     const hlo_shape *shape = dynamic_value_of(x, instr)->declared;
     return shape ? shape : instr->shape;
 }
@@ -68,10 +68,10 @@ static const hlo_shape *packed_shape(const expansion *x, const hlo_shape *shape,
 }
 
 /* Builds the tuple of a value and its sizes if the value has dynamic dimensions. */
-static hlo_instr *pack(expansion *x, hlo_instr *value) {
+static hlo_instruction *pack(expansion *x, hlo_instruction *value) {
     const dims d = dims_of(x, declared(x, value));
     if (!d.dynamic_count) return value;
-    hlo_instr **parts = hlo_arena_array(x->module->arena, d.dynamic_count + 1, sizeof *parts);
+    hlo_instruction **parts = hlo_arena_array(x->module->arena, d.dynamic_count + 1, sizeof *parts);
     uint32_t count = 0;
     parts[count++] = value;
     for (uint32_t i = 0; i < d.count; i++)
@@ -82,18 +82,19 @@ static hlo_instr *pack(expansion *x, hlo_instr *value) {
 
 /* Splits an instruction of a packed shape into the value, which all users then use, and the sizes.
  */
-static void unpack(expansion *x, hlo_instr *instr) {
+static void unpack(expansion *x, hlo_instruction *instr) {
     const hlo_shape *shape = declared(x, instr);
     const dims d = dims_of(x, shape);
     if (!d.dynamic_count) return;
-    hlo_instr *value = hlo_instr_new(instr->parent, instr->next, HLO_OP_GET_TUPLE_ELEMENT,
-                                     dynamic_bound(x->module, shape), 0, NULL, NULL);
+    hlo_instruction *value = hlo_instr_new(instr->parent, instr->next, HLO_OP_GET_TUPLE_ELEMENT,
+                                           dynamic_bound(x->module, shape), 0, NULL, NULL);
     hlo_instr_replace_uses(instr, value);
     hlo_instr_append_operand(value, instr);
     hlo_instr_set_int(value, HLO_ATTR_INDEX, 0);
     value->offset = instr->offset;
     instr->shape = packed_shape(x, shape, d.dynamic_count);
-    dynamic_value known = {shape, hlo_arena_zero(x->module->arena, d.count * sizeof(hlo_instr *))};
+    dynamic_value known = {shape,
+                           hlo_arena_zero(x->module->arena, d.count * sizeof(hlo_instruction *))};
     uint32_t index = 0;
     x->build->at = value;
     for (uint32_t i = 0; i < d.count; i++)
@@ -103,7 +104,7 @@ static void unpack(expansion *x, hlo_instr *instr) {
 
 /* Sets each size of a dynamic dimension that is NULL to the bound. `out` advances over all
  * dimensions. */
-static void set_bounds(expansion *x, const hlo_shape *shape, hlo_instr ***out) {
+static void set_bounds(expansion *x, const hlo_shape *shape, hlo_instruction ***out) {
     if (shape->type == HLO_TYPE_TUPLE)
         for (uint32_t i = 0; i < shape->rank; i++) set_bounds(x, shape->elements[i], out);
     else if (hlo_shape_is_array(shape))
@@ -112,29 +113,30 @@ static void set_bounds(expansion *x, const hlo_shape *shape, hlo_instr ***out) {
 }
 
 /* Sets the sizes of an entry parameter, whose input has no run-time sizes, to its bounds. */
-static void take_bound(expansion *x, hlo_instr *parameter) {
+static void take_bound(expansion *x, hlo_instruction *parameter) {
     const hlo_shape *shape = parameter->shape;
     const dims d = dims_of(x, shape);
     if (!d.dynamic_count) return;
     parameter->shape = dynamic_bound(x->module, shape);
-    dynamic_value known = {shape, hlo_arena_zero(x->module->arena, d.count * sizeof(hlo_instr *))};
-    hlo_instr **size = known.sizes;
+    dynamic_value known = {shape,
+                           hlo_arena_zero(x->module->arena, d.count * sizeof(hlo_instruction *))};
+    hlo_instruction **size = known.sizes;
     set_bounds(x, shape, &size);
     *dynamic_value_of(x, parameter) = known;
 }
 
 /* Sets the padding of an entry result to zeros. `sizes` advances over the dimensions of the
  * result. */
-static hlo_instr *settle(expansion *x, hlo_instr *value, hlo_instr ***sizes) {
+static hlo_instruction *settle(expansion *x, hlo_instruction *value, hlo_instruction ***sizes) {
     if (value->shape->type == HLO_TYPE_TUPLE) {
-        hlo_instr **parts =
+        hlo_instruction **parts =
             hlo_arena_array(x->module->arena, value->shape->rank + 1, sizeof *parts);
         for (uint32_t i = 0; i < value->shape->rank; i++)
             parts[i] = settle(x, hlo_build_element(x->build, value, i), sizes);
         return hlo_build(x->build, HLO_OP_TUPLE, value->shape, value->shape->rank, parts);
     }
     for (uint32_t d = 0; hlo_shape_is_array(value->shape) && d < value->shape->rank; d++) {
-        hlo_instr *size = *(*sizes)++;
+        hlo_instruction *size = *(*sizes)++;
         if (size) value = expand_mask(x, value, d, size, expand_zero(x, value->shape->type));
     }
     return value;
@@ -142,7 +144,7 @@ static hlo_instr *settle(expansion *x, hlo_instr *value, hlo_instr ***sizes) {
 
 /* Returns the computation that receives operand `index`, and the number of the parameter that
  * receives it. Returns NULL if there is no such computation. */
-static const hlo_computation *taker_of(const hlo_instr *instr, uint32_t index,
+static const hlo_computation *taker_of(const hlo_instruction *instr, uint32_t index,
                                        uint32_t *parameter) {
     const hlo_attr *branches = hlo_instr_attr(instr, HLO_ATTR_BRANCH_COMPUTATIONS);
     const hlo_computation *called = hlo_instr_called(instr);
@@ -158,7 +160,7 @@ static const hlo_computation *taker_of(const hlo_instr *instr, uint32_t index,
     }
 }
 
-static void expand_instr(expansion *x, hlo_instr *instr) {
+static void expand_instr(expansion *x, hlo_instruction *instr) {
     x->build->at = instr;
     if (instr->op == HLO_OP_CALL || instr->op == HLO_OP_FUSION || instr->op == HLO_OP_WHILE ||
         instr->op == HLO_OP_CONDITIONAL) {
@@ -172,7 +174,7 @@ static void expand_instr(expansion *x, hlo_instr *instr) {
             if (!taker) continue;
             if (!agree(x, instr->shape, x->results[taker->id])) return;
             if (!instr->operand_count) break;
-            hlo_instr *operand = hlo_instr_operand(instr, i);
+            hlo_instruction *operand = hlo_instr_operand(instr, i);
             if (!agree(x, declared(x, operand), declared(x, taker->parameters[parameter]))) return;
             hlo_instr_set_operand(instr, i, pack(x, operand));
         }
@@ -188,15 +190,15 @@ static void expand_instr(expansion *x, hlo_instr *instr) {
     if (is_static) return;
     const hlo_shape *shape = instr->shape;
     const dims d = dims_of(x, shape);
-    hlo_instr **sizes = hlo_arena_zero(x->module->arena, (d.count + 1) * sizeof *sizes);
+    hlo_instruction **sizes = hlo_arena_zero(x->module->arena, (d.count + 1) * sizeof *sizes);
     dynamic_value_of(x, instr)->declared = shape;
-    hlo_instr *value = dynamic_rule(x, sizes);
+    hlo_instruction *value = dynamic_rule(x, sizes);
     if (!value) return;
     /* Modules of TensorFlow omit dynamic dimensions in some shapes: the operands determine which
      * dimensions are dynamic. */
     bool *dynamic = d.dynamic;
     uint32_t dynamic_count = 0;
-    hlo_instr **size = sizes;
+    hlo_instruction **size = sizes;
     set_bounds(x, shape, &size);
     for (uint32_t i = 0; i < d.count; i++) dynamic_count += d.dynamic[i] = sizes[i] != NULL;
     shape = declare(x, shape, &dynamic);
@@ -215,7 +217,7 @@ hlo_status hlo_dynamic_expand(hlo_module *module, const hlo_diag_sink *sink) {
     x.results = hlo_arena_zero(module->arena, module->next_computation_id * sizeof *x.results);
     for (hlo_computation *comp = module->first; comp; comp = comp->next) {
         for (uint32_t i = 0; i < comp->parameter_count; i++) {
-            hlo_instr *parameter = comp->parameters[i];
+            hlo_instruction *parameter = comp->parameters[i];
             dynamic_value_of(&x, parameter)->declared = parameter->shape;
             x.build->at = parameter;
             if (comp == x.module->entry)
@@ -223,17 +225,17 @@ hlo_status hlo_dynamic_expand(hlo_module *module, const hlo_diag_sink *sink) {
             else
                 unpack(&x, parameter);
         }
-        for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
+        for (hlo_instruction *instr = comp->first, *next; instr; instr = next) {
             next = instr->next;
             if (instr->op != HLO_OP_PARAMETER) expand_instr(&x, instr);
             if (x.failed) return HLO_INVALID_INPUT;
         }
         x.results[comp->id] = declared(&x, comp->root);
-        hlo_instr *root = comp->root, **sizes = dynamic_value_of(&x, root)->sizes;
+        hlo_instruction *root = comp->root, **sizes = dynamic_value_of(&x, root)->sizes;
         if (!sizes) continue;
         /* Insert new instructions before this temporary one, at the end. */
-        hlo_instr *end = hlo_instr_new(comp, NULL, HLO_OP_TUPLE, hlo_shape_tuple(x.module, 0, NULL),
-                                       0, NULL, NULL);
+        hlo_instruction *end = hlo_instr_new(comp, NULL, HLO_OP_TUPLE,
+                                             hlo_shape_tuple(x.module, 0, NULL), 0, NULL, NULL);
         end->offset = root->offset;
         x.build->at = end;
         hlo_computation_set_root(comp, comp == x.module->entry ? settle(&x, root, &sizes)

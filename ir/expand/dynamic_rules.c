@@ -15,9 +15,9 @@
  * real elements keep their positions. Otherwise, each real element is gathered by its index among
  * the real elements. */
 typedef struct reshape {
-    hlo_instr *operand;
+    hlo_instruction *operand;
     const hlo_shape *from, *to; /* shapes of the operand and, as declared, of the result */
-    hlo_instr **now;            /* sizes of the result's dimensions; NULL: the size is the bound */
+    hlo_instruction **now;      /* sizes of the result's dimensions; NULL: the size is the bound */
     uint32_t dynamic_groups;
     bool fetches;
 } reshape;
@@ -42,7 +42,7 @@ static bool find_group(const reshape *r, group *g) {
     return true;
 }
 
-static hlo_instr *size_or_bound(expansion *x, hlo_instr *size, int64_t bound) {
+static hlo_instruction *size_or_bound(expansion *x, hlo_instruction *size, int64_t bound) {
     return size ? size : expand_number(x, bound);
 }
 
@@ -67,7 +67,7 @@ static int64_t dynamic_dim(const reshape *r, const group *g) {
  * in the operand's dimensions. */
 static bool divide(expansion *x, reshape *r, const group *g) {
     const int64_t dim = dynamic_dim(r, g);
-    hlo_instr *size = NULL;
+    hlo_instruction *size = NULL;
     int64_t others = 1;
     if (g->to == g->to_end) return true; /* removes a dimension of at most one element */
     if (dim < 0)
@@ -75,7 +75,7 @@ static bool divide(expansion *x, reshape *r, const group *g) {
     for (uint32_t e = g->to; e < g->to_end; e++)
         if (e != dim) others *= r->to->dims[e];
     for (uint32_t d = g->from; d < g->from_end; d++) {
-        hlo_instr *factor = dynamic_size(x, r->operand, d);
+        hlo_instruction *factor = dynamic_size(x, r->operand, d);
         if (!factor && r->from->dims[d] == 1) continue;
         factor = size_or_bound(x, factor, r->from->dims[d]);
         size = size ? hlo_build_binary(x->build, HLO_OP_MULTIPLY, size, factor) : factor;
@@ -86,16 +86,16 @@ static bool divide(expansion *x, reshape *r, const group *g) {
     return true;
 }
 
-static hlo_instr *fetch(expansion *x, const reshape *r, const hlo_shape *to) {
+static hlo_instruction *fetch(expansion *x, const reshape *r, const hlo_shape *to) {
     static const int64_t first[] = {0}, one[] = {1};
     const int64_t count = hlo_shape_count(r->from);
     const hlo_shape *line = hlo_shape_array(x->module, r->from->type, 1, &count);
     /* Compute, for each element of the result, the position of its value in the operand, including
      * padding. */
-    hlo_instr *number = NULL, *stride = NULL, *place = NULL;
+    hlo_instruction *number = NULL, *stride = NULL, *place = NULL;
     for (uint32_t e = to->rank; e-- > 0;) {
-        hlo_instr *index = expand_index(x, to, e);
-        hlo_instr *size = size_or_bound(x, r->now[e], to->dims[e]);
+        hlo_instruction *index = expand_index(x, to, e);
+        hlo_instruction *size = size_or_bound(x, r->now[e], to->dims[e]);
         if (stride)
             index = hlo_build_binary(x->build, HLO_OP_MULTIPLY, index, expand_splat(x, stride, to));
         number = number ? hlo_build_binary(x->build, HLO_OP_ADD, number, index) : index;
@@ -103,17 +103,17 @@ static hlo_instr *fetch(expansion *x, const reshape *r, const hlo_shape *to) {
     }
     int64_t step = 1;
     for (uint32_t d = r->from->rank; d-- > 0; step *= r->from->dims[d]) {
-        hlo_instr *size =
+        hlo_instruction *size =
             expand_splat(x, size_or_bound(x, dynamic_size(x, r->operand, d), r->from->dims[d]), to);
-        hlo_instr *index = hlo_build_binary(x->build, HLO_OP_REMAINDER, number, size);
-        hlo_instr *steps = expand_splat(x, expand_number(x, step), to);
+        hlo_instruction *index = hlo_build_binary(x->build, HLO_OP_REMAINDER, number, size);
+        hlo_instruction *steps = expand_splat(x, expand_number(x, step), to);
         index = hlo_build_binary(x->build, HLO_OP_MULTIPLY, index, steps);
         place = place ? hlo_build_binary(x->build, HLO_OP_ADD, place, index) : index;
         number = hlo_build_binary(x->build, HLO_OP_DIVIDE, number, size);
     }
-    hlo_instr *operands[] = {r->operand, place};
+    hlo_instruction *operands[] = {r->operand, place};
     operands[0] = hlo_build(x->build, HLO_OP_RESHAPE, line, 1, operands);
-    hlo_instr *made = expand_replace(x, HLO_OP_GATHER, to, 2, operands);
+    hlo_instruction *made = expand_replace(x, HLO_OP_GATHER, to, 2, operands);
     hlo_instr_set_ints(made, HLO_ATTR_OFFSET_DIMS, 0, NULL);
     hlo_instr_set_ints(made, HLO_ATTR_COLLAPSED_SLICE_DIMS, 1, first);
     hlo_instr_set_ints(made, HLO_ATTR_START_INDEX_MAP, 1, first);
@@ -122,8 +122,8 @@ static hlo_instr *fetch(expansion *x, const reshape *r, const hlo_shape *to) {
     return made;
 }
 
-static hlo_instr *dynamic_reshape(expansion *x, hlo_instr **sizes) {
-    hlo_instr *operand = hlo_instr_operand(x->build->at, 0);
+static hlo_instruction *dynamic_reshape(expansion *x, hlo_instruction **sizes) {
+    hlo_instruction *operand = hlo_instr_operand(x->build->at, 0);
     reshape r = {
         .operand = operand, .from = operand->shape, .to = x->build->at->shape, .now = sizes};
     const int64_t count = hlo_shape_count(r.from);
@@ -160,7 +160,7 @@ static hlo_instr *dynamic_reshape(expansion *x, hlo_instr **sizes) {
 /* Concatenations, reversals and sorts would move padding before real elements. */
 
 /* Uses the smaller of two sizes, as XLA does. */
-static void join(expansion *x, hlo_instr **size, hlo_instr *other) {
+static void join(expansion *x, hlo_instruction **size, hlo_instruction *other) {
     if (!*size || *size == other)
         *size = other;
     else if (other)
@@ -168,28 +168,28 @@ static void join(expansion *x, hlo_instr **size, hlo_instr *other) {
 }
 
 /* Writes each operand after the real elements of the previous ones, over their padding. */
-static hlo_instr *dynamic_concatenate(expansion *x, hlo_instr **sizes) {
-    hlo_instr *old = x->build->at;
+static hlo_instruction *dynamic_concatenate(expansion *x, hlo_instruction **sizes) {
+    hlo_instruction *old = x->build->at;
     const int64_t dim = hlo_instr_ints(old, HLO_ATTR_DIMENSIONS)->v[0];
     const hlo_shape *shape = dynamic_bound(x->module, old->shape);
-    hlo_instr *at = expand_number(x, 0), *joined = NULL;
+    hlo_instruction *at = expand_number(x, 0), *joined = NULL;
     bool along = false;
     for (uint32_t i = 0; i < old->operand_count; i++)
         for (uint32_t d = 0; d < shape->rank; d++) {
-            hlo_instr *size = dynamic_size(x, hlo_instr_operand(old, i), d);
+            hlo_instruction *size = dynamic_size(x, hlo_instr_operand(old, i), d);
             if (d == dim)
                 along |= size != NULL;
             else
                 join(x, &sizes[d], size);
         }
     if (!along) return old;
-    hlo_instr *operands[2 + HLO_LARGEST_RANK];
+    hlo_instruction *operands[2 + HLO_LARGEST_RANK];
     operands[0] = expand_splat(x, expand_zero(x, shape->type), shape);
     for (uint32_t i = 0; i < old->operand_count; i++) {
-        hlo_instr *part = operands[1] = hlo_instr_operand(old, i);
-        hlo_instr *size = dynamic_size(x, part, dim);
+        hlo_instruction *part = operands[1] = hlo_instr_operand(old, i);
+        hlo_instruction *size = dynamic_size(x, part, dim);
         /* The operand starts at `at` along `dim`, and at 0 along the other dimensions. */
-        hlo_instr *zero = expand_number(x, 0);
+        hlo_instruction *zero = expand_number(x, 0);
         for (uint32_t d = 0; d < shape->rank; d++) operands[2 + d] = d == dim ? at : zero;
         at = hlo_build_binary(x->build, HLO_OP_ADD, at,
                               size_or_bound(x, size, part->shape->dims[dim]));
@@ -205,14 +205,14 @@ static hlo_instr *dynamic_concatenate(expansion *x, hlo_instr **sizes) {
 
 /* Reverses the array with its padding, and then slices the real elements, which follow the padding.
  */
-static hlo_instr *dynamic_reverse(expansion *x, hlo_instr **sizes) {
-    hlo_instr *old = x->build->at, *array = hlo_instr_operand(old, 0);
+static hlo_instruction *dynamic_reverse(expansion *x, hlo_instruction **sizes) {
+    hlo_instruction *old = x->build->at, *array = hlo_instr_operand(old, 0);
     const hlo_ints *dims = hlo_instr_ints(old, HLO_ATTR_DIMENSIONS);
     const hlo_shape *shape = dynamic_bound(x->module, old->shape);
     for (uint32_t d = 0; d < shape->rank; d++) sizes[d] = dynamic_size(x, array, d);
-    hlo_instr *starts[HLO_LARGEST_RANK], *value = NULL;
+    hlo_instruction *starts[HLO_LARGEST_RANK], *value = NULL;
     int64_t padding[3 * HLO_LARGEST_RANK] = {0}, wide[HLO_LARGEST_RANK];
-    hlo_instr *zero = expand_number(x, 0);
+    hlo_instruction *zero = expand_number(x, 0);
     bool any = false;
     for (uint32_t d = 0; d < shape->rank; d++) {
         const bool moved = sizes[d] && hlo_ints_contain(dims, d);
@@ -226,11 +226,11 @@ static hlo_instr *dynamic_reverse(expansion *x, hlo_instr **sizes) {
     if (!any) return old;
     value = hlo_build(x->build, HLO_OP_REVERSE, shape, 1, &array);
     hlo_instr_set_ints(value, HLO_ATTR_DIMENSIONS, dims->count, dims->v);
-    hlo_instr *padded[] = {value, expand_zero(x, shape->type)};
+    hlo_instruction *padded[] = {value, expand_zero(x, shape->type)};
     value = hlo_build(x->build, HLO_OP_PAD,
                       hlo_shape_array(x->module, shape->type, shape->rank, wide), 2, padded);
     hlo_instr_set_ints(value, HLO_ATTR_PADDING, 3 * shape->rank, padding);
-    hlo_instr *operands[1 + HLO_LARGEST_RANK] = {value};
+    hlo_instruction *operands[1 + HLO_LARGEST_RANK] = {value};
     for (uint32_t d = 0; d < shape->rank; d++) operands[1 + d] = starts[d];
     value = expand_replace(x, HLO_OP_DYNAMIC_SLICE, shape, 1 + shape->rank, operands);
     hlo_instr_set_ints(value, HLO_ATTR_DYNAMIC_SLICE_SIZES, shape->rank, shape->dims);
@@ -244,24 +244,24 @@ static hlo_computation *padding_last(expansion *x, hlo_computation *less) {
     hlo_computation *comp = hlo_computation_new(x->module, less->name);
     const uint32_t count = less->parameter_count;
     const hlo_shape *pred = hlo_shape_array(x->module, HLO_TYPE_PRED, 0, NULL);
-    hlo_instr **p = hlo_arena_array(x->module->arena, count + 2, sizeof(hlo_instr *));
+    hlo_instruction **p = hlo_arena_array(x->module->arena, count + 2, sizeof(hlo_instruction *));
     for (uint32_t i = 0; i < count + 2; i++) {
         const hlo_shape *shape = i < count ? less->parameters[i]->shape : pred;
         p[i] = hlo_instr_new(comp, NULL, HLO_OP_PARAMETER, shape, 0, NULL, NULL);
         hlo_instr_set_parameter(p[i], i);
     }
-    hlo_instr *call = hlo_instr_new(comp, NULL, HLO_OP_CALL, pred, count, p, NULL);
+    hlo_instruction *call = hlo_instr_new(comp, NULL, HLO_OP_CALL, pred, count, p, NULL);
     hlo_instr_set_comp(call, HLO_ATTR_TO_APPLY, less);
-    hlo_instr *differ = hlo_instr_new(comp, NULL, HLO_OP_XOR, pred, 2, p + count, NULL);
-    hlo_instr *choice[] = {differ, p[count + 1], call};
+    hlo_instruction *differ = hlo_instr_new(comp, NULL, HLO_OP_XOR, pred, 2, p + count, NULL);
+    hlo_instruction *choice[] = {differ, p[count + 1], call};
     hlo_computation_set_root(comp, hlo_instr_new(comp, NULL, HLO_OP_SELECT, pred, 3, choice, NULL));
     hlo_computation_move(comp, caller);
     return comp;
 }
 
 /* Sorts with an additional operand, which is true in the padding. */
-static hlo_instr *dynamic_sort(expansion *x, hlo_instr **sizes) {
-    hlo_instr *old = x->build->at, *size = NULL;
+static hlo_instruction *dynamic_sort(expansion *x, hlo_instruction **sizes) {
+    hlo_instruction *old = x->build->at, *size = NULL;
     const int64_t dim = hlo_instr_ints(old, HLO_ATTR_DIMENSIONS)->v[0];
     const uint32_t rank = hlo_instr_operand(old, 0)->shape->rank;
     for (uint32_t i = 0; i < old->operand_count; i++, sizes += rank) {
@@ -274,14 +274,14 @@ static hlo_instr *dynamic_sort(expansion *x, hlo_instr **sizes) {
     if (!size) return old;
     const uint32_t count = old->operand_count;
     hlo_arena *arena = x->module->arena;
-    hlo_instr **parts = hlo_arena_array(arena, count + 1, sizeof(hlo_instr *));
+    hlo_instruction **parts = hlo_arena_array(arena, count + 1, sizeof(hlo_instruction *));
     const hlo_shape **shapes = hlo_arena_array(arena, count + 1, sizeof *shapes);
-    hlo_instr *index = expand_index(x, hlo_instr_operand(old, 0)->shape, dim);
+    hlo_instruction *index = expand_index(x, hlo_instr_operand(old, 0)->shape, dim);
     for (uint32_t i = 0; i < count; i++) parts[i] = hlo_instr_operand(old, i);
     parts[count] = hlo_build_compare(x->build, index, "GE", expand_splat(x, size, index->shape));
     for (uint32_t i = 0; i <= count; i++) shapes[i] = parts[i]->shape;
-    hlo_instr *sorted = hlo_build(x->build, HLO_OP_SORT,
-                                  hlo_shape_tuple(x->module, count + 1, shapes), count + 1, parts);
+    hlo_instruction *sorted = hlo_build(
+        x->build, HLO_OP_SORT, hlo_shape_tuple(x->module, count + 1, shapes), count + 1, parts);
     hlo_instr_set_ints(sorted, HLO_ATTR_DIMENSIONS, 1, &dim);
     hlo_instr_set_int(sorted, HLO_ATTR_IS_STABLE, hlo_instr_int(old, HLO_ATTR_IS_STABLE, 0));
     hlo_instr_set_comp(sorted, HLO_ATTR_TO_APPLY,
@@ -294,40 +294,40 @@ static hlo_instr *dynamic_sort(expansion *x, hlo_instr **sizes) {
 
 /* ------------------------------------------------------------------------------ rules by opcode */
 
-static hlo_instr *operand_of(const expansion *x, uint32_t index) {
+static hlo_instruction *operand_of(const expansion *x, uint32_t index) {
     return hlo_instr_operand(x->build->at, index);
 }
 
-static hlo_instr *size_of(expansion *x, uint32_t operand, int64_t dim) {
+static hlo_instruction *size_of(expansion *x, uint32_t operand, int64_t dim) {
     return dynamic_size(x, operand_of(x, operand), dim);
 }
 
 /* Sets the padding of a dimension of an operand of x->build->at to `fill`. */
-static void mask(expansion *x, uint32_t operand, int64_t dim, hlo_instr *fill) {
-    hlo_instr *array = operand_of(x, operand), *size = dynamic_size(x, array, dim);
+static void mask(expansion *x, uint32_t operand, int64_t dim, hlo_instruction *fill) {
+    hlo_instruction *array = operand_of(x, operand), *size = dynamic_size(x, array, dim);
     if (!size) return;
-    hlo_instr *masked = expand_mask(x, array, dim, size, fill);
+    hlo_instruction *masked = expand_mask(x, array, dim, size, fill);
     *dynamic_value_of(x, masked) = *dynamic_value_of(x, array);
     hlo_instr_set_operand(x->build->at, operand, masked);
 }
 
 /* Replaces an operand whose size along `dim` is 1 by its first element along `dim`, repeated, if
  * `size`, the size of the result, is larger. */
-static void repeat_first(expansion *x, uint32_t operand, uint32_t dim, hlo_instr *size) {
-    hlo_instr *array = operand_of(x, operand), *own = dynamic_size(x, array, dim);
+static void repeat_first(expansion *x, uint32_t operand, uint32_t dim, hlo_instruction *size) {
+    hlo_instruction *array = operand_of(x, operand), *own = dynamic_size(x, array, dim);
     const hlo_shape *shape = dynamic_bound(x->module, array->shape);
     int64_t dims[HLO_LARGEST_RANK], from[HLO_LARGEST_RANK];
     uint32_t rest = 0;
     for (uint32_t d = 0; d < shape->rank; d++) dims[d] = d == dim ? 1 : shape->dims[d];
-    hlo_instr *first = hlo_build_prefix(x->build, array,
-                                        hlo_shape_array(x->module, shape->type, shape->rank, dims));
+    hlo_instruction *first = hlo_build_prefix(
+        x->build, array, hlo_shape_array(x->module, shape->type, shape->rank, dims));
     for (uint32_t d = 0; d < shape->rank; d++)
         if (d != dim) dims[rest] = shape->dims[d], from[rest++] = d;
     first = hlo_build_reshape(x->build, first, rest, dims);
-    hlo_instr *narrow = hlo_build_compare(x->build, own, "EQ", expand_number(x, 1));
+    hlo_instruction *narrow = hlo_build_compare(x->build, own, "EQ", expand_number(x, 1));
     narrow = hlo_build_binary(x->build, HLO_OP_AND, narrow,
                               hlo_build_compare(x->build, own, "LT", size));
-    hlo_instr *chosen =
+    hlo_instruction *chosen =
         hlo_build_select(x->build, expand_splat(x, narrow, shape),
                          hlo_build_broadcast_like(x->build, first, shape, rest, from), array);
     *dynamic_value_of(x, chosen) = *dynamic_value_of(x, array);
@@ -337,17 +337,17 @@ static void repeat_first(expansion *x, uint32_t operand, uint32_t dim, hlo_instr
 /* Sets the size of each dimension to the smallest size that an operand has for it. Operands are
  * scalars or have the same shape. As in XLA, an operand of run-time size 1 is repeated to the size
  * of the other operands. */
-static hlo_instr *elementwise(expansion *x, hlo_instr **sizes) {
+static hlo_instruction *elementwise(expansion *x, hlo_instruction **sizes) {
     const uint32_t rank = dynamic_dims(x->build->at->shape), count = x->build->at->operand_count;
     for (uint32_t d = 0; d < rank; d++) {
         bool differ = false;
         for (uint32_t i = 0; i < count; i++) {
-            hlo_instr *old = sizes[d], *size = NULL;
+            hlo_instruction *old = sizes[d], *size = NULL;
             if (operand_of(x, i)->shape->rank == rank) size = size_of(x, i, d);
             join(x, &sizes[d], size);
             if (!old || !size || old == size) continue;
-            hlo_instr *one = hlo_build_compare(x->build, sizes[d], "EQ", expand_number(x, 1));
-            hlo_instr *larger = hlo_build_binary(x->build, HLO_OP_MAXIMUM, old, size);
+            hlo_instruction *one = hlo_build_compare(x->build, sizes[d], "EQ", expand_number(x, 1));
+            hlo_instruction *larger = hlo_build_binary(x->build, HLO_OP_MAXIMUM, old, size);
             sizes[d] = hlo_build_select(x->build, one, larger, sizes[d]);
             differ = true;
         }
@@ -359,24 +359,24 @@ static hlo_instr *elementwise(expansion *x, hlo_instr **sizes) {
 }
 
 /* Propagates the sizes of an operand, which may be a tuple. */
-static hlo_instr *forwarded(expansion *x, hlo_instr **sizes) {
-    hlo_instr **known = dynamic_value_of(x, operand_of(x, 0))->sizes;
+static hlo_instruction *forwarded(expansion *x, hlo_instruction **sizes) {
+    hlo_instruction **known = dynamic_value_of(x, operand_of(x, 0))->sizes;
     for (uint32_t i = 0; known && i < dynamic_dims(x->build->at->shape); i++) sizes[i] = known[i];
     return x->build->at;
 }
 
-static hlo_instr *at_least_0(expansion *x, hlo_instr *size) {
+static hlo_instruction *at_least_0(expansion *x, hlo_instruction *size) {
     return hlo_build_binary(x->build, HLO_OP_MAXIMUM, size, expand_number(x, 0));
 }
 
-static hlo_instr *plus(expansion *x, hlo_instr *size, int64_t more) {
+static hlo_instruction *plus(expansion *x, hlo_instruction *size, int64_t more) {
     return more ? hlo_build_binary(x->build, HLO_OP_ADD, size, expand_number(x, more)) : size;
 }
 
 /* Computes the sizes of a slice: the number of real elements in the part. As in XLA, a dimension of
  * one element is not dynamic. Dimensions whose start is only known at run time must be declared
  * static. */
-static hlo_instr *part(expansion *x, hlo_instr **sizes) {
+static hlo_instruction *part(expansion *x, hlo_instruction **sizes) {
     const hlo_shape *from = operand_of(x, 0)->shape, *shape = x->build->at->shape;
     hlo_index_map map;
     hlo_index i;
@@ -385,7 +385,7 @@ static hlo_instr *part(expansion *x, hlo_instr **sizes) {
             return expand_refuse(x, "has an index with a dynamic shape, which is not supported");
     hlo_index_map_first(x->build->at, &map);
     for (uint32_t d = 0; d < from->rank; d++) {
-        hlo_instr *size = size_of(x, 0, d);
+        hlo_instruction *size = size_of(x, 0, d);
         hlo_index_along(&map, d, &i);
         const int64_t count = shape->dims[i.of], end = i.start + (count - 1) * i.stride + 1;
         const bool one = count == 1 && !dynamic_declares(shape, i.of);
@@ -401,13 +401,13 @@ static hlo_instr *part(expansion *x, hlo_instr **sizes) {
     return x->build->at;
 }
 
-static hlo_instr *pad(expansion *x, hlo_instr **sizes) {
+static hlo_instruction *pad(expansion *x, hlo_instruction **sizes) {
     const int64_t *v = hlo_instr_ints(x->build->at, HLO_ATTR_PADDING)->v;
     for (uint32_t d = 0; d < x->build->at->shape->rank; d++, v += 3) {
-        hlo_instr *size = size_of(x, 0, d);
+        hlo_instruction *size = size_of(x, 0, d);
         if (!size) continue;
         mask(x, 0, d, operand_of(x, 1));
-        hlo_instr *larger = size;
+        hlo_instruction *larger = size;
         if (v[2])
             larger = hlo_build_binary(x->build, HLO_OP_ADD, size,
                                       hlo_build_binary(x->build, HLO_OP_MULTIPLY,
@@ -420,7 +420,7 @@ static hlo_instr *pad(expansion *x, hlo_instr **sizes) {
 
 /* Replaces the padding of a reduced dimension by the initial value, as XLA does. HLO allows a
  * reduction to use the initial value any number of times. */
-static hlo_instr *reduce(expansion *x, hlo_instr **sizes) {
+static hlo_instruction *reduce(expansion *x, hlo_instruction **sizes) {
     const uint32_t count = x->build->at->operand_count / 2, rank = operand_of(x, 0)->shape->rank;
     const hlo_ints *along = hlo_instr_ints(x->build->at, HLO_ATTR_DIMENSIONS);
     for (uint32_t i = 0; i < count; i++)
@@ -432,7 +432,7 @@ static hlo_instr *reduce(expansion *x, hlo_instr **sizes) {
     return x->build->at;
 }
 
-static hlo_instr *dot(expansion *x, hlo_instr **sizes) {
+static hlo_instruction *dot(expansion *x, hlo_instruction **sizes) {
     const hlo_ints *batch[] = {hlo_instr_ints(x->build->at, HLO_ATTR_LHS_BATCH_DIMS),
                                hlo_instr_ints(x->build->at, HLO_ATTR_RHS_BATCH_DIMS)};
     const hlo_ints *along[] = {hlo_instr_ints(x->build->at, HLO_ATTR_LHS_CONTRACTING_DIMS),
@@ -478,8 +478,8 @@ static const hlo_ints *index_dims(expansion *x, uint32_t operand) {
 
 /* As in XLA, a slice of one element of a dynamic dimension is static, and a slice of the whole
  * dimension has its size. */
-static hlo_instr *gather(expansion *x, hlo_instr **sizes) {
-    const hlo_instr *instr = x->build->at;
+static hlo_instruction *gather(expansion *x, hlo_instruction **sizes) {
+    const hlo_instruction *instr = x->build->at;
     const hlo_ints *offset = hlo_instr_ints(instr, HLO_ATTR_OFFSET_DIMS),
                    *slices = hlo_instr_ints(instr, HLO_ATTR_SLICE_SIZES),
                    *batch = hlo_instr_ints(instr, HLO_ATTR_OPERAND_BATCHING_DIMS),
@@ -491,7 +491,7 @@ static hlo_instr *gather(expansion *x, hlo_instr **sizes) {
     if (!index) return NULL;
     for (uint32_t i = 0; i < window->count; i++) {
         const int64_t d = window->v[i];
-        hlo_instr *size = size_of(x, 0, d);
+        hlo_instruction *size = size_of(x, 0, d);
         if (slices->v[d] == 1 && !dynamic_declares(instr->shape, offset->v[i])) continue;
         if (size && slices->v[d] != operand_of(x, 0)->shape->dims[d])
             return expand_refuse(x, "takes a part of a dynamic dimension, which is not supported");
@@ -506,8 +506,8 @@ static hlo_instr *gather(expansion *x, hlo_instr **sizes) {
 }
 
 /* Moves the indices in the padding out of bounds, where a scatter ignores them. */
-static hlo_instr *scatter(expansion *x, hlo_instr **sizes) {
-    const hlo_instr *instr = x->build->at;
+static hlo_instruction *scatter(expansion *x, hlo_instruction **sizes) {
+    const hlo_instruction *instr = x->build->at;
     const uint32_t count = instr->operand_count / 2, rank = operand_of(x, 0)->shape->rank;
     const hlo_ints *window = hlo_instr_ints(instr, HLO_ATTR_UPDATE_WINDOW_DIMS),
                    *kept = others(x, rank, hlo_instr_ints(instr, HLO_ATTR_INSERTED_WINDOW_DIMS),
@@ -525,9 +525,9 @@ static hlo_instr *scatter(expansion *x, hlo_instr **sizes) {
                 return expand_refuse(x, "has updates of a dynamic size that differs from the size "
                                         "of its operand, which is not supported");
     }
-    hlo_instr *indices = operand_of(x, count);
+    hlo_instruction *indices = operand_of(x, count);
     for (uint32_t i = 0; i < index->count; i++) {
-        hlo_instr *size = size_of(x, count, index->v[i]);
+        hlo_instruction *size = size_of(x, count, index->v[i]);
         for (uint32_t u = count + 1; u < instr->operand_count; u++)
             join(x, &size, size_of(x, u, places->v[i]));
         if (!size) continue;
@@ -543,7 +543,7 @@ static hlo_instr *scatter(expansion *x, hlo_instr **sizes) {
 }
 
 /* Counts the windows in a dimension of `size` elements. */
-static hlo_instr *count_windows(expansion *x, hlo_instr *size, const hlo_window *w) {
+static hlo_instruction *count_windows(expansion *x, hlo_instruction *size, const hlo_window *w) {
     const int64_t extent = (w->size - 1) * w->dilate + 1;
     if (extent > INT32_MAX || w->base > INT32_MAX || w->stride > INT32_MAX)
         return expand_refuse(x, "has a window of more than 2^31-1 elements");
@@ -558,12 +558,12 @@ static hlo_instr *count_windows(expansion *x, hlo_instr *size, const hlo_window 
                : hlo_build_binary(x->build, HLO_OP_DIVIDE, size, expand_number(x, w->stride));
 }
 
-static hlo_instr *reduce_window(expansion *x, hlo_instr **sizes) {
+static hlo_instruction *reduce_window(expansion *x, hlo_instruction **sizes) {
     const uint32_t count = x->build->at->operand_count / 2, rank = operand_of(x, 0)->shape->rank;
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t d = 0; d < rank; d++, sizes++) {
             const hlo_window w = hlo_window_of(x->build->at, d);
-            hlo_instr *size = size_of(x, i, d);
+            hlo_instruction *size = size_of(x, i, d);
             if (!size) continue;
             if (w.size != 1 || w.high > 0) mask(x, i, d, operand_of(x, count + i));
             if (!(*sizes = count_windows(x, size, &w))) return NULL;
@@ -572,7 +572,7 @@ static hlo_instr *reduce_window(expansion *x, hlo_instr **sizes) {
 }
 
 /* Returns the lowest value of a type; NULL for an 8-bit float, of which some have no infinity. */
-static hlo_instr *lowest(expansion *x, hlo_type type) {
+static hlo_instruction *lowest(expansion *x, hlo_type type) {
     const bool floats = hlo_types[type].class == HLO_CLASS_FLOAT;
     if (floats && hlo_types[type].bytes < 2) return NULL;
     if (floats) return hlo_build_number(x->build, type, (double)-INFINITY);
@@ -582,13 +582,13 @@ static hlo_instr *lowest(expansion *x, hlo_type type) {
 
 /* As in XLA, the computation must select larger elements: then the padding of the operand can be
  * replaced by the lowest value. */
-static hlo_instr *select_and_scatter(expansion *x, hlo_instr **sizes) {
-    const hlo_instr *root = hlo_instr_comp(x->build->at, HLO_ATTR_SELECT)->root;
+static hlo_instruction *select_and_scatter(expansion *x, hlo_instruction **sizes) {
+    const hlo_instruction *root = hlo_instr_comp(x->build->at, HLO_ATTR_SELECT)->root;
     const char *direction = hlo_instr_str(root, HLO_ATTR_DIRECTION);
-    hlo_instr *fill = lowest(x, x->build->at->shape->type);
+    hlo_instruction *fill = lowest(x, x->build->at->shape->type);
     bool largest = fill && root->op == HLO_OP_COMPARE && *direction == 'G';
     for (uint32_t i = 0; i < 2 && largest; i++) {
-        const hlo_instr *parameter = hlo_instr_operand(root, i);
+        const hlo_instruction *parameter = hlo_instr_operand(root, i);
         largest = parameter->op == HLO_OP_PARAMETER && parameter->u.parameter == i;
     }
     if (!largest) return expand_refuse(x, "with a dynamic shape must select the largest element");
@@ -601,7 +601,7 @@ static hlo_instr *select_and_scatter(expansion *x, hlo_instr **sizes) {
     return x->build->at;
 }
 
-static hlo_instr *convolution(expansion *x, hlo_instr **sizes) {
+static hlo_instruction *convolution(expansion *x, hlo_instruction **sizes) {
     const uint32_t rank = x->build->at->shape->rank;
     int64_t in[3 * HLO_LARGEST_RANK], *kernel = in + rank, *out = in + 2 * (size_t)rank;
     const char *labels = hlo_instr_str(x->build->at, HLO_ATTR_DIM_LABELS);
@@ -611,9 +611,9 @@ static hlo_instr *convolution(expansion *x, hlo_instr **sizes) {
     sizes[out[1]] = size_of(x, 1, kernel[1]);
     if (sizes[out[0]] && hlo_instr_int(x->build->at, HLO_ATTR_BATCH_GROUP_COUNT, 1) > 1)
         return expand_refuse(x, "divides a dynamic batch into groups, which is not supported");
-    hlo_instr *zero = expand_zero(x, operand_of(x, 0)->shape->type);
+    hlo_instruction *zero = expand_zero(x, operand_of(x, 0)->shape->type);
     for (uint32_t d = 1; d < rank; d++) {
-        hlo_instr *size = size_of(x, 0, in[d]);
+        hlo_instruction *size = size_of(x, 0, in[d]);
         mask(x, 0, in[d], zero);
         if (d == 1) continue;
         const hlo_window w = hlo_window_of(x->build->at, d - 2);
@@ -627,12 +627,12 @@ static hlo_instr *convolution(expansion *x, hlo_instr **sizes) {
 
 /* Keeps the padding of an update from overwriting elements: replaces it by the operand's elements.
  * An update along a whole dimension also sets its size. */
-static hlo_instr *dynamic_update_slice(expansion *x, hlo_instr **sizes) {
-    hlo_instr *instr = x->build->at, *base = operand_of(x, 0), *update = operand_of(x, 1);
+static hlo_instruction *dynamic_update_slice(expansion *x, hlo_instruction **sizes) {
+    hlo_instruction *instr = x->build->at, *base = operand_of(x, 0), *update = operand_of(x, 1);
     const hlo_shape *shape = dynamic_bound(x->module, update->shape);
-    hlo_instr *operands[1 + HLO_LARGEST_RANK] = {base}, *old = NULL;
+    hlo_instruction *operands[1 + HLO_LARGEST_RANK] = {base}, *old = NULL;
     for (uint32_t d = 0; d < shape->rank; d++) {
-        hlo_instr *size = size_of(x, 1, d);
+        hlo_instruction *size = size_of(x, 1, d);
         const bool whole = shape->dims[d] == base->shape->dims[d];
         sizes[d] = whole && size ? size : size_of(x, 0, d);
         operands[1 + d] = operand_of(x, 2 + d);
@@ -642,7 +642,7 @@ static hlo_instr *dynamic_update_slice(expansion *x, hlo_instr **sizes) {
             old = hlo_build_ints(x->build, HLO_OP_DYNAMIC_SLICE, shape, 1 + shape->rank, operands,
                                  HLO_ATTR_DYNAMIC_SLICE_SIZES, shape->rank, shape->dims);
         }
-        hlo_instr *index = expand_index(x, shape, d);
+        hlo_instruction *index = expand_index(x, shape, d);
         index = hlo_build_compare(x->build, index, "LT", expand_splat(x, size, index->shape));
         update = hlo_build_select(x->build, index, update, old);
     }
@@ -651,9 +651,9 @@ static hlo_instr *dynamic_update_slice(expansion *x, hlo_instr **sizes) {
 }
 
 /* Replaces the padding by the lowest value, so that it is selected last. */
-static hlo_instr *topk(expansion *x, hlo_instr **sizes) {
+static hlo_instruction *topk(expansion *x, hlo_instruction **sizes) {
     const hlo_shape *shape = operand_of(x, 0)->shape;
-    hlo_instr *size = size_of(x, 0, shape->rank - 1), *fill = lowest(x, shape->type);
+    hlo_instruction *size = size_of(x, 0, shape->rank - 1), *fill = lowest(x, shape->type);
     if (size && (!fill || !hlo_instr_int(x->build->at, HLO_ATTR_LARGEST, 1)))
         return expand_refuse(x, "with a dynamic last dimension must select the largest elements");
     mask(x, 0, shape->rank - 1, fill);
@@ -671,7 +671,7 @@ static hlo_instr *topk(expansion *x, hlo_instr **sizes) {
 }
 
 /* Sizes of an operation on the last `count` dimensions of its operands, which must be static. */
-static hlo_instr *batched(expansion *x, uint32_t count, hlo_instr **sizes) {
+static hlo_instruction *batched(expansion *x, uint32_t count, hlo_instruction **sizes) {
     const uint32_t rank = x->build->at->shape->rank;
     for (uint32_t i = 0; i < x->build->at->operand_count; i++)
         for (uint32_t d = 0; d < rank; d++)
@@ -685,7 +685,7 @@ static hlo_instr *batched(expansion *x, uint32_t count, hlo_instr **sizes) {
 /* ---------------------------------------------------------------------------------- collectives */
 
 /* Sizes of a collective that keeps all dimensions, except those that it divides or joins. */
-static hlo_instr *collective(expansion *x, hlo_instr **sizes) {
+static hlo_instruction *collective(expansion *x, hlo_instruction **sizes) {
     const hlo_ints *divided = hlo_instr_ints(x->build->at, HLO_ATTR_DIMENSIONS);
     if (x->build->at->op == HLO_OP_ALL_TO_ALL && !divided->count)
         return expand_refuse(x, "of a tuple does not support dynamic shapes");
@@ -700,19 +700,19 @@ static hlo_instr *collective(expansion *x, hlo_instr **sizes) {
 }
 
 /* Also sends the sizes of an array that another device receives. */
-static hlo_instr *sent(expansion *x, hlo_instr **sizes) {
+static hlo_instruction *sent(expansion *x, hlo_instruction **sizes) {
     if (x->build->at->operand_count != 1)
         return expand_refuse(x, "sends several arrays of dynamic shape, which is not supported");
     for (uint32_t d = 0; d < x->build->at->shape->rank; d++) {
-        hlo_instr *size = size_of(x, 0, d);
+        hlo_instruction *size = size_of(x, 0, d);
         if (size) sizes[d] = hlo_build_clone(x->build, x->build->at, size->shape, &size);
     }
     return x->build->at;
 }
 
 /* The custom calls with which XLA passes from dynamic shapes to arrays with sizes, and back. */
-static hlo_instr *custom_call(expansion *x, hlo_instr **sizes) {
-    hlo_instr *instr = x->build->at, *array = instr->operand_count ? operand_of(x, 0) : NULL;
+static hlo_instruction *custom_call(expansion *x, hlo_instruction **sizes) {
+    hlo_instruction *instr = x->build->at, *array = instr->operand_count ? operand_of(x, 0) : NULL;
     const bool pads = hlo_is_custom_call(instr, "PadToStatic");
     const bool slices = hlo_is_custom_call(instr, "SliceToDynamic");
     const hlo_shape *shape = instr->shape;
@@ -732,9 +732,9 @@ static hlo_instr *custom_call(expansion *x, hlo_instr **sizes) {
     if (!fits || !(pads || slices || hlo_is_custom_call(instr, "SetBound")))
         return expand_refuse(x, "of \"%s\" does not support dynamic shapes",
                              hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET));
-    hlo_instr *parts[1 + HLO_LARGEST_RANK] = {array};
+    hlo_instruction *parts[1 + HLO_LARGEST_RANK] = {array};
     for (uint32_t d = 0; d < rank; d++) {
-        hlo_instr *size = slices ? operand_of(x, 1 + d) : size_of(x, 0, d);
+        hlo_instruction *size = slices ? operand_of(x, 1 + d) : size_of(x, 0, d);
         if (pads)
             parts[1 + d] = size_or_bound(x, size, array->shape->dims[d]);
         else if (!slices || dynamic_declares(shape, d))
@@ -744,8 +744,8 @@ static hlo_instr *custom_call(expansion *x, hlo_instr **sizes) {
     return expand_replace(x, HLO_OP_COPY, shape, 1, &array);
 }
 
-hlo_instr *dynamic_rule(expansion *x, hlo_instr **sizes) {
-    hlo_instr *instr = x->build->at;
+hlo_instruction *dynamic_rule(expansion *x, hlo_instruction **sizes) {
+    hlo_instruction *instr = x->build->at;
     if (hlo_op_is(instr->op, HLO_ELEMENTWISE)) return elementwise(x, sizes);
     if (hlo_instr_is_annotation(instr)) return forwarded(x, sizes);
     switch (instr->op) {
@@ -763,14 +763,14 @@ hlo_instr *dynamic_rule(expansion *x, hlo_instr **sizes) {
     case HLO_OP_TUPLE:
         for (uint32_t i = 0; i < instr->operand_count; i++) {
             const uint32_t count = dynamic_dims(operand_of(x, i)->shape);
-            hlo_instr **known = dynamic_value_of(x, operand_of(x, i))->sizes;
+            hlo_instruction **known = dynamic_value_of(x, operand_of(x, i))->sizes;
             for (uint32_t k = 0; known && k < count; k++) sizes[k] = known[k];
             sizes += count;
         }
         return instr;
     case HLO_OP_GET_TUPLE_ELEMENT: {
-        const hlo_instr *whole = operand_of(x, 0);
-        hlo_instr **known = dynamic_value_of(x, whole)->sizes;
+        const hlo_instruction *whole = operand_of(x, 0);
+        hlo_instruction **known = dynamic_value_of(x, whole)->sizes;
         const int64_t index = hlo_instr_int(instr, HLO_ATTR_INDEX, 0);
         if (!known) return instr;
         for (int64_t i = 0; i < index; i++) known += dynamic_dims(whole->shape->elements[i]);
@@ -778,11 +778,11 @@ hlo_instr *dynamic_rule(expansion *x, hlo_instr **sizes) {
         return instr;
     }
     case HLO_OP_GET_DIMENSION_SIZE: {
-        hlo_instr *size = size_of(x, 0, hlo_instr_ints(instr, HLO_ATTR_DIMENSIONS)->v[0]);
+        hlo_instruction *size = size_of(x, 0, hlo_instr_ints(instr, HLO_ATTR_DIMENSIONS)->v[0]);
         return size ? expand_replace(x, HLO_OP_COPY, instr->shape, 1, &size) : instr;
     }
     case HLO_OP_SET_DIMENSION_SIZE: {
-        hlo_instr *array = operand_of(x, 0), *size = operand_of(x, 1);
+        hlo_instruction *array = operand_of(x, 0), *size = operand_of(x, 1);
         const int64_t dim = hlo_instr_ints(instr, HLO_ATTR_DIMENSIONS)->v[0];
         double number;
         for (uint32_t d = 0; d < array->shape->rank; d++) sizes[d] = dynamic_size(x, array, d);

@@ -16,10 +16,10 @@ typedef struct scan {
 
 /* Creates, before the scan's computation, a computation whose parameter is the loop's state. Moves
  * x->build->at into the new computation. */
-static hlo_instr *open_computation(expansion *x, const scan *s, const char *name) {
+static hlo_instruction *open_computation(expansion *x, const scan *s, const char *name) {
     hlo_computation *caller = x->build->at->parent, *comp = hlo_computation_new(x->module, name);
     const uint32_t offset = x->build->at->offset;
-    hlo_instr *state = hlo_instr_new(comp, NULL, HLO_OP_PARAMETER, s->state, 0, NULL, NULL);
+    hlo_instruction *state = hlo_instr_new(comp, NULL, HLO_OP_PARAMETER, s->state, 0, NULL, NULL);
     hlo_instr_set_parameter(state, 0);
     x->build->at =
         hlo_instr_new(comp, NULL, HLO_OP_TUPLE, hlo_shape_tuple(x->module, 0, NULL), 0, NULL, NULL);
@@ -29,9 +29,10 @@ static hlo_instr *open_computation(expansion *x, const scan *s, const char *name
 }
 
 /* Sets the root of the computation, and restores the insertion point `at`. */
-static hlo_computation *close_computation(expansion *x, hlo_instr *root, hlo_instr *at) {
+static hlo_computation *close_computation(expansion *x, hlo_instruction *root,
+                                          hlo_instruction *at) {
     hlo_computation *comp = root->parent;
-    hlo_instr *end = x->build->at;
+    hlo_instruction *end = x->build->at;
     hlo_computation_set_root(comp, root);
     hlo_instr_remove(end);
     x->build->at = at;
@@ -39,9 +40,9 @@ static hlo_computation *close_computation(expansion *x, hlo_instr *root, hlo_ins
 }
 
 /* Builds the operands of the dynamic-slice or dynamic-update-slice of an array in an iteration. */
-static uint32_t place_at(expansion *x, const scan *s, hlo_instr *array, hlo_instr *slice,
-                         hlo_instr *place, hlo_instr **out) {
-    hlo_instr *zero = expand_number(x, 0);
+static uint32_t place_at(expansion *x, const scan *s, hlo_instruction *array,
+                         hlo_instruction *slice, hlo_instruction *place, hlo_instruction **out) {
+    hlo_instruction *zero = expand_number(x, 0);
     uint32_t count = 0;
     out[count++] = array;
     if (slice) out[count++] = slice;
@@ -57,33 +58,34 @@ static const hlo_shape *slice_shape(const expansion *x, const scan *s, const hlo
 }
 
 static hlo_computation *make_body(expansion *x, const scan *s) {
-    hlo_instr *at = x->build->at, *state = open_computation(x, s, "scan_body");
+    hlo_instruction *at = x->build->at, *state = open_computation(x, s, "scan_body");
     const uint32_t count = 1 + s->inputs + s->outputs + s->carries;
-    hlo_instr **next = hlo_arena_array(x->module->arena, count, sizeof(hlo_instr *));
-    hlo_instr **given = hlo_arena_array(x->module->arena, count, sizeof(hlo_instr *));
-    hlo_instr *operands[2 + HLO_LARGEST_RANK];
+    hlo_instruction **next = hlo_arena_array(x->module->arena, count, sizeof(hlo_instruction *));
+    hlo_instruction **given = hlo_arena_array(x->module->arena, count, sizeof(hlo_instruction *));
+    hlo_instruction *operands[2 + HLO_LARGEST_RANK];
     for (uint32_t i = 0; i < count; i++) next[i] = hlo_build_element(x->build, state, i);
-    hlo_instr *place = next[0];
+    hlo_instruction *place = next[0];
     if (s->reverse)
         place = hlo_build_binary(x->build, HLO_OP_SUBTRACT, expand_number(x, s->turns - 1), place);
     next[0] = hlo_build_binary(x->build, HLO_OP_ADD, next[0], expand_number(x, 1));
     for (uint32_t i = 0; i < s->inputs; i++) {
         const hlo_shape *shape = slice_shape(x, s, next[1 + i]->shape);
         const uint32_t n = place_at(x, s, next[1 + i], NULL, place, operands);
-        hlo_instr *slice = hlo_build(x->build, HLO_OP_DYNAMIC_SLICE, shape, n, operands);
+        hlo_instruction *slice = hlo_build(x->build, HLO_OP_DYNAMIC_SLICE, shape, n, operands);
         hlo_instr_set_ints(slice, HLO_ATTR_DYNAMIC_SLICE_SIZES, shape->rank, shape->dims);
         given[i] = hlo_build(x->build, HLO_OP_RESHAPE, s->step->parameters[i]->shape, 1, &slice);
     }
-    hlo_instr **made = next + 1 + s->inputs, **carried = made + s->outputs;
+    hlo_instruction **made = next + 1 + s->inputs, **carried = made + s->outputs;
     for (uint32_t i = 0; i < s->carries; i++) given[s->inputs + i] = carried[i];
     const hlo_shape *results = s->step->root->shape;
-    hlo_instr *call = hlo_build(x->build, HLO_OP_CALL, results, s->inputs + s->carries, given);
+    hlo_instruction *call =
+        hlo_build(x->build, HLO_OP_CALL, results, s->inputs + s->carries, given);
     hlo_instr_set_comp(call, HLO_ATTR_TO_APPLY, s->step);
     for (uint32_t i = 0; i < s->outputs + s->carries; i++) {
-        hlo_instr *result =
+        hlo_instruction *result =
             results->type == HLO_TYPE_TUPLE ? hlo_build_element(x->build, call, i) : call;
         if (i < s->outputs) {
-            hlo_instr *slice =
+            hlo_instruction *slice =
                 hlo_build(x->build, HLO_OP_RESHAPE, slice_shape(x, s, made[i]->shape), 1, &result);
             const uint32_t n = place_at(x, s, made[i], slice, place, operands);
             result = hlo_build(x->build, HLO_OP_DYNAMIC_UPDATE_SLICE, made[i]->shape, n, operands);
@@ -95,7 +97,7 @@ static hlo_computation *make_body(expansion *x, const scan *s) {
 
 /* Replaces the scan at x->build->at by a loop. Returns false after an error. */
 static bool expand_scan(expansion *x) {
-    hlo_instr *instr = x->build->at;
+    hlo_instruction *instr = x->build->at;
     const hlo_shape *result = instr->shape;
     const bool many = result->type == HLO_TYPE_TUPLE;
     const hlo_shape **part = hlo_arena_array(
@@ -119,7 +121,8 @@ static bool expand_scan(expansion *x) {
             return expand_refuse(x, "iterates over a dynamic dimension, which is not supported");
     if (s.turns > INT32_MAX) return expand_refuse(x, "has more than 2^31-1 iterations");
     const uint32_t first = 1 + s.inputs, results = s.outputs + s.carries;
-    hlo_instr **parts = hlo_arena_array(x->module->arena, first + results, sizeof(hlo_instr *));
+    hlo_instruction **parts =
+        hlo_arena_array(x->module->arena, first + results, sizeof(hlo_instruction *));
     parts[0] = expand_number(x, 0);
     for (uint32_t i = 0; i < s.inputs; i++) parts[1 + i] = hlo_instr_operand(instr, i);
     for (uint32_t i = 0; i < s.outputs; i++)
@@ -128,10 +131,10 @@ static bool expand_scan(expansion *x) {
     for (uint32_t i = 0; i < s.carries; i++)
         parts[first + s.outputs + i] = hlo_instr_operand(instr, s.inputs + i);
     if (s.turns > 0) {
-        hlo_instr *start = hlo_build(x->build, HLO_OP_TUPLE, s.state, first + results, parts);
-        hlo_instr *loop = hlo_build(x->build, HLO_OP_WHILE, s.state, 1, &start);
-        hlo_instr *at = x->build->at, *state = open_computation(x, &s, "scan_condition");
-        hlo_instr *turn = hlo_build_element(x->build, state, 0);
+        hlo_instruction *start = hlo_build(x->build, HLO_OP_TUPLE, s.state, first + results, parts);
+        hlo_instruction *loop = hlo_build(x->build, HLO_OP_WHILE, s.state, 1, &start);
+        hlo_instruction *at = x->build->at, *state = open_computation(x, &s, "scan_condition");
+        hlo_instruction *turn = hlo_build_element(x->build, state, 0);
         hlo_instr_set_comp(
             loop, HLO_ATTR_CONDITION,
             close_computation(x, hlo_build_compare(x->build, turn, "LT", expand_number(x, s.turns)),
@@ -149,7 +152,7 @@ hlo_status hlo_scan_expand(hlo_module *module, const hlo_diag_sink *sink) {
     expansion x = {.module = module, .sink = sink};
     if (!module->op_counts[HLO_OP_SCAN]) return HLO_OK;
     for (hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
+        for (hlo_instruction *instr = comp->first, *next; instr; instr = next) {
             next = instr->next;
             if (instr->op != HLO_OP_SCAN) continue;
             x.build->at = instr;

@@ -18,7 +18,7 @@ void *expand_refuse(expansion *x, const char *format, ...) {
     return NULL;
 }
 
-dynamic_value *dynamic_value_of(expansion *x, const hlo_instr *instr) {
+dynamic_value *dynamic_value_of(expansion *x, const hlo_instruction *instr) {
     if (instr->id >= x->capacity) {
         const uint32_t capacity = 2 * instr->id + 64;
         dynamic_value *values = hlo_arena_zero(x->module->arena, capacity * sizeof *values);
@@ -29,8 +29,8 @@ dynamic_value *dynamic_value_of(expansion *x, const hlo_instr *instr) {
     return &x->values[instr->id];
 }
 
-hlo_instr *dynamic_size(expansion *x, const hlo_instr *array, int64_t dim) {
-    hlo_instr **sizes = dynamic_value_of(x, array)->sizes;
+hlo_instruction *dynamic_size(expansion *x, const hlo_instruction *array, int64_t dim) {
+    hlo_instruction **sizes = dynamic_value_of(x, array)->sizes;
     return sizes ? sizes[dim] : NULL;
 }
 
@@ -55,10 +55,10 @@ const hlo_shape *dynamic_bound(hlo_module *module, const hlo_shape *shape) {
     return hlo_shape_intern(module, &bound);
 }
 
-hlo_instr *expand_replace(expansion *x, hlo_op op, const hlo_shape *shape, uint32_t count,
-                          hlo_instr *const *operands) {
-    hlo_instr *old = x->build->at;
-    hlo_instr *made = hlo_instr_new_unnamed(old->parent, old, op, shape, count, operands);
+hlo_instruction *expand_replace(expansion *x, hlo_op op, const hlo_shape *shape, uint32_t count,
+                                hlo_instruction *const *operands) {
+    hlo_instruction *old = x->build->at;
+    hlo_instruction *made = hlo_instr_new_unnamed(old->parent, old, op, shape, count, operands);
     made->offset = old->offset;
     made->name = old->name;
     *dynamic_value_of(x, made) = *dynamic_value_of(x, old);
@@ -69,29 +69,29 @@ hlo_instr *expand_replace(expansion *x, hlo_op op, const hlo_shape *shape, uint3
     return made;
 }
 
-hlo_instr *expand_number(expansion *x, int64_t value) {
+hlo_instruction *expand_number(expansion *x, int64_t value) {
     return hlo_build_number(x->build, HLO_TYPE_S32, (double)value);
 }
 
-hlo_instr *expand_zero(expansion *x, hlo_type type) {
+hlo_instruction *expand_zero(expansion *x, hlo_type type) {
     if (hlo_types[type].class != HLO_CLASS_COMPLEX) return hlo_build_number(x->build, type, 0);
-    hlo_instr *zero = expand_zero(x, type == HLO_TYPE_C64 ? HLO_TYPE_F32 : HLO_TYPE_F64);
+    hlo_instruction *zero = expand_zero(x, type == HLO_TYPE_C64 ? HLO_TYPE_F32 : HLO_TYPE_F64);
     return hlo_build_convert(x->build, zero, type);
 }
 
-hlo_instr *expand_splat(expansion *x, hlo_instr *scalar, const hlo_shape *like) {
+hlo_instruction *expand_splat(expansion *x, hlo_instruction *scalar, const hlo_shape *like) {
     return hlo_build_splat(x->build, scalar,
                            hlo_shape_retype(x->module, like, scalar->shape->type));
 }
 
-hlo_instr *expand_index(expansion *x, const hlo_shape *like, int64_t dim) {
+hlo_instruction *expand_index(expansion *x, const hlo_shape *like, int64_t dim) {
     return hlo_build_iota(x->build, hlo_shape_retype(x->module, like, HLO_TYPE_S32), dim);
 }
 
-hlo_instr *expand_mask(expansion *x, hlo_instr *array, int64_t dim, hlo_instr *size,
-                       hlo_instr *fill) {
+hlo_instruction *expand_mask(expansion *x, hlo_instruction *array, int64_t dim,
+                             hlo_instruction *size, hlo_instruction *fill) {
     if (!size) return array;
-    hlo_instr *index = expand_index(x, array->shape, dim);
+    hlo_instruction *index = expand_index(x, array->shape, dim);
     index = hlo_build_compare(x->build, index, "LT", expand_splat(x, size, index->shape));
     return hlo_build_select(x->build, index, array, expand_splat(x, fill, array->shape));
 }

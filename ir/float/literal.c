@@ -43,14 +43,16 @@ void hlo_literal_set_number(hlo_literal *literal, int64_t index, double value) {
     hlo_number_store(type, (char *)literal->data + index * hlo_types[type].bytes, value);
 }
 
-hlo_instr *hlo_constant_new(hlo_computation *comp, hlo_instr *before, const hlo_literal *literal) {
-    hlo_instr *instr = hlo_instr_new(comp, before, HLO_OP_CONSTANT, literal->shape, 0, NULL, NULL);
+hlo_instruction *hlo_constant_new(hlo_computation *comp, hlo_instruction *before,
+                                  const hlo_literal *literal) {
+    hlo_instruction *instr =
+        hlo_instr_new(comp, before, HLO_OP_CONSTANT, literal->shape, 0, NULL, NULL);
     instr->u.literal = literal;
     return instr;
 }
 
-hlo_instr *hlo_constant_scalar(hlo_computation *comp, hlo_instr *before, hlo_type type,
-                               double value) {
+hlo_instruction *hlo_constant_scalar(hlo_computation *comp, hlo_instruction *before, hlo_type type,
+                                     double value) {
     hlo_literal *literal =
         hlo_literal_new(comp->module, hlo_shape_array(comp->module, type, 0, NULL));
     hlo_literal_set_number(literal, 0, value);

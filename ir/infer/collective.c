@@ -132,7 +132,7 @@ const hlo_shape *hlo_infer_DEVICE_BROADCAST(const hlo_inference *q) {
     if (group_size(q) < 0) return NULL;
     if (!hlo_infer_int(q, HLO_ATTR_HAS_DYNAMIC_ROOT, 0)) return each_operand(q);
     if (q->count < 2) return hlo_infer_fail(q, "has_dynamic_root requires an operand for the root");
-    const hlo_instr *root = q->operands[--data.count];
+    const hlo_instruction *root = q->operands[--data.count];
     if (root->shape->type != HLO_TYPE_S32)
         return hlo_infer_fail_at(q, root->offset, "operand %u, the root, is %s, expected type s32",
                                  data.count, hlo_infer_text(q, root->shape));

@@ -198,7 +198,7 @@ const hlo_shape *hlo_infer_RECV(const hlo_inference *q) {
 /* True if both instructions of a transfer have the same channel, and either both or neither
  * transfer data with the host. */
 static bool same_channel(const hlo_inference *q) {
-    const hlo_instr *start = q->operands[0];
+    const hlo_instruction *start = q->operands[0];
     const hlo_attr *ends[] = {hlo_infer_attr(q, HLO_ATTR_CHANNEL_ID),
                               hlo_instr_attr(start, HLO_ATTR_CHANNEL_ID)};
     if (!ends[0] != !ends[1])
@@ -242,7 +242,8 @@ const hlo_shape *hlo_infer_DONE(const hlo_inference *q) {
 /* Returns the computation that an asynchronous operation calls; NULL if it is missing or has no
  * root. */
 static const hlo_computation *called_by(const hlo_inference *q) {
-    const hlo_instr *start = q->op == HLO_OP_ASYNC_START ? NULL : hlo_async_start(q->operands[0]);
+    const hlo_instruction *start =
+        q->op == HLO_OP_ASYNC_START ? NULL : hlo_async_start(q->operands[0]);
     const hlo_attr *calls = hlo_infer_attr(q, HLO_ATTR_CALLS);
     if (start) calls = hlo_instr_attr(start, HLO_ATTR_CALLS);
     return calls && calls->u.comp->root ? calls->u.comp : NULL;
@@ -279,7 +280,7 @@ static bool are_bound(const hlo_inference *q, uint32_t first, uint32_t bound) {
     if (!comp) return true;
     if (bound + count > comp->parameter_count) return fail_bound(q, comp, bound + count);
     for (uint32_t i = 0; i < count; i++) {
-        const hlo_instr *parameter = comp->parameters[bound + i];
+        const hlo_instruction *parameter = comp->parameters[bound + i];
         if (parameter && !hlo_infer_fits(parameter->shape, hlo_infer_operand(q, first + i)))
             return hlo_infer_fail_at(q, parameter->offset,
                                      "parameter %u of %%%s is %s, expected %s", bound + i,

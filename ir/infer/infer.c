@@ -26,8 +26,8 @@ static bool check_form(const hlo_inference *q) {
 }
 
 const hlo_shape *hlo_infer(hlo_module *module, hlo_op op, uint32_t operand_count,
-                           hlo_instr *const *operands, uint32_t attr_count, const hlo_attr *attrs,
-                           char *why, size_t why_size) {
+                           hlo_instruction *const *operands, uint32_t attr_count,
+                           const hlo_attr *attrs, char *why, size_t why_size) {
     hlo_inference q = {.module = module,
                        .op = op,
                        .count = operand_count,
@@ -40,11 +40,11 @@ const hlo_shape *hlo_infer(hlo_module *module, hlo_op op, uint32_t operand_count
     return check_form(&q) ? rules[op](&q) : NULL;
 }
 
-bool hlo_infer_check(const hlo_instr *instr, hlo_arena *scratch, char *why, size_t why_size,
+bool hlo_infer_check(const hlo_instruction *instr, hlo_arena *scratch, char *why, size_t why_size,
                      uint32_t *out_blamed) {
     *out_blamed = HLO_NOWHERE;
     enum { FEW = 16 };
-    hlo_instr *few[FEW];
+    hlo_instruction *few[FEW];
     hlo_inference q = {.module = instr->parent->module,
                        .op = instr->op,
                        .count = instr->operand_count,
@@ -55,8 +55,8 @@ bool hlo_infer_check(const hlo_instr *instr, hlo_arena *scratch, char *why, size
                        .why_size = why_size,
                        .blamed = out_blamed,
                        .scratch = scratch};
-    hlo_instr **operands =
-        q.count <= FEW ? few : hlo_infer_scratch(&q, q.count, sizeof(hlo_instr *));
+    hlo_instruction **operands =
+        q.count <= FEW ? few : hlo_infer_scratch(&q, q.count, sizeof(hlo_instruction *));
     for (uint32_t i = 0; i < q.count; i++) operands[i] = hlo_instr_operand(instr, i);
     q.operands = operands;
     if (!check_form(&q)) return false;

@@ -12,7 +12,7 @@ typedef struct hlo_inference {
     hlo_module *module;
     hlo_op op;
     uint32_t count;
-    hlo_instr *const *operands;
+    hlo_instruction *const *operands;
     uint32_t attr_count;
     const hlo_attr *attrs;
     const hlo_shape *given; /* the shape in the text, or NULL */

@@ -125,7 +125,7 @@ bool hlo_infer_takes(const hlo_inference *q, const hlo_computation *comp, uint32
         return hlo_infer_fail_at(q, comp->offset, "%%%s has %u parameters, expected %u", comp->name,
                                  comp->parameter_count, count);
     for (uint32_t i = 0; i < count; i++) {
-        const hlo_instr *parameter = comp->parameters[i];
+        const hlo_instruction *parameter = comp->parameters[i];
         if (parameter && !hlo_infer_fits(parameter->shape, parameters[i]))
             return hlo_infer_fail_at(
                 q, parameter->offset, "parameter %u of %%%s is %s, expected %s", i, comp->name,

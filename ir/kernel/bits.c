@@ -46,11 +46,11 @@ static void advance(uint64_t counter[2], uint64_t by) {
     counter[1] += counter[0] < low;
 }
 
-static bool is_threefry(const hlo_instr *instr) {
+static bool is_threefry(const hlo_instruction *instr) {
     return strcmp(hlo_instr_attr(instr, HLO_ATTR_ALGORITHM)->u.str, "rng_three_fry") == 0;
 }
 
-static const char *refuse_bits(const hlo_instr *instr) {
+static const char *refuse_bits(const hlo_instruction *instr) {
     const hlo_shape *state = hlo_instr_operand(instr, 0)->shape, *result = instr->shape;
     int64_t size = state->dims[0];
     if (result->type != HLO_TYPE_TUPLE)

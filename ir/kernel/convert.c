@@ -98,7 +98,7 @@ static int64_t round_stochastically(hlo_type to, double x, uint64_t random, int 
 }
 
 static void stochastic_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
-    const hlo_instr *instr = arg;
+    const hlo_instruction *instr = arg;
     hlo_type from = hlo_instr_operand(instr, 0)->shape->type;
     hlo_type random = hlo_instr_operand(instr, 1)->shape->type, to = instr->shape->type;
     double x[HLO_CHUNK];
@@ -113,7 +113,7 @@ static void stochastic_row(void *arg, int64_t count, char *const *data, const in
     }
 }
 
-static const char *refuse_stochastic(const hlo_instr *instr) {
+static const char *refuse_stochastic(const hlo_instruction *instr) {
     return hlo_types[instr->shape->type].class == HLO_CLASS_SIGNED
                ? NULL
                : "stochastic rounding requires a signed integer result";
@@ -156,7 +156,7 @@ void hlo_view_retype(const hlo_view *view, hlo_type from) {
     } while (hlo_dims_next(view->rank, view->dims, index.v));
 }
 
-static const char *refuse_bitcast_convert(const hlo_instr *instr) {
+static const char *refuse_bitcast_convert(const hlo_instruction *instr) {
     const hlo_shape *from = hlo_instr_operand(instr, 0)->shape, *to = instr->shape;
     const hlo_shape *narrow = from->rank > to->rank ? from : to, *wide = narrow == to ? from : to;
     if (from->rank == to->rank || hlo_types[narrow->type].bits >= 8) return NULL;

@@ -12,7 +12,7 @@ static int64_t number_at(const hlo_attr *window, hlo_attr_id id, uint32_t index,
     return word && index < word->u.ints->count ? word->u.ints->v[index] : missing;
 }
 
-hlo_window hlo_window_of(const hlo_instr *instr, uint32_t dim) {
+hlo_window hlo_window_of(const hlo_instruction *instr, uint32_t dim) {
     const hlo_attr *window = hlo_instr_attr(instr, HLO_ATTR_WINDOW);
     return (hlo_window){.size = number_at(window, HLO_ATTR_SIZE, dim, 1),
                         .stride = number_at(window, HLO_ATTR_STRIDE, dim, 1),
@@ -92,7 +92,7 @@ static const hlo_ints *counted(hlo_arena *arena, uint32_t first, uint32_t count)
 }
 
 const char *hlo_convolution_read(const hlo_call *call, hlo_convolution *out) {
-    const hlo_instr *instr = call->instr;
+    const hlo_instruction *instr = call->instr;
     const uint32_t rank = hlo_instr_operand(instr, 0)->shape->rank;
     const char *labels = hlo_instr_str(instr, HLO_ATTR_DIM_LABELS);
     if (2 * rank > HLO_EVAL_MAX_RANK) return "a convolution has too many dimensions";

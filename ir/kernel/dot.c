@@ -5,7 +5,7 @@
 
 #include "ir/kernel/kernel.h"
 
-hlo_dot_dims hlo_dot_dims_of(const hlo_instr *dot) {
+hlo_dot_dims hlo_dot_dims_of(const hlo_instruction *dot) {
     return (hlo_dot_dims){hlo_instr_ints(dot, HLO_ATTR_LHS_BATCH_DIMS),
                           hlo_instr_ints(dot, HLO_ATTR_LHS_CONTRACTING_DIMS),
                           hlo_instr_ints(dot, HLO_ATTR_RHS_BATCH_DIMS),

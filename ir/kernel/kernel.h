@@ -17,7 +17,7 @@
 
 typedef struct hlo_call {
     const hlo_eval_env *env; /* never NULL */
-    const hlo_instr *instr;
+    const hlo_instruction *instr;
     const hlo_view *operands, *results;
     uint32_t operand_count, result_count;
     hlo_arena *scratch;
@@ -39,10 +39,10 @@ typedef struct hlo_lanes {
     int64_t count;
     const void *in[3];
     void *out;
-    int bits;               /* number of bits of the element type */
-    uint64_t sign;          /* sign bit of a float whose code is in the lanes; otherwise 0 */
-    bool signed_zero;       /* the float type has -0; otherwise the code of -0 is its NaN */
-    const hlo_instr *instr; /* the instruction, for its attributes */
+    int bits;                     /* number of bits of the element type */
+    uint64_t sign;                /* sign bit of a float whose code is in the lanes; otherwise 0 */
+    bool signed_zero;             /* the float type has -0; otherwise the code of -0 is its NaN */
+    const hlo_instruction *instr; /* the instruction, for its attributes */
 } hlo_lanes;
 typedef void hlo_loop(const hlo_lanes *lanes);
 
@@ -89,12 +89,12 @@ typedef enum hlo_error_form {
 typedef struct hlo_kernel {
     hlo_status (*run)(hlo_call *call);
     hlo_error_form error;
-    const hlo_elementwise *ops;          /* the operations of an elementwise opcode */
-    int (*pick)(const hlo_instr *instr); /* returns the index in `ops`, or -1 if no element fits;
-                                          * NULL: `ops` has one element */
+    const hlo_elementwise *ops;                /* the operations of an elementwise opcode */
+    int (*pick)(const hlo_instruction *instr); /* returns the index in `ops`, or -1 if no element
+                                                * fits; NULL: `ops` has one element */
     const char *(*refuse)(
-        const hlo_instr *instr); /* returns why the kernel does not support `instr`; NULL: the
-                                  * kernel supports all that the shape rule allows */
+        const hlo_instruction *instr); /* returns why the kernel does not support `instr`; NULL: the
+                                        * kernel supports all that the shape rule allows */
 } hlo_kernel;
 
 #define HLO_OP(id, name, min, max, infer, flags, required, allowed, eval)                          \
@@ -143,7 +143,7 @@ const void *hlo_lane_view(hlo_type type, const void *in, int64_t step, int64_t c
 void hlo_lane_load_f64(hlo_type type, const void *in, int64_t step, int64_t count, double *out);
 
 typedef struct hlo_lane_op {
-    const hlo_instr *instr;
+    const hlo_instruction *instr;
     hlo_loop *loop;
     uint32_t arity;
     uint64_t sign; /* see hlo_lanes */
@@ -153,8 +153,8 @@ typedef struct hlo_lane_op {
 } hlo_lane_op;
 /* Finds the loop of `instr` for elements of these types. Returns the reason if there is no such
  * loop, otherwise NULL. */
-const char *hlo_lane_op_init(hlo_lane_op *op, const hlo_instr *instr, const hlo_type *operands,
-                             hlo_type result);
+const char *hlo_lane_op_init(hlo_lane_op *op, const hlo_instruction *instr,
+                             const hlo_type *operands, hlo_type result);
 /* Computes `count` lanes without rounding or wrapping them to the result's type. `out` may be one
  * of `in`. */
 void hlo_lane_op_run(const hlo_lane_op *op, int64_t count, const void *const *in, void *out);
@@ -271,7 +271,7 @@ typedef struct hlo_window {
     int64_t size, stride, low, high, base, dilate;
     bool reversed;
 } hlo_window;
-hlo_window hlo_window_of(const hlo_instr *instr, uint32_t dim);
+hlo_window hlo_window_of(const hlo_instruction *instr, uint32_t dim);
 
 /* Results that read an element of the input through position `at` of the window: results `out` + i
  * * `out_step` read elements `in` + i * `in_step`, for i < `count`. */
@@ -294,7 +294,7 @@ hlo_window_positions hlo_window_positions_of(const hlo_window *window, int64_t i
  * are [group, batch, position.., window.., features] and [group, window.., features, output
  * features]. The result is [group, batch, position.., output features]. */
 typedef struct hlo_convolution {
-    const hlo_instr *instr;
+    const hlo_instruction *instr;
     uint32_t spatial; /* number of spatial dimensions */
     int64_t groups;
     bool batches;                     /* the groups divide the batches, not the features */
@@ -350,7 +350,7 @@ hlo_view hlo_ragged_narrowed(const hlo_call *call, unsigned side);
 
 /* Counts the arrays that a value consists of; tuples are not nested in the operands of kernels. */
 uint32_t hlo_call_leaves(const hlo_shape *shape);
-void hlo_call_init(hlo_call *call, const hlo_eval_env *env, const hlo_instr *instr,
+void hlo_call_init(hlo_call *call, const hlo_eval_env *env, const hlo_instruction *instr,
                    const hlo_view *operands, const hlo_view *results, hlo_arena *scratch);
 
 #endif

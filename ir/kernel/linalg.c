@@ -83,7 +83,7 @@ static number coefficient(const triangle *t, int64_t i, int64_t j) {
 }
 
 static hlo_status run_triangular_solve(hlo_call *call) {
-    const hlo_instr *instr = call->instr;
+    const hlo_instruction *instr = call->instr;
     const hlo_view *in = &call->operands[0], *right = &call->operands[1];
     const char *transpose = hlo_instr_attr(instr, HLO_ATTR_TRANSPOSE_A)->u.str;
     bool left = hlo_instr_int(instr, HLO_ATTR_LEFT_SIDE, false);

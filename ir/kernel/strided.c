@@ -382,7 +382,7 @@ hlo_status hlo_call_refuse(hlo_call *call, const char *why) {
     return HLO_INVALID_INPUT;
 }
 
-void hlo_call_init(hlo_call *call, const hlo_eval_env *env, const hlo_instr *instr,
+void hlo_call_init(hlo_call *call, const hlo_eval_env *env, const hlo_instruction *instr,
                    const hlo_view *operands, const hlo_view *results, hlo_arena *scratch) {
     static const hlo_eval_env alone = {0};
     *call = (hlo_call){.env = env ? env : &alone,

@@ -38,7 +38,7 @@ typedef struct hlo_eval_env {
 typedef struct hlo_dot_dims {
     const hlo_ints *lhs_batch, *lhs_contracting, *rhs_batch, *rhs_contracting;
 } hlo_dot_dims;
-hlo_dot_dims hlo_dot_dims_of(const hlo_instr *dot);
+hlo_dot_dims hlo_dot_dims_of(const hlo_instruction *dot);
 
 /* Computes result[batch.., m.., n..] = lhs x rhs. Narrow floats are multiplied and accumulated in
  * f32. The result is rounded to its type, which may differ from the operands'. */

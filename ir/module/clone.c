@@ -114,12 +114,12 @@ void hlo_copy_computations(hlo_copier *c, const hlo_module *from) {
         copy->attr_count = comp->attr_count;
     }
     for (const hlo_computation *comp = from->first; comp; comp = comp->next) {
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
-            hlo_instr **operands =
+        for (const hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+            hlo_instruction **operands =
                 hlo_arena_array(c->to->arena, instr->operand_count, sizeof *operands);
             for (uint32_t i = 0; i < instr->operand_count; i++)
                 operands[i] = c->instrs[hlo_instr_operand(instr, i)->id];
-            hlo_instr *copy =
+            hlo_instruction *copy =
                 hlo_instr_new(c->comps[comp->id], NULL, instr->op, hlo_copy_shape(c, instr->shape),
                               instr->operand_count, operands, instr->name);
             c->instrs[instr->id] = copy;
@@ -190,22 +190,23 @@ bool hlo_module_is_fragmented(const hlo_module *module) {
     return module->instr_count < (module->relocated + made) / 3;
 }
 
-static hlo_use *moved_use(const hlo_use *use, hlo_instr *const *relocated) {
+static hlo_use *moved_use(const hlo_use *use, hlo_instruction *const *relocated) {
     return use ? relocated[use->user->id]->operands + (use - use->user->operands) : NULL;
 }
 
-hlo_instr **hlo_module_compact(hlo_module *module, hlo_arena *arena) {
-    hlo_instr **relocated = hlo_arena_zero(arena, module->next_id * sizeof *relocated);
-    hlo_instr **first = hlo_arena_zero(arena, module->next_computation_id * sizeof *first);
+hlo_instruction **hlo_module_compact(hlo_module *module, hlo_arena *arena) {
+    hlo_instruction **relocated = hlo_arena_zero(arena, module->next_id * sizeof *relocated);
+    hlo_instruction **first = hlo_arena_zero(arena, module->next_computation_id * sizeof *first);
     /* Copy the instructions and their operands; attributes are not copied. */
     for (hlo_computation *comp = module->first; comp; comp = comp->next) {
         size_t operand_count = 0;
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+        for (const hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr))
             operand_count += instr->operand_count;
-        hlo_instr *copy = hlo_arena_array(module->arena, comp->instr_count, sizeof *copy);
+        hlo_instruction *copy = hlo_arena_array(module->arena, comp->instr_count, sizeof *copy);
         hlo_use *uses = hlo_arena_array(module->arena, operand_count, sizeof *uses);
         first[comp->id] = copy;
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr), copy++) {
+        for (const hlo_instruction *instr = comp->first; instr;
+             instr = hlo_instr_next(instr), copy++) {
             relocated[instr->id] = copy;
             *copy = *instr;
             if (!instr->operand_count) continue;
@@ -215,9 +216,9 @@ hlo_instr **hlo_module_compact(hlo_module *module, hlo_arena *arena) {
         }
     }
     for (hlo_computation *comp = module->first; comp; comp = comp->next) {
-        hlo_instr *copies = first[comp->id];
+        hlo_instruction *copies = first[comp->id];
         const uint32_t count = comp->instr_count;
-        for (hlo_instr *instr = copies; instr < copies + count; instr++) {
+        for (hlo_instruction *instr = copies; instr < copies + count; instr++) {
             instr->prev = instr > copies ? instr - 1 : NULL;
             instr->next = instr + 1 < copies + count ? instr + 1 : NULL;
             instr->uses = moved_use(instr->uses, relocated);

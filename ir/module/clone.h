@@ -7,8 +7,8 @@
 
 typedef struct hlo_copier {
     hlo_module *to;
-    hlo_instr **instrs;      /* copies by the original's id */
-    hlo_computation **comps; /* copies by the original's id */
+    hlo_instruction **instrs; /* copies by the original's id */
+    hlo_computation **comps;  /* copies by the original's id */
 } hlo_copier;
 
 hlo_copier hlo_copier_new(hlo_module *to, const hlo_module *from, hlo_arena *scratch);
@@ -23,7 +23,7 @@ bool hlo_module_is_fragmented(const hlo_module *module);
 /* Copies all instructions and their operands to contiguous memory in list order, as in a newly
  * parsed module. Ids and the order of use lists are kept. Returns the new address of each
  * instruction by id, allocated in `arena`; NULL for ids that are in no computation. Invalidates all
- * hlo_instr pointers outside the module, except those in snapshots. */
-hlo_instr **hlo_module_compact(hlo_module *module, hlo_arena *arena);
+ * hlo_instruction pointers outside the module, except those in snapshots. */
+hlo_instruction **hlo_module_compact(hlo_module *module, hlo_arena *arena);
 
 #endif

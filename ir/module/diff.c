@@ -94,7 +94,7 @@ static hashes hash_module(const hlo_module *module, hlo_arena *scratch) {
     h.ordered = hlo_module_int(module, HLO_ATTR_IS_SCHEDULED, false);
     for (const hlo_computation *comp = module->first; comp; comp = comp->next) {
         uint64_t sum = 0;
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+        for (const hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
             uint64_t hash = mix(instr->shape->hash, instr->op);
             if (instr->op == HLO_OP_PARAMETER) hash = mix(hash, (uint64_t)instr->u.parameter);
             if (instr->op == HLO_OP_CONSTANT && instr->u.literal)
@@ -120,16 +120,16 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static const hlo_instr *first_lacking(const hashes *h, const hlo_computation *comp,
-                                      const hashes *other_h, const hlo_computation *other,
-                                      hlo_arena *scratch) {
+static const hlo_instruction *first_lacking(const hashes *h, const hlo_computation *comp,
+                                            const hashes *other_h, const hlo_computation *other,
+                                            hlo_arena *scratch) {
     hlo_arena_mark mark = hlo_arena_here(scratch);
     uint64_t *there = hlo_arena_array(scratch, other->instr_count, sizeof *there);
     size_t count = 0;
-    for (const hlo_instr *instr = other->first; instr; instr = hlo_instr_next(instr))
+    for (const hlo_instruction *instr = other->first; instr; instr = hlo_instr_next(instr))
         there[count++] = other_h->whole[instr->id];
     qsort(there, count, sizeof *there, by_value);
-    const hlo_instr *found = comp->first;
+    const hlo_instruction *found = comp->first;
     while (found && bsearch(&h->whole[found->id], there, count, sizeof *there, by_value))
         found = found->next;
     hlo_arena_release(scratch, mark);
@@ -150,7 +150,7 @@ static tagged *all_alone(const hashes *h, hlo_arena *scratch, size_t *out_count)
     tagged *all = hlo_arena_array(scratch, h->module->next_id, sizeof *all);
     size_t count = 0;
     for (const hlo_computation *comp = h->module->first; comp; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+        for (const hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr))
             all[count++] = (tagged){h->alone[instr->id], (uint8_t)instr->op};
     qsort(all, count, sizeof *all, by_hash);
     *out_count = count;

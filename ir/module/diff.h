@@ -12,8 +12,8 @@
  * NULL: the module has no counterpart. */
 typedef struct hlo_diff_pair {
     const hlo_computation *a, *b;
-    const hlo_instr *first_a, *first_b; /* the first instruction that the other computation does not
-                                         * have, or NULL */
+    const hlo_instruction *first_a, *first_b; /* the first instruction that the other computation
+                                               * does not have, or NULL */
 } hlo_diff_pair;
 
 typedef struct hlo_diff {

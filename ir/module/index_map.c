@@ -50,7 +50,7 @@ static bool concatenate(const hlo_index_map *map, uint32_t dim, hlo_index *out) 
 /* A dynamic-slice has its starts in the elements of one operand, or in one scalar operand for each
  * dimension. */
 static bool dynamic_slice(const hlo_index_map *map, uint32_t dim, hlo_index *out) {
-    const hlo_instr *instr = map->instr;
+    const hlo_instruction *instr = map->instr;
     const bool updates = instr->op == HLO_OP_DYNAMIC_UPDATE_SLICE;
     if (updates && !map->operand) return true;
     const uint32_t first = updates ? 2 : 1;
@@ -73,7 +73,7 @@ static int64_t find_other(uint32_t rank, const hlo_ints *a, const hlo_ints *b, i
 }
 
 static bool gather(const hlo_index_map *map, uint32_t dim, hlo_index *out) {
-    const hlo_instr *instr = map->instr;
+    const hlo_instruction *instr = map->instr;
     const hlo_ints *window = hlo_instr_ints(instr, HLO_ATTR_OFFSET_DIMS);
     const hlo_ints *gone = hlo_instr_ints(instr, HLO_ATTR_COLLAPSED_SLICE_DIMS);
     const hlo_ints *batching = hlo_instr_ints(instr, HLO_ATTR_OPERAND_BATCHING_DIMS);
@@ -152,7 +152,7 @@ static bool set_operand(hlo_index_map *map, uint32_t operand) {
     return hlo_shape_is_array(map->from->shape) && map->from->shape->rank <= HLO_LARGEST_RANK;
 }
 
-bool hlo_index_map_first(const hlo_instr *instr, hlo_index_map *out_map) {
+bool hlo_index_map_first(const hlo_instruction *instr, hlo_index_map *out_map) {
     *out_map = (hlo_index_map){
         .instr = instr, .form = rules[instr->op].form, .rule = rules[instr->op].rule};
     if (!out_map->rule) return false;
@@ -203,7 +203,7 @@ bool hlo_index_dim(const hlo_index_map *map, uint32_t dim, int64_t *out_dim) {
     return true;
 }
 
-bool hlo_index_keeps_order(const hlo_instr *instr) {
+bool hlo_index_keeps_order(const hlo_instruction *instr) {
     hlo_index_map map;
     int64_t last = -1, dim;
     if (!hlo_index_map_first(instr, &map)) return false;

@@ -22,8 +22,8 @@ typedef struct hlo_index hlo_index;
 typedef bool hlo_index_rule(const hlo_index_map *map, uint32_t dim, hlo_index *out);
 
 struct hlo_index_map {
-    const hlo_instr *instr, *from; /* `from`: the operand */
-    uint32_t operand;              /* number of the operand */
+    const hlo_instruction *instr, *from; /* `from`: the operand */
+    uint32_t operand;                    /* number of the operand */
     hlo_index_form form;
     hlo_index_rule *rule;
     const hlo_ints *list; /* the attribute that the rule reads */
@@ -34,7 +34,7 @@ struct hlo_index_map {
  * operands, finds the map of the first one to try. Returns false if elements are computed. In
  * unverified modules, the functions of this file also return false if attributes or operands are
  * missing. */
-bool hlo_index_map_first(const hlo_instr *instr, hlo_index_map *out_map);
+bool hlo_index_map_first(const hlo_instruction *instr, hlo_index_map *out_map);
 /* Advances to the next operand to try. Returns false after the last one. */
 bool hlo_index_map_next(hlo_index_map *map);
 
@@ -59,6 +59,6 @@ bool hlo_index_along(const hlo_index_map *map, uint32_t dim, hlo_index *out);
  * move. */
 bool hlo_index_dim(const hlo_index_map *map, uint32_t dim, int64_t *out_dim);
 /* True if the result has the elements of its only operand in the same row-major order. */
-bool hlo_index_keeps_order(const hlo_instr *instr);
+bool hlo_index_keeps_order(const hlo_instruction *instr);
 
 #endif

@@ -27,10 +27,10 @@ typedef struct search {
     unsigned steps;
 } search;
 
-static bool element(const hlo_instr *value, int64_t at, search *s, cell *out);
+static bool element(const hlo_instruction *value, int64_t at, search *s, cell *out);
 
 /* True at a pinned instruction, unless the search may pass through pins. */
-static bool stops(const hlo_instr *value, search *s) {
+static bool stops(const hlo_instruction *value, search *s) {
     return s->steps++ >= STEP_LIMIT || (value->pin && !s->through_pins);
 }
 
@@ -42,11 +42,11 @@ static bool same_cell(cell a, cell b) {
     return a.type == b.type && a.bits == b.bits;
 }
 
-bool hlo_instr_is_mark(const hlo_instr *instr) {
+bool hlo_instr_is_mark(const hlo_instruction *instr) {
     return hlo_is_custom_call(instr, "Sharding") && instr->operand_count == 1;
 }
 
-bool hlo_instr_is_annotation(const hlo_instr *instr) {
+bool hlo_instr_is_annotation(const hlo_instruction *instr) {
     static const char *const targets[] = {"Sharding",
                                           "ShardBarrierFrom",
                                           "ShardBarrierTo",
@@ -63,26 +63,26 @@ bool hlo_instr_is_annotation(const hlo_instr *instr) {
     return false;
 }
 
-const hlo_computation *hlo_instr_called(const hlo_instr *instr) {
+const hlo_computation *hlo_instr_called(const hlo_instruction *instr) {
     if (instr->op == HLO_OP_CALL) return hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);
     if (instr->op == HLO_OP_FUSION) return hlo_instr_comp(instr, HLO_ATTR_CALLS);
     return NULL;
 }
 
-bool hlo_hands_on(const hlo_instr *value) {
+bool hlo_hands_on(const hlo_instruction *value) {
     return value->op == HLO_OP_OPT_BARRIER || value->op == HLO_OP_DOMAIN ||
            value->op == HLO_OP_ADD_DEPENDENCY ||
            (hlo_instr_is_mark(value) &&
             hlo_shape_compatible(value->shape, hlo_instr_operand(value, 0)->shape));
 }
 
-hlo_instr *hlo_handed_on(const hlo_instr *value, const hlo_instr **out_holder) {
+hlo_instruction *hlo_handed_on(const hlo_instruction *value, const hlo_instruction **out_holder) {
     enum { TUPLE_DEPTH = 8 };
     int64_t path[TUPLE_DEPTH];
     unsigned depth = 0;
-    const hlo_instr *holder = NULL;
-    hlo_instr *found = NULL;
-    for (const hlo_instr *at = value;;) {
+    const hlo_instruction *holder = NULL;
+    hlo_instruction *found = NULL;
+    for (const hlo_instruction *at = value;;) {
         uint32_t next = 0;
         if (at->op == HLO_OP_GET_TUPLE_ELEMENT && depth < TUPLE_DEPTH)
             path[depth++] = hlo_instr_int(at, HLO_ATTR_INDEX, 0);
@@ -92,7 +92,7 @@ hlo_instr *hlo_handed_on(const hlo_instr *value, const hlo_instr **out_holder) {
             return found;
         else if (!holder)
             holder = at;
-        hlo_instr *from = hlo_instr_operand(at, next);
+        hlo_instruction *from = hlo_instr_operand(at, next);
         if (!depth) found = from;
         if (!depth && out_holder) *out_holder = holder;
         at = from;
@@ -102,7 +102,7 @@ hlo_instr *hlo_handed_on(const hlo_instr *value, const hlo_instr **out_holder) {
 /* True for a sharding annotation that copies its operand and whose attributes remain valid with
  * another element type. False for annotations of arguments and results of manual regions, which
  * must remain next to the region. */
-static bool copies(const hlo_instr *instr) {
+static bool copies(const hlo_instruction *instr) {
     static const hlo_attr_id ids[] = {HLO_ATTR_OPERAND_LAYOUT_CONSTRAINTS,
                                       HLO_ATTR_OUTPUT_TO_OPERAND_ALIASING, HLO_ATTR_LITERAL,
                                       HLO_ATTR_TO_APPLY, HLO_ATTR_CALLED_COMPUTATIONS};
@@ -114,12 +114,12 @@ static bool copies(const hlo_instr *instr) {
            hlo_shape_same_dims(instr->shape, hlo_instr_operand(instr, 0)->shape);
 }
 
-bool hlo_instr_moves_by(const hlo_instr *instr, unsigned kinds) {
+bool hlo_instr_moves_by(const hlo_instruction *instr, unsigned kinds) {
     return (hlo_op_is(instr->op, kinds) || (kinds & HLO_COPIES && copies(instr))) &&
            instr->operand_count && instr->shape->type == hlo_instr_operand(instr, 0)->shape->type;
 }
 
-bool hlo_instr_moves(const hlo_instr *instr) {
+bool hlo_instr_moves(const hlo_instruction *instr) {
     return hlo_instr_moves_by(instr, HLO_MOVEMENT);
 }
 
@@ -220,7 +220,7 @@ __attribute__((noinline)) static bool find_source(const hlo_index_map *map, int6
     return true;
 }
 
-static bool moved_element(const hlo_instr *value, int64_t at, search *s, cell *out) {
+static bool moved_element(const hlo_instruction *value, int64_t at, search *s, cell *out) {
     const hlo_shape *shape = value->shape;
     hlo_index_map map;
     int64_t source;
@@ -257,12 +257,12 @@ static bool literal_element(const hlo_literal *literal, int64_t at, cell *out) {
 }
 
 /* Finds element `at` of `value`, in row-major order. */
-static bool element(const hlo_instr *value, int64_t at, search *s, cell *out) {
+static bool element(const hlo_instruction *value, int64_t at, search *s, cell *out) {
     const hlo_shape *shape = value->shape;
     if (stops(value, s) || !hlo_shape_is_array(shape) || shape->dynamic ||
         shape->rank > HLO_LARGEST_RANK || at < 0 || at >= hlo_shape_count(shape))
         return false;
-    const hlo_instr *from = value->operand_count ? hlo_instr_operand(value, 0) : NULL;
+    const hlo_instruction *from = value->operand_count ? hlo_instr_operand(value, 0) : NULL;
     const int64_t dim = hlo_instr_int(value, HLO_ATTR_IOTA_DIMENSION, -1);
     switch (value->op) {
     case HLO_OP_CONSTANT: return literal_element(value->u.literal, at, out);
@@ -271,7 +271,7 @@ static bool element(const hlo_instr *value, int64_t at, search *s, cell *out) {
         for (uint32_t d = shape->rank; d-- > dim + 1;) at /= shape->dims[d];
         return cell_of(shape->type, (double)(at % shape->dims[dim]), out);
     case HLO_OP_GET_TUPLE_ELEMENT: {
-        const hlo_instr *tuple = hlo_instr_operand(value, 0);
+        const hlo_instruction *tuple = hlo_instr_operand(value, 0);
         int64_t index = hlo_instr_int(value, HLO_ATTR_INDEX, -1);
         bool there = tuple->op == HLO_OP_TUPLE && index >= 0 && index < tuple->operand_count;
         from = there ? hlo_instr_operand(tuple, (uint32_t)index) : NULL;
@@ -285,7 +285,7 @@ static bool element(const hlo_instr *value, int64_t at, search *s, cell *out) {
 /* Finds the value that all elements have, from the opcode of the instruction, without visiting
  * equal elements one by one. Returns false if the array is empty, or if the elements are not known
  * to be equal. */
-static bool one_all_over(const hlo_instr *value, search *s, cell *out) {
+static bool one_all_over(const hlo_instruction *value, search *s, cell *out) {
     int64_t count = hlo_shape_is_array(value->shape) ? hlo_shape_count(value->shape) : 0;
     if (count < 1 || stops(value, s)) return false;
     if (count == 1) return element(value, 0, s, out);
@@ -312,7 +312,7 @@ static bool one_all_over(const hlo_instr *value, search *s, cell *out) {
 /* True if neither the value nor any of its direct and indirect operands is pinned. This includes
  * operands that the search did not read: an instruction that uses the number instead of the value
  * no longer runs after these operands. */
-static bool is_unordered(const hlo_instr *value, unsigned *steps) {
+static bool is_unordered(const hlo_instruction *value, unsigned *steps) {
     if (value->pin || (*steps)++ >= STEP_LIMIT) return false;
     for (uint32_t i = 0; i < value->operand_count; i++)
         if (!is_unordered(hlo_instr_operand(value, i), steps)) return false;
@@ -321,12 +321,13 @@ static bool is_unordered(const hlo_instr *value, unsigned *steps) {
 
 /* Converts the element that was found for a value to a number. Returns false if the value depends
  * on a pinned instruction, or no double equals the element. */
-static bool answer(const hlo_instr *value, cell found, bool through_pins, double *out_number) {
+static bool answer(const hlo_instruction *value, cell found, bool through_pins,
+                   double *out_number) {
     unsigned steps = 0;
     return (through_pins || is_unordered(value, &steps)) && number_of(found, out_number);
 }
 
-static bool known_number(const hlo_instr *value, bool through_pins, double *out_number) {
+static bool known_number(const hlo_instruction *value, bool through_pins, double *out_number) {
     cell c, next;
     search s = {.through_pins = through_pins};
     bool known = one_all_over(value, &s, &c);
@@ -342,15 +343,15 @@ static bool known_number(const hlo_instr *value, bool through_pins, double *out_
     return known && answer(value, c, through_pins, out_number);
 }
 
-bool hlo_known_number(const hlo_instr *value, double *out_number) {
+bool hlo_known_number(const hlo_instruction *value, double *out_number) {
     return known_number(value, false, out_number);
 }
 
-bool hlo_known_number_pinned(const hlo_instr *value, double *out_number) {
+bool hlo_known_number_pinned(const hlo_instruction *value, double *out_number) {
     return known_number(value, true, out_number);
 }
 
-bool hlo_known_element(const hlo_instr *value, int64_t index, double *out_number) {
+bool hlo_known_element(const hlo_instruction *value, int64_t index, double *out_number) {
     cell c;
     search s = {0};
     return element(value, index, &s, &c) && answer(value, c, false, out_number);
@@ -369,7 +370,7 @@ typedef struct affine {
  * operands or, without a caller, the loop's state. */
 typedef struct scope {
     const struct scope *outer;
-    const hlo_instr *caller;
+    const hlo_instruction *caller;
     unsigned *steps; /* number of instructions that the analysis of the loop may still visit */
 } scope;
 
@@ -378,7 +379,7 @@ typedef struct scope {
 enum { DEPTH = 64, STEPS = 1 << 10 };
 enum { LARGEST_TRIP_COUNT = 1 << 20 };
 
-static affine affine_of(const hlo_instr *i, const scope *s, int depth);
+static affine affine_of(const hlo_instruction *i, const scope *s, int depth);
 
 static affine unknown(void) {
     return (affine){.kind = UNKNOWN};
@@ -394,12 +395,13 @@ static affine shifted(affine a, affine b, int sign) {
 }
 
 /* Analyzes an operand; in an unverified module it may be missing. */
-static affine affine_of_operand(const hlo_instr *i, int64_t index, const scope *s, int depth) {
+static affine affine_of_operand(const hlo_instruction *i, int64_t index, const scope *s,
+                                int depth) {
     if (index < 0 || index >= i->operand_count) return unknown();
     return affine_of(hlo_instr_operand(i, (uint32_t)index), s, depth);
 }
 
-static affine affine_of(const hlo_instr *i, const scope *s, int depth) {
+static affine affine_of(const hlo_instruction *i, const scope *s, int depth) {
     double number;
     if (!depth-- || !*s->steps || !hlo_shape_is_array(i->shape) || hlo_shape_count(i->shape) != 1 ||
         !hlo_type_is_integer(i->shape->type))
@@ -412,7 +414,7 @@ static affine affine_of(const hlo_instr *i, const scope *s, int depth) {
         return s->caller ? affine_of_operand(s->caller, i->u.parameter, s->outer, depth)
                          : unknown();
     case HLO_OP_GET_TUPLE_ELEMENT: {
-        const hlo_instr *tuple = hlo_instr_operand(i, 0);
+        const hlo_instruction *tuple = hlo_instr_operand(i, 0);
         int64_t index = hlo_instr_int(i, HLO_ATTR_INDEX, 0);
         if (tuple->op == HLO_OP_TUPLE) return affine_of_operand(tuple, index, s, depth);
         if (tuple->op == HLO_OP_PARAMETER && !s->caller) return (affine){ELEMENT, index, 0};
@@ -433,14 +435,14 @@ static affine affine_of(const hlo_instr *i, const scope *s, int depth) {
 
 /* Analyzes element `index` of the tuple that a computation returns, or of a loop's initial
  * state. */
-static affine affine_of_part(const hlo_instr *tuple, int64_t index, const scope *s) {
+static affine affine_of_part(const hlo_instruction *tuple, int64_t index, const scope *s) {
     if (tuple->op != HLO_OP_TUPLE) return unknown();
     return affine_of_operand(tuple, index, s, DEPTH);
 }
 
 /* Finds the initial value and the step of the counter. Returns false if the counter has another
  * form. */
-static bool resolve(const hlo_instr *loop, affine f, unsigned *steps, int64_t *out_start,
+static bool resolve(const hlo_instruction *loop, affine f, unsigned *steps, int64_t *out_start,
                     int64_t *out_step) {
     const scope none = {.steps = steps};
     *out_start = f.plus;
@@ -475,10 +477,10 @@ static bool fits(hlo_type type, int64_t value) {
            (value < (INT64_C(1) << (bits - 1)) && value >= -(INT64_C(1) << (bits - 1)));
 }
 
-uint64_t hlo_while_trip_count(const hlo_instr *loop) {
+uint64_t hlo_while_trip_count(const hlo_instruction *loop) {
     scope scopes[DEPTH];
     /* Find the comparison that the condition returns, and its scope. */
-    const hlo_instr *compare = hlo_instr_comp(loop, HLO_ATTR_CONDITION)->root;
+    const hlo_instruction *compare = hlo_instr_comp(loop, HLO_ATTR_CONDITION)->root;
     int depth = 0;
     unsigned steps = STEPS;
     scopes[0] = (scope){.steps = &steps};

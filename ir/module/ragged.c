@@ -6,7 +6,7 @@ static void add_listed(hlo_ragged *r, const hlo_ints *list, int64_t count) {
     for (int64_t i = 0; i < count; i++) r->prefix[r->prefix_count++] = list->v[i];
 }
 
-bool hlo_ragged_read(const hlo_instr *instr, hlo_ragged *out_ragged) {
+bool hlo_ragged_read(const hlo_instruction *instr, hlo_ragged *out_ragged) {
     hlo_ragged *r = out_ragged;
     if (instr->op != HLO_OP_RAGGED_DOT || instr->operand_count != 3) return false;
     const hlo_shape *lhs = hlo_instr_operand(instr, 0)->shape;

@@ -30,6 +30,6 @@ typedef struct hlo_ragged {
 
 /* Reads the dimensions of a verified ragged-dot. Returns false for other instructions, or if it has
  * too many dimensions. */
-bool hlo_ragged_read(const hlo_instr *instr, hlo_ragged *out_ragged);
+bool hlo_ragged_read(const hlo_instruction *instr, hlo_ragged *out_ragged);
 
 #endif

@@ -41,19 +41,19 @@ void hlo_journal_undo(hlo_module *module) {
 
 typedef struct instr_record {
     struct instr_record *next;
-    hlo_instr *instr;
+    hlo_instruction *instr;
     const hlo_shape *shape;
     const hlo_attr *attrs;
     uint32_t attr_count, operand_count;
     hlo_use *operands; /* address of the operands; not read if there are none */
-    hlo_instr *defs[];
+    hlo_instruction *defs[];
 } instr_record;
 
 typedef struct computation_record {
     struct computation_record *next;
     hlo_computation *comp;
-    hlo_instr *root;
-    hlo_instr **parameters;
+    hlo_instruction *root;
+    hlo_instruction **parameters;
     uint32_t parameter_count;
     instr_record *instrs;
 } computation_record;
@@ -77,7 +77,7 @@ const hlo_snapshot *hlo_snapshot_take(const hlo_module *module, hlo_arena *arena
         r->parameters =
             hlo_arena_copy(arena, comp->parameters, comp->parameter_count * sizeof *r->parameters);
         instr_record **last = &r->instrs;
-        for (hlo_instr *instr = comp->first; instr;
+        for (hlo_instruction *instr = comp->first; instr;
              instr = hlo_instr_next(instr), last = &(*last)->next) {
             const uint32_t count = instr->operand_count;
             instr_record *i = *last = hlo_arena_alloc(arena, sizeof *i + count * sizeof *i->defs);
@@ -108,7 +108,7 @@ void hlo_snapshot_restore(hlo_module *module, const hlo_snapshot *snapshot) {
         comp->first = comp->last = NULL;
         comp->instr_count = 0;
         for (const instr_record *i = r->instrs; i; i = i->next) {
-            hlo_instr *instr = i->instr;
+            hlo_instruction *instr = i->instr;
             instr->shape = i->shape;
             instr->operand_count = i->operand_count;
             instr->uses = NULL;
@@ -139,7 +139,7 @@ uint64_t hlo_module_fingerprint(const hlo_module *module) {
     for (const hlo_computation *comp = module->first; comp; comp = comp->next) {
         const void *pointers[] = {comp, comp->root, comp->name, comp->first, comp->last};
         mix(&hash, pointers, sizeof pointers);
-        for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) {
+        for (const hlo_instruction *i = comp->first; i; i = hlo_instr_next(i)) {
             const uint32_t numbers[] = {i->op, i->attr_count, i->id, i->operand_count,
                                         i->use_count};
             const void *fields[] = {i, i->shape, i->attrs, i->parent, i->name};

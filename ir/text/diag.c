@@ -89,7 +89,7 @@ hlo_status hlo_diag_refuse(const hlo_diag_sink *sink, const char *file, int line
 }
 
 hlo_error_budget hlo_error_budget_new(unsigned most) {
-    return (hlo_error_budget){.most = most ? most : HLO_MOST_ERRORS};
+    return (hlo_error_budget){.most = most ? most : HLO_MAX_ERRORS};
 }
 
 bool hlo_error_budget_take(hlo_error_budget *budget, uint32_t offset) {

@@ -27,7 +27,7 @@ typedef struct hlo_error_budget {
     uint32_t first_hidden; /* offset of the first error that was not reported */
 } hlo_error_budget;
 
-/* Creates a budget of `most` errors; 0: HLO_MOST_ERRORS. */
+/* Creates a budget of `most` errors; 0: HLO_MAX_ERRORS. */
 hlo_error_budget hlo_error_budget_new(unsigned most);
 /* Counts an error at `offset` of the source. Returns true if it should be reported. */
 bool hlo_error_budget_take(hlo_error_budget *budget, uint32_t offset);

@@ -24,10 +24,11 @@ static void put_op_attrs(hlo_printer *o, hlo_op op, const hlo_attr *attrs, uint3
     hlo_put_attrs_between(o, attrs, count, late, HLO_ATTR_COUNT, ", ", ", ");
 }
 
-static void put_body_line(hlo_printer *o, const hlo_computation *comp, const hlo_instr *instr) {
+static void put_body_line(hlo_printer *o, const hlo_computation *comp,
+                          const hlo_instruction *instr) {
     hlo_put_line(o, o->depth + 1);
     if (instr == comp->root) HLO_PUT(o, "ROOT ");
-    const hlo_instr *wrapped = o->wrapped ? o->wrapped[instr->id] : NULL;
+    const hlo_instruction *wrapped = o->wrapped ? o->wrapped[instr->id] : NULL;
     hlo_put_instr_name(o, instr);
     HLO_PUT(o, " = ");
     hlo_put_shape(o, instr->shape, true);
@@ -46,7 +47,7 @@ static void put_body_line(hlo_printer *o, const hlo_computation *comp, const hlo
             HLO_PUT(o, "{...}");
     }
     for (uint32_t i = 0; i < instr->operand_count; i++) {
-        const hlo_instr *operand = hlo_instr_operand(instr, i);
+        const hlo_instruction *operand = hlo_instr_operand(instr, i);
         if (o->options->operand_index)
             hlo_put_comma(o, i);
         else if (i)
@@ -76,38 +77,38 @@ enum { BEGUN = -1, NOT_SEEN = -2 };
 
 typedef struct postorder {
     uint32_t *numbers;
-    const hlo_instr **stack;
+    const hlo_instruction **stack;
     size_t depth;
 } postorder;
 
-static bool is_placed(const postorder *w, const hlo_instr *instr) {
+static bool is_placed(const postorder *w, const hlo_instruction *instr) {
     return w->numbers[instr->id] < (uint32_t)NOT_SEEN;
 }
 
-static void push(postorder *w, const hlo_instr *instr) {
+static void push(postorder *w, const hlo_instruction *instr) {
     if (!is_placed(w, instr)) w->stack[w->depth++] = instr;
 }
 
 /* Returns the instructions of a computation in the order of a canonical print, and numbers them.
  * The order is a depth-first postorder that starts from the instructions without users. The caller
  * frees the result. Returns NULL if memory runs out. */
-static const hlo_instr **print_order(const hlo_computation *comp, uint32_t *numbers) {
+static const hlo_instruction **print_order(const hlo_computation *comp, uint32_t *numbers) {
     size_t most = 1; /* maximum number of entries on the stack: an instruction is pushed once per
                       * user */
-    for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+    for (const hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
         const hlo_attr *control = hlo_instr_attr(instr, HLO_ATTR_CONTROL_PREDECESSORS);
         most += 1 + instr->operand_count + (control ? control->u.instrs->count : 0);
         numbers[instr->id] = (uint32_t)NOT_SEEN;
     }
-    const hlo_instr **order = malloc((comp->instr_count + most) * sizeof *order);
+    const hlo_instruction **order = malloc((comp->instr_count + most) * sizeof *order);
     if (!order) return NULL;
     postorder w = {.numbers = numbers, .stack = order + comp->instr_count};
     uint32_t count = 0;
-    for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+    for (const hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr))
         if (!instr->uses) {
             push(&w, instr);
             while (w.depth) {
-                const hlo_instr *top = w.stack[w.depth - 1];
+                const hlo_instruction *top = w.stack[w.depth - 1];
                 uint32_t *number = &numbers[top->id];
                 if (*number == (uint32_t)NOT_SEEN) {
                     *number = (uint32_t)BEGUN;
@@ -134,7 +135,7 @@ static void put_called(hlo_printer *o, const hlo_computation *comp) {
     }
     o->depth++;
     for (uint32_t i = 0; i < o->depth; i++) HLO_PUT(o, "  ");
-    const hlo_instr **order = print_order(comp, o->numbers);
+    const hlo_instruction **order = print_order(comp, o->numbers);
     o->failed |= !order;
     hlo_put_char(o, '{');
     for (uint32_t i = 0; order && i < comp->instr_count; i++) put_body_line(o, comp, order[i]);
@@ -203,10 +204,10 @@ static bool *find_hidden(const hlo_module *module) {
     bool *hidden = calloc(module->next_computation_id, sizeof *hidden);
     if (callers && hidden) {
         for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-            for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+            for (const hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr))
                 hlo_instr_visit_called(instr, count_call, callers);
         for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-            for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+            for (const hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
                 const hlo_computation *called =
                     instr->op == HLO_OP_ASYNC_START ? hlo_instr_comp(instr, HLO_ATTR_CALLS) : NULL;
                 if (called && callers[called->id] == 1 && called != module->entry)
@@ -237,9 +238,9 @@ static void put_module(hlo_printer *o, const hlo_module *module) {
     HLO_PUT(o, "\n\n");
     if (o->options->metadata) put_tables(o, &module->tables);
     bool *hidden = find_hidden(module);
-    const hlo_instr **wrapped = hidden ? calloc(module->next_id, sizeof *wrapped) : NULL;
+    const hlo_instruction **wrapped = hidden ? calloc(module->next_id, sizeof *wrapped) : NULL;
     for (const hlo_computation *comp = wrapped ? module->first : NULL; comp; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+        for (const hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
             const hlo_computation *called =
                 instr->op == HLO_OP_ASYNC_START ? hlo_instr_comp(instr, HLO_ATTR_CALLS) : NULL;
             if (called && hidden[called->id]) wrapped[instr->id] = called->root;
@@ -265,10 +266,11 @@ static void put_module(hlo_printer *o, const hlo_module *module) {
             hlo_put_char(o, ' ');
             uint32_t number = 0;
             if (o->numbers)
-                for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+                for (const hlo_instruction *instr = comp->first; instr;
+                     instr = hlo_instr_next(instr))
                     o->numbers[instr->id] = number++;
             hlo_put_char(o, '{');
-            for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+            for (const hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr))
                 put_body_line(o, comp, instr);
             hlo_put_line(o, o->depth);
             hlo_put_char(o, '}');
@@ -300,7 +302,7 @@ typedef struct extent {
     uint64_t instrs;
 } extent;
 
-enum { MOST_DEPTH = 1000, MOST_INSTRS = 1 << 22 };
+enum { MAX_DEPTH = 1000, MAX_INSTRS = 1 << 22 };
 
 typedef struct extents {
     extent *of; /* indexed by computation id */
@@ -317,13 +319,13 @@ static void add_called(void *user, hlo_computation *called) {
 static hlo_status check_extent(const hlo_module *module, const hlo_diag_sink *sink) {
     extents e = {.of = calloc((size_t)module->next_computation_id + 1, sizeof *e.of)};
     if (!e.of) return HLO_OUT_OF_MEMORY;
-    const hlo_instr *excess = NULL; /* the first instruction with which the print exceeds the
-                                     * limit */
+    const hlo_instruction *excess = NULL; /* the first instruction with which the print exceeds the
+                                           * limit */
     for (const hlo_computation *comp = module->first; comp && !excess; comp = comp->next) {
         e.now = (extent){.depth = 1, .instrs = comp->instr_count};
-        for (const hlo_instr *i = comp->first; i && !excess; i = hlo_instr_next(i)) {
+        for (const hlo_instruction *i = comp->first; i && !excess; i = hlo_instr_next(i)) {
             hlo_instr_visit_called(i, add_called, &e);
-            if (e.now.depth > MOST_DEPTH || e.now.instrs > MOST_INSTRS) excess = i;
+            if (e.now.depth > MAX_DEPTH || e.now.instrs > MAX_INSTRS) excess = i;
         }
         e.of[comp->id] = e.now;
     }
@@ -331,7 +333,7 @@ static hlo_status check_extent(const hlo_module *module, const hlo_diag_sink *si
     if (!excess) return HLO_OK;
     hlo_diag_emit(module, sink, HLO_ERROR, excess->offset, hlo_intern_length(excess->name),
                   "the canonical form repeats a computation at each call and exceeds %s here",
-                  e.now.depth > MOST_DEPTH ? "1000 nested computations" : "2^22 instructions");
+                  e.now.depth > MAX_DEPTH ? "1000 nested computations" : "2^22 instructions");
     return HLO_INVALID_INPUT;
 }
 

@@ -122,7 +122,7 @@ void hlo_put_name(hlo_printer *o, const char *interned) {
     hlo_put_interned(o, interned);
 }
 
-void hlo_put_instr_name(hlo_printer *o, const hlo_instr *instr) {
+void hlo_put_instr_name(hlo_printer *o, const hlo_instruction *instr) {
     if (!o->numbers) {
         hlo_put_name(o, instr->name);
         return;

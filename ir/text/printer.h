@@ -36,7 +36,7 @@ struct hlo_printer {
     hlo_op op;         /* opcode whose attributes are being printed */
     /* By the id of an async-start, -update or -done: the instruction whose asynchronous form is
      * printed in its place, or NULL. The array may be NULL. */
-    const hlo_instr **wrapped;
+    const hlo_instruction **wrapped;
     /* Prints a computation that an attribute names: its name or its body. NULL: its name. */
     void (*put_called)(hlo_printer *o, const hlo_computation *comp);
 };
@@ -87,7 +87,7 @@ void hlo_put_quoted(hlo_printer *o, const char *interned);
 /* Starts a line, indented by `depth` steps. */
 void hlo_put_line(hlo_printer *o, uint32_t depth);
 /* Writes the name of an instruction: tmp_N in a canonical print. */
-void hlo_put_instr_name(hlo_printer *o, const hlo_instr *instr);
+void hlo_put_instr_name(hlo_printer *o, const hlo_instruction *instr);
 void hlo_put_name(hlo_printer *o, const char *interned);
 
 void hlo_put_shape(hlo_printer *o, const hlo_shape *shape, bool layout);

@@ -18,7 +18,7 @@
 
 typedef struct checked {
     verifier *v;
-    const hlo_instr *instr;
+    const hlo_instruction *instr;
     const hlo_attr *attr;
 } checked;
 
@@ -132,7 +132,7 @@ static void check_sharding(const checked *c, const hlo_sharding *s) {
 
 /* Returns the number of participants of a collective; *out_what names their kind. */
 static int64_t members(const checked *c, const char **out_what) {
-    const hlo_instr *instr = c->instr;
+    const hlo_instruction *instr = c->instr;
     int64_t replicas = hlo_module_int(c->v->module, HLO_ATTR_REPLICA_COUNT, 1);
     int64_t count = hlo_module_int(c->v->module, HLO_ATTR_NUM_PARTITIONS, 1), all;
     bool channel = hlo_instr_int(instr, HLO_ATTR_CHANNEL_ID, 0) > 0;
@@ -164,7 +164,7 @@ static bool check_operand_alias(const checked *c, const hlo_alias *a) {
                  c->instr->operand_count, c->instr->operand_count == 1 ? "" : "s", a->number);
         return false;
     }
-    const hlo_instr *operand = hlo_instr_operand(c->instr, (uint32_t)a->number);
+    const hlo_instruction *operand = hlo_instr_operand(c->instr, (uint32_t)a->number);
     const hlo_shape *part = operand->shape;
     if (!hlo_verify_step(&part, a->part, &missing))
         COMPLAIN(c, "%%%s: operand %" PRId64 ": %s has no element %" PRId64, c->instr->name,
@@ -200,7 +200,7 @@ static bool origin_fits(const char **at, const hlo_shape *shape) {
 }
 
 /* Checks the attributes of an instruction, except word lists and shapes. */
-static void check_attrs(verifier *v, const hlo_instr *instr) {
+static void check_attrs(verifier *v, const hlo_instruction *instr) {
     for (uint32_t i = 0; i < instr->attr_count; i++) {
         checked c = {v, instr, &instr->attrs[i]};
         const char *value = c.attr->u.str;
@@ -310,13 +310,13 @@ static void check_names(verifier *v, named *names, size_t count, const char *wha
 /* ---------------------------------------------------------------------------------------- calls */
 
 typedef struct call_edge {
-    const hlo_instr *call;
+    const hlo_instruction *call;
     const hlo_computation *called;
 } call_edge;
 
 typedef struct edge_list {
     call_edge *edges;
-    const hlo_instr *call;
+    const hlo_instruction *call;
     size_t count;
 } edge_list;
 
@@ -334,7 +334,7 @@ typedef struct call_frame {
 static call_frame frame_of(verifier *v, const hlo_computation *comp) {
     const size_t count = v->calls[comp->id];
     edge_list list = {.edges = hlo_arena_array(v->scratch, count, sizeof(call_edge))};
-    for (const hlo_instr *instr = comp->first; instr && list.count < count;
+    for (const hlo_instruction *instr = comp->first; instr && list.count < count;
          instr = hlo_instr_next(instr)) {
         list.call = instr;
         hlo_instr_visit_called(instr, add_edge, &list);
@@ -345,17 +345,17 @@ static call_frame frame_of(verifier *v, const hlo_computation *comp) {
 /* Emits notes about the calls of the path from `comp` to the last computation. */
 static void note_async_pair(verifier *v, const call_frame *path, size_t depth,
                             const hlo_computation *comp) {
-    enum { MOST = 8 };
+    enum { MAX = 8 };
     size_t from = depth;
     while (path[--from].comp != comp) {
     }
     hlo_verify_note(v, comp->offset, "%%%s is declared here", comp->name);
-    for (size_t i = from; i + 1 < depth && i < from + MOST; i++) {
+    for (size_t i = from; i + 1 < depth && i < from + MAX; i++) {
         const call_edge *edge = path[i].next - 1;
         hlo_verify_note(v, edge->call->offset, "%%%s in %%%s calls %%%s", edge->call->name,
                         path[i].comp->name, edge->called->name);
     }
-    if (depth - from > MOST + 1)
+    if (depth - from > MAX + 1)
         hlo_verify_note(v, path[depth - 1].comp->offset, "... up to %%%s",
                         path[depth - 1].comp->name);
 }
@@ -364,9 +364,9 @@ static void note_async_pair(verifier *v, const call_frame *path, size_t depth,
  * sends and receives. */
 static void check_started(verifier *v, const call_edge *edge) {
     if (edge->call->op != HLO_OP_ASYNC_START) return;
-    const hlo_instr *other = NULL;
+    const hlo_instruction *other = NULL;
     bool transfers = true;
-    for (const hlo_instr *instr = edge->called->first; instr; instr = hlo_instr_next(instr)) {
+    for (const hlo_instruction *instr = edge->called->first; instr; instr = hlo_instr_next(instr)) {
         transfers &= instr->op == HLO_OP_SEND || instr->op == HLO_OP_RECV ||
                      instr->op == HLO_OP_BITCAST || instr->op == HLO_OP_TUPLE ||
                      instr->op == HLO_OP_PARAMETER;
@@ -385,7 +385,7 @@ static void check_calls(verifier *v) {
     const hlo_module *m = v->module;
     enum { NEW, ON_PATH, DONE };
     uint8_t *state = hlo_arena_zero(v->scratch, m->next_computation_id);
-    const hlo_instr **callers =
+    const hlo_instruction **callers =
         hlo_arena_zero(v->scratch, 2 * (size_t)m->next_computation_id * sizeof *callers);
     call_frame *path =
         hlo_arena_array(v->scratch, (size_t)m->next_computation_id + 1, sizeof *path);
@@ -406,7 +406,7 @@ static void check_calls(verifier *v) {
             /* A fused computation must have one caller, and an asynchronous computation one start.
              */
             const bool starts = edge->call->op == HLO_OP_ASYNC_START;
-            const hlo_instr **first = &callers[2 * edge->called->id + starts];
+            const hlo_instruction **first = &callers[2 * edge->called->id + starts];
             if (hlo_op_is(edge->call->op, HLO_SOLE_CALLER) && !*first) *first = edge->call;
             if (hlo_op_is(edge->call->op, HLO_SOLE_CALLER) && *first != edge->call) {
                 hlo_verify_error(v, edge->call->offset,
@@ -452,14 +452,15 @@ static void check_calls(verifier *v) {
 }
 
 static int by_channel(const void *a, const void *b) {
-    const hlo_instr *x = *(const hlo_instr *const *)a, *y = *(const hlo_instr *const *)b;
+    const hlo_instruction *x = *(const hlo_instruction *const *)a,
+                          *y = *(const hlo_instruction *const *)b;
     int64_t p = hlo_instr_int(x, HLO_ATTR_CHANNEL_ID, 0);
     int64_t q = hlo_instr_int(y, HLO_ATTR_CHANNEL_ID, 0);
     return p != q ? (p > q) - (p < q) : (x->offset > y->offset) - (x->offset < y->offset);
 }
 
 /* True for a send or receive with a channel, between the host and a device. */
-static bool is_host_transfer(const hlo_instr *instr) {
+static bool is_host_transfer(const hlo_instruction *instr) {
     return (instr->op == HLO_OP_SEND || instr->op == HLO_OP_RECV) &&
            hlo_instr_int(instr, HLO_ATTR_IS_HOST_TRANSFER, 0) &&
            hlo_instr_int(instr, HLO_ATTR_CHANNEL_ID, 0) > 0;
@@ -481,7 +482,8 @@ static void check_entry_layout(verifier *v) {
         return;
     }
     for (uint32_t i = 0; i < layout->count; i++) {
-        const hlo_instr *instr = i < entry->parameter_count ? entry->parameters[i] : entry->root;
+        const hlo_instruction *instr =
+            i < entry->parameter_count ? entry->parameters[i] : entry->root;
         if (!instr) continue;
         hlo_verify_shape(v, instr->offset, layout->v[i], "entry_computation_layout:");
         if (hlo_shape_compatible(layout->v[i], instr->shape)) continue;
@@ -497,7 +499,7 @@ static void check_entry_layout(verifier *v) {
 static bool check_alias(verifier *v, hlo_attr_id id, const hlo_alias *a) {
     const hlo_computation *entry = v->module->entry;
     const char *name = hlo_attrs_info[id].name;
-    const hlo_instr *parameter =
+    const hlo_instruction *parameter =
         a->number >= 0 && a->number < entry->parameter_count ? entry->parameters[a->number] : NULL;
     const hlo_shape *part = parameter ? parameter->shape : NULL, *result = entry->root->shape;
     int64_t missing;
@@ -559,7 +561,7 @@ static void check_aliases(verifier *v) {
     for (size_t i = 1; i < count; i++) {
         const bool output = given[i]->output, other = given[i - 1]->output;
         if (by_part(&given[i], &given[i - 1]) != 0 || (!output && !other)) continue;
-        const hlo_instr *parameter = v->module->entry->parameters[given[i]->number];
+        const hlo_instruction *parameter = v->module->entry->parameters[given[i]->number];
         hlo_verify_error(v, header_offset(v, HLO_ATTR_INPUT_OUTPUT_ALIAS),
                          "input_output_alias aliases parameter %" PRId64 "%s", given[i]->number,
                          output && other ? " twice" : ", which buffer_donor also donates");
@@ -584,23 +586,23 @@ static void check_module(verifier *v) {
         check_names(v, names, count, "computations");
     }
     for (const hlo_computation *comp = m->first; comp && instrs_differ; comp = comp->next)
-        for (const hlo_instr *i = comp->first; i && instrs_differ; i = hlo_instr_next(i))
+        for (const hlo_instruction *i = comp->first; i && instrs_differ; i = hlo_instr_next(i))
             instrs_differ = hlo_intern_binding(i->name).instr == i;
     if (!instrs_differ) {
         named *names = hlo_arena_array(v->scratch, m->next_id, sizeof *names);
         size_t count = 0;
         for (const hlo_computation *comp = m->first; comp; comp = comp->next)
-            for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+            for (const hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr))
                 names[count++] = (named){instr->name, instr->offset};
         check_names(v, names, count, "instructions");
     }
     check_calls(v);
     /* Check that host transfers on the same channel have the same opcode and shape. */
     if (v->host_transfers) {
-        const hlo_instr **all = hlo_arena_array(v->scratch, v->host_transfers, sizeof *all);
+        const hlo_instruction **all = hlo_arena_array(v->scratch, v->host_transfers, sizeof *all);
         size_t count = 0;
         for (const hlo_computation *comp = v->module->first; comp; comp = comp->next)
-            for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+            for (const hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr))
                 if (is_host_transfer(instr)) all[count++] = instr;
         qsort(all, count, sizeof *all, by_channel);
         for (size_t i = 1; i < count; i++) {
@@ -626,7 +628,8 @@ static void check_module(verifier *v) {
 
 /* Checks that `def` is in the same computation as `user` and before it. `how` is the role of `def`,
  * for the message. */
-static bool check_order(verifier *v, const hlo_instr *user, const hlo_instr *def, const char *how) {
+static bool check_order(verifier *v, const hlo_instruction *user, const hlo_instruction *def,
+                        const char *how) {
     if (!def->parent)
         hlo_verify_error(v, user->offset, "%s %%%s of %%%s was removed", how, def->name,
                          user->name);
@@ -644,8 +647,8 @@ static bool check_order(verifier *v, const hlo_instr *user, const hlo_instr *def
 
 /* ----------------------------------------------------------------------------- starts and dones */
 
-static void note_operand(verifier *v, const hlo_instr *instr, uint32_t number) {
-    const hlo_instr *operand = hlo_instr_operand(instr, number);
+static void note_operand(verifier *v, const hlo_instruction *instr, uint32_t number) {
+    const hlo_instruction *operand = hlo_instr_operand(instr, number);
     if (operand->offset == instr->offset) return;
     for (uint32_t i = 0; i < number; i++)
         if (hlo_instr_operand(instr, i) == operand) return;
@@ -655,10 +658,10 @@ static void note_operand(verifier *v, const hlo_instr *instr, uint32_t number) {
 
 /* Checks that a start has one user, a done or an update, and that the operand of a done or an
  * update is a matching start. If a start is checked in isolation, it need not have a user yet. */
-static void check_async(verifier *v, const hlo_instr *instr) {
+static void check_async(verifier *v, const hlo_instruction *instr) {
     const uint32_t users = hlo_instr_user_count(instr);
     if (hlo_op_async_pair(instr->op, HLO_OP_INVALID) && (v->passed || users)) {
-        const hlo_instr *user = instr->uses ? instr->uses->user : NULL;
+        const hlo_instruction *user = instr->uses ? instr->uses->user : NULL;
         if (users != 1) {
             hlo_verify_error(v, instr->offset, "%s %%%s has %u users, expected one that ends it",
                              hlo_ops[instr->op].name, instr->name, users);
@@ -674,7 +677,7 @@ static void check_async(verifier *v, const hlo_instr *instr) {
             hlo_verify_note(v, user->offset, "%%%s is declared here", user->name);
         }
     }
-    const hlo_instr *start = instr->operand_count ? hlo_instr_operand(instr, 0) : NULL;
+    const hlo_instruction *start = instr->operand_count ? hlo_instr_operand(instr, 0) : NULL;
     if (start && hlo_op_async_pair(HLO_OP_INVALID, instr->op) &&
         !hlo_op_async_pair(start->op, instr->op)) {
         hlo_verify_error(v, instr->offset, "%s: operand %%%s is %s, expected a matching start",
@@ -684,7 +687,7 @@ static void check_async(verifier *v, const hlo_instr *instr) {
 }
 
 /* Checks an instruction in isolation. `sound`: its operands are defined before the instruction. */
-static void check_itself(verifier *v, const hlo_instr *instr, bool sound) {
+static void check_itself(verifier *v, const hlo_instruction *instr, bool sound) {
     hlo_verify_shape(v, instr->offset, instr->shape, "shape");
     bool given[HLO_ATTR_COUNT] = {false};
     for (uint32_t i = 0; i < instr->attr_count; i++) {
@@ -724,14 +727,14 @@ static void check_itself(verifier *v, const hlo_instr *instr, bool sound) {
     if (!sound || hlo_infer_check(instr, v->scratch, why, sizeof why, &blamed)) return;
     hlo_verify_error(v, instr->offset, "%s", why);
     /* Add notes about the operands; `blamed` is the operand at fault. */
-    enum { MOST = 4 };
+    enum { MAX = 4 };
     uint32_t first = 0, count = instr->operand_count;
     while (first < count && hlo_instr_operand(instr, first)->offset != blamed) first++;
     if (first < count)
         note_operand(v, instr, first);
     else if (blamed != HLO_NOWHERE && blamed != instr->offset)
         hlo_verify_note(v, blamed, "declared here");
-    for (uint32_t i = 0; i < count && i < MOST; i++)
+    for (uint32_t i = 0; i < count && i < MAX; i++)
         if (i != first) note_operand(v, instr, i);
 }
 
@@ -741,7 +744,7 @@ static void keep_first(void *message, const hlo_diag *diag) {
         snprintf(first, HLO_VERIFY_TEXT, "%s", diag->message);
 }
 
-const char *hlo_instr_fault(const hlo_instr *instr, hlo_arena *scratch) {
+const char *hlo_instr_fault(const hlo_instruction *instr, hlo_arena *scratch) {
     char *first = hlo_arena_zero(scratch, HLO_VERIFY_TEXT);
     const hlo_diag_sink sink = {.emit = keep_first, .user = first};
     verifier v = {.module = instr->parent->module,
@@ -794,7 +797,7 @@ hlo_status hlo_module_verify(const hlo_module *module, const hlo_verify_options 
             if (!comp->parameters[i] || comp->parameters[i]->parent != comp)
                 hlo_verify_error(&v, comp->offset, "%%%s has %u parameters, but no parameter %u",
                                  comp->name, comp->parameter_count, i);
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+        for (const hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
             hlo_arena_mark mark = hlo_arena_here(v.scratch);
             bool sound = true;
             for (uint32_t i = 0; i < instr->operand_count; i++)
@@ -808,7 +811,7 @@ hlo_status hlo_module_verify(const hlo_module *module, const hlo_verify_options 
             /* Collect facts for check_module(). */
             hlo_instr_visit_called(instr, count_call, &v.calls[instr->parent->id]);
             v.host_transfers += is_host_transfer(instr);
-            hlo_intern_bind(instr->name, (hlo_symbol_binding){.instr = (hlo_instr *)instr});
+            hlo_intern_bind(instr->name, (hlo_symbol_binding){.instr = (hlo_instruction *)instr});
         }
         if (!comp->root)
             hlo_verify_error(&v, comp->offset, "%%%s has no root", comp->name);

@@ -14,6 +14,6 @@ hlo_status hlo_module_ensure_verified(const hlo_module *module, unsigned max_err
 /* Returns the first violation that hlo_module_verify() would report for this instruction; NULL if
  * the instruction is valid. An asynchronous start need not have a user. The operands must come
  * before the instruction. The text is allocated in `scratch`. */
-const char *hlo_instr_fault(const hlo_instr *instr, hlo_arena *scratch);
+const char *hlo_instr_fault(const hlo_instruction *instr, hlo_arena *scratch);
 
 #endif

@@ -10,11 +10,11 @@
 #include "matmul/cost/flops.h"
 #include "matmul/product.h"
 
-/* SCALE_MOST: maximum number of uses to visit between an amax and an array that it scales.
- * KERNEL_MOST: maximum number of instructions in one kernel. TUPLES_MOST, ELEMENTS_MOST: maximum
+/* MAX_SCALE: maximum number of uses to visit between an amax and an array that it scales.
+ * MAX_KERNEL: maximum number of instructions in one kernel. MAX_TUPLES, MAX_ELEMENTS: maximum
  * number of nested tuples, and of elements of each. Values beyond these limits count as read
  * from memory, so that the analysis is linear. */
-enum { KERNEL_MOST = 512, OWNERS_MOST = 8, SCALE_MOST = 64, TUPLES_MOST = 4, ELEMENTS_MOST = 64 };
+enum { MAX_KERNEL = 512, MAX_OWNERS = 8, MAX_SCALE = 64, MAX_TUPLES = 4, MAX_ELEMENTS = 64 };
 
 /* A kernel that reads a result of a matmul. */
 typedef struct consumer {
@@ -42,7 +42,7 @@ struct hlo_costs {
     uint32_t *entry_of; /* by instruction id: index of the entry; 0 if absent */
     double *kernel; /* by id of the instruction that a kernel computes: bytes of the kernel; 0 if no
                      * kernel computes the instruction */
-    const hlo_instr **memory[2]; /* by id: results of memory_of() */
+    const hlo_instruction **memory[2]; /* by id: results of memory_of() */
 };
 
 /* The amax of an operand: a reduction that computes the operand's scale. */
@@ -56,8 +56,8 @@ typedef struct recorder {
     hlo_costs *costs;
     hlo_arena *arena, *scratch;
     uint32_t entry_count, matmul_count;
-    const hlo_instr **matmuls; /* matmuls that are executed and can be read */
-    uint32_t *seen;            /* by id: the last traversal that visited the instruction */
+    const hlo_instruction **matmuls; /* matmuls that are executed and can be read */
+    uint32_t *seen;                  /* by id: the last traversal that visited the instruction */
     uint32_t traversal;
     uint32_t *read_count; /* by id: number of matmuls that read the value */
     bool *stored;         /* by id: the kernel of an amax of the value also writes the value */
@@ -66,20 +66,20 @@ typedef struct recorder {
     uint32_t *amax_reads; /* by id of a reduction: number of operands whose amax it computes */
     amax *amaxes;         /* entry 0 is unused */
     uint32_t amax_count, amax_capacity;
-    const hlo_instr *stack[KERNEL_MOST];
+    const hlo_instruction *stack[MAX_KERNEL];
     uint32_t depth, visited;
     double bytes; /* bytes of the traversal's sources */
-    const hlo_instr *owners[OWNERS_MOST];
+    const hlo_instruction *owners[MAX_OWNERS];
     uint32_t owner_count;
-    const hlo_instr *reductions[OWNERS_MOST];
+    const hlo_instruction *reductions[MAX_OWNERS];
     uint32_t reduction_count;
 } recorder;
 
-static bool is_product(const hlo_instr *instr) {
+static bool is_product(const hlo_instruction *instr) {
     return hlo_product_kind_of(instr) != HLO_PRODUCT_NONE;
 }
 
-static bool is_fused(const hlo_instr *instr) {
+static bool is_fused(const hlo_instruction *instr) {
     return hlo_op_is(instr->op, HLO_ELEMENTWISE | HLO_MOVEMENT) ||
            instr->op == HLO_OP_CONCATENATE || instr->op == HLO_OP_IOTA ||
            instr->op == HLO_OP_BITCAST_CONVERT;
@@ -87,44 +87,45 @@ static bool is_fused(const hlo_instr *instr) {
 
 /* Returns the value that is stored in memory for `value`. A reshape moves no bytes; neither does a
  * transpose if the reader of the operand accepts any order of dimensions. */
-static const hlo_instr *memory_of(const hlo_costs *costs, const hlo_instr *value, bool any_order) {
+static const hlo_instruction *memory_of(const hlo_costs *costs, const hlo_instruction *value,
+                                        bool any_order) {
     return costs->memory[any_order][value->id];
 }
 
-static void add_once(const hlo_instr **list, uint32_t *count, const hlo_instr *instr) {
+static void add_once(const hlo_instruction **list, uint32_t *count, const hlo_instruction *instr) {
     for (uint32_t i = 0; i < *count; i++)
         if (list[i] == instr) return;
-    if (*count < OWNERS_MOST) list[(*count)++] = instr;
+    if (*count < MAX_OWNERS) list[(*count)++] = instr;
 }
 
 /* Returns the value in memory for `value` or, if `value` is converted from a narrower type, for the
  * narrower value. */
-static const hlo_instr *narrowest(const hlo_costs *costs, const hlo_instr *value) {
+static const hlo_instruction *narrowest(const hlo_costs *costs, const hlo_instruction *value) {
     value = memory_of(costs, value, false);
     if (value->op != HLO_OP_CONVERT) return value;
-    const hlo_instr *from = hlo_instr_operand(value, 0);
+    const hlo_instruction *from = hlo_instr_operand(value, 0);
     return hlo_types[from->shape->type].bits < hlo_types[value->shape->type].bits
                ? memory_of(costs, from, false)
                : value;
 }
 
 /* Returns the value of which a reduction computes the amax, or NULL. */
-static const hlo_instr *amax_of(const hlo_costs *costs, const hlo_instr *reduce) {
+static const hlo_instruction *amax_of(const hlo_costs *costs, const hlo_instruction *reduce) {
     if (reduce->op != HLO_OP_REDUCE ||
         hlo_instr_comp(reduce, HLO_ATTR_TO_APPLY)->root->op != HLO_OP_MAXIMUM)
         return NULL;
-    const hlo_instr *value = narrowest(costs, hlo_instr_operand(reduce, 0));
+    const hlo_instruction *value = narrowest(costs, hlo_instr_operand(reduce, 0));
     return value->op == HLO_OP_ABS ? narrowest(costs, hlo_instr_operand(value, 0)) : NULL;
 }
 
 /* True if an array of as many elements as `like` is computed from `from`, which is computed from an
  * amax: the kernel of the array has to wait for the amax. An amax that is only returned, for a
  * later execution, delays nothing. */
-static bool is_awaited(const hlo_instr *from, const hlo_shape *like, unsigned *steps) {
+static bool is_awaited(const hlo_instruction *from, const hlo_shape *like, unsigned *steps) {
     for (const hlo_use *use = from->uses; use; use = use->next) {
         if (!*steps) return false;
         --*steps;
-        const hlo_instr *user = use->user;
+        const hlo_instruction *user = use->user;
         const bool computes = is_fused(user) || user->op == HLO_OP_ALL_REDUCE;
         if (!computes || !hlo_shape_is_array(user->shape)) continue;
         if (hlo_shape_count(user->shape) == hlo_shape_count(like) || is_awaited(user, like, steps))
@@ -133,8 +134,8 @@ static bool is_awaited(const hlo_instr *from, const hlo_shape *like, unsigned *s
     return false;
 }
 
-static void note_source(recorder *w, const hlo_instr *source, double bytes) {
-    const hlo_instr *maker =
+static void note_source(recorder *w, const hlo_instruction *source, double bytes) {
+    const hlo_instruction *maker =
         source->op == HLO_OP_GET_TUPLE_ELEMENT ? hlo_instr_operand(source, 0) : source;
     w->bytes += bytes;
     if (is_product(maker)) add_once(w->owners, &w->owner_count, maker);
@@ -150,24 +151,24 @@ static void note_source(recorder *w, const hlo_instr *source, double bytes) {
 
 /* True if kernels read the value from memory instead of computing it again: a value that waits for
  * its amax to be quantized, and an fp8 operand of a matmul. */
-static bool is_stored(const recorder *w, const hlo_instr *value) {
+static bool is_stored(const recorder *w, const hlo_instruction *value) {
     return w->stored[value->id] ||
            (w->read_count[value->id] && hlo_type_is_fp8(value->shape->type));
 }
 
 /* Returns the value in memory of which `instr` takes a part, or NULL. */
-static const hlo_instr *whole_of(const recorder *w, const hlo_instr *instr) {
+static const hlo_instruction *whole_of(const recorder *w, const hlo_instruction *instr) {
     if (!hlo_op_is(instr->op, HLO_TAKES_PART)) return NULL;
-    const hlo_instr *whole = memory_of(w->costs, hlo_instr_operand(instr, 0), false);
+    const hlo_instruction *whole = memory_of(w->costs, hlo_instr_operand(instr, 0), false);
     return is_fused(whole) ? NULL : whole;
 }
 
-static void push(recorder *w, const hlo_instr *instr) {
+static void push(recorder *w, const hlo_instruction *instr) {
     instr = memory_of(w->costs, instr, false);
     if (w->seen[instr->id] == w->traversal) return;
     w->seen[instr->id] = w->traversal;
-    const hlo_instr *whole = whole_of(w, instr);
-    bool full = w->visited == KERNEL_MOST;
+    const hlo_instruction *whole = whole_of(w, instr);
+    bool full = w->visited == MAX_KERNEL;
     if (whole)
         note_source(w, whole, hlo_bytes_of(instr->shape));
     else if (!is_fused(instr) || full || is_stored(w, instr))
@@ -176,15 +177,15 @@ static void push(recorder *w, const hlo_instr *instr) {
         w->stack[w->depth++] = instr, w->visited++;
 }
 
-static entry *entry_of(recorder *w, const hlo_instr *matmul) {
+static entry *entry_of(recorder *w, const hlo_instruction *matmul) {
     uint32_t *number = &w->costs->entry_of[matmul->id];
     if (!*number) *number = w->entry_count++;
     return &w->costs->entries[*number];
 }
 
-static void cost_of_kernel(recorder *w, const hlo_instr *instr) {
+static void cost_of_kernel(recorder *w, const hlo_instruction *instr) {
     hlo_costs *costs = w->costs;
-    const hlo_instr *whole = whole_of(w, instr);
+    const hlo_instruction *whole = whole_of(w, instr);
     /* Find the sources of the kernel. */
     w->traversal++;
     w->depth = w->visited = w->owner_count = w->reduction_count = 0;
@@ -192,7 +193,7 @@ static void cost_of_kernel(recorder *w, const hlo_instr *instr) {
     const uint32_t count = instr->op == HLO_OP_REDUCE ? instr->operand_count / 2
                            : whole                    ? 0
                                                       : instr->operand_count;
-    const hlo_instr *value = amax_of(costs, instr);
+    const hlo_instruction *value = amax_of(costs, instr);
     if (value && w->stored[value->id] && !w->written[value->id]) {
         w->written[value->id] = true;
         w->stack[w->depth++] = value, w->visited++;
@@ -201,7 +202,7 @@ static void cost_of_kernel(recorder *w, const hlo_instr *instr) {
         for (uint32_t i = 0; i < count; i++) push(w, hlo_instr_operand(instr, i));
     }
     while (w->depth) {
-        const hlo_instr *at = w->stack[--w->depth];
+        const hlo_instruction *at = w->stack[--w->depth];
         for (uint32_t i = 0; i < at->operand_count; i++) push(w, hlo_instr_operand(at, i));
     }
     if (whole) note_source(w, whole, hlo_bytes_of(instr->shape));
@@ -224,12 +225,12 @@ static void cost_of_kernel(recorder *w, const hlo_instr *instr) {
 /* True if the value must be in memory: it is the root, or a user is neither a part of a kernel nor
  * a matmul. Elements of tuples that no instruction uses as a whole, as inlining leaves them, are
  * followed through `tuples` tuples. */
-static bool is_needed_in_memory(const recorder *w, const hlo_instr *instr, unsigned tuples) {
+static bool is_needed_in_memory(const recorder *w, const hlo_instruction *instr, unsigned tuples) {
     if (instr->parent->root == instr) return true;
     for (const hlo_use *use = instr->uses; use; use = use->next) {
-        const hlo_instr *user = use->user;
+        const hlo_instruction *user = use->user;
         if (user->op == HLO_OP_TUPLE && user->parent->root != user && tuples &&
-            user->use_count <= ELEMENTS_MOST) {
+            user->use_count <= MAX_ELEMENTS) {
             for (const hlo_use *of = user->uses; of; of = of->next)
                 if (of->user->op != HLO_OP_GET_TUPLE_ELEMENT ||
                     (memory_of(w->costs, of->user, false) == memory_of(w->costs, instr, false) &&
@@ -258,18 +259,19 @@ static double roofline(double flops, double bytes, double peak, const hlo_target
 
 /* True if stock XLA (docs/cost.md) multiplies the operands in FP8 without a rewrite: a dot of fp8
  * operands that its Triton fusion or its FP8 rewriter accepts. */
-static bool is_fp8_in_xla(const hlo_instr *instr, const hlo_product *p) {
+static bool is_fp8_in_xla(const hlo_instruction *instr, const hlo_product *p) {
     return p->fp8 || (instr->op == HLO_OP_DOT && hlo_type_is_fp8_operand(p->a->shape->type) &&
                       hlo_type_is_fp8_operand(p->b->shape->type));
 }
 
-static hlo_cost cost_alone(const hlo_instr *instr, const hlo_product *p, const hlo_target *target) {
+static hlo_cost cost_alone(const hlo_instruction *instr, const hlo_product *p,
+                           const hlo_target *target) {
     hlo_matmul m;
     const bool fp8 = is_fp8_in_xla(instr, p) && (p->fp8 || target->fp8);
     double bytes, peak = peak_of(p->a->shape->type, p->b->shape->type, fp8, target);
     if (hlo_product_matmul(instr, &m)) {
-        const hlo_instr *read[] = {m.a,       m.b,       m.c,       m.bias,
-                                   m.a_scale, m.b_scale, m.c_scale, m.d_scale};
+        const hlo_instruction *read[] = {m.a,       m.b,       m.c,       m.bias,
+                                         m.a_scale, m.b_scale, m.c_scale, m.d_scale};
         bytes = hlo_bytes_of(m.d) + (m.aux ? hlo_bytes_of(m.aux) : 0);
         for (size_t i = 0; i < sizeof read / sizeof *read; i++)
             if (read[i]) bytes += hlo_bytes_of(read[i]->shape);
@@ -319,12 +321,12 @@ static hlo_cost cost_alone(const hlo_instr *instr, const hlo_product *p, const h
     return cost;
 }
 
-static void cost_of_matmul(recorder *w, const hlo_instr *instr) {
+static void cost_of_matmul(recorder *w, const hlo_instruction *instr) {
     hlo_product p;
     hlo_costs *costs = w->costs;
     if (!hlo_product_read(instr, &p)) return;
     bool dot = instr->op == HLO_OP_DOT;
-    const hlo_instr *read[] = {memory_of(costs, p.a, dot), memory_of(costs, p.b, dot)};
+    const hlo_instruction *read[] = {memory_of(costs, p.a, dot), memory_of(costs, p.b, dot)};
     entry *made = entry_of(w, instr);
     made->self = cost_alone(instr, &p, costs->target);
     made->flops = p.flops;
@@ -373,12 +375,12 @@ hlo_costs *hlo_costs_record(const hlo_module *module, const bool *needed, const 
     w->written = hlo_arena_zero(scratch, ids * sizeof *w->written);
     w->matmuls = hlo_arena_array(scratch, most, sizeof *w->matmuls);
     for (int any_order = 0; any_order < 2; any_order++) {
-        const hlo_instr **memory = hlo_arena_array(arena, ids, sizeof *memory);
+        const hlo_instruction **memory = hlo_arena_array(arena, ids, sizeof *memory);
         for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-            for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) {
+            for (const hlo_instruction *i = comp->first; i; i = hlo_instr_next(i)) {
                 const bool same =
                     hlo_op_is(i->op, HLO_RESHAPES) || (any_order && hlo_op_is(i->op, HLO_REORDERS));
-                const hlo_instr *from = i->operand_count ? hlo_instr_operand(i, 0) : NULL;
+                const hlo_instruction *from = i->operand_count ? hlo_instr_operand(i, 0) : NULL;
                 if (i->op == HLO_OP_GET_TUPLE_ELEMENT && from->op == HLO_OP_TUPLE)
                     from = hlo_instr_operand(from, (uint32_t)hlo_instr_int(i, HLO_ATTR_INDEX, 0));
                 else if (!same)
@@ -388,7 +390,7 @@ hlo_costs *hlo_costs_record(const hlo_module *module, const bool *needed, const 
         costs->memory[any_order] = memory;
     }
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+        for (const hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
             hlo_product p;
             if (!w->needed[instr->id] || !is_product(instr) || !hlo_product_read(instr, &p))
                 continue;
@@ -398,23 +400,22 @@ hlo_costs *hlo_costs_record(const hlo_module *module, const bool *needed, const 
             w->matmuls[w->matmul_count++] = instr;
         }
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
-            const hlo_instr *value = w->needed[instr->id] ? amax_of(costs, instr) : NULL;
-            unsigned steps = SCALE_MOST;
+        for (const hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+            const hlo_instruction *value = w->needed[instr->id] ? amax_of(costs, instr) : NULL;
+            unsigned steps = MAX_SCALE;
             if (value && is_fused(value) && !w->read_count[value->id] &&
-                !is_needed_in_memory(w, value, TUPLES_MOST) &&
+                !is_needed_in_memory(w, value, MAX_TUPLES) &&
                 is_awaited(instr, value->shape, &steps))
                 w->stored[value->id] = true;
         }
     /* Visit users before operands, so that the amaxes of operands are known when they are
      * visited. */
     for (const hlo_computation *comp = module->last; comp; comp = comp->prev)
-        for (const hlo_instr *instr = comp->last; instr; instr = hlo_instr_prev(instr)) {
+        for (const hlo_instruction *instr = comp->last; instr; instr = hlo_instr_prev(instr)) {
             if (!w->needed[instr->id]) continue;
-            bool kernel =
-                instr->op == HLO_OP_REDUCE ||
-                (is_fused(instr) && is_fused(memory_of(costs, instr, false)) &&
-                 (w->read_count[instr->id] || is_needed_in_memory(w, instr, TUPLES_MOST)));
+            bool kernel = instr->op == HLO_OP_REDUCE ||
+                          (is_fused(instr) && is_fused(memory_of(costs, instr, false)) &&
+                           (w->read_count[instr->id] || is_needed_in_memory(w, instr, MAX_TUPLES)));
             if (kernel) cost_of_kernel(w, instr);
         }
     for (uint32_t i = 0; i < w->matmul_count; i++) cost_of_matmul(w, w->matmuls[i]);
@@ -441,12 +442,12 @@ hlo_cost hlo_costs_of(const hlo_costs *costs, const hlo_costs *other, uint32_t i
     return cost;
 }
 
-double hlo_costs_in_fp8(const hlo_costs *costs, const hlo_instr *instr) {
+double hlo_costs_in_fp8(const hlo_costs *costs, const hlo_instruction *instr) {
     hlo_matmul m;
     const hlo_target *target = costs->target;
     if (!hlo_product_matmul(instr, &m) || !target->fp8_tflops || instr->id >= costs->ids) return 0;
     bool dot = instr->op == HLO_OP_DOT;
-    const hlo_instr *read[] = {m.a, m.b};
+    const hlo_instruction *read[] = {m.a, m.b};
     double bytes = hlo_bytes_of(m.d),
            kernels = costs->entries[costs->entry_of[instr->id]].operand_bytes;
     for (int i = 0; i < 2; i++) {
@@ -468,7 +469,7 @@ double hlo_costs_in_fp8(const hlo_costs *costs, const hlo_instr *instr) {
  * kernel multiplies the two scales of the call. */
 enum { QUANTIZE_KERNELS = 4, SCALE_KERNELS = 1 };
 
-double hlo_cost_of_dot(const hlo_instr *dot, hlo_cost_form form, const hlo_target *target) {
+double hlo_cost_of_dot(const hlo_instruction *dot, hlo_cost_form form, const hlo_target *target) {
     hlo_product p;
     if (!hlo_product_read(dot, &p)) return 0;
     const bool fp8 = form != HLO_COST_WIDE, after = form == HLO_COST_FP8_SCALED_AFTER;

@@ -46,7 +46,7 @@ hlo_cost hlo_costs_of(const hlo_costs *costs, const hlo_costs *other, uint32_t i
 
 /* Returns the seconds that a wide matmul and the kernels that compute its operands would take in
  * FP8, if these kernels, or additional kernels, quantized the operands. Returns 0 if unknown. */
-double hlo_costs_in_fp8(const hlo_costs *costs, const hlo_instr *matmul);
+double hlo_costs_in_fp8(const hlo_costs *costs, const hlo_instruction *matmul);
 
 typedef enum hlo_cost_form {
     HLO_COST_WIDE,            /* on the operands of the dot */
@@ -58,7 +58,7 @@ typedef enum hlo_cost_form {
  * are not counted. The second returns the seconds for computing the amax of a value, its scale, and
  * its fp8 values; with `fixed_scale`, for the fp8 values alone. Unlike the functions above, both
  * count launches, which dominate small matmuls. The first returns 0 if unknown. */
-double hlo_cost_of_dot(const hlo_instr *dot, hlo_cost_form form, const hlo_target *target);
+double hlo_cost_of_dot(const hlo_instruction *dot, hlo_cost_form form, const hlo_target *target);
 double hlo_cost_of_quantizing(const hlo_shape *value, bool fixed_scale, const hlo_target *target);
 
 /* Returns the speedup from splitting a matmul along its contracting dimension into `blocks` FP8

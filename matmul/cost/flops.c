@@ -16,7 +16,7 @@
 
 /* Returns the trip count of a while loop: `known_trip_count` from its backend config, where XLA
  * sets it, otherwise the trip count found by analyzing the loop; 1 if unknown. */
-static double trip_count_of(const hlo_instr *loop) {
+static double trip_count_of(const hlo_instruction *loop) {
     json_t *json = hlo_json_config(loop);
     const json_t *n = json_object_get(json_object_get(json, "known_trip_count"), "n");
     const char *text = json_string_value(n);
@@ -36,12 +36,12 @@ static double elements(const hlo_shape *shape) {
 }
 
 /* Counts the elements of an operand. The operand may be missing after `--no-verify`. */
-static double operand_elements(const hlo_instr *instr, uint32_t index) {
+static double operand_elements(const hlo_instruction *instr, uint32_t index) {
     return index < instr->operand_count ? elements(hlo_instr_operand(instr, index)->shape) : 0;
 }
 
 /* Counts how often an instruction such as a reduction applies its computation. */
-static double applications(const hlo_instr *instr) {
+static double applications(const hlo_instruction *instr) {
     const double results = elements(instr->shape);
     double taps = 1;
     switch (instr->op) {
@@ -93,7 +93,7 @@ static void count_called(void *user, hlo_computation *called) {
 static void count_flops(const hlo_module *module, flops *totals) {
     /* A module lists callees before callers. */
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+        for (const hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
             double *out = totals[comp->id].v;
             if (hlo_op_is(instr->op, HLO_TRANSCENDENTAL) || instr->op == HLO_OP_RNG)
                 out[TRANSCENDENTALS] += elements(instr->shape);
@@ -146,7 +146,7 @@ void hlo_run_counts(const hlo_module *module, double *out_runs) {
     /* Visit callers before callees; a module lists callees first. */
     for (const hlo_computation *comp = module->last; comp; comp = comp->prev) {
         if (out_runs[comp->id] == 0) continue;
-        for (const hlo_instr *instr = comp->last; instr; instr = hlo_instr_prev(instr)) {
+        for (const hlo_instruction *instr = comp->last; instr; instr = hlo_instr_prev(instr)) {
             if (!(instr->attr_bits & HLO_ATTR_BIT_CALLS)) continue;
             double trip_count = instr->op == HLO_OP_WHILE ? trip_count_of(instr) : 1;
             run_calls all = {out_runs, fmin(out_runs[comp->id] * trip_count, most_runs)};
@@ -177,7 +177,7 @@ hlo_status hlo_module_print_stats(const hlo_module *module, FILE *out) {
         count_flops(module, totals);
         for (const hlo_computation *comp = module->first; comp; comp = comp->next) {
             c.computations++;
-            for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+            for (const hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
                 c.instructions++;
                 c.ops[instr->op]++;
                 c.types[instr->shape->type]++;

@@ -12,13 +12,13 @@
 #include "matmul/product.h"
 
 typedef struct matmul {
-    const hlo_instr *instr;
+    const hlo_instruction *instr;
     const char *op_name; /* "" if absent */
     const char *text;    /* description of the matmul */
     uint64_t key;        /* matmuls of both modules with equal keys form a pair */
     uint64_t sizes;      /* hash of batch, m, n (in either order) and k */
     uint32_t place;
-    const hlo_instr *other; /* the matching matmul of the other module, or NULL */
+    const hlo_instruction *other; /* the matching matmul of the other module, or NULL */
     const char *other_text;
 } matmul;
 
@@ -29,7 +29,7 @@ typedef struct side {
     size_t count;
 } side;
 
-static const char *describe(side *s, const hlo_instr *instr, const hlo_matmul *m) {
+static const char *describe(side *s, const hlo_instruction *instr, const hlo_matmul *m) {
     const char *kind = instr->op == HLO_OP_DOT ? "dot" : m->wide ? "wide call" : "FP8 call";
     const char *text = hlo_arena_format(s->scratch, "%s %s of %s and %s", kind,
                                         hlo_shape_copy_text(s->scratch, m->d, false),
@@ -49,7 +49,7 @@ static const char *describe(side *s, const hlo_instr *instr, const hlo_matmul *m
 static void list_matmuls(side *s) {
     s->all = hlo_arena_array(s->scratch, s->module->next_id, sizeof *s->all);
     for (const hlo_computation *comp = s->module->first; comp; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+        for (const hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
             hlo_matmul m;
             if (!hlo_product_matmul(instr, &m)) continue;
             const char *op_name = hlo_instr_op_name(instr);
@@ -123,7 +123,7 @@ static void keep_diag(void *user, const hlo_diag *diag) {
     *(hlo_diag *)user = *diag;
 }
 
-static void put_instr(FILE *out, char sign, const hlo_module *module, const hlo_instr *instr,
+static void put_instr(FILE *out, char sign, const hlo_module *module, const hlo_instruction *instr,
                       const char *text) {
     hlo_diag at = {0}; /* receives the position of the instruction */
     const hlo_diag_sink sink = {keep_diag, &at};
@@ -158,12 +158,12 @@ static const char *element_text(hlo_arena *scratch, const hlo_literal *literal,
     return hlo_arena_format(scratch, ", element %zu is%s", i, value_text(scratch, &element));
 }
 
-static const hlo_literal *value_of(const hlo_instr *instr) {
+static const hlo_literal *value_of(const hlo_instruction *instr) {
     return instr && instr->op == HLO_OP_CONSTANT ? instr->u.literal : NULL;
 }
 
-static void put_any(FILE *out, char sign, const side *s, const hlo_instr *instr,
-                    const hlo_instr *other) {
+static void put_any(FILE *out, char sign, const side *s, const hlo_instruction *instr,
+                    const hlo_instruction *other) {
     if (!instr) return;
     const hlo_literal *value = value_of(instr), *value_there = value_of(other);
     const char *shown = value ? value_text(s->scratch, value) : "";
@@ -237,11 +237,11 @@ static hlo_status compare(const hlo_module *a, const hlo_module *b, bool all, FI
         /* Match by op_name and the dimensions of the result; then by op_name alone; then by ever
          * shorter suffixes of op_name. Finally match a dot and a call by their sizes, because a
          * call has the name of the last instruction that was fused into it. */
-        enum { MOST_PARTS = 8, FEWEST_PARTS = 2 };
+        enum { MAX_PARTS = 8, FEWEST_PARTS = 2 };
         match(&left, &right);
-        for (int parts = MOST_PARTS + 1; parts >= FEWEST_PARTS; parts--) {
-            set_keys(&left, parts % (MOST_PARTS + 1), 1);
-            set_keys(&right, parts % (MOST_PARTS + 1), 2);
+        for (int parts = MAX_PARTS + 1; parts >= FEWEST_PARTS; parts--) {
+            set_keys(&left, parts % (MAX_PARTS + 1), 1);
+            set_keys(&right, parts % (MAX_PARTS + 1), 2);
             match(&left, &right);
         }
         for (size_t i = 0; i < left.count; i++)

@@ -8,7 +8,7 @@
 #include "passes/analysis/module_facts.h"
 #include "passes/sharding/devices.h"
 
-bool hlo_ahead_selects(const char *names, const hlo_instr *parameter) {
+bool hlo_ahead_selects(const char *names, const hlo_instruction *parameter) {
     size_t length;
     for (const char *word; (word = hlo_next_word(&names, &length));) {
         char name[512];
@@ -23,7 +23,7 @@ bool hlo_ahead_selects(const char *names, const hlo_instr *parameter) {
 }
 
 /* True if devices may compute different values from equal operands, or communicate. */
-static bool is_of_devices(const hlo_instr *instr) {
+static bool is_of_devices(const hlo_instruction *instr) {
     return hlo_op_is(instr->op, HLO_COLLECTIVE) || hlo_op_is_async(instr->op) ||
            instr->op == HLO_OP_PARTITION_ID || instr->op == HLO_OP_REPLICA_ID;
 }
@@ -43,7 +43,7 @@ static const bool *find_computations_of_devices(const hlo_module *module, hlo_ar
     bool *marked = hlo_arena_zero(arena, module->next_computation_id);
     for (const hlo_computation *comp = module->first; comp; comp = comp->next) {
         callees c = {.marked = marked};
-        for (const hlo_instr *i = comp->first; i && !c.found; i = hlo_instr_next(i)) {
+        for (const hlo_instruction *i = comp->first; i && !c.found; i = hlo_instr_next(i)) {
             c.found = is_of_devices(i);
             hlo_instr_visit_called(i, look_up, &c);
         }
@@ -59,7 +59,7 @@ static bool is_static(const hlo_shape *shape) {
     return all;
 }
 
-static bool is_used_whole(const hlo_instr *tuple) {
+static bool is_used_whole(const hlo_instruction *tuple) {
     for (const hlo_use *use = tuple->uses; use; use = use->next)
         if (use->user->op != HLO_OP_GET_TUPLE_ELEMENT) return true;
     return tuple == tuple->parent->root;
@@ -70,7 +70,7 @@ const unsigned char *hlo_ahead_find(const hlo_module *module, const char *names,
     const hlo_effects effects = hlo_facts_side_effects(module, arena);
     const bool *outside = hlo_devices_outside(module, arena);
     const bool *of_devices = find_computations_of_devices(module, arena);
-    for (const hlo_instr *i = module->entry->first; i; i = hlo_instr_next(i)) {
+    for (const hlo_instruction *i = module->entry->first; i; i = hlo_instr_next(i)) {
         callees c = {.marked = of_devices, .found = is_of_devices(i)};
         hlo_instr_visit_called(i, look_up, &c);
         const bool whole =

@@ -14,7 +14,7 @@ enum {
 
 /* True if a word of the list `names` is the name of the parameter, or a glob (fnmatch(3)) that
  * matches it. `names` may be NULL. */
-bool hlo_ahead_selects(const char *names, const hlo_instr *parameter);
+bool hlo_ahead_selects(const char *names, const hlo_instruction *parameter);
 
 /* Returns HLO_AHEAD_*, by instruction id. A value is HLO_AHEAD_NO if it is pinned, is inside a
  * manual region, has an effect, is random, or differs between devices although its operands do not;

@@ -4,25 +4,25 @@
 
 #include "passes/analysis/value.h"
 
-static bool is_conversion(const hlo_instr *value) {
+static bool is_conversion(const hlo_instruction *value) {
     return value->op == HLO_OP_CONVERT && !value->pin &&
            hlo_type_is_fp8_operand(hlo_instr_operand(value, 0)->shape->type) &&
            hlo_type_is_wide(value->shape->type);
 }
 
 /* Returns how many operands may be the scaled value: 2 of a product, 1 of a quotient. */
-static uint32_t scalable_operands(const hlo_instr *value) {
+static uint32_t scalable_operands(const hlo_instruction *value) {
     if (value->pin) return 0;
     return value->op == HLO_OP_MULTIPLY ? 2 : value->op == HLO_OP_DIVIDE;
 }
 
-static hlo_dequantized describe(const hlo_instr *convert, hlo_op op, hlo_instr *scale) {
-    hlo_instr *fp8 = hlo_instr_operand(convert, 0);
+static hlo_dequantized describe(const hlo_instruction *convert, hlo_op op, hlo_instruction *scale) {
+    hlo_instruction *fp8 = hlo_instr_operand(convert, 0);
     return (hlo_dequantized){fp8, scale, op, fp8->shape->type, convert->shape->type};
 }
 
-bool hlo_dequantized_read(hlo_instr *value, hlo_dequantized *out) {
-    hlo_instr *convert = value, *scale = NULL;
+bool hlo_dequantized_read(hlo_instruction *value, hlo_dequantized *out) {
+    hlo_instruction *convert = value, *scale = NULL;
     if (value->pin) return false;
     if (scalable_operands(value)) {
         bool second = value->op == HLO_OP_MULTIPLY && !is_conversion(hlo_instr_operand(value, 0));
@@ -35,9 +35,9 @@ bool hlo_dequantized_read(hlo_instr *value, hlo_dequantized *out) {
     return true;
 }
 
-bool hlo_dequantized_read_scaled(const hlo_instr *value, hlo_dequantized *out) {
+bool hlo_dequantized_read_scaled(const hlo_instruction *value, hlo_dequantized *out) {
     for (uint32_t i = 0; i < scalable_operands(value); i++) {
-        const hlo_instr *scaled = hlo_instr_operand(value, i);
+        const hlo_instruction *scaled = hlo_instr_operand(value, i);
         while (hlo_chain_link(scaled)) scaled = hlo_instr_operand(scaled, 0);
         if (!is_conversion(scaled)) continue;
         *out = describe(scaled, HLO_OP_CONVERT, hlo_instr_operand(value, !i));
@@ -46,11 +46,11 @@ bool hlo_dequantized_read_scaled(const hlo_instr *value, hlo_dequantized *out) {
     return false;
 }
 
-bool hlo_dequantized_read_rows(const hlo_instr *value, hlo_dequantized *out,
+bool hlo_dequantized_read_rows(const hlo_instruction *value, hlo_dequantized *out,
                                const hlo_ints **out_dims) {
     for (uint32_t i = 0; i < scalable_operands(value); i++) {
-        const hlo_instr *scaled = hlo_instr_operand(value, i),
-                        *scale = hlo_instr_operand(value, !i);
+        const hlo_instruction *scaled = hlo_instr_operand(value, i),
+                              *scale = hlo_instr_operand(value, !i);
         if (scale->op == HLO_OP_CONVERT && !scale->pin &&
             hlo_instr_operand(scale, 0)->shape->type == HLO_TYPE_F8E8M0FNU)
             scale = hlo_instr_operand(scale, 0);

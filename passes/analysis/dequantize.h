@@ -8,10 +8,10 @@
 #include "matmul/call.h"
 
 typedef struct hlo_dequantized {
-    hlo_instr *fp8;
-    hlo_instr *scale;  /* NULL if the value is only converted */
-    hlo_op op;         /* HLO_OP_CONVERT, HLO_OP_MULTIPLY or HLO_OP_DIVIDE */
-    hlo_type from, to; /* element types of the fp8 value and of the wide value */
+    hlo_instruction *fp8;
+    hlo_instruction *scale; /* NULL if the value is only converted */
+    hlo_op op;              /* HLO_OP_CONVERT, HLO_OP_MULTIPLY or HLO_OP_DIVIDE */
+    hlo_type from, to;      /* element types of the fp8 value and of the wide value */
 } hlo_dequantized;
 
 /* True for the fp8 types except f8e8m0fnu, which is a type of scales only. */
@@ -30,14 +30,14 @@ static inline bool hlo_type_is_wide(hlo_type type) {
 }
 
 /* Reads a convert, or a convert scaled by a scalar. out->scale is the broadcast of the scalar. */
-bool hlo_dequantized_read(hlo_instr *value, hlo_dequantized *out);
+bool hlo_dequantized_read(hlo_instruction *value, hlo_dequantized *out);
 
 /* Reads a convert, possibly moved, that is then scaled by out->scale, which may be any array. */
-bool hlo_dequantized_read_scaled(const hlo_instr *value, hlo_dequantized *out);
+bool hlo_dequantized_read_scaled(const hlo_instruction *value, hlo_dequantized *out);
 
 /* Reads a convert scaled by a broadcast, or by a converted broadcast of f8e8m0fnu scales;
  * out->scale is the operand of the broadcast, and `*out_dims` its `dimensions` attribute. */
-bool hlo_dequantized_read_rows(const hlo_instr *value, hlo_dequantized *out,
+bool hlo_dequantized_read_rows(const hlo_instruction *value, hlo_dequantized *out,
                                const hlo_ints **out_dims);
 
 /* True if both values have the same form, types and scale. */

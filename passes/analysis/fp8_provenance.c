@@ -11,13 +11,14 @@ enum { SWEEP_LIMIT = 4, STEP_LIMIT = 256 };
 
 /* The caller of a computation, and the operand that becomes the computation's first parameter. */
 typedef struct entry {
-    const hlo_instr *caller; /* the first loop or conditional that calls the computation, or NULL */
+    const hlo_instruction
+        *caller; /* the first loop or conditional that calls the computation, or NULL */
     uint32_t operand;
 } entry;
 
 /* The values from which an array is computed. */
 typedef struct origin {
-    const hlo_instr *narrow; /* integers or floats of fewer than 8 bits, or NULL */
+    const hlo_instruction *narrow; /* integers or floats of fewer than 8 bits, or NULL */
     bool fp8;
 } origin;
 
@@ -48,7 +49,7 @@ static uint32_t leaf_count(const hlo_shape *shape) {
     return count;
 }
 
-static const facts *facts_of(const hlo_fp8_provenance *c, const hlo_instr *value) {
+static const facts *facts_of(const hlo_fp8_provenance *c, const hlo_instruction *value) {
     facts *f = &c->of[value->id];
     const hlo_shape *shape = value->shape;
     if (f->leaves) return f;
@@ -65,15 +66,15 @@ static const facts *facts_of(const hlo_fp8_provenance *c, const hlo_instr *value
 }
 
 /* Propagates the facts of `from` to the leaves of `to`, starting at leaf `start`. */
-static void hand_on(hlo_fp8_provenance *c, const hlo_instr *from, const hlo_instr *to,
+static void hand_on(hlo_fp8_provenance *c, const hlo_instruction *from, const hlo_instruction *to,
                     uint32_t start) {
     const facts *have = facts_of(c, from), *get = facts_of(c, to);
     for (uint32_t i = 0; i < have->count && start + i < get->count; i++)
         mark(c, &get->leaves[start + i], have->leaves[i]);
 }
 
-static void call(hlo_fp8_provenance *c, const hlo_instr *caller, const hlo_computation *called,
-                 uint32_t first, uint32_t count) {
+static void call(hlo_fp8_provenance *c, const hlo_instruction *caller,
+                 const hlo_computation *called, uint32_t first, uint32_t count) {
     if (!called) return;
     if (caller->op != HLO_OP_CALL && !c->entries[called->id].caller)
         c->entries[called->id] = (entry){caller, first};
@@ -82,15 +83,15 @@ static void call(hlo_fp8_provenance *c, const hlo_instr *caller, const hlo_compu
     if (called->root) hand_on(c, called->root, caller, 0);
 }
 
-bool hlo_fp8_provenance_has(const hlo_fp8_provenance *provenance, const hlo_instr *value) {
+bool hlo_fp8_provenance_has(const hlo_fp8_provenance *provenance, const hlo_instruction *value) {
     const facts *f = facts_of(provenance, value);
     for (uint32_t i = 0; i < f->count; i++)
         if (f->leaves[i].fp8) return true;
     return false;
 }
 
-const hlo_instr *hlo_fp8_provenance_narrow(const hlo_fp8_provenance *provenance,
-                                           const hlo_instr *value) {
+const hlo_instruction *hlo_fp8_provenance_narrow(const hlo_fp8_provenance *provenance,
+                                                 const hlo_instruction *value) {
     const facts *f = facts_of(provenance, value);
     for (uint32_t i = 0; i < f->count; i++)
         if (f->leaves[i].narrow) return f->leaves[i].narrow;
@@ -98,7 +99,7 @@ const hlo_instr *hlo_fp8_provenance_narrow(const hlo_fp8_provenance *provenance,
 }
 
 /* Returns the operands whose values reach the result, as a bit set of the first 32 operands. */
-static uint32_t carrying(const hlo_instr *instr) {
+static uint32_t carrying(const hlo_instruction *instr) {
     uint32_t index;
     if (hlo_is_relu(instr, &index)) return 1u << index;
     switch (instr->op) {
@@ -117,9 +118,9 @@ static uint32_t carrying(const hlo_instr *instr) {
 }
 
 /* True if the value is a broadcast or a constant, as scales and zero points are. */
-static bool is_factor(const hlo_instr *value) {
+static bool is_factor(const hlo_instruction *value) {
     for (unsigned step = 0; step < STEP_LIMIT; step++) {
-        const hlo_instr *from = hlo_handed_on(value, NULL);
+        const hlo_instruction *from = hlo_handed_on(value, NULL);
         if (!from &&
             (value->op == HLO_OP_CONVERT || hlo_op_is(value->op, HLO_RESHAPES | HLO_REORDERS)))
             from = hlo_instr_operand(value, 0);
@@ -135,17 +136,17 @@ static bool has_operand(uint32_t operands, uint32_t i) {
 
 /* Returns the narrow values that reach the result through `operands`, or NULL. They do not reach a
  * product with other values, so a mask may come from integers. */
-static const hlo_instr *narrow_of(const hlo_fp8_provenance *c, const hlo_instr *instr,
-                                  uint32_t operands) {
+static const hlo_instruction *narrow_of(const hlo_fp8_provenance *c, const hlo_instruction *instr,
+                                        uint32_t operands) {
     const bool shifts = instr->op == HLO_OP_ADD || instr->op == HLO_OP_SUBTRACT;
     const bool scales = instr->op == HLO_OP_MULTIPLY || instr->op == HLO_OP_DIVIDE;
     const bool joins = instr->op == HLO_OP_SELECT || instr->op == HLO_OP_CONCATENATE;
-    const hlo_instr *found = NULL;
+    const hlo_instruction *found = NULL;
     double number;
     for (uint32_t i = 0; i < instr->operand_count; i++) {
         if (!shifts && !has_operand(operands, i)) continue;
-        const hlo_instr *operand = hlo_instr_operand(instr, i);
-        const hlo_instr *narrow = hlo_fp8_provenance_narrow(c, operand);
+        const hlo_instruction *operand = hlo_instr_operand(instr, i);
+        const hlo_instruction *narrow = hlo_fp8_provenance_narrow(c, operand);
         if (joins && !narrow && !hlo_known_number(operand, &number)) return NULL;
         if ((shifts || scales) && narrow && !is_factor(hlo_instr_operand(instr, !i))) continue;
         if (!found) found = narrow;
@@ -159,14 +160,14 @@ static const hlo_instr *narrow_of(const hlo_fp8_provenance *c, const hlo_instr *
     return is_narrow && narrows ? instr : found;
 }
 
-static void visit(hlo_fp8_provenance *c, const hlo_instr *instr) {
+static void visit(hlo_fp8_provenance *c, const hlo_instruction *instr) {
     switch (instr->op) {
     case HLO_OP_TUPLE:
         for (uint32_t i = 0; i < instr->operand_count; i++)
             hand_on(c, hlo_instr_operand(instr, i), instr, facts_of(c, instr)->starts[i]);
         return;
     case HLO_OP_GET_TUPLE_ELEMENT: {
-        const hlo_instr *tuple = hlo_instr_operand(instr, 0);
+        const hlo_instruction *tuple = hlo_instr_operand(instr, 0);
         const int64_t index = hlo_instr_int(instr, HLO_ATTR_INDEX, 0);
         if (tuple->shape->type != HLO_TYPE_TUPLE || index < 0 || index >= tuple->shape->rank)
             return;
@@ -215,24 +216,25 @@ const hlo_fp8_provenance *hlo_fp8_provenance_find(const hlo_module *module, hlo_
         c->changed = false;
         /* Visit callers before callees. */
         for (const hlo_computation *comp = module->last; comp; comp = comp->prev)
-            for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+            for (const hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr))
                 visit(c, instr);
     }
     return c;
 }
 
-static bool holds(const hlo_instr *at, hlo_reason *out_reason) {
+static bool holds(const hlo_instruction *at, hlo_reason *out_reason) {
     const bool held = hlo_pin_holds(at);
     if (held || hlo_pin_has_element_attrs(at))
         *out_reason = held ? hlo_pin_reason(at) : HLO_REASON_CHAIN_NOT_MOVABLE;
     return held || hlo_pin_has_element_attrs(at);
 }
 
-const hlo_instr *hlo_fp8_provenance_blocker(const hlo_fp8_provenance *provenance,
-                                            const hlo_instr *value, hlo_reason *out_reason) {
+const hlo_instruction *hlo_fp8_provenance_blocker(const hlo_fp8_provenance *provenance,
+                                                  const hlo_instruction *value,
+                                                  hlo_reason *out_reason) {
     for (unsigned step = 0; step < STEP_LIMIT && !hlo_type_is_fp8(value->shape->type); step++) {
-        const hlo_instr *from = value->operand_count ? hlo_instr_operand(value, 0) : NULL;
-        const hlo_instr *held, *held_by = NULL;
+        const hlo_instruction *from = value->operand_count ? hlo_instr_operand(value, 0) : NULL;
+        const hlo_instruction *held, *held_by = NULL;
         *out_reason = HLO_REASON_DEQUANTIZED_OUTSIDE;
         switch (value->op) {
         case HLO_OP_GET_TUPLE_ELEMENT:
@@ -245,7 +247,7 @@ const hlo_instr *hlo_fp8_provenance_blocker(const hlo_fp8_provenance *provenance
             if (from->op == HLO_OP_PARAMETER && provenance->entries[from->parent->id].caller) {
                 /* A pinned instruction may block the value where it enters a loop or a branch. */
                 const entry *in = &provenance->entries[from->parent->id];
-                const hlo_instr *tuple = hlo_instr_operand(in->caller, in->operand);
+                const hlo_instruction *tuple = hlo_instr_operand(in->caller, in->operand);
                 if (holds(in->caller, out_reason)) return in->caller;
                 if (tuple->op == HLO_OP_TUPLE && holds(tuple, out_reason)) return tuple;
                 if (holds(from, out_reason)) return from;

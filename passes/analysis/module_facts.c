@@ -12,7 +12,7 @@ bool *hlo_facts_control_deps(const hlo_module *module, hlo_arena *arena) {
     if (!module->attrs_seen[HLO_ATTR_CONTROL_PREDECESSORS]) return NULL;
     bool *controlled = hlo_arena_zero(arena, module->next_id);
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+        for (const hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
             const hlo_attr *attr = hlo_instr_attr(instr, HLO_ATTR_CONTROL_PREDECESSORS);
             if (!attr) continue;
             controlled[instr->id] = true;
@@ -52,10 +52,10 @@ hlo_effects hlo_facts_side_effects(const hlo_module *module, hlo_arena *arena) {
      * may connect to other programs. */
     bool together = hlo_devices_partitions(module) > 1 || !has_op(module, HLO_COLLECTIVE);
     for (const hlo_computation *comp = module->first; comp && !together; comp = comp->next)
-        for (const hlo_instr *i = comp->first; i && !together; i = hlo_instr_next(i))
+        for (const hlo_instruction *i = comp->first; i && !together; i = hlo_instr_next(i))
             together = hlo_manual_enters(i);
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+        for (const hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
             called_effects called = {.side = side, .random = random};
             hlo_instr_visit_called(instr, visit_called, &called);
             effects.side[instr->id] =
@@ -76,7 +76,7 @@ hlo_effects hlo_facts_side_effects(const hlo_module *module, hlo_arena *arena) {
 hlo_fp8_reach hlo_facts_fp8_reach(const hlo_module *module, hlo_arena *arena) {
     unsigned char *fp8 = hlo_arena_zero(arena, module->next_id);
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+        for (const hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
             bool scaled = instr->op == HLO_OP_MULTIPLY || instr->op == HLO_OP_DIVIDE;
             bool carries = scaled || instr->op == HLO_OP_CONVERT || hlo_instr_moves(instr) ||
                            (hlo_op_is(instr->op, HLO_COLLECTIVE) && instr->operand_count);
@@ -96,7 +96,7 @@ hlo_fp8_reach hlo_facts_fp8_reach(const hlo_module *module, hlo_arena *arena) {
     return (hlo_fp8_reach){fp8, module->next_id};
 }
 
-bool hlo_facts_from_fp8(const hlo_fp8_reach *reach, const hlo_instr *value) {
+bool hlo_facts_from_fp8(const hlo_fp8_reach *reach, const hlo_instruction *value) {
     return value->id < reach->count ? reach->of[value->id] & HLO_FROM_FP8
                                     : hlo_type_is_fp8(value->shape->type);
 }
@@ -105,7 +105,7 @@ bool *hlo_facts_reached(const hlo_module *module, hlo_arena *arena) {
     bool *reached = hlo_arena_zero(arena, module->next_computation_id);
     if (module->entry) reached[module->entry->id] = true;
     for (const hlo_computation *comp = module->last; comp; comp = comp->prev)
-        for (const hlo_instr *instr = reached[comp->id] ? comp->first : NULL; instr;
+        for (const hlo_instruction *instr = reached[comp->id] ? comp->first : NULL; instr;
              instr = hlo_instr_next(instr))
             if (instr->attr_bits & HLO_ATTR_BIT_CALLS)
                 hlo_instr_visit_called(instr, hlo_mark_called, reached);
@@ -119,7 +119,7 @@ bool *hlo_facts_live(const hlo_module *module, hlo_arena *arena) {
     if (module->entry) called[module->entry->id] = true;
     for (const hlo_computation *comp = module->last; comp; comp = comp->prev) {
         if (!called[comp->id]) continue;
-        for (const hlo_instr *instr = comp->last; instr; instr = hlo_instr_prev(instr)) {
+        for (const hlo_instruction *instr = comp->last; instr; instr = hlo_instr_prev(instr)) {
             if (instr == comp->root || instr->op == HLO_OP_PARAMETER ||
                 hlo_facts_has(effects.side, instr->id))
                 needed[instr->id] = true;
@@ -137,7 +137,7 @@ bool *hlo_facts_live(const hlo_module *module, hlo_arena *arena) {
 
 /* True if the computations that the instruction calls are part of its kernel. These computations
  * are applied to elements; in contrast, the computation of a scan is applied to arrays. */
-static bool has_kernel(const hlo_instr *instr) {
+static bool has_kernel(const hlo_instruction *instr) {
     switch (instr->op) {
     case HLO_OP_FUSION:
     case HLO_OP_SELECT_AND_SCATTER: return true;
@@ -154,7 +154,7 @@ bool *hlo_facts_fused(const hlo_module *module, hlo_arena *arena) {
         return NULL;
     bool *fused = hlo_arena_zero(arena, module->next_computation_id);
     for (const hlo_computation *comp = module->last; comp; comp = comp->prev)
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+        for (const hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr))
             if (fused[comp->id] || has_kernel(instr))
                 hlo_instr_visit_called(instr, hlo_mark_called, fused);
     return fused;

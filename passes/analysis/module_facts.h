@@ -45,7 +45,7 @@ typedef struct hlo_fp8_reach {
 } hlo_fp8_reach;
 hlo_fp8_reach hlo_facts_fp8_reach(const hlo_module *module, hlo_arena *arena);
 /* True if a value comes from f8e4m3fn or f8e5m2, or is an fp8 value newer than the analysis. */
-bool hlo_facts_from_fp8(const hlo_fp8_reach *reach, const hlo_instr *value);
+bool hlo_facts_from_fp8(const hlo_fp8_reach *reach, const hlo_instruction *value);
 
 /* Finds, by computation id, bodies of fusions, computations that are applied to elements, and the
  * callees of both. Passes do not change these computations, because each is a part of one kernel,

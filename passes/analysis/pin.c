@@ -13,7 +13,7 @@ static bool is_entry(const hlo_value_pair *pair, const char *name, const char *v
            *pair->value == '"' && !strncmp(pair->value + 1, value, size);
 }
 
-static bool says_host(const hlo_instr *instr) {
+static bool says_host(const hlo_instruction *instr) {
     const char *at = hlo_instr_str(instr, HLO_ATTR_FRONTEND_ATTRIBUTES);
     hlo_value_pair pair;
     while (at && hlo_value_next_entry(&at, &pair))
@@ -27,7 +27,7 @@ static bool in_space(const hlo_shape *shape) {
 
 /* True if the instruction reads from or writes to another memory space. Tuples, and instructions
  * that forward them, access no memory. */
-static bool crosses_space(const hlo_instr *instr) {
+static bool crosses_space(const hlo_instruction *instr) {
     switch (instr->op) {
     case HLO_OP_CALL:
     case HLO_OP_CONDITIONAL:
@@ -55,7 +55,7 @@ static const bool *find_threads(const hlo_module *module, hlo_arena *scratch) {
         for (uint32_t i = 0; i < comp->attr_count; i++)
             threads[comp->id] |= comp->attrs[i].id == HLO_ATTR_EXECUTION_THREAD &&
                                  strcmp(comp->attrs[i].u.str, "main") != 0;
-        for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i))
+        for (const hlo_instruction *i = comp->first; i; i = hlo_instr_next(i))
             if (threads[comp->id] || i->op == HLO_OP_ASYNC_START || says_host(i))
                 hlo_instr_visit_called(i, hlo_mark_called, threads);
     }
@@ -68,8 +68,8 @@ void hlo_pin_module(hlo_module *module, hlo_arena *scratch) {
     const bool *threads = find_threads(module, scratch);
     if (!effects && !controlled && !threads && !module->spaces_seen) return;
     for (hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) {
-            const hlo_instr *start = i->operand_count ? hlo_instr_operand(i, 0) : NULL;
+        for (hlo_instruction *i = comp->first; i; i = hlo_instr_next(i)) {
+            const hlo_instruction *start = i->operand_count ? hlo_instr_operand(i, 0) : NULL;
             const bool ends = start && hlo_op_async_pair(start->op, i->op);
             i->pin = hlo_facts_has(threads, comp->id) || says_host(i) ? HLO_PIN_THREAD
                      : hlo_facts_has(controlled, i->id)               ? HLO_PIN_CONTROL
@@ -80,7 +80,7 @@ void hlo_pin_module(hlo_module *module, hlo_arena *scratch) {
         }
 }
 
-hlo_reason hlo_pin_reason(const hlo_instr *pinned) {
+hlo_reason hlo_pin_reason(const hlo_instruction *pinned) {
     switch (pinned->pin) {
     case HLO_PIN_THREAD: return HLO_REASON_OTHER_THREAD;
     case HLO_PIN_CONTROL: return HLO_REASON_CONTROL_DEPENDENCY;
@@ -91,7 +91,7 @@ hlo_reason hlo_pin_reason(const hlo_instr *pinned) {
 
 enum { STEP_LIMIT = 256 };
 
-static const hlo_instr *pinned_below(const hlo_instr *value, unsigned *steps) {
+static const hlo_instruction *pinned_below(const hlo_instruction *value, unsigned *steps) {
     if (!*steps || hlo_type_is_fp8(value->shape->type)) return NULL;
     --*steps;
     const bool scaled = value->op == HLO_OP_MULTIPLY || value->op == HLO_OP_DIVIDE;
@@ -102,22 +102,22 @@ static const hlo_instr *pinned_below(const hlo_instr *value, unsigned *steps) {
     if (value->pin) return value;
     for (uint32_t i = 0; i < (scaled || joins ? value->operand_count : value->operand_count > 0);
          i++) {
-        const hlo_instr *found = pinned_below(hlo_instr_operand(value, i), steps);
+        const hlo_instruction *found = pinned_below(hlo_instr_operand(value, i), steps);
         if (found) return found;
     }
     return NULL;
 }
 
-const hlo_instr *hlo_pin_of_dot(const hlo_instr *dot) {
+const hlo_instruction *hlo_pin_of_dot(const hlo_instruction *dot) {
     unsigned steps = STEP_LIMIT;
     /* If the dot itself crosses memory spaces, find the operand that is in the other space. */
-    const hlo_instr *found = dot->pin && dot->pin != HLO_PIN_SPACE ? dot : NULL;
+    const hlo_instruction *found = dot->pin && dot->pin != HLO_PIN_SPACE ? dot : NULL;
     for (uint32_t i = 0; i < dot->operand_count && !found; i++)
         found = pinned_below(hlo_instr_operand(dot, i), &steps);
     return found || !dot->pin ? found : dot;
 }
 
-bool hlo_pin_lets_inline(const hlo_instr *call) {
+bool hlo_pin_lets_inline(const hlo_instruction *call) {
     const hlo_computation *called = hlo_instr_comp(call, HLO_ATTR_TO_APPLY);
     const char *frontend = hlo_instr_str(call, HLO_ATTR_FRONTEND_ATTRIBUTES);
     hlo_value_pair pair;
@@ -137,11 +137,11 @@ bool hlo_pin_is_scheduled(const hlo_module *module) {
     return hlo_module_int(module, HLO_ATTR_IS_SCHEDULED, 0);
 }
 
-bool hlo_pin_holds(const hlo_instr *instr) {
+bool hlo_pin_holds(const hlo_instruction *instr) {
     bool calls = instr->op == HLO_OP_WHILE || instr->op == HLO_OP_CONDITIONAL;
     return instr->pin && !(instr->pin == HLO_PIN_EFFECT && calls);
 }
 
-bool hlo_pin_has_element_attrs(const hlo_instr *instr) {
+bool hlo_pin_has_element_attrs(const hlo_instruction *instr) {
     return hlo_instr_attr(instr, HLO_ATTR_SHARDING) || hlo_instr_attr(instr, HLO_ATTR_ORIGIN);
 }

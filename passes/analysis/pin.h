@@ -19,25 +19,25 @@
 /* Pins instructions in the whole module, at the start of a run of passes. */
 void hlo_pin_module(hlo_module *module, hlo_arena *scratch);
 
-hlo_reason hlo_pin_reason(const hlo_instr *pinned);
+hlo_reason hlo_pin_reason(const hlo_instruction *pinned);
 
 /* Finds the pinned instruction that prevents a dot from becoming FP8: the dot itself, or an
  * instruction on a path of movement, conversion and scaling from an fp8 value to an operand.
  * Returns NULL if there is no such instruction. */
-const hlo_instr *hlo_pin_of_dot(const hlo_instr *dot);
+const hlo_instruction *hlo_pin_of_dot(const hlo_instruction *dot);
 
 /* True if the call may be inlined: it is not pinned or is pinned only because of effects in the
  * callee, and its attributes allow inlining. */
-bool hlo_pin_lets_inline(const hlo_instr *call);
+bool hlo_pin_lets_inline(const hlo_instruction *call);
 
 /* True if the module has a schedule, which fixes order and memory: passes do not change it. */
 bool hlo_pin_is_scheduled(const hlo_module *module);
 
 /* True if `instr` is pinned, except for a loop or conditional pinned only for an effect in its
  * callees. */
-bool hlo_pin_holds(const hlo_instr *instr);
+bool hlo_pin_holds(const hlo_instruction *instr);
 
 /* True if `instr` has an attribute with an entry for each element of a tuple. */
-bool hlo_pin_has_element_attrs(const hlo_instr *instr);
+bool hlo_pin_has_element_attrs(const hlo_instruction *instr);
 
 #endif

@@ -27,7 +27,7 @@ typedef struct search {
     bool scale; /* the value is a scale, so fp8 values in it are evaluated */
 } search;
 
-static hlo_range walk(void *arg, const hlo_instr *value);
+static hlo_range walk(void *arg, const hlo_instruction *value);
 
 static hlo_range of_number(double number) {
     hlo_range r = hlo_range_empty;
@@ -39,13 +39,13 @@ static hlo_range of_number(double number) {
 
 /* Returns the range of an operand of a pad, select or concatenate. A constant NaN, for example as
  * padding, is ignored: its elements are NaN in the graph and in the FP8 call, for any scale. */
-static hlo_range walk_part(void *arg, const hlo_instr *part) {
+static hlo_range walk_part(void *arg, const hlo_instruction *part) {
     double number;
     const bool nan = hlo_known_number_pinned(part, &number) && isnan(number);
     return nan ? hlo_range_empty : walk(arg, part);
 }
 
-static hlo_range walk_up(const hlo_instr *value, search *s) {
+static hlo_range walk_up(const hlo_instruction *value, search *s) {
     uint32_t index;
     if (s->steps++ >= STEP_LIMIT) return anything;
     if (hlo_is_relu(value, &index)) return walk(s, hlo_instr_operand(value, index));
@@ -96,8 +96,8 @@ static hlo_range walk_up(const hlo_instr *value, search *s) {
     return (hlo_range){.low = 1, .high = hlo_float_max(type), .sources = FP8};
 }
 
-static hlo_range walk(void *arg, const hlo_instr *value) {
-    const hlo_instr *from = hlo_handed_on(value, NULL);
+static hlo_range walk(void *arg, const hlo_instruction *value) {
+    const hlo_instruction *from = hlo_handed_on(value, NULL);
     if (from) value = from;
     const hlo_type type = value->shape->type;
     hlo_range r = walk_up(value, arg);
@@ -107,7 +107,7 @@ static hlo_range walk(void *arg, const hlo_instr *value) {
     return r;
 }
 
-static void count_scale(hlo_range *all, hlo_arena *scratch, const hlo_instr *scale) {
+static void count_scale(hlo_range *all, hlo_arena *scratch, const hlo_instruction *scale) {
     search s = {.scratch = scratch, .scale = true};
     if (!scale) return;
     const hlo_range m = walk(&s, scale);
@@ -118,8 +118,8 @@ static void count_scale(hlo_range *all, hlo_arena *scratch, const hlo_instr *sca
 /* Multiplies all->high by the ratio of the operand's largest element to the largest number of its
  * fp8 type, if this ratio exceeds 1. Lowers all->low to the product of the operand's factors,
  * including the factors that multiply the rows of the call's result. */
-static void count_operand(hlo_range *all, hlo_arena *scratch, const hlo_instr *operand,
-                          const hlo_instr *fp8) {
+static void count_operand(hlo_range *all, hlo_arena *scratch, const hlo_instruction *operand,
+                          const hlo_instruction *fp8) {
     search s = {.scratch = scratch};
     const hlo_range m = walk(&s, operand);
     all->high *=
@@ -127,7 +127,7 @@ static void count_operand(hlo_range *all, hlo_arena *scratch, const hlo_instr *o
     all->low = fmin(all->low, m.low);
 }
 
-bool hlo_scales_fit(hlo_arena *scratch, const hlo_instr *source, const hlo_matmul *before,
+bool hlo_scales_fit(hlo_arena *scratch, const hlo_instruction *source, const hlo_matmul *before,
                     const hlo_matmul *m) {
     const bool dot = source->op == HLO_OP_DOT;
     hlo_range all = unknown;
@@ -158,7 +158,7 @@ bool hlo_scales_fit(hlo_arena *scratch, const hlo_instr *source, const hlo_matmu
     return isfinite((float)(sum * all.high)) && all.low >= (double)FLT_MIN;
 }
 
-bool hlo_scale_is_moderate(hlo_arena *scratch, const hlo_instr *scale) {
+bool hlo_scale_is_moderate(hlo_arena *scratch, const hlo_instruction *scale) {
     search s = {.scratch = scratch, .scale = true};
     const hlo_range m = walk(&s, scale);
     return !(m.sources & (ZERO | ENDLESS)) && m.low >= 0x1p-24 && m.high <= 0x1p24;

@@ -14,12 +14,12 @@
  * any overflow, for any fp8 values, in the graph's types or in f32. The graph scales operands and
  * then sums; a call multiplies its factors with each other, sums, and then scales. If one of these
  * steps overflowed, only one of the two results would be infinite or NaN. */
-bool hlo_scales_fit(hlo_arena *scratch, const hlo_instr *source, const hlo_matmul *before,
+bool hlo_scales_fit(hlo_arena *scratch, const hlo_instruction *source, const hlo_matmul *before,
                     const hlo_matmul *m);
 
 /* True if each constant in a scale is so moderate that a product of a few such constants neither
  * overflows nor underflows. hlo_scales_fit() does not check these constants if a tuple carries the
  * scale, because it then counts as an input. */
-bool hlo_scale_is_moderate(hlo_arena *scratch, const hlo_instr *scale);
+bool hlo_scale_is_moderate(hlo_arena *scratch, const hlo_instruction *scale);
 
 #endif

@@ -12,7 +12,7 @@
 
 #include "passes/analysis/dequantize.h"
 
-bool hlo_chain_link(const hlo_instr *instr) {
+bool hlo_chain_link(const hlo_instruction *instr) {
     if (instr->pin) return false;
     if (instr->op == HLO_OP_CONVERT)
         return hlo_type_is_wide(instr->shape->type) &&
@@ -20,7 +20,7 @@ bool hlo_chain_link(const hlo_instr *instr) {
     return hlo_instr_moves(instr);
 }
 
-int64_t hlo_dot_free_dim(const hlo_instr *dot, unsigned side) {
+int64_t hlo_dot_free_dim(const hlo_instruction *dot, unsigned side) {
     int64_t dim = -1;
     for (int64_t i = 0; i < (int64_t)hlo_instr_operand(dot, side)->shape->rank; i++) {
         if (hlo_ints_contain(hlo_dot_contracting(dot, side), i) ||
@@ -32,11 +32,11 @@ int64_t hlo_dot_free_dim(const hlo_instr *dot, unsigned side) {
     return dim;
 }
 
-bool hlo_repeats(const hlo_instr *value) {
+bool hlo_repeats(const hlo_instruction *value) {
     return !value->pin && hlo_instr_moves(value) && value->operand_count == 1;
 }
 
-hlo_instr *hlo_splat_source(hlo_instr *value) {
+hlo_instruction *hlo_splat_source(hlo_instruction *value) {
     for (unsigned depth = 0; depth < HLO_CHAIN_LIMIT; depth++) {
         if (!hlo_shape_is_array(value->shape)) return NULL;
         if (hlo_shape_count(value->shape) == 1) return value;
@@ -58,14 +58,14 @@ uint64_t hlo_literal_hash(const hlo_literal *literal, uint64_t seed) {
 }
 
 /* True if opcode, shape, operands and `dimensions` alone determine the value. */
-static bool is_plain(const hlo_instr *value) {
+static bool is_plain(const hlo_instruction *value) {
     for (uint32_t i = 0; i < value->attr_count; i++)
         if (value->attrs[i].id != HLO_ATTR_METADATA && value->attrs[i].id != HLO_ATTR_DIMENSIONS)
             return false;
     return value->operand_count > 0;
 }
 
-static bool same(hlo_instr *x, hlo_instr *y, unsigned depth) {
+static bool same(hlo_instruction *x, hlo_instruction *y, unsigned depth) {
     double a, b;
     if (x == y) return true;
     if (!depth || x->op != y->op || x->operand_count != y->operand_count ||
@@ -81,17 +81,17 @@ static bool same(hlo_instr *x, hlo_instr *y, unsigned depth) {
     return true;
 }
 
-bool hlo_same_expression(hlo_instr *x, hlo_instr *y) {
+bool hlo_same_expression(hlo_instruction *x, hlo_instruction *y) {
     enum { SAME_DEPTH = 8 };
     return same(x, y, SAME_DEPTH);
 }
 
-static bool is_number(hlo_instr *value, double wanted) {
+static bool is_number(hlo_instruction *value, double wanted) {
     double number;
     return hlo_known_number(value, &number) && number == wanted;
 }
 
-bool hlo_is_relu(const hlo_instr *value, uint32_t *out_index) {
+bool hlo_is_relu(const hlo_instruction *value, uint32_t *out_index) {
     const bool clamp = value->op == HLO_OP_CLAMP;
     if (value->pin || (!clamp && value->op != HLO_OP_MAXIMUM)) return false;
     const bool first = is_number(hlo_instr_operand(value, 0), 0);
@@ -112,8 +112,8 @@ typedef struct search {
     int64_t elements; /* total number of elements of all computed values */
 } search;
 
-static bool compute(const hlo_instr *value, search *s, hlo_view *out) {
-    const hlo_instr *from = hlo_handed_on(value, NULL);
+static bool compute(const hlo_instruction *value, search *s, hlo_view *out) {
+    const hlo_instruction *from = hlo_handed_on(value, NULL);
     if (from) value = from;
     if (value->op == HLO_OP_CONSTANT && value->u.literal->data &&
         (hlo_type_is_wide(value->shape->type) || hlo_shape_count(value->shape) <= ELEMENT_LIMIT)) {
@@ -141,7 +141,8 @@ static bool compute(const hlo_instr *value, search *s, hlo_view *out) {
     return hlo_eval(NULL, value, operands, out, s->scratch, NULL) == HLO_OK;
 }
 
-const double *hlo_fixed_elements(hlo_arena *scratch, const hlo_instr *value, int64_t *out_count) {
+const double *hlo_fixed_elements(hlo_arena *scratch, const hlo_instruction *value,
+                                 int64_t *out_count) {
     search s = {.scratch = scratch};
     const hlo_type type = value->shape->type;
     hlo_view view;

@@ -111,9 +111,9 @@ static bool below_dim(const hlo_index *x, bool placed, int64_t from, int64_t to,
     return aligned || whole || g == 1;
 }
 
-static bool below_any(const hlo_instr *link, const hlo_granularity *granularity,
+static bool below_any(const hlo_instruction *link, const hlo_granularity *granularity,
                       hlo_granularity *out_below) {
-    const hlo_instr *operand = hlo_instr_operand(link, 0);
+    const hlo_instruction *operand = hlo_instr_operand(link, 0);
     hlo_index_map map;
     if (!hlo_shape_is_array(operand->shape) || operand->shape->rank > HLO_RULE_ARGS ||
         hlo_shape_count(operand->shape) < 1)
@@ -152,15 +152,15 @@ static bool below_any(const hlo_instr *link, const hlo_granularity *granularity,
     return true;
 }
 
-bool hlo_granularity_of_operand(const hlo_instr *link, const hlo_granularity *granularity,
+bool hlo_granularity_of_operand(const hlo_instruction *link, const hlo_granularity *granularity,
                                 hlo_granularity *out_below) {
     return !link->pin && link->operand_count && below_any(link, granularity, out_below);
 }
 
 /* True if the value has the granularity. If `held` is not NULL, links may be pinned because of
  * their memory space, and the first such link is stored in `*held`. */
-static bool holds(hlo_instr *value, const hlo_granularity *granularity, const hlo_instr **held,
-                  unsigned *steps) {
+static bool holds(hlo_instruction *value, const hlo_granularity *granularity,
+                  const hlo_instruction **held, unsigned *steps) {
     hlo_granularity here = *granularity, below;
     while ((*steps)++ < STEP_LIMIT) {
         if (!hlo_shape_is_array(value->shape) || value->shape->rank > HLO_RULE_ARGS) return false;
@@ -177,7 +177,7 @@ static bool holds(hlo_instr *value, const hlo_granularity *granularity, const hl
         }
         if (!hlo_op_is(value->op, HLO_ELEMENTWISE) || !value->operand_count) return false;
         for (uint32_t i = 0; i < value->operand_count; i++) {
-            hlo_instr *operand = hlo_instr_operand(value, i);
+            hlo_instruction *operand = hlo_instr_operand(value, i);
             if (operand->shape->rank && !holds(operand, &here, held, steps)) return false;
         }
         return true;
@@ -185,20 +185,20 @@ static bool holds(hlo_instr *value, const hlo_granularity *granularity, const hl
     return false;
 }
 
-bool hlo_granularity_holds(hlo_instr *value, const hlo_granularity *granularity) {
+bool hlo_granularity_holds(hlo_instruction *value, const hlo_granularity *granularity) {
     unsigned steps = 0;
     return holds(value, granularity, NULL, &steps);
 }
 
-bool hlo_granularity_holds_elsewhere(hlo_instr *value, const hlo_granularity *granularity,
-                                     const hlo_instr **out_held) {
+bool hlo_granularity_holds_elsewhere(hlo_instruction *value, const hlo_granularity *granularity,
+                                     const hlo_instruction **out_held) {
     unsigned steps = 0;
     *out_held = NULL;
     return holds(value, granularity, out_held, &steps);
 }
 
-static hlo_instr *carry_reshape(hlo_rule_env *env, const hlo_instr *link,
-                                const hlo_granularity *granularity, hlo_instr *packed) {
+static hlo_instruction *carry_reshape(hlo_rule_env *env, const hlo_instruction *link,
+                                      const hlo_granularity *granularity, hlo_instruction *packed) {
     const hlo_shape *from = hlo_instr_operand(link, 0)->shape, *to = link->shape;
     int64_t extents[HLO_RULE_ARGS], bridge[HLO_RULE_ARGS];
     hlo_granularity below;
@@ -223,22 +223,22 @@ static hlo_instr *carry_reshape(hlo_rule_env *env, const hlo_instr *link,
 }
 
 /* Clones the link onto the compact value, and adapts the list in attribute `id`. */
-static hlo_instr *carry_as(hlo_rule_env *env, const hlo_instr *link,
-                           const hlo_granularity *granularity, hlo_instr *packed, hlo_attr_id id,
-                           const int64_t *list, uint32_t count) {
-    hlo_instr *operands[HLO_RULE_ARGS] = {packed};
+static hlo_instruction *carry_as(hlo_rule_env *env, const hlo_instruction *link,
+                                 const hlo_granularity *granularity, hlo_instruction *packed,
+                                 hlo_attr_id id, const int64_t *list, uint32_t count) {
+    hlo_instruction *operands[HLO_RULE_ARGS] = {packed};
     if (link->operand_count > HLO_RULE_ARGS) return NULL;
     for (uint32_t i = 1; i < link->operand_count; i++) operands[i] = hlo_instr_operand(link, i);
     if (link->op == HLO_OP_PAD) operands[1] = hlo_build_number(env->build, packed->shape->type, 1);
-    hlo_instr *made = hlo_build_clone(
+    hlo_instruction *made = hlo_build_clone(
         env->build, link, hlo_granularity_shape(env, link->shape, packed->shape->type, granularity),
         operands);
     if (made) hlo_instr_set_ints(made, id, count, list);
     return made;
 }
 
-static hlo_instr *carry_slice(hlo_rule_env *env, const hlo_instr *link,
-                              const hlo_granularity *granularity, hlo_instr *packed) {
+static hlo_instruction *carry_slice(hlo_rule_env *env, const hlo_instruction *link,
+                                    const hlo_granularity *granularity, hlo_instruction *packed) {
     const hlo_ints *slices = hlo_instr_ints(link, HLO_ATTR_SLICE);
     int64_t list[3 * HLO_RULE_ARGS], extents[HLO_RULE_ARGS];
     hlo_granularity below;
@@ -258,8 +258,8 @@ static hlo_instr *carry_slice(hlo_rule_env *env, const hlo_instr *link,
                            3 * link->shape->rank);
 }
 
-static hlo_instr *carry_pad(hlo_rule_env *env, const hlo_instr *link,
-                            const hlo_granularity *granularity, hlo_instr *packed) {
+static hlo_instruction *carry_pad(hlo_rule_env *env, const hlo_instruction *link,
+                                  const hlo_granularity *granularity, hlo_instruction *packed) {
     const hlo_ints *padding = hlo_instr_ints(link, HLO_ATTR_PADDING);
     int64_t list[3 * HLO_RULE_ARGS], extents[HLO_RULE_ARGS];
     hlo_granularity_dims(link->shape, granularity, extents);
@@ -276,8 +276,9 @@ static hlo_instr *carry_pad(hlo_rule_env *env, const hlo_instr *link,
                            3 * link->shape->rank);
 }
 
-hlo_instr *hlo_granularity_carry(hlo_rule_env *env, const hlo_instr *link,
-                                 const hlo_granularity *granularity, hlo_instr *packed) {
+hlo_instruction *hlo_granularity_carry(hlo_rule_env *env, const hlo_instruction *link,
+                                       const hlo_granularity *granularity,
+                                       hlo_instruction *packed) {
     int64_t extents[HLO_RULE_ARGS];
     const hlo_ints *dims = hlo_instr_ints(link, HLO_ATTR_DIMENSIONS);
     uint32_t rank = link->shape->rank;
@@ -311,8 +312,8 @@ hlo_instr *hlo_granularity_carry(hlo_rule_env *env, const hlo_instr *link,
 }
 
 /* Slices the first element of each run. */
-static hlo_instr *first_of(hlo_rule_env *env, hlo_instr *value,
-                           const hlo_granularity *granularity) {
+static hlo_instruction *first_of(hlo_rule_env *env, hlo_instruction *value,
+                                 const hlo_granularity *granularity) {
     const hlo_shape *shape = value->shape;
     const hlo_shape *less = hlo_granularity_shape(env, shape, shape->type, granularity);
     int64_t list[3 * HLO_RULE_ARGS];
@@ -325,14 +326,14 @@ static hlo_instr *first_of(hlo_rule_env *env, hlo_instr *value,
     return hlo_build_slice(env->build, value, less, list);
 }
 
-hlo_instr *hlo_granularity_compact(hlo_rule_env *env, hlo_instr *value,
-                                   const hlo_granularity *granularity) {
+hlo_instruction *hlo_granularity_compact(hlo_rule_env *env, hlo_instruction *value,
+                                         const hlo_granularity *granularity) {
     hlo_granularity below;
     if (is_trivial(value->shape, granularity)) return value;
     if (value->pin) return first_of(env, value, granularity);
     if (hlo_op_is(value->op, HLO_ELEMENTWISE) && value->op != HLO_OP_CONVERT &&
         value->operand_count) {
-        hlo_instr *operands[HLO_RULE_ARGS];
+        hlo_instruction *operands[HLO_RULE_ARGS];
         if (value->operand_count > HLO_RULE_ARGS) return NULL;
         for (uint32_t i = 0; i < value->operand_count; i++) {
             operands[i] = hlo_instr_operand(value, i);
@@ -347,12 +348,13 @@ hlo_instr *hlo_granularity_compact(hlo_rule_env *env, hlo_instr *value,
     bool spreads = hlo_op_is(value->op, HLO_MOVES_DIMENSIONS) || value->op == HLO_OP_CONVERT;
     if (!spreads || !hlo_granularity_of_operand(value, granularity, &below))
         return first_of(env, value, granularity);
-    hlo_instr *packed = hlo_granularity_compact(env, hlo_instr_operand(value, 0), &below);
+    hlo_instruction *packed = hlo_granularity_compact(env, hlo_instr_operand(value, 0), &below);
     return packed ? hlo_granularity_carry(env, value, granularity, packed) : NULL;
 }
 
-hlo_instr *hlo_granularity_expand(hlo_rule_env *env, hlo_instr *packed, const hlo_shape *shape,
-                                  const hlo_granularity *granularity) {
+hlo_instruction *hlo_granularity_expand(hlo_rule_env *env, hlo_instruction *packed,
+                                        const hlo_shape *shape,
+                                        const hlo_granularity *granularity) {
     int64_t kept[HLO_RULE_ARGS], dims[HLO_RULE_ARGS], wide[HLO_RULE_ARGS], merged[HLO_RULE_ARGS];
     uint32_t count = 0, rank = 0;
     for (uint32_t i = 0; i < shape->rank; i++) {

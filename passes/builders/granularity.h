@@ -17,30 +17,30 @@ typedef struct hlo_granularity {
 /* Finds the granularity that operand 0 of `link`, which moves elements, must have so that the
  * result has `granularity`, except for the elements that a pad adds. Returns false if no sufficient
  * granularity is known. */
-bool hlo_granularity_of_operand(const hlo_instr *link, const hlo_granularity *granularity,
+bool hlo_granularity_of_operand(const hlo_instruction *link, const hlo_granularity *granularity,
                                 hlo_granularity *out_below);
 
 /* True if `value` provably has the granularity. Visits a bounded number of instructions. */
-bool hlo_granularity_holds(hlo_instr *value, const hlo_granularity *granularity);
+bool hlo_granularity_holds(hlo_instruction *value, const hlo_granularity *granularity);
 /* Like hlo_granularity_holds(), but for values in any memory space. Sets `*out_held` to an
  * instruction that is in another memory space or reads from it, or to NULL. */
-bool hlo_granularity_holds_elsewhere(hlo_instr *value, const hlo_granularity *granularity,
-                                     const hlo_instr **out_held);
+bool hlo_granularity_holds_elsewhere(hlo_instruction *value, const hlo_granularity *granularity,
+                                     const hlo_instruction **out_held);
 
 /* Builds the compact form of `value`, which must have the granularity. Returns NULL on failure. */
-hlo_instr *hlo_granularity_compact(hlo_rule_env *env, hlo_instr *value,
-                                   const hlo_granularity *granularity);
+hlo_instruction *hlo_granularity_compact(hlo_rule_env *env, hlo_instruction *value,
+                                         const hlo_granularity *granularity);
 
 /* Builds the compact form of `link` from `packed`, the compact form of its operand 0, which has the
  * granularity from hlo_granularity_of_operand(). Elements that a pad adds become 1. Returns NULL on
  * failure. */
-hlo_instr *hlo_granularity_carry(hlo_rule_env *env, const hlo_instr *link,
-                                 const hlo_granularity *granularity, hlo_instr *packed);
+hlo_instruction *hlo_granularity_carry(hlo_rule_env *env, const hlo_instruction *link,
+                                       const hlo_granularity *granularity, hlo_instruction *packed);
 
 /* Builds the value of `shape` whose compact form is `packed`: repeats each element along its run.
  * Returns NULL on failure. */
-hlo_instr *hlo_granularity_expand(hlo_rule_env *env, hlo_instr *packed, const hlo_shape *shape,
-                                  const hlo_granularity *granularity);
+hlo_instruction *hlo_granularity_expand(hlo_rule_env *env, hlo_instruction *packed,
+                                        const hlo_shape *shape, const hlo_granularity *granularity);
 
 /* Returns the shape of the compact form of a value of `shape`, with elements of `type`. */
 const hlo_shape *hlo_granularity_shape(hlo_rule_env *env, const hlo_shape *shape, hlo_type type,

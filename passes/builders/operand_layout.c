@@ -9,7 +9,7 @@ int64_t hlo_size_aligned(int64_t size, int64_t to) {
     return (size + to - 1) / to * to;
 }
 
-hlo_instr *hlo_pad_zeros(hlo_builder *b, hlo_instr *value, const int64_t *dims) {
+hlo_instruction *hlo_pad_zeros(hlo_builder *b, hlo_instruction *value, const int64_t *dims) {
     int64_t padding[3 * HLO_RULE_ARGS] = {0};
     bool same = true;
     if (!value) return NULL;
@@ -28,7 +28,7 @@ hlo_instr *hlo_pad_zeros(hlo_builder *b, hlo_instr *value, const int64_t *dims) 
 
 /* An operand of a call, and an order of its dimensions with the contracting dimension last. */
 typedef struct placing {
-    hlo_instr *value;
+    hlo_instruction *value;
     const hlo_ints *batch, *contracting;
     uint32_t rank;
     int64_t order[HLO_RULE_ARGS];
@@ -57,7 +57,7 @@ bool hlo_operand_layout_is_missing(const hlo_rule_env *env, const hlo_matmul *m,
 
 int64_t hlo_redundant_transposes(const hlo_rule_env *env, const hlo_matmul *m, bool b) {
     hlo_matmul beneath = *m;
-    hlo_instr **operand = b ? &beneath.b : &beneath.a;
+    hlo_instruction **operand = b ? &beneath.b : &beneath.a;
     const hlo_ints **batch = b ? &beneath.b_batch : &beneath.a_batch;
     const hlo_ints **contracting = b ? &beneath.b_contracting : &beneath.a_contracting;
     int64_t turns = 0;
@@ -72,7 +72,8 @@ int64_t hlo_redundant_transposes(const hlo_rule_env *env, const hlo_matmul *m, b
 }
 
 /* Builds a row-major operand by a transpose, or by a copy if the order is already right. */
-bool hlo_operand_layout_make(hlo_rule_env *env, const hlo_matmul *m, bool b, hlo_instr **out) {
+bool hlo_operand_layout_make(hlo_rule_env *env, const hlo_matmul *m, bool b,
+                             hlo_instruction **out) {
     placing s;
     if (!side_of(env, m, b, &s)) return false;
     int64_t dims[HLO_RULE_ARGS];
@@ -87,7 +88,8 @@ bool hlo_operand_layout_make(hlo_rule_env *env, const hlo_matmul *m, bool b, hlo
     return *out != NULL;
 }
 
-bool hlo_operand_layout_pad_scale(hlo_rule_env *env, const hlo_matmul *m, bool b, hlo_instr **out) {
+bool hlo_operand_layout_pad_scale(hlo_rule_env *env, const hlo_matmul *m, bool b,
+                                  hlo_instruction **out) {
     hlo_matmul_sizes size = hlo_matmul_extents(m);
     int64_t dims[3];
     *out = b ? m->b_scale : m->a_scale;
@@ -102,7 +104,7 @@ bool hlo_operand_layout_pad_scale(hlo_rule_env *env, const hlo_matmul *m, bool b
 /* Maximum number of steps in hlo_block_narrowed(), which is recursive. */
 enum { NARROW_LIMIT = 256 };
 
-bool hlo_block_is_narrow(const hlo_instr *value, hlo_type type) {
+bool hlo_block_is_narrow(const hlo_instruction *value, hlo_type type) {
     unsigned steps = 0;
     for (; value->shape->type != type; value = hlo_instr_operand(value, 0)) {
         if (value->pin || !value->operand_count || steps++ == NARROW_LIMIT) return false;
@@ -115,9 +117,9 @@ bool hlo_block_is_narrow(const hlo_instr *value, hlo_type type) {
     return true;
 }
 
-hlo_instr *hlo_block_narrowed(hlo_rule_env *env, hlo_instr *value, hlo_type type) {
+hlo_instruction *hlo_block_narrowed(hlo_rule_env *env, hlo_instruction *value, hlo_type type) {
     if (value->shape->type == type) return value;
-    hlo_instr *from = hlo_block_narrowed(env, hlo_instr_operand(value, 0), type);
+    hlo_instruction *from = hlo_block_narrowed(env, hlo_instr_operand(value, 0), type);
     return from ? hlo_link_clone_onto(env, value, from) : NULL;
 }
 
@@ -128,25 +130,27 @@ static hlo_granularity granularity_of(const hlo_block_side *side) {
     return granularity;
 }
 
-hlo_instr *hlo_block_ones(hlo_rule_env *env, const hlo_block_side *side) {
+hlo_instruction *hlo_block_ones(hlo_rule_env *env, const hlo_block_side *side) {
     const hlo_granularity granularity = granularity_of(side);
     const hlo_type type = hlo_scale_modes[side->mode].type;
     return hlo_build_filled(env->build, hlo_granularity_shape(env, side->shape, type, &granularity),
                             1);
 }
 
-hlo_instr *hlo_block_signed(hlo_rule_env *env, hlo_instr *values, hlo_instr *scales,
-                            const hlo_block_side *side) {
+hlo_instruction *hlo_block_signed(hlo_rule_env *env, hlo_instruction *values,
+                                  hlo_instruction *scales, const hlo_block_side *side) {
     if (!values || !scales || hlo_range_of(scales).low >= 0) return values;
     const hlo_granularity granularity = granularity_of(side);
     hlo_builder *b = env->build;
-    hlo_instr *below = hlo_build_compare(b, scales, "LT", hlo_build_filled(b, scales->shape, 0));
+    hlo_instruction *below =
+        hlo_build_compare(b, scales, "LT", hlo_build_filled(b, scales->shape, 0));
     below = hlo_granularity_expand(env, below, side->shape, &granularity);
-    hlo_instr *opposite = hlo_build_unary(b, HLO_OP_NEGATE, values);
+    hlo_instruction *opposite = hlo_build_unary(b, HLO_OP_NEGATE, values);
     return opposite ? hlo_build_select(b, below, opposite, values) : NULL;
 }
 
-hlo_instr *hlo_block_tile(hlo_rule_env *env, hlo_instr *scales, const hlo_block_side *side) {
+hlo_instruction *hlo_block_tile(hlo_rule_env *env, hlo_instruction *scales,
+                                const hlo_block_side *side) {
     const hlo_shape *x = side->shape;
     int64_t order[HLO_RULE_ARGS], lie[3] = {1}, dims[3];
     uint32_t count = 0;
@@ -175,8 +179,8 @@ hlo_instr *hlo_block_tile(hlo_rule_env *env, hlo_instr *scales, const hlo_block_
 
 /* Compacts scales to one scale for each run of equal elements, and then expands them to the form of
  * the mode: one scale for each row and for each of the mode's blocks along k. */
-static hlo_instr *regular(hlo_rule_env *env, hlo_instr *scales, const hlo_block_dot *dot,
-                          const hlo_block_side *side) {
+static hlo_instruction *regular(hlo_rule_env *env, hlo_instruction *scales,
+                                const hlo_block_dot *dot, const hlo_block_side *side) {
     const hlo_shape *x = side->shape, *s = scales->shape;
     const hlo_granularity wanted = granularity_of(side);
     hlo_granularity runs;
@@ -198,21 +202,21 @@ static hlo_instr *regular(hlo_rule_env *env, hlo_instr *scales, const hlo_block_
                : hlo_granularity_expand(env, scales, shape, &runs);
 }
 
-bool hlo_block_dot_operand(hlo_rule_env *env, const hlo_instr *instr, bool b, hlo_scale_mode mode,
-                           bool scales, hlo_instr **out) {
+bool hlo_block_dot_operand(hlo_rule_env *env, const hlo_instruction *instr, bool b,
+                           hlo_scale_mode mode, bool scales, hlo_instruction **out) {
     hlo_block_dot dot;
     const char *why;
     if (hlo_block_dot_read(instr, &dot)) return false;
     const hlo_scale_mode has = hlo_block_dot_mode(&dot, &why);
     if (has == HLO_SCALE_MODE_COUNT) return hlo_rule_refuse(env, why, instr);
-    hlo_instr *values = hlo_block_values(b ? dot.b : dot.a);
+    hlo_instruction *values = hlo_block_values(b ? dot.b : dot.a);
     hlo_block_side side = {.shape = values->shape,
                            .batch = b ? dot.b_batch : dot.a_batch,
                            .k = (b ? dot.b_contracting : dot.a_contracting)->v[0],
                            .mode = mode};
     if (has != mode || side.shape->rank > HLO_RULE_ARGS) return false;
     while (side.row == side.k || hlo_ints_contain(side.batch, side.row)) side.row++;
-    hlo_instr *compact = hlo_block_scale(&dot, b);
+    hlo_instruction *compact = hlo_block_scale(&dot, b);
     compact = compact ? regular(env, compact, &dot, &side) : hlo_block_ones(env, &side);
     if (!compact) return false;
     *out = scales ? hlo_block_tile(env, compact, &side)

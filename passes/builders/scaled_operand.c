@@ -11,11 +11,11 @@
 #include "passes/builders/move_chain.h"
 #include "passes/builders/operand_layout.h"
 
-enum { STEP_LIMIT = 256, MOST_LINKS = 64 };
+enum { STEP_LIMIT = 256, MAX_LINKS = 64 };
 
 /* A value on the path from an operand to its fp8 value: an fp8 value times factors. */
 typedef struct step {
-    hlo_instr *value;
+    hlo_instruction *value;
     hlo_granularity granularity; /* granularity of the factors */
     uint32_t index;              /* index of the value among the operands of its user */
     bool scaled;
@@ -34,14 +34,14 @@ typedef struct plan {
 /* ------------------------------------------------------------------------------------ comparing */
 
 /* True if the compact form of the value has one element. */
-static bool is_one(const hlo_instr *value, const hlo_granularity *granularity) {
+static bool is_one(const hlo_instruction *value, const hlo_granularity *granularity) {
     for (uint32_t i = 0; i < value->shape->rank; i++)
         if (granularity->v[i] < value->shape->dims[i]) return false;
     return true;
 }
 
-static bool same_compact_dims(const hlo_instr *x, const hlo_granularity *gx, const hlo_instr *y,
-                              const hlo_granularity *gy) {
+static bool same_compact_dims(const hlo_instruction *x, const hlo_granularity *gx,
+                              const hlo_instruction *y, const hlo_granularity *gy) {
     int64_t dx[HLO_RULE_ARGS], dy[HLO_RULE_ARGS];
     if (x->shape->rank != y->shape->rank) return false;
     hlo_granularity_dims(x->shape, gx, dx);
@@ -49,13 +49,13 @@ static bool same_compact_dims(const hlo_instr *x, const hlo_granularity *gx, con
     return !memcmp(dx, dy, x->shape->rank * sizeof *dx);
 }
 
-static bool same_dimensions(const hlo_instr *x, const hlo_instr *y) {
+static bool same_dimensions(const hlo_instruction *x, const hlo_instruction *y) {
     return hlo_ints_equal(hlo_instr_ints(x, HLO_ATTR_DIMENSIONS),
                           hlo_instr_ints(y, HLO_ATTR_DIMENSIONS));
 }
 
 /* Skips movement that does not change a compact form of one element. */
-static hlo_instr *moved_from(hlo_instr *value, hlo_granularity *granularity) {
+static hlo_instruction *moved_from(hlo_instruction *value, hlo_granularity *granularity) {
     hlo_granularity below;
     while (hlo_instr_moves(value) && value->op != HLO_OP_PAD &&
            hlo_granularity_of_operand(value, granularity, &below) &&
@@ -67,8 +67,8 @@ static hlo_instr *moved_from(hlo_instr *value, hlo_granularity *granularity) {
 }
 
 /* True if two values, which have the given granularities, have equal compact forms. */
-static bool same_compact(hlo_instr *x, hlo_granularity gx, hlo_instr *y, hlo_granularity gy,
-                         unsigned depth) {
+static bool same_compact(hlo_instruction *x, hlo_granularity gx, hlo_instruction *y,
+                         hlo_granularity gy, unsigned depth) {
     const bool one = is_one(x, &gx) && is_one(y, &gy);
     hlo_granularity bx, by;
     double a, b;
@@ -92,7 +92,7 @@ static bool same_compact(hlo_instr *x, hlo_granularity gx, hlo_instr *y, hlo_gra
 /* Returns the first step, from `s` down, that changes the product of the factors. */
 static const step *past_links(const step *s) {
     for (;; s = s->below) {
-        const hlo_instr *value = s->value;
+        const hlo_instruction *value = s->value;
         switch (value->op) {
         case HLO_OP_MULTIPLY:
         case HLO_OP_DIVIDE: return s;
@@ -116,10 +116,10 @@ static const step *past_links(const step *s) {
 
 /* ------------------------------------------------------------------------------------- planning */
 
-static step *plan_value(plan *p, hlo_instr *value, const hlo_granularity *granularity);
+static step *plan_value(plan *p, hlo_instruction *value, const hlo_granularity *granularity);
 
 static step *plan_operand(plan *p, step *s, uint32_t index, const hlo_granularity *granularity) {
-    if (p->depth == MOST_LINKS) return NULL;
+    if (p->depth == MAX_LINKS) return NULL;
     p->depth++;
     step *below = plan_value(p, hlo_instr_operand(s->value, index), granularity);
     p->depth--;
@@ -131,19 +131,19 @@ static step *plan_operand(plan *p, step *s, uint32_t index, const hlo_granularit
 }
 
 /* True if the fp8 type represents the pad value and scales do not change the pad value. */
-static bool fills(hlo_instr *pad_value, const step *s) {
+static bool fills(hlo_instruction *pad_value, const step *s) {
     return hlo_pad_value_moves(pad_value, s->scaled, s->type);
 }
 
 /* Plans a concatenate of several parts. If a run of equal elements crosses parts, these parts must
  * have equal factors. Some of the parts may be pad values, but not all. */
 static bool plan_parts(plan *p, step *s) {
-    const hlo_instr *value = s->value;
+    const hlo_instruction *value = s->value;
     int64_t dim = hlo_instr_ints(value, HLO_ATTR_DIMENSIONS)->v[0], g = s->granularity.v[dim];
     step **end = &s->below;
     if (value->operand_count > HLO_RULE_ARGS) return false;
     for (uint32_t i = 0; i < value->operand_count; i++) {
-        hlo_instr *operand = hlo_instr_operand(value, i);
+        hlo_instruction *operand = hlo_instr_operand(value, i);
         if (g < value->shape->dims[dim] && i + 1 < value->operand_count &&
             operand->shape->dims[dim] % g)
             return false;
@@ -153,7 +153,7 @@ static bool plan_parts(plan *p, step *s) {
         end = &(*end)->next;
     }
     for (uint32_t i = 0; s->below && i < value->operand_count; i++) {
-        hlo_instr *operand = hlo_instr_operand(value, i);
+        hlo_instruction *operand = hlo_instr_operand(value, i);
         if (hlo_is_pad_value(operand) && !fills(operand, s)) return false;
     }
     if (!s->below || p->unequal || g < value->shape->dims[dim]) return s->below;
@@ -163,7 +163,7 @@ static bool plan_parts(plan *p, step *s) {
         for (; a->scaled && b->scaled; a = a->below, b = b->below) {
             a = past_links(a);
             b = past_links(b);
-            const hlo_instr *x = a->value, *y = b->value;
+            const hlo_instruction *x = a->value, *y = b->value;
             if (x->op != y->op) return false;
             if (x->op == HLO_OP_MULTIPLY || x->op == HLO_OP_DIVIDE) {
                 if (!same_compact(hlo_instr_operand(x, !a->below->index), a->granularity,
@@ -196,7 +196,7 @@ static bool keeps_signs(const step *s, bool infinity) {
 }
 
 static bool plan_link(plan *p, step *s) {
-    const hlo_instr *link = s->value;
+    const hlo_instruction *link = s->value;
     hlo_granularity below;
     return (link->op == HLO_OP_CONVERT || hlo_instr_moves(link)) &&
            hlo_granularity_of_operand(link, &s->granularity, &below) &&
@@ -204,7 +204,7 @@ static bool plan_link(plan *p, step *s) {
            (link->op != HLO_OP_PAD || fills(hlo_instr_operand(link, 1), s));
 }
 
-static step *plan_value(plan *p, hlo_instr *value, const hlo_granularity *granularity) {
+static step *plan_value(plan *p, hlo_instruction *value, const hlo_granularity *granularity) {
     if (p->count == STEP_LIMIT) return NULL;
     step *s = &p->steps[p->count++];
     hlo_type type = value->shape->type;
@@ -233,7 +233,7 @@ static step *plan_value(plan *p, hlo_instr *value, const hlo_granularity *granul
         break;
     case HLO_OP_SELECT: {
         const uint32_t pad = hlo_is_pad_value(hlo_instr_operand(value, 1)) ? 1 : 2;
-        hlo_instr *pad_value = hlo_instr_operand(value, pad);
+        hlo_instruction *pad_value = hlo_instr_operand(value, pad);
         ok = hlo_is_pad_value(pad_value) && (s->below = plan_operand(p, s, 3 - pad, granularity)) &&
              fills(pad_value, s);
         break;
@@ -253,8 +253,8 @@ static step *plan_value(plan *p, hlo_instr *value, const hlo_granularity *granul
 }
 
 /* Plans any value. Returns NULL if it is not an fp8 value times factors of the granularity. */
-static const step *plan_any(plan *p, hlo_instr *value, const hlo_granularity *granularity, bool fp4,
-                            bool unequal) {
+static const step *plan_any(plan *p, hlo_instruction *value, const hlo_granularity *granularity,
+                            bool fp4, bool unequal) {
     p->count = p->depth = 0;
     p->fp4 = fp4;
     p->unequal = unequal;
@@ -262,9 +262,9 @@ static const step *plan_any(plan *p, hlo_instr *value, const hlo_granularity *gr
 }
 
 /* Plans an operand of a dot, like plan_any(), with the granularity of the mode. */
-static const step *plan_side(plan *p, const hlo_instr *dot, unsigned side,
+static const step *plan_side(plan *p, const hlo_instruction *dot, unsigned side,
                              const hlo_scale_info *mode, bool unequal) {
-    hlo_instr *value = hlo_instr_operand(dot, side);
+    hlo_instruction *value = hlo_instr_operand(dot, side);
     const hlo_shape *shape = value->shape;
     hlo_granularity granularity;
     if (shape->rank > HLO_RULE_ARGS) return NULL;
@@ -278,7 +278,7 @@ static const step *plan_side(plan *p, const hlo_instr *dot, unsigned side,
     return plan_any(p, value, &granularity, mode->type == HLO_TYPE_F8E4M3FN, unequal);
 }
 
-hlo_type hlo_scaled_operand_in_blocks(const hlo_instr *dot, unsigned side, int64_t along) {
+hlo_type hlo_scaled_operand_in_blocks(const hlo_instruction *dot, unsigned side, int64_t along) {
     plan p;
     const step *s = plan_side(&p, dot, side, &(hlo_scale_info){.across = 1, .along = along}, true);
     return s ? s->type : HLO_TYPE_INVALID;
@@ -286,24 +286,25 @@ hlo_type hlo_scaled_operand_in_blocks(const hlo_instr *dot, unsigned side, int64
 
 /* --------------------------------------------------------------------------------------- making */
 
-static hlo_instr *ones(hlo_rule_env *env, uint32_t rank, const int64_t *dims) {
+static hlo_instruction *ones(hlo_rule_env *env, uint32_t rank, const int64_t *dims) {
     return hlo_build_filled(env->build,
                             hlo_shape_array(env->context->module, HLO_TYPE_F32, rank, dims), 1);
 }
 
-static hlo_instr *combined(hlo_builder *b, hlo_op op, hlo_instr *x, hlo_instr *y) {
+static hlo_instruction *combined(hlo_builder *b, hlo_op op, hlo_instruction *x,
+                                 hlo_instruction *y) {
     return x && y && hlo_shape_same_dims(x->shape, y->shape) ? hlo_build_binary(b, op, x, y) : NULL;
 }
 
 /* Builds the fp8 value, moved as planned. Returns NULL on failure. */
-static hlo_instr *make_fp8(hlo_rule_env *env, const step *s) {
-    hlo_instr *value = s->value, *operands[HLO_RULE_ARGS] = {NULL};
+static hlo_instruction *make_fp8(hlo_rule_env *env, const step *s) {
+    hlo_instruction *value = s->value, *operands[HLO_RULE_ARGS] = {NULL};
     if (!s->below) return value;
     for (const step *part = s->below; part; part = part->next)
         if (!(operands[part->index] = make_fp8(env, part))) return NULL;
     if (hlo_op_is(value->op, HLO_JOINS)) return hlo_join_clone_onto(env, value, operands, s->type);
     bool factor = value->op == HLO_OP_MULTIPLY || value->op == HLO_OP_DIVIDE;
-    hlo_instr *below = operands[s->below->index];
+    hlo_instruction *below = operands[s->below->index];
     if (hlo_is_relu(value, NULL)) return hlo_build_by_number(env->build, HLO_OP_MAXIMUM, below, 0);
     return factor ? below : hlo_link_clone_onto(env, value, below);
 }
@@ -312,11 +313,12 @@ static hlo_instr *make_fp8(hlo_rule_env *env, const step *s) {
  * all other factors must be scalars. */
 typedef struct factors {
     hlo_type type;
-    bool scalars;      /* scalars are allowed */
-    hlo_instr *scalar; /* product of the scalars, f32[], or NULL */
+    bool scalars;            /* scalars are allowed */
+    hlo_instruction *scalar; /* product of the scalars, f32[], or NULL */
 } factors;
 
-static bool multiply_by(hlo_rule_env *env, hlo_op op, hlo_instr *factor, hlo_instr **scale) {
+static bool multiply_by(hlo_rule_env *env, hlo_op op, hlo_instruction *factor,
+                        hlo_instruction **scale) {
     if (!factor) return false;
     if (!*scale && op == HLO_OP_DIVIDE)
         *scale = ones(env, factor->shape->rank, factor->shape->dims);
@@ -325,14 +327,14 @@ static bool multiply_by(hlo_rule_env *env, hlo_op op, hlo_instr *factor, hlo_ins
 }
 
 /* Builds the compact product of the factors. `*out` is NULL if there are no factors. */
-static bool make_scale(hlo_rule_env *env, const step *s, factors *f, hlo_instr **out) {
+static bool make_scale(hlo_rule_env *env, const step *s, factors *f, hlo_instruction **out) {
     hlo_op op = s->value->op;
     *out = NULL;
     if (!s->below) return true;
     if (op == HLO_OP_CONCATENATE) {
         /* Pad values have no factors. */
-        const hlo_instr *value = s->value;
-        hlo_instr *scales[HLO_RULE_ARGS] = {NULL};
+        const hlo_instruction *value = s->value;
+        hlo_instruction *scales[HLO_RULE_ARGS] = {NULL};
         const int64_t dim = hlo_instr_ints(value, HLO_ATTR_DIMENSIONS)->v[0];
         bool any = false;
         if (s->granularity.v[dim] >= value->shape->dims[dim]) /* all parts have equal factors */
@@ -357,14 +359,14 @@ static bool make_scale(hlo_rule_env *env, const step *s, factors *f, hlo_instr *
     }
     if (!make_scale(env, s->below, f, out)) return false;
     if (op == HLO_OP_MULTIPLY || op == HLO_OP_DIVIDE) {
-        hlo_instr *factor = hlo_instr_operand(s->value, !s->below->index);
+        hlo_instruction *factor = hlo_instr_operand(s->value, !s->below->index);
         factor = hlo_granularity_compact(env, factor, &s->granularity);
         if (!factor) return false;
         if (f->type == HLO_TYPE_F32)
             return multiply_by(env, op, hlo_build_convert(env->build, factor, HLO_TYPE_F32), out);
         if (*out || op == HLO_OP_DIVIDE || !hlo_block_is_narrow(factor, f->type)) {
             /* Multiply f->scalar by a factor that is equal for all elements of a value. */
-            hlo_instr *array = hlo_instr_operand(s->value, !s->below->index);
+            hlo_instruction *array = hlo_instr_operand(s->value, !s->below->index);
             hlo_granularity whole;
             for (uint32_t i = 0; i < array->shape->rank; i++) whole.v[i] = array->shape->dims[i];
             if (!f->scalars || !hlo_granularity_holds(array, &whole)) return false;
@@ -385,8 +387,9 @@ static bool make_scale(hlo_rule_env *env, const step *s, factors *f, hlo_instr *
 /* Builds the compact scales of an operand that matches the mode. For a tiled mode, also builds the
  * product of the scalars that multiply these scales; it is NULL if there are no scalars. If
  * `out_scalar` is NULL, scalars are not allowed. */
-static bool compact_scale(hlo_rule_env *env, const hlo_instr *dot, unsigned side,
-                          hlo_scale_mode mode, hlo_instr **out_scalar, hlo_instr **out) {
+static bool compact_scale(hlo_rule_env *env, const hlo_instruction *dot, unsigned side,
+                          hlo_scale_mode mode, hlo_instruction **out_scalar,
+                          hlo_instruction **out) {
     plan p;
     const step *s = plan_side(&p, dot, side, &hlo_scale_modes[mode], false);
     factors made = {.type = hlo_scale_modes[mode].type, .scalars = out_scalar != NULL};
@@ -395,36 +398,37 @@ static bool compact_scale(hlo_rule_env *env, const hlo_instr *dot, unsigned side
     return true;
 }
 
-hlo_type hlo_scaled_operand_type(const hlo_instr *product, unsigned side,
+hlo_type hlo_scaled_operand_type(const hlo_instruction *product, unsigned side,
                                  const hlo_granularity *granularity) {
     plan p;
     const step *s = plan_any(&p, hlo_instr_operand(product, side), granularity, false, false);
     return s ? s->type : HLO_TYPE_INVALID;
 }
 
-hlo_instr *hlo_scaled_operand_value(hlo_rule_env *env, const hlo_instr *product, unsigned side,
-                                    const hlo_granularity *granularity) {
+hlo_instruction *hlo_scaled_operand_value(hlo_rule_env *env, const hlo_instruction *product,
+                                          unsigned side, const hlo_granularity *granularity) {
     plan p;
     const step *s = plan_any(&p, hlo_instr_operand(product, side), granularity, false, false);
     return s ? make_fp8(env, s) : NULL;
 }
 
-bool hlo_scaled_operand_factors(hlo_rule_env *env, const hlo_instr *product, unsigned side,
-                                const hlo_granularity *granularity, hlo_instr **out) {
+bool hlo_scaled_operand_factors(hlo_rule_env *env, const hlo_instruction *product, unsigned side,
+                                const hlo_granularity *granularity, hlo_instruction **out) {
     plan p;
     const step *s = plan_any(&p, hlo_instr_operand(product, side), granularity, false, false);
     factors made = {.type = HLO_TYPE_F32};
     return s && make_scale(env, s, &made, out);
 }
 
-bool hlo_scaled_operand_is_scalar(const hlo_instr *dot, unsigned side) {
+bool hlo_scaled_operand_is_scalar(const hlo_instruction *dot, unsigned side) {
     plan p;
     return plan_side(&p, dot, side, &hlo_scale_modes[HLO_SCALE_SCALAR], false) != NULL;
 }
 
 /* -------------------------------------------------------------------------------------- placing */
 
-static bool side_of(const hlo_instr *dot, unsigned side, hlo_scale_mode mode, hlo_block_side *out) {
+static bool side_of(const hlo_instruction *dot, unsigned side, hlo_scale_mode mode,
+                    hlo_block_side *out) {
     *out = (hlo_block_side){.shape = hlo_instr_operand(dot, side)->shape,
                             .batch = hlo_dot_batch(dot, side),
                             .row = hlo_dot_free_dim(dot, side),
@@ -444,8 +448,9 @@ static bool has_block_scale(const step *s, hlo_type type) {
     return false;
 }
 
-bool hlo_scaled_operand_tiles(hlo_rule_env *env, const hlo_instr *dot, unsigned side,
-                              hlo_scale_mode mode, hlo_instr **out_scalar, hlo_instr **out) {
+bool hlo_scaled_operand_tiles(hlo_rule_env *env, const hlo_instruction *dot, unsigned side,
+                              hlo_scale_mode mode, hlo_instruction **out_scalar,
+                              hlo_instruction **out) {
     hlo_block_side place;
     if (!hlo_scale_modes[mode].tiled || !side_of(dot, side, mode, &place) ||
         !compact_scale(env, dot, side, mode, out_scalar, out))
@@ -459,20 +464,20 @@ bool hlo_scaled_operand_tiles(hlo_rule_env *env, const hlo_instr *dot, unsigned 
     return (*out = hlo_block_tile(env, *out, &place)) != NULL;
 }
 
-hlo_instr *hlo_scaled_operand_values(hlo_rule_env *env, const hlo_instr *dot, unsigned side,
-                                     hlo_scale_mode mode) {
+hlo_instruction *hlo_scaled_operand_values(hlo_rule_env *env, const hlo_instruction *dot,
+                                           unsigned side, hlo_scale_mode mode) {
     plan p;
     hlo_block_side place;
     const step *s = plan_side(&p, dot, side, &hlo_scale_modes[mode], false);
-    hlo_instr *values = s ? make_fp8(env, s) : NULL, *scales, *scalar;
+    hlo_instruction *values = s ? make_fp8(env, s) : NULL, *scales, *scalar;
     if (!values || !p.fp4) return values;
     return side_of(dot, side, mode, &place) && compact_scale(env, dot, side, mode, &scalar, &scales)
                ? hlo_block_signed(env, values, scales, &place)
                : NULL;
 }
 
-bool hlo_scaled_operand_scales(hlo_rule_env *env, const hlo_instr *dot, unsigned side,
-                               hlo_scale_mode mode, hlo_instr **out) {
+bool hlo_scaled_operand_scales(hlo_rule_env *env, const hlo_instruction *dot, unsigned side,
+                               hlo_scale_mode mode, hlo_instruction **out) {
     const hlo_shape *shape = hlo_instr_operand(dot, side)->shape;
     int64_t row = hlo_dot_free_dim(dot, side), dims[3];
     if (row < 0 || hlo_dot_contracting(dot, side)->count != 1) return false;
@@ -498,7 +503,8 @@ bool hlo_scaled_operand_scales(hlo_rule_env *env, const hlo_instr *dot, unsigned
     return *out != NULL;
 }
 
-hlo_instr *hlo_scaled_operand_result_scale(hlo_rule_env *env, const hlo_instr *dot, unsigned side) {
+hlo_instruction *hlo_scaled_operand_result_scale(hlo_rule_env *env, const hlo_instruction *dot,
+                                                 unsigned side) {
     const hlo_ints *batches = hlo_dot_batch(dot, side), *summed = hlo_dot_contracting(dot, side);
     const hlo_shape *shape = hlo_instr_operand(dot, side)->shape, *result = dot->shape;
     if (result->rank > HLO_RULE_ARGS) return NULL;
@@ -520,19 +526,19 @@ hlo_instr *hlo_scaled_operand_result_scale(hlo_rule_env *env, const hlo_instr *d
         from[count] = place[d];
         to[count++] = next++;
     }
-    hlo_instr *value;
+    hlo_instruction *value;
     if (!compact_scale(env, dot, side, HLO_SCALE_OUTER_VEC, NULL, &value) || !value) return NULL;
     hlo_builder *b = env->build;
     value = hlo_build_transpose(b, hlo_build_reshape(b, value, rest, kept), from);
     return hlo_build_broadcast(b, value, result->rank, result->dims, count, to);
 }
 
-hlo_instr *hlo_scaled_operand_joined_scale(hlo_rule_env *env, const hlo_matmul *call, unsigned side,
-                                           hlo_instr *factor) {
+hlo_instruction *hlo_scaled_operand_joined_scale(hlo_rule_env *env, const hlo_matmul *call,
+                                                 unsigned side, hlo_instruction *factor) {
     hlo_matmul_sizes size = hlo_matmul_extents(call);
     int64_t rows = side ? size.n : size.m;
     const hlo_shape *shape = hlo_shape_array(env->context->module, HLO_TYPE_F32, 1, &rows);
-    hlo_instr *scale = side ? call->b_scale : call->a_scale;
+    hlo_instruction *scale = side ? call->b_scale : call->a_scale;
     hlo_builder *b = env->build;
     if (scale && !scale->shape->rank) scale = hlo_build_splat(b, scale, shape);
     if (!factor) return scale ? scale : ones(env, 1, &rows);

@@ -31,12 +31,12 @@ typedef struct lowering {
     emitter *e;
     hlo_builder build[1];
     hlo_module *module;
-    hlo_instr *call;
+    hlo_instruction *call;
     hlo_matmul m; /* the call; its operands may be results of a barrier */
     bool fusible;
-    hlo_type type;             /* the wide type in which the epilogue is computed */
-    hlo_instr *factor;         /* f32[] factor of the product; NULL for 1 */
-    hlo_instr *d, *aux, *amax; /* the results; aux and amax may be NULL */
+    hlo_type type;                   /* the wide type in which the epilogue is computed */
+    hlo_instruction *factor;         /* f32[] factor of the product; NULL for 1 */
+    hlo_instruction *d, *aux, *amax; /* the results; aux and amax may be NULL */
 } lowering;
 
 static bool has_scalar_scales(const hlo_matmul *m) {
@@ -73,15 +73,15 @@ static const char *why_outside(const hlo_matmul *m) {
 }
 
 /* Multiplies x by an f32 scalar that is first rounded to x's type. Returns x if `scale` is NULL. */
-static hlo_instr *times(lowering *l, hlo_instr *x, hlo_instr *scale) {
+static hlo_instruction *times(lowering *l, hlo_instruction *x, hlo_instruction *scale) {
     return scale ? hlo_build_by_scalar(l->build, HLO_OP_MULTIPLY, x, scale) : x;
 }
 
 /* Builds an operand, in f32 unless l->fusible is true. f32 represents every fp8 value, and XLA's
  * CPU backend does not support transposed dots of bf16 to f32. */
-static hlo_instr *operand(lowering *l, bool b) {
+static hlo_instruction *operand(lowering *l, bool b) {
     const hlo_matmul *m = &l->m;
-    hlo_instr *x = b ? m->b : m->a;
+    hlo_instruction *x = b ? m->b : m->a;
     if (l->fusible) return x;
     x = hlo_build_convert(l->build, x, HLO_TYPE_F32);
     const hlo_scale_mode mode = b ? m->b_mode : m->a_mode;
@@ -89,7 +89,7 @@ static hlo_instr *operand(lowering *l, bool b) {
     const hlo_matmul_sizes size = hlo_matmul_extents(m);
     /* Expand block scales to one scale for each element of the operand: f32[batch,size,k], or
      * f32[size,k] for a single matrix. */
-    hlo_instr *blocks = b ? m->b_scale : m->a_scale;
+    hlo_instruction *blocks = b ? m->b_scale : m->a_scale;
     hlo_builder *build = l->build;
     const int64_t across = hlo_scale_modes[mode].across, along = hlo_scale_modes[mode].along;
     int64_t steps = blocks->shape->dims[blocks->shape->rank - 1],
@@ -114,7 +114,7 @@ static hlo_instr *operand(lowering *l, bool b) {
                   kept[] = {size.batch, b ? size.n : size.m, size.k};
     blocks =
         hlo_build_reshape(build, hlo_build_reshape(build, blocks, 2, all), 3 - one, apart + one);
-    hlo_instr *scale = hlo_build_prefix(
+    hlo_instruction *scale = hlo_build_prefix(
         build, blocks, hlo_shape_array(l->module, HLO_TYPE_F32, 3 - one, kept + one));
     /* Reshape the scales to the dimensions of the operand. */
     const hlo_ints *batch = b ? m->b_batch : m->a_batch;
@@ -132,7 +132,7 @@ static hlo_instr *operand(lowering *l, bool b) {
 }
 
 /* Multiplies x by the scales of A's rows or B's columns, if the operand has such scales. */
-static hlo_instr *times_rows(lowering *l, hlo_instr *x, bool b) {
+static hlo_instruction *times_rows(lowering *l, hlo_instruction *x, bool b) {
     const hlo_matmul *m = &l->m;
     if ((b ? m->b_mode : m->a_mode) != HLO_SCALE_OUTER_VEC) return x;
     const uint32_t b_free = m->b->shape->rank - m->b_batch->count - m->b_contracting->count;
@@ -140,21 +140,21 @@ static hlo_instr *times_rows(lowering *l, hlo_instr *x, bool b) {
     const uint32_t end = b ? x->shape->rank : x->shape->rank - b_free;
     int64_t dims[HLO_LARGEST_RANK];
     for (uint32_t i = first; i < end; i++) dims[i - first] = i;
-    hlo_instr *scale = hlo_build_reshape(l->build, b ? m->b_scale : m->a_scale, end - first,
-                                         x->shape->dims + first);
+    hlo_instruction *scale = hlo_build_reshape(l->build, b ? m->b_scale : m->a_scale, end - first,
+                                               x->shape->dims + first);
     scale = hlo_build_broadcast_like(l->build, scale, x->shape, end - first, dims);
     return hlo_build_binary(l->build, HLO_OP_MULTIPLY, x, scale);
 }
 
-static hlo_instr *product(lowering *l) {
+static hlo_instruction *product(lowering *l) {
     const hlo_matmul *m = &l->m;
     const hlo_shape *shape = hlo_shape_retype(l->module, m->d, l->type);
     if (m->alpha == 0) /* with alpha = 0 the call does not read A and B, so an infinity in them does
                         * not produce NaN */
         return hlo_build_filled(l->build, shape, 0);
-    hlo_instr *operands[] = {operand(l, false), operand(l, true)};
+    hlo_instruction *operands[] = {operand(l, false), operand(l, true)};
     const hlo_dot_lists dims = {{m->a_batch, m->b_batch}, {m->a_contracting, m->b_contracting}};
-    hlo_instr *dot = hlo_build_dot(l->build, shape, operands, &dims);
+    hlo_instruction *dot = hlo_build_dot(l->build, shape, operands, &dims);
     if (l->fusible) /* other backends do not support a dot with this algorithm */
         hlo_instr_set_str(dot, HLO_ATTR_ALGORITHM,
                           m->algorithm   ? m->algorithm
@@ -169,7 +169,7 @@ static hlo_instr *product(lowering *l) {
  * of C and D may exceed the range of f16. C is added after the bias, where XLA's rewriter expects
  * it. Without l->fusible, C is added in its own type, unless C has a scale. An output scale may
  * exceed the range of that type. */
-static hlo_instr *plus_terms(lowering *l, hlo_instr *x) {
+static hlo_instruction *plus_terms(lowering *l, hlo_instruction *x) {
     const hlo_matmul *m = &l->m;
     if (m->bias) {
         if (l->fusible && m->bias->shape->type == HLO_TYPE_F16)
@@ -178,7 +178,7 @@ static hlo_instr *plus_terms(lowering *l, hlo_instr *x) {
         const uint32_t b_free = m->b->shape->rank - m->b_batch->count - m->b_contracting->count;
         int64_t dims[HLO_LARGEST_RANK];
         for (uint32_t i = 0; i < b_free; i++) dims[i] = shape->rank - b_free + i;
-        hlo_instr *bias = hlo_build_convert(l->build, m->bias, shape->type);
+        hlo_instruction *bias = hlo_build_convert(l->build, m->bias, shape->type);
         bias = hlo_build_reshape(l->build, bias, b_free, shape->dims + (shape->rank - b_free));
         bias = hlo_build_broadcast_like(l->build, bias, shape, b_free, dims);
         x = hlo_build_binary(l->build, HLO_OP_ADD, x, bias);
@@ -186,7 +186,7 @@ static hlo_instr *plus_terms(lowering *l, hlo_instr *x) {
     }
     if (!m->c || m->beta == 0) return x;
     if (!l->fusible && !m->c_scale) x = hlo_build_convert(l->build, x, m->c->shape->type);
-    hlo_instr *c = times(l, hlo_build_convert(l->build, m->c, x->shape->type), m->c_scale);
+    hlo_instruction *c = times(l, hlo_build_convert(l->build, m->c, x->shape->type), m->c_scale);
     if (m->beta != 1) c = hlo_build_by_number(l->build, HLO_OP_MULTIPLY, c, m->beta);
     x = hlo_build_binary(l->build, HLO_OP_ADD, x, c);
     return l->fusible || !m->d_scale ? x : hlo_build_convert(l->build, x, HLO_TYPE_F32);
@@ -194,11 +194,11 @@ static hlo_instr *plus_terms(lowering *l, hlo_instr *x) {
 
 /* Builds the gelu of x. With `apart`, uses a form that XLA does not fuse: x(1 + cx^2) instead of x
  * + cx^3. */
-static hlo_instr *gelu(lowering *l, hlo_instr *x, bool apart) {
+static hlo_instruction *gelu(lowering *l, hlo_instruction *x, bool apart) {
     hlo_builder *b = l->build;
-    hlo_instr *square = hlo_build_binary(b, HLO_OP_MULTIPLY, x, x), *inner;
+    hlo_instruction *square = hlo_build_binary(b, HLO_OP_MULTIPLY, x, x), *inner;
     if (apart) {
-        hlo_instr *one = hlo_build_filled(b, x->shape, 1);
+        hlo_instruction *one = hlo_build_filled(b, x->shape, 1);
         inner = hlo_build_by_number(b, HLO_OP_MULTIPLY, square, 0.044715);
         inner = hlo_build_binary(b, HLO_OP_ADD, inner, one);
         inner = hlo_build_binary(b, HLO_OP_MULTIPLY, x, inner);
@@ -208,7 +208,7 @@ static hlo_instr *gelu(lowering *l, hlo_instr *x, bool apart) {
         inner = hlo_build_binary(b, HLO_OP_ADD, x, inner);
     }
     inner = hlo_build_by_number(b, HLO_OP_MULTIPLY, inner, 0.7978845608028654);
-    hlo_instr *factor = hlo_build_unary(b, HLO_OP_TANH, inner);
+    hlo_instruction *factor = hlo_build_unary(b, HLO_OP_TANH, inner);
     factor = hlo_build_by_number(b, HLO_OP_ADD, factor, 1);
     factor = hlo_build_by_number(b, HLO_OP_MULTIPLY, factor, 0.5);
     return hlo_build_binary(b, HLO_OP_MULTIPLY, x, factor);
@@ -228,7 +228,7 @@ static bool is_shared(const lowering *l) {
                 return true;
         }
     for (int i = 0; i < 2; i++) {
-        const hlo_instr *scale = i ? m->b_scale : m->a_scale;
+        const hlo_instruction *scale = i ? m->b_scale : m->a_scale;
         if (scale && scale->op != HLO_OP_CONSTANT && hlo_instr_user_count(scale) < 2) return false;
     }
     return m->a_scale || m->b_scale || m->alpha != 1;
@@ -236,7 +236,7 @@ static bool is_shared(const lowering *l) {
 
 /* True if XLA replaces the bias by another value and then does not recognize it. Examples are a
  * constant of another type and a repeated number. */
-static bool dissolves(const hlo_instr *bias) {
+static bool dissolves(const hlo_instruction *bias) {
     for (int depth = 8; bias && depth > 0; depth--) {
         if (bias->op == HLO_OP_CONSTANT || bias->op == HLO_OP_BROADCAST) return true;
         if (bias->op != HLO_OP_CONVERT && !hlo_op_is(bias->op, HLO_MOVEMENT | HLO_JOINS))
@@ -248,9 +248,10 @@ static bool dissolves(const hlo_instr *bias) {
 
 /* Returns the barrier through which an earlier matmul reads the same operands, or NULL. `left` is
  * the maximum number of users to check. */
-static hlo_instr *barrier_of(const lowering *l, const hlo_instr *a, const hlo_instr *b, int *left) {
+static hlo_instruction *barrier_of(const lowering *l, const hlo_instruction *a,
+                                   const hlo_instruction *b, int *left) {
     for (const hlo_use *use = a->uses; use && --*left > 0; use = use->next) {
-        const hlo_instr *pair = use->user;
+        const hlo_instruction *pair = use->user;
         if (pair->op == HLO_OP_TUPLE && pair->id >= l->e->first_id && pair->operand_count >= 2 &&
             hlo_instr_operand(pair, 0) == a && hlo_instr_operand(pair, 1) == b && pair->uses &&
             pair->uses->user->op == HLO_OP_OPT_BARRIER)
@@ -265,19 +266,19 @@ static hlo_instr *barrier_of(const lowering *l, const hlo_instr *a, const hlo_in
  * barriers. Returns false if an operand has too many users. */
 static bool hold(lowering *l) {
     hlo_matmul *m = &l->m;
-    hlo_instr **const values[] = {&m->a, &m->b, &l->factor, &m->bias};
+    hlo_instruction **const values[] = {&m->a, &m->b, &l->factor, &m->bias};
     int left = 256;
-    for (hlo_instr *outer; (outer = barrier_of(l, m->a, m->b, &left));)
+    for (hlo_instruction *outer; (outer = barrier_of(l, m->a, m->b, &left));)
         for (const hlo_use *use = outer->uses; use; use = use->next) {
             const int64_t index = hlo_instr_int(use->user, HLO_ATTR_INDEX, 2);
             if (use->user->op == HLO_OP_GET_TUPLE_ELEMENT && index < 2) *values[index] = use->user;
         }
     if (left <= 0) return false;
-    hlo_instr *held[4];
+    hlo_instruction *held[4];
     uint32_t count = 0;
     for (int i = 0; i < 4; i++)
         if (*values[i]) held[count++] = *values[i];
-    hlo_instr *all = hlo_build_tuple(l->build, count, held);
+    hlo_instruction *all = hlo_build_tuple(l->build, count, held);
     all = hlo_build_unary(l->build, HLO_OP_OPT_BARRIER, all);
     count = 0;
     for (int i = 0; i < 4; i++)
@@ -289,7 +290,7 @@ static bool hold(lowering *l) {
 
 /* True if `user` multiplies or divides by a constant that is infinite or NaN, or divides by a
  * constant whose reciprocal XLA treats as infinite. */
-static bool is_endless(const hlo_instr *user) {
+static bool is_endless(const hlo_instruction *user) {
     const bool divides = user->op == HLO_OP_DIVIDE;
     double number;
     if (user->op != HLO_OP_MULTIPLY && !divides) return false;
@@ -302,7 +303,7 @@ static bool is_endless(const hlo_instr *user) {
 
 /* True if a tanh uses the value through movement and arithmetic of at most `depth` instructions, or
  * if the value has more than `budget` users. */
-static bool reaches_tanh(const hlo_instr *value, int depth, int *budget) {
+static bool reaches_tanh(const hlo_instruction *value, int depth, int *budget) {
     for (const hlo_use *use = value->uses; use; use = use->next) {
         const hlo_op op = use->user->op;
         if (op == HLO_OP_TANH || --*budget < 0) return true;
@@ -316,9 +317,9 @@ static bool reaches_tanh(const hlo_instr *value, int depth, int *budget) {
 
 /* True if an amax or an infinite factor uses the value through at most `depth` instructions that
  * convert or move it, or if the value has more than `budget` users. */
-static bool is_measured(const hlo_instr *value, int depth, int *budget) {
+static bool is_measured(const hlo_instruction *value, int depth, int *budget) {
     for (const hlo_use *use = value->uses; use; use = use->next) {
-        const hlo_instr *user = use->user;
+        const hlo_instruction *user = use->user;
         if (user->op == HLO_OP_ABS || user->op == HLO_OP_REDUCE || is_endless(user) ||
             --*budget < 0)
             return true;
@@ -332,31 +333,31 @@ static bool is_measured(const hlo_instr *value, int depth, int *budget) {
 /* True if XLA's rewriter fails on a wide result without a barrier. It fails on a scale that is
  * computed from the magnitudes of the scaled value, on an infinite scale, and on a gelu whose
  * operand has other uses and is not an auxiliary result of the call. */
-static bool needs_barrier(const hlo_instr *result) {
+static bool needs_barrier(const hlo_instruction *result) {
     int measured = 48, reached = 48;
     return is_measured(result, 4, &measured) || reaches_tanh(result, 8, &reached);
 }
 
 /* Returns the lowered value of element `index` of the call's tuple. The workspace becomes zeros. */
-static hlo_instr *result_at(lowering *l, int index) {
+static hlo_instruction *result_at(lowering *l, int index) {
     if (index == 0) return l->d;
     if (index == hlo_matmul_aux_index(&l->m)) return l->aux;
     if (index == hlo_matmul_amax_index(&l->m)) return l->amax;
     return hlo_build_filled(l->build, l->call->shape->elements[index], 0);
 }
 
-static void put(hlo_instr *old, hlo_instr *value) {
+static void put(hlo_instruction *old, hlo_instruction *value) {
     hlo_instr_inherit(value, old);
     hlo_instr_replace_uses(old, value);
 }
 
 /* The operands of a call before the rewrite. */
 typedef struct operands {
-    hlo_instr *v[8];
+    hlo_instruction *v[8];
     uint32_t count;
 } operands;
 
-static operands operands_of(const hlo_instr *call) {
+static operands operands_of(const hlo_instruction *call) {
     operands all = {.count = call->operand_count};
     for (uint32_t i = 0; i < all.count; i++) all.v[i] = hlo_instr_operand(call, i);
     return all;
@@ -371,14 +372,14 @@ static void drop_unused(const operands *all) {
 }
 
 /* Removes a call without users. */
-static void drop(hlo_instr *call) {
+static void drop(hlo_instruction *call) {
     const operands all = operands_of(call);
     hlo_instr_remove(call);
     drop_unused(&all);
 }
 
 static void put_results(lowering *l) {
-    hlo_instr *call = l->call;
+    hlo_instruction *call = l->call;
     if (call->shape->type != HLO_TYPE_TUPLE) {
         put(call, l->d);
         drop(call);
@@ -386,13 +387,13 @@ static void put_results(lowering *l) {
     }
     for (hlo_use *use = call->uses, *next; use; use = next) {
         next = use->next;
-        hlo_instr *element = use->user;
+        hlo_instruction *element = use->user;
         if (element->op != HLO_OP_GET_TUPLE_ELEMENT) continue;
         put(element, result_at(l, (int)hlo_instr_int(element, HLO_ATTR_INDEX, 0)));
         hlo_instr_remove(element);
     }
     if (hlo_instr_user_count(call)) {
-        hlo_instr *results[4];
+        hlo_instruction *results[4];
         const uint32_t count = call->shape->rank;
         for (uint32_t i = 0; i < count; i++) results[i] = result_at(l, (int)i);
         hlo_instr_replace_uses(call,
@@ -401,8 +402,8 @@ static void put_results(lowering *l) {
     drop(call);
 }
 
-static hlo_instr *activated(lowering *l, hlo_instr *x, const hlo_epilogue_info *epilogue,
-                            bool apart) {
+static hlo_instruction *activated(lowering *l, hlo_instruction *x,
+                                  const hlo_epilogue_info *epilogue, bool apart) {
     switch (epilogue->activation) {
     case HLO_ACTIVATION_GELU:
         if (apart || epilogue->aux)
@@ -415,7 +416,7 @@ static hlo_instr *activated(lowering *l, hlo_instr *x, const hlo_epilogue_info *
     return x;
 }
 
-static int make_plain(hlo_instr *call, const hlo_matmul *matmul, emitter *e, bool fusible) {
+static int make_plain(hlo_instruction *call, const hlo_matmul *matmul, emitter *e, bool fusible) {
     bool pinned = call->pin != HLO_PIN_NONE;
     for (const hlo_use *use = call->uses; use; use = use->next)
         pinned |= use->user->pin != HLO_PIN_NONE;
@@ -435,8 +436,8 @@ static int make_plain(hlo_instr *call, const hlo_matmul *matmul, emitter *e, boo
     const hlo_type wide = hlo_type_is_fp8(type) && m->c ? m->c->shape->type : type;
     const bool narrow = l.fusible && has_scalar_scales(m) && !scales_wide(m);
     l.type = narrow && wide == HLO_TYPE_BF16 ? wide : HLO_TYPE_F32;
-    hlo_instr *scale = m->a_mode == HLO_SCALE_SCALAR ? m->a_scale : NULL,
-              *b_scale = m->b_mode == HLO_SCALE_SCALAR ? m->b_scale : NULL;
+    hlo_instruction *scale = m->a_mode == HLO_SCALE_SCALAR ? m->a_scale : NULL,
+                    *b_scale = m->b_mode == HLO_SCALE_SCALAR ? m->b_scale : NULL;
     if (m->alpha != 0) {
         if (b_scale) scale = scale ? hlo_build_binary(b, HLO_OP_MULTIPLY, scale, b_scale) : b_scale;
         l.factor = scale;
@@ -453,7 +454,7 @@ static int make_plain(hlo_instr *call, const hlo_matmul *matmul, emitter *e, boo
     /* If the operand of a gelu has another use, XLA creates a call with an auxiliary result and
      * fails. */
     const bool apart = l.fusible && gelus && (epilogue->aux || !held);
-    hlo_instr *x = plus_terms(&l, product(&l));
+    hlo_instruction *x = plus_terms(&l, product(&l));
     if (epilogue->aux) x = l.aux = hlo_build_convert(b, x, m->aux->type);
     x = activated(&l, x, epilogue, apart);
     if (m->amax) {
@@ -468,8 +469,8 @@ static int make_plain(hlo_instr *call, const hlo_matmul *matmul, emitter *e, boo
     x = times(&l, x, m->d_scale);
     if (hlo_type_is_fp8(type)) {
         const double most = hlo_float_max(type);
-        hlo_instr *bounds[] = {hlo_build_filled(b, x->shape, -most), x,
-                               hlo_build_filled(b, x->shape, most)};
+        hlo_instruction *bounds[] = {hlo_build_filled(b, x->shape, -most), x,
+                                     hlo_build_filled(b, x->shape, most)};
         x = hlo_build(b, HLO_OP_CLAMP, x->shape, 3, bounds);
     }
     l.d = hlo_build_convert(b, x, type);
@@ -484,7 +485,7 @@ static int make_plain(hlo_instr *call, const hlo_matmul *matmul, emitter *e, boo
 
 /* Converts a call to the form options->emit. Returns the number of changes, or -1 if the call is
  * pinned. */
-static int convert(hlo_instr *call, const hlo_matmul *matmul, emitter *e) {
+static int convert(hlo_instruction *call, const hlo_matmul *matmul, emitter *e) {
     const hlo_pass_options *options = e->context->options;
     const char *unfused, *outside;
     operands all;
@@ -513,7 +514,8 @@ static int convert(hlo_instr *call, const hlo_matmul *matmul, emitter *e) {
     return make_plain(call, matmul, e, false);
 }
 
-static hlo_status refuse(const hlo_pass_context *context, const hlo_instr *call, const char *why) {
+static hlo_status refuse(const hlo_pass_context *context, const hlo_instruction *call,
+                         const char *why) {
     hlo_diag_emit(context->module, context->sink, HLO_ERROR, call->offset,
                   hlo_intern_length(call->name), "cannot emit call '%s' in the selected form: %s",
                   call->name, why);
@@ -522,7 +524,7 @@ static hlo_status refuse(const hlo_pass_context *context, const hlo_instr *call,
 
 /* A constant of a computation, and its position in the computation. */
 typedef struct constant {
-    const hlo_instr *instr;
+    const hlo_instruction *instr;
     uint64_t hash;
     uint32_t place;
 } constant;
@@ -536,17 +538,17 @@ static int by_hash(const void *a, const void *b) {
 /* Returns the first constant that has or is a control predecessor, and that equals another constant
  * of its computation; NULL if not found. XLA merges the two constants, and then aborts because
  * of the control dependency. */
-static const hlo_instr *find_held_constant(const hlo_computation *comp, hlo_arena *scratch) {
+static const hlo_instruction *find_held_constant(const hlo_computation *comp, hlo_arena *scratch) {
     uint32_t count = 0;
     bool any = false;
-    for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) {
+    for (const hlo_instruction *i = comp->first; i; i = hlo_instr_next(i)) {
         count += i->op == HLO_OP_CONSTANT;
         any |= i->op == HLO_OP_CONSTANT && i->pin == HLO_PIN_CONTROL;
     }
     if (!any) return NULL;
     constant *all = hlo_arena_array(scratch, count, sizeof *all), *first = NULL;
     count = 0;
-    for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i))
+    for (const hlo_instruction *i = comp->first; i; i = hlo_instr_next(i))
         if (i->op == HLO_OP_CONSTANT) {
             all[count] = (constant){i, hlo_literal_hash(i->u.literal, (uintptr_t)i->shape), count};
             count++;
@@ -571,11 +573,11 @@ hlo_status hlo_emit(hlo_pass_context *context) {
     const bool scheduled = hlo_pin_is_scheduled(module);
     if (scheduled && context->options->emit == HLO_EMIT_CUBLAS) return HLO_OK;
     const uint32_t most = module->op_counts[HLO_OP_CUSTOM_CALL];
-    hlo_instr **calls = hlo_arena_array(context->scratch, most, sizeof *calls);
+    hlo_instruction **calls = hlo_arena_array(context->scratch, most, sizeof *calls);
     emitter e = {.context = context, .first_id = module->next_id};
     uint32_t count = 0;
     for (hlo_computation *comp = most ? module->first : NULL; comp; comp = comp->next)
-        for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+        for (hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr))
             if (hlo_matmul_is_call(instr)) calls[count++] = instr;
     for (uint32_t i = 0; i < count; i++) {
         hlo_matmul matmul;
@@ -590,7 +592,7 @@ hlo_status hlo_emit(hlo_pass_context *context) {
     }
     if (context->options->emit == HLO_EMIT_CUBLAS || !count) return HLO_OK;
     for (const hlo_computation *comp = module->first; comp; comp = comp->next) {
-        const hlo_instr *held = find_held_constant(comp, context->scratch);
+        const hlo_instruction *held = find_held_constant(comp, context->scratch);
         if (!held) continue;
         hlo_diag_emit(module, context->sink, HLO_ERROR, held->offset, hlo_intern_length(held->name),
                       "XLA crashes on constant '%s': it has a control dependency, and its "

@@ -32,7 +32,7 @@ typedef enum hlo_binding_kind {
 typedef struct hlo_binding {
     hlo_binding_kind kind;
     bool leaf; /* bound by a variable without a pattern: operands of `instr` were not matched */
-    hlo_instr *instr, *inner;
+    hlo_instruction *instr, *inner;
     const hlo_attr *attr;
     uint32_t term;
     double number;
@@ -51,24 +51,26 @@ typedef struct hlo_rule_env {
     hlo_engine *engine;
     const hlo_rules *rules;
     const hlo_rule *rule;
-    hlo_instr *root;
-    const hlo_instr *subject; /* the matmul that receives the verdict, or NULL */
+    hlo_instruction *root;
+    const hlo_instruction *subject; /* the matmul that receives the verdict, or NULL */
     hlo_binding slots[HLO_RULE_SLOTS];
-    uint32_t next_root;      /* number of roots matched so far */
-    uint32_t fuel;           /* number of remaining steps of the match */
-    bool looks_past;         /* skip barriers and sharding annotations below the root, in order to
-                              * report that they separate a result from its users */
-    const hlo_instr *holder; /* barrier or sharding annotation that the match skipped, or NULL */
-    const hlo_instr *pinned; /* a pinned instruction in the match that is not a leaf, or NULL */
+    uint32_t next_root; /* number of roots matched so far */
+    uint32_t fuel;      /* number of remaining steps of the match */
+    bool looks_past;    /* skip barriers and sharding annotations below the root, in order to
+                         * report that they separate a result from its users */
+    const hlo_instruction
+        *holder; /* barrier or sharding annotation that the match skipped, or NULL */
+    const hlo_instruction
+        *pinned; /* a pinned instruction in the match that is not a leaf, or NULL */
     /* First reason for not applying the rule, or HLO_REASON_COUNT. */
     hlo_reason reason;
-    const hlo_instr *blocker;
+    const hlo_instruction *blocker;
     bool unbuildable;  /* set if a term could not be built */
     const char *fault; /* error in the instructions that a rule from a file created, or NULL; in
                         * scratch */
-    hlo_instr *replacement;      /* the instruction that replaces the root, for the measure */
-    hlo_journal *journal;        /* records the new instructions */
-    struct hlo_rule_move *moves; /* planned moves */
+    hlo_instruction *replacement; /* the instruction that replaces the root, for the measure */
+    hlo_journal *journal;         /* records the new instructions */
+    struct hlo_rule_move *moves;  /* planned moves */
     uint32_t move_count, move_capacity;
     uint32_t first_id; /* id of the first new instruction */
 } hlo_rule_env;
@@ -79,12 +81,12 @@ static inline const hlo_rule_term *hlo_rule_term_at(const hlo_rule_env *env, uin
 
 /* A test. It creates no instructions. If it fails, it may set `*out_blocker` to the cause. */
 typedef bool hlo_rule_test(const hlo_rule_env *env, const hlo_binding *args, uint32_t count,
-                           const hlo_instr **out_blocker);
+                           const hlo_instruction **out_blocker);
 /* Builds a value and stores it in `*out`; NULL means that the value is absent. Returns false on
  * failure, possibly with a reason in env->reason. */
 typedef bool hlo_rule_make(hlo_rule_env *env, const hlo_binding *args, uint32_t count,
-                           hlo_instr **out);
-typedef int64_t hlo_rule_measure(const hlo_rule_env *env, const hlo_instr *value);
+                           hlo_instruction **out);
+typedef int64_t hlo_rule_measure(const hlo_rule_env *env, const hlo_instruction *value);
 
 /* A function of builder.def, by the codes in rules. The members for other kinds are NULL. */
 typedef struct hlo_rule_functions {
@@ -113,7 +115,7 @@ bool hlo_rule_takes_result(const hlo_rule_env *env);
  * only on words, such as options. */
 bool hlo_rule_may_fire(const hlo_rule_env *env);
 /* Returns the index of a result in the call's tuple; -1 if the call does not have this result. */
-int hlo_rule_result_index(const hlo_instr *call, hlo_rule_result which);
+int hlo_rule_result_index(const hlo_instruction *call, hlo_rule_result which);
 /* True if the arguments have the kinds that builder.def specifies for the function. */
 bool hlo_rule_fits(const hlo_rule_env *env, uint16_t function, const hlo_binding *args,
                    uint32_t count);
@@ -125,28 +127,29 @@ hlo_binding hlo_rule_argument(const hlo_rule_env *env, const hlo_rule_term *term
  * possibly with a reason in env->reason. */
 bool hlo_rule_rewrite(hlo_rule_env *env);
 /* Sets env->reason by the name of the reason, unless env->reason is already set. Returns false. */
-bool hlo_rule_refuse(hlo_rule_env *env, const char *reason, const hlo_instr *blocker);
+bool hlo_rule_refuse(hlo_rule_env *env, const char *reason, const hlo_instruction *blocker);
 
 /* worklist.c: returns true if `a` comes before `b` in their computation. */
-bool hlo_engine_before(hlo_engine *engine, const hlo_instr *a, const hlo_instr *b);
+bool hlo_engine_before(hlo_engine *engine, const hlo_instruction *a, const hlo_instruction *b);
 /* True if rules of the phase set reasons. Applying a rule then clears earlier reasons. */
 bool hlo_engine_judges(const hlo_engine *engine);
 /* Queues an instruction that is new or whose operands or users have changed. */
-void hlo_engine_push(hlo_engine *engine, hlo_instr *instr);
+void hlo_engine_push(hlo_engine *engine, hlo_instruction *instr);
 
 /* Moves `instr` before `before`, which is in the same computation. */
-void hlo_engine_move(hlo_engine *engine, hlo_instr *instr, hlo_instr *before);
+void hlo_engine_move(hlo_engine *engine, hlo_instruction *instr, hlo_instruction *before);
 /* Removes `instr` if it has no users. Also removes operands that thereby lose their last user. */
-void hlo_engine_remove_dead(hlo_engine *engine, hlo_instr *instr);
+void hlo_engine_remove_dead(hlo_engine *engine, hlo_instruction *instr);
 
 /* The effects of one user-defined rule, stored in context->uses. */
 typedef struct hlo_rule_use {
-    uint64_t fired;   /* number of applications that were not undone */
-    bool undone;      /* the sequence of passes was undone, including applications of the rule or of
-                       * `by` */
-    hlo_instr *match; /* an instruction that the rule matched at the start of the phase, or NULL */
-    const char *by;   /* the rule whose application ended the match at `match`, or NULL */
-    const char *at;   /* name of `match` */
+    uint64_t fired; /* number of applications that were not undone */
+    bool undone;    /* the sequence of passes was undone, including applications of the rule or of
+                     * `by` */
+    hlo_instruction
+        *match;     /* an instruction that the rule matched at the start of the phase, or NULL */
+    const char *by; /* the rule whose application ended the match at `match`, or NULL */
+    const char *at; /* name of `match` */
 } hlo_rule_use;
 /* Subtracts the applications since `before`, an earlier copy of context->uses. */
 void hlo_given_undone(hlo_pass_context *context, const hlo_rule_use *before);

@@ -19,11 +19,11 @@ enum { FUEL = 4096, USER_LIMIT = 64, HEIGHT_LIMIT = 4 };
 typedef struct goal {
     const struct goal *next;
     uint32_t term;
-    hlo_instr *value;
+    hlo_instruction *value;
 } goal;
 
 static bool match_goals(hlo_rule_env *env, const goal *g);
-static bool match_term(hlo_rule_env *env, uint32_t term, hlo_instr *value, const goal *next);
+static bool match_term(hlo_rule_env *env, uint32_t term, hlo_instruction *value, const goal *next);
 
 static uint32_t arg_of(const hlo_rule_env *env, const hlo_rule_term *t, uint32_t index) {
     return env->rules->args[t->first_arg + index];
@@ -31,7 +31,7 @@ static uint32_t arg_of(const hlo_rule_env *env, const hlo_rule_term *t, uint32_t
 
 /* -------------------------------------------------------------------------- values and bindings */
 
-int hlo_rule_result_index(const hlo_instr *call, hlo_rule_result which) {
+int hlo_rule_result_index(const hlo_instruction *call, hlo_rule_result which) {
     hlo_matmul m;
     if (!hlo_matmul_is_call(call)) return -1;
     if (which == HLO_RESULT_OUT) return 0;
@@ -44,7 +44,7 @@ int hlo_rule_result_index(const hlo_instr *call, hlo_rule_result which) {
 }
 
 /* Returns the get-tuple-element of a result of a call, or NULL. */
-static hlo_instr *result_value(const hlo_instr *call, hlo_rule_result which) {
+static hlo_instruction *result_value(const hlo_instruction *call, hlo_rule_result which) {
     int index = hlo_rule_result_index(call, which);
     for (hlo_use *use = index < 0 ? NULL : call->uses; use; use = use->next)
         if (use->user->op == HLO_OP_GET_TUPLE_ELEMENT &&
@@ -99,12 +99,12 @@ bool hlo_rule_fits(const hlo_rule_env *env, uint16_t function, const hlo_binding
 }
 
 static bool holds(const hlo_rule_env *env, uint16_t function, const hlo_binding *args,
-                  uint32_t count, const hlo_instr **out_blocker) {
+                  uint32_t count, const hlo_instruction **out_blocker) {
     return hlo_rule_fits(env, function, args, count) &&
            env->context->library->functions[function].test(env, args, count, out_blocker);
 }
 
-static bool match_operands(hlo_rule_env *env, const hlo_rule_term *t, const hlo_instr *value,
+static bool match_operands(hlo_rule_env *env, const hlo_rule_term *t, const hlo_instruction *value,
                            bool swap, const goal *next) {
     goal goals[HLO_RULE_ARGS];
     for (uint32_t i = t->arg_count; i-- > 0; next = &goals[i])
@@ -114,7 +114,7 @@ static bool match_operands(hlo_rule_env *env, const hlo_rule_term *t, const hlo_
     return match_goals(env, next);
 }
 
-static bool match_kind(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *value,
+static bool match_kind(hlo_rule_env *env, const hlo_rule_term *t, hlo_instruction *value,
                        const goal *next) {
     switch ((hlo_term_kind)t->kind) {
     case HLO_TERM_ANY: return match_goals(env, next);
@@ -130,13 +130,13 @@ static bool match_kind(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *val
     }
     case HLO_TERM_RESULT: {
         if (value->op != HLO_OP_GET_TUPLE_ELEMENT) return false;
-        hlo_instr *call = hlo_instr_operand(value, 0);
+        hlo_instruction *call = hlo_instr_operand(value, 0);
         hlo_binding *slot = &env->slots[t->slot];
         bool free = slot->kind == HLO_BOUND_NOT;
         if (!free && (slot->kind != HLO_BOUND_VALUE || slot->instr != call)) return false;
         if (hlo_rule_result_index(call, t->code) != hlo_instr_int(value, HLO_ATTR_INDEX, -2))
             return false;
-        const hlo_instr *pinned = env->pinned;
+        const hlo_instruction *pinned = env->pinned;
         if (value->pin || call->pin) env->pinned = value->pin ? value : call;
         if (free) *slot = (hlo_binding){.kind = HLO_BOUND_VALUE, .instr = call};
         if (match_goals(env, next)) return true;
@@ -155,7 +155,7 @@ static bool match_kind(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *val
             if (attrs[i].kind == HLO_RULE_SLOT) saved[i] = env->slots[attrs[i].slot];
             if (!attr_is(env, &attrs[i], hlo_instr_attr(value, attrs[i].id))) break;
         }
-        const hlo_instr *pinned = env->pinned;
+        const hlo_instruction *pinned = env->pinned;
         if (value->pin) env->pinned = value;
         const bool fits_attrs = i == t->attr_count;
         bool ok = fits_attrs && !t->anywhere && match_operands(env, t, value, false, next);
@@ -178,7 +178,7 @@ static bool match_kind(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *val
     }
     case HLO_TERM_CHAIN:
     case HLO_TERM_CHAIN1: {
-        hlo_instr *links[HLO_CHAIN_LIMIT + 1] = {value};
+        hlo_instruction *links[HLO_CHAIN_LIMIT + 1] = {value};
         uint32_t count = 0, least = 0;
         while (count < HLO_CHAIN_LIMIT && hlo_chain_link(links[count])) {
             if (!least && links[count]->op != HLO_OP_CONVERT) least = count + 1;
@@ -203,7 +203,7 @@ static bool match_kind(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *val
     case HLO_TERM_SPLAT: {
         /* Match the argument of splat() at the nearest value with one element, or at a value with
          * one element that the nearest value repeats. */
-        hlo_instr *source = hlo_splat_source(value);
+        hlo_instruction *source = hlo_splat_source(value);
         for (unsigned depth = 0; source && depth < HLO_CHAIN_LIMIT; depth++) {
             if (match_term(env, arg_of(env, t, 0), source, next)) return true;
             if (hlo_shape_count(source->shape) != 1 || !hlo_repeats(source)) return false;
@@ -228,7 +228,7 @@ static bool match_kind(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *val
     }
 }
 
-static bool match_seen(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *value,
+static bool match_seen(hlo_rule_env *env, const hlo_rule_term *t, hlo_instruction *value,
                        const goal *next) {
     if (t->shape_kind == HLO_SHAPE_TYPE && value->shape->type != t->shape_code) return false;
     const hlo_binding arg = {.kind = HLO_BOUND_VALUE, .instr = value};
@@ -248,14 +248,14 @@ static bool match_seen(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *val
     return false;
 }
 
-static bool match_term(hlo_rule_env *env, uint32_t term, hlo_instr *value, const goal *next) {
+static bool match_term(hlo_rule_env *env, uint32_t term, hlo_instruction *value, const goal *next) {
     const hlo_rule_term *t = hlo_rule_term_at(env, term);
     if (!env->fuel) return false;
     env->fuel--;
     const bool any = t->kind == HLO_TERM_VAR || t->kind == HLO_TERM_ANY;
     if (!env->looks_past || any || value == env->root) return match_seen(env, t, value, next);
-    const hlo_instr *before = env->holder, *holder = NULL;
-    hlo_instr *held = hlo_handed_on(value, &holder);
+    const hlo_instruction *before = env->holder, *holder = NULL;
+    hlo_instruction *held = hlo_handed_on(value, &holder);
     if (!env->holder) env->holder = holder;
     if (match_seen(env, t, holder ? held : value, next)) return true;
     env->holder = before;
@@ -277,7 +277,7 @@ static void add_ops(const hlo_rule_env *env, uint32_t term, op_set *ops) {
 /* Matches the pattern at users of `value`, or at their users, through up to `height` more levels.
  * `ops` has the opcodes that the pattern matches. */
 static bool match_from_users(hlo_rule_env *env, uint32_t term, const op_set *ops,
-                             const hlo_instr *value, unsigned height) {
+                             const hlo_instruction *value, unsigned height) {
     unsigned seen = 0;
     for (hlo_use *use = value->uses; use && env->fuel && seen < USER_LIMIT;
          use = use->next, seen++) {
@@ -293,7 +293,7 @@ static bool match_from_users_at(hlo_rule_env *env, uint32_t term, const op_set *
                                 uint32_t part) {
     const hlo_rule_term *t = hlo_rule_term_at(env, part);
     if (t->slot >= 0 && env->slots[t->slot].kind == HLO_BOUND_VALUE) {
-        hlo_instr *base = env->slots[t->slot].instr;
+        hlo_instruction *base = env->slots[t->slot].instr;
         if (t->kind == HLO_TERM_RESULT) base = result_value(base, t->code);
         return base && (match_term(env, term, base, NULL) ||
                         match_from_users(env, term, ops, base,
@@ -313,7 +313,7 @@ hlo_binding hlo_rule_argument(const hlo_rule_env *env, const hlo_rule_term *t) {
         return env->slots[t->slot].kind == HLO_BOUND_NOT ? absent : env->slots[t->slot];
     case HLO_TERM_RESULT: {
         const hlo_binding *call = &env->slots[t->slot];
-        hlo_instr *value =
+        hlo_instruction *value =
             call->kind == HLO_BOUND_VALUE ? result_value(call->instr, t->code) : NULL;
         return value ? (hlo_binding){.kind = HLO_BOUND_VALUE, .instr = value} : absent;
     }
@@ -322,7 +322,7 @@ hlo_binding hlo_rule_argument(const hlo_rule_env *env, const hlo_rule_term *t) {
 }
 
 static bool guard_holds(const hlo_rule_env *env, const hlo_rule_guard *g,
-                        const hlo_instr **out_blocker) {
+                        const hlo_instruction **out_blocker) {
     hlo_binding args[HLO_RULE_SLOTS];
     for (uint32_t a = 0; a < g->arg_count; a++)
         args[a] = hlo_rule_argument(env, hlo_rule_term_at(env, env->rules->args[g->first_arg + a]));
@@ -330,7 +330,7 @@ static bool guard_holds(const hlo_rule_env *env, const hlo_rule_guard *g,
 }
 
 bool hlo_rule_may_fire(const hlo_rule_env *env) {
-    const hlo_instr *blocker;
+    const hlo_instruction *blocker;
     for (uint32_t i = 0; i < env->rule->guard_count; i++) {
         const hlo_rule_guard *g = &env->rules->guards[env->rule->first_guard + i];
         bool words = g->reason == HLO_RULE_NO_REASON;
@@ -343,7 +343,7 @@ bool hlo_rule_may_fire(const hlo_rule_env *env) {
 }
 
 /* Sets the reason, unless an earlier guard has set one. */
-static void give_reason(hlo_rule_env *env, hlo_reason reason, const hlo_instr *blocker) {
+static void give_reason(hlo_rule_env *env, hlo_reason reason, const hlo_instruction *blocker) {
     if (env->reason != HLO_REASON_COUNT || (env->looks_past && !env->holder)) return;
     env->reason = reason;
     env->blocker = blocker;

@@ -72,7 +72,7 @@ static bool is_fused(const hlo_engine *e, const hlo_computation *comp) {
 }
 
 static bool matches(hlo_rule_env *env, const hlo_rules *rules, const hlo_rule *rule,
-                    hlo_instr *root) {
+                    hlo_instruction *root) {
     env->rules = rules;
     env->rule = rule;
     env->root = root;
@@ -92,15 +92,15 @@ void hlo_given_undone(hlo_pass_context *context, const hlo_rule_use *before) {
 /* Sets the reason of the subject, unless the sweep has already set one. If `blocker` is NULL, the
  * reason names the rule's root. */
 static void set_reason(hlo_engine *e, const hlo_rule_env *env, hlo_reason reason,
-                       const hlo_instr *blocker) {
-    const hlo_instr *subject = env->subject;
+                       const hlo_instruction *blocker) {
+    const hlo_instruction *subject = env->subject;
     if (env->rule->subject < 0 || reason == HLO_REASON_COUNT || !subject || !subject->parent)
         return;
     if (!blocker && env->root != subject) blocker = env->root;
     hlo_remark_reason(e->context, subject, reason, blocker);
 }
 
-static int64_t measure(const hlo_rule_env *env, const hlo_instr *value) {
+static int64_t measure(const hlo_rule_env *env, const hlo_instruction *value) {
     return env->context->library->functions[env->rule->measure_code].measure(env, value);
 }
 
@@ -125,8 +125,8 @@ static void report_endless(hlo_engine *e) {
 /* Returns a hash of the module if it is small and the build has checks, otherwise 0. */
 static uint64_t fingerprint(const hlo_engine *e) {
 #ifdef HLO_CHECKS
-    enum { MOST_INSTRS = 2048 };
-    if (e->context->module->instr_count <= MOST_INSTRS)
+    enum { MAX_INSTRS = 2048 };
+    if (e->context->module->instr_count <= MAX_INSTRS)
         return hlo_module_fingerprint(e->context->module);
 #endif
     (void)e;
@@ -135,14 +135,14 @@ static uint64_t fingerprint(const hlo_engine *e) {
 
 /* Tries the rule at `root`. Returns true if it was applied. */
 static bool try_rule(hlo_engine *e, hlo_rule_env *env, const hlo_rule_candidate *c,
-                     hlo_instr *root) {
+                     hlo_instruction *root) {
     const uint32_t next_id = e->context->module->next_id;
     const bool matched = matches(env, c->rules, c->rule, root);
     if (e->context->module->next_id != next_id)
         report_fault(e, c->rule, false, root->offset, "creates instructions in its guards");
     const hlo_rule_action *remark = &env->rules->actions[env->rule->first_action];
     if (matched && env->rule->action_count == 1 && remark->kind == HLO_ACTION_REMARK) {
-        const hlo_instr *at = remark->operand < 0 ? NULL : env->slots[remark->operand].instr;
+        const hlo_instruction *at = remark->operand < 0 ? NULL : env->slots[remark->operand].instr;
         env->subject = env->slots[c->rule->subject].instr;
         set_reason(e, env, remark->reason, at);
         return false;
@@ -193,7 +193,7 @@ static bool try_rule(hlo_engine *e, hlo_rule_env *env, const hlo_rule_candidate 
     return false;
 }
 
-static void visit(hlo_engine *e, hlo_rule_env *env, hlo_instr *instr) {
+static void visit(hlo_engine *e, hlo_rule_env *env, hlo_instruction *instr) {
     instr->queued = false;
     if (!instr->use_count && !hlo_instr_user_count(instr))
         return; /* the instruction is dead, or only its effects are needed */
@@ -212,7 +212,7 @@ static bool take_batch(hlo_engine *e) {
     const size_t most = e->context->options->rule_order ? SIZE_MAX : BATCH;
     e->batch.count = 0;
     for (size_t seen = 0; seen < most || !e->batch.count; seen++) {
-        hlo_instr *instr = e->rest;
+        hlo_instruction *instr = e->rest;
         if (instr) {
             e->rest = hlo_instr_next(instr);
             __builtin_prefetch(instr->operands);
@@ -226,7 +226,7 @@ static bool take_batch(hlo_engine *e) {
         }
     }
     const size_t n = e->batch.count;
-    hlo_instr **items = e->batch.items;
+    hlo_instruction **items = e->batch.items;
     const uint64_t order = e->context->options->rule_order;
     uint64_t state = order + e->sweep;
     for (size_t i = order == 1 ? n / 2 : order ? n : 0; i > 0; i--) {
@@ -235,7 +235,7 @@ static bool take_batch(hlo_engine *e) {
         z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
         z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
         const size_t other = order == 1 ? n - i : (size_t)((z ^ z >> 31) % i);
-        hlo_instr *first = items[i - 1];
+        hlo_instruction *first = items[i - 1];
         items[i - 1] = items[other];
         items[other] = first;
     }
@@ -314,7 +314,8 @@ hlo_status hlo_rules_run(hlo_pass_context *context, const char *phase) {
         use->match = NULL;
         for (hlo_computation *comp = e->context->module->first; comp; comp = comp->next) {
             if (is_fused(e, comp)) continue;
-            for (hlo_instr *i = comp->first; i && !use->fired && !use->match; i = hlo_instr_next(i))
+            for (hlo_instruction *i = comp->first; i && !use->fired && !use->match;
+                 i = hlo_instr_next(i))
                 if ((i->use_count || hlo_instr_user_count(i)) &&
                     matches(env, rules, &rules->rules[r], i))
                     use->match = i;

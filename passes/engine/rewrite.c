@@ -23,7 +23,7 @@
  * that exceeds a limit is rejected without a reason. */
 enum { MOVE_LIMIT = 256, SEARCH_LIMIT = 256 };
 
-bool hlo_rule_refuse(hlo_rule_env *env, const char *reason, const hlo_instr *blocker) {
+bool hlo_rule_refuse(hlo_rule_env *env, const char *reason, const hlo_instruction *blocker) {
     env->unbuildable = true;
     if (env->reason != HLO_REASON_COUNT || !reason) return false;
     env->reason = hlo_reason_find(reason);
@@ -34,16 +34,17 @@ bool hlo_rule_refuse(hlo_rule_env *env, const char *reason, const hlo_instr *blo
 /* --------------------------------------------------------------------------------------- places */
 
 typedef struct hlo_rule_move {
-    hlo_instr *instr, *place;
-    hlo_instr *after; /* the instruction before the position when the move was planned, or NULL */
+    hlo_instruction *instr, *place;
+    hlo_instruction
+        *after; /* the instruction before the position when the move was planned, or NULL */
 } hlo_rule_move;
 
 /* Plans to move `value`, operands first, before env->build->at. If `value` depends on the replaced
  * root or is pinned, sets env->reason and returns false. `users` is the number of values that move
  * after `value`: the values on the path from the value whose move was requested, or 0 for that
  * value itself. */
-static bool hoist(hlo_rule_env *env, hlo_instr *value, uint32_t users) {
-    const hlo_instr *at = env->build->at;
+static bool hoist(hlo_rule_env *env, hlo_instruction *value, uint32_t users) {
+    const hlo_instruction *at = env->build->at;
     const hlo_rule_move *move = NULL;
     for (uint32_t i = 0; i < env->move_count && !move; i++)
         if (env->moves[i].instr == value) move = &env->moves[i];
@@ -74,7 +75,7 @@ static bool shape_fits(hlo_rule_env *env, const hlo_shape *shape) {
 
 /* Implements hlo_builder.admits: rejects shapes that are too large, and plans operand moves. */
 static bool admits(hlo_builder *b, const hlo_shape *shape, uint32_t count,
-                   hlo_instr *const *operands) {
+                   hlo_instruction *const *operands) {
     hlo_rule_env *env = (hlo_rule_env *)b; /* the builder is the first member of the struct */
     if (!shape_fits(env, shape)) return false;
     for (uint32_t i = 0; i < count; i++)
@@ -84,7 +85,8 @@ static bool admits(hlo_builder *b, const hlo_shape *shape, uint32_t count,
 
 /* Rejects the application if `value` depends on `from`, which is in the same computation. The
  * search does not continue at instructions before `from`. */
-static bool check_independent(hlo_rule_env *env, hlo_instr *value, const hlo_instr *from) {
+static bool check_independent(hlo_rule_env *env, hlo_instruction *value,
+                              const hlo_instruction *from) {
     hlo_engine *e = env->engine;
     const uint32_t ids = env->context->module->next_id;
     if (e->visited_count < ids) {
@@ -96,11 +98,11 @@ static bool check_independent(hlo_rule_env *env, hlo_instr *value, const hlo_ins
     e->searches++;
     if (!hlo_engine_before(e, value, from)) e->queue[count++] = value;
     for (uint32_t i = 0; i < count; i++) {
-        const hlo_instr *at = e->queue[i];
+        const hlo_instruction *at = e->queue[i];
         if (at == from) return hlo_rule_refuse(env, "depends-on-result", value);
         if (e->searched++ / SEARCH_LIMIT >= ids) return hlo_rule_refuse(env, NULL, NULL);
         for (uint32_t o = 0; o < at->operand_count; o++) {
-            const hlo_instr *operand = hlo_instr_operand(at, o);
+            const hlo_instruction *operand = hlo_instr_operand(at, o);
             if (e->visited[operand->id] == e->searches || hlo_engine_before(e, operand, from))
                 continue;
             e->visited[operand->id] = e->searches;
@@ -113,27 +115,27 @@ static bool check_independent(hlo_rule_env *env, hlo_instr *value, const hlo_ins
 /* ------------------------------------------------------------------------------------ templates */
 
 /* Builds a template. Returns NULL if the value is absent, or after setting env->unbuildable. */
-static hlo_instr *build(hlo_rule_env *env, uint32_t term);
+static hlo_instruction *build(hlo_rule_env *env, uint32_t term);
 
 /* Returns the instruction of a slot, built at the first use, or NULL like build(). */
-static hlo_instr *build_slot(hlo_rule_env *env, int16_t index) {
+static hlo_instruction *build_slot(hlo_rule_env *env, int16_t index) {
     hlo_binding *slot = &env->slots[index];
     if (slot->kind == HLO_BOUND_TERM) {
         uint32_t term = slot->term;
         slot->kind = HLO_BOUND_NOT;
-        hlo_instr *value = build(env, term);
+        hlo_instruction *value = build(env, term);
         *slot = (hlo_binding){.kind = value ? HLO_BOUND_VALUE : HLO_BOUND_ABSENT, .instr = value};
     }
     return slot->kind == HLO_BOUND_VALUE || slot->kind == HLO_BOUND_CHAIN ? slot->instr : NULL;
 }
 
 static const hlo_shape *slot_shape(hlo_rule_env *env, uint16_t slot) {
-    hlo_instr *value = build_slot(env, (int16_t)slot);
+    hlo_instruction *value = build_slot(env, (int16_t)slot);
     return value ? value->shape : NULL;
 }
 
-static hlo_instr *build_op(hlo_rule_env *env, const hlo_rule_term *t) {
-    hlo_instr *operands[HLO_RULE_ARGS];
+static hlo_instruction *build_op(hlo_rule_env *env, const hlo_rule_term *t) {
+    hlo_instruction *operands[HLO_RULE_ARGS];
     for (uint32_t i = 0; i < t->arg_count; i++) {
         operands[i] = build(env, env->rules->args[t->first_arg + i]);
         if (!operands[i]) return hlo_rule_refuse(env, NULL, NULL), NULL;
@@ -142,7 +144,7 @@ static hlo_instr *build_op(hlo_rule_env *env, const hlo_rule_term *t) {
     const bool is_like = t->shape_kind == HLO_SHAPE_LIKE;
     const hlo_shape *like = is_like ? slot_shape(env, t->shape_code) : NULL;
     if (is_like && !like) return hlo_rule_refuse(env, NULL, NULL), NULL;
-    hlo_instr *instr =
+    hlo_instruction *instr =
         hlo_build(env->build, t->code, like ? like : operands[0]->shape, t->arg_count, operands);
     if (!instr) return NULL;
     for (uint32_t i = 0; i < t->attr_count; i++) {
@@ -161,7 +163,7 @@ static hlo_instr *build_op(hlo_rule_env *env, const hlo_rule_term *t) {
             }
             break;
         case HLO_RULE_FROM: {
-            const hlo_instr *from = env->slots[a->slot].instr;
+            const hlo_instruction *from = env->slots[a->slot].instr;
             if (from) hlo_instr_copy_attrs(instr, from);
             break;
         }
@@ -180,12 +182,12 @@ static hlo_instr *build_op(hlo_rule_env *env, const hlo_rule_term *t) {
     return instr;
 }
 
-static hlo_instr *build(hlo_rule_env *env, uint32_t term) {
+static hlo_instruction *build(hlo_rule_env *env, uint32_t term) {
     const hlo_rule_term *t = hlo_rule_term_at(env, term);
     switch ((hlo_term_kind)t->kind) {
     case HLO_TERM_VAR: return build_slot(env, t->slot);
     case HLO_TERM_RESULT: {
-        hlo_instr *call = build_slot(env, t->slot);
+        hlo_instruction *call = build_slot(env, t->slot);
         int index = call ? hlo_rule_result_index(call, t->code) : -1;
         return index < 0 ? NULL : hlo_matmul_result(call, index);
     }
@@ -197,7 +199,7 @@ static hlo_instr *build(hlo_rule_env *env, uint32_t term) {
         return hlo_build_filled(env->build, shape, t->number);
     }
     case HLO_TERM_SPLAT: {
-        hlo_instr *value = build(env, env->rules->args[t->first_arg]);
+        hlo_instruction *value = build(env, env->rules->args[t->first_arg]);
         const hlo_shape *shape = slot_shape(env, t->shape_code);
         value = shape ? hlo_build_splat(env->build, value, shape) : NULL;
         if (!value) hlo_rule_refuse(env, NULL, NULL);
@@ -212,7 +214,7 @@ static hlo_instr *build(hlo_rule_env *env, uint32_t term) {
             if (arg->kind == HLO_TERM_OP || arg->kind == HLO_TERM_FUNCTION ||
                 arg->kind == HLO_TERM_CONSTANT || arg->kind == HLO_TERM_SPLAT ||
                 arg->kind == HLO_TERM_RESULT) {
-                hlo_instr *value = build(env, index);
+                hlo_instruction *value = build(env, index);
                 args[i] = (hlo_binding){.kind = value ? HLO_BOUND_VALUE : HLO_BOUND_ABSENT,
                                         .instr = value};
             } else {
@@ -220,7 +222,7 @@ static hlo_instr *build(hlo_rule_env *env, uint32_t term) {
             }
             if (env->unbuildable) return NULL;
         }
-        hlo_instr *out = NULL;
+        hlo_instruction *out = NULL;
         if (!hlo_rule_fits(env, t->code, args, t->arg_count) ||
             !env->context->library->functions[t->code].make(env, args, t->arg_count, &out)) {
             env->unbuildable = true;
@@ -265,7 +267,7 @@ static bool set_dims(hlo_rule_env *env, const hlo_rule_set *set, const hlo_ints 
     int64_t dims[HLO_RULE_ARGS];
     if (!word || count > HLO_RULE_ARGS) return hlo_rule_refuse(env, NULL, NULL);
     if (strcmp(word, "beneath") == 0) {
-        const hlo_instr *transposed =
+        const hlo_instruction *transposed =
             member == &m->a_batch || member == &m->a_contracting ? m->a : m->b;
         bool fits = hlo_op_is(transposed->op, HLO_REORDERS);
         for (uint32_t i = 0; i < count; i++)
@@ -290,7 +292,7 @@ static bool set_type(hlo_rule_env *env, const char *word, const hlo_shape **shap
 }
 
 static bool set_field(hlo_rule_env *env, const hlo_rule_set *set, hlo_matmul *m,
-                      const hlo_instr *source) {
+                      const hlo_instruction *source) {
     const field_row *row = &fields[set->field];
     void *member = (char *)m + row->offset;
     const hlo_rule_term *t = hlo_rule_term_at(env, set->term);
@@ -314,15 +316,15 @@ static bool set_field(hlo_rule_env *env, const hlo_rule_set *set, hlo_matmul *m,
         *(double *)member = t->number;
         return true;
     }
-    hlo_instr *value = build(env, set->term);
+    hlo_instruction *value = build(env, set->term);
     if (env->unbuildable) return false;
     switch (row->kind) {
     case VALUE: {
-        if (value && value != *(hlo_instr **)member) {
+        if (value && value != *(hlo_instruction **)member) {
             if (!hlo_shape_is_array(value->shape)) return hlo_rule_refuse(env, NULL, NULL);
             if (!check_independent(env, value, source) || !hoist(env, value, 0)) return false;
         }
-        *(hlo_instr **)member = value;
+        *(hlo_instruction **)member = value;
         return true;
     }
     case FLAG: *(bool *)member = value != NULL; return true;
@@ -365,8 +367,8 @@ static void resize_results(hlo_rule_env *env, hlo_matmul *m) {
 }
 
 /* Builds the fused call of an action. Returns NULL, possibly with a reason, if it is rejected. */
-static hlo_instr *build_call(hlo_rule_env *env, const hlo_rule_action *action) {
-    hlo_instr *source = build_slot(env, action->operand);
+static hlo_instruction *build_call(hlo_rule_env *env, const hlo_rule_action *action) {
+    hlo_instruction *source = build_slot(env, action->operand);
     hlo_matmul m, before;
     const char *reason;
     if (!source) return hlo_rule_refuse(env, NULL, NULL), NULL;
@@ -396,12 +398,12 @@ static hlo_instr *build_call(hlo_rule_env *env, const hlo_rule_action *action) {
 /* -------------------------------------------------------------------------------------- actions */
 
 typedef struct change {
-    hlo_instr *from, *to; /* `to` replaces `from` */
-    bool follow;          /* only transfer the verdict of `from` to `to` */
+    hlo_instruction *from, *to; /* `to` replaces `from` */
+    bool follow;                /* only transfer the verdict of `from` to `to` */
 } change;
 
 typedef struct operand_change {
-    hlo_instr *user, *from, *to;
+    hlo_instruction *user, *from, *to;
 } operand_change;
 
 /* The changes of an application, which are made only if all of them are possible. */
@@ -411,12 +413,12 @@ typedef struct plan {
     uint32_t change_count, operand_count;
 } plan;
 
-static bool keeps_attr(const hlo_instr *from, const hlo_instr *to, hlo_attr_id id) {
+static bool keeps_attr(const hlo_instruction *from, const hlo_instruction *to, hlo_attr_id id) {
     const char *text = hlo_instr_str(from, id), *other = hlo_instr_str(to, id);
     return !text || text == other;
 }
 
-static bool add_change(hlo_rule_env *env, plan *p, hlo_instr *from, hlo_instr *to) {
+static bool add_change(hlo_rule_env *env, plan *p, hlo_instruction *from, hlo_instruction *to) {
     if (!from) return true; /* `from` is an optional root that was not found */
     /* If `to` is an older instruction, it must have the frontend attributes and the sharding of
      * `from`, which would otherwise be lost. */
@@ -432,20 +434,20 @@ static bool add_change(hlo_rule_env *env, plan *p, hlo_instr *from, hlo_instr *t
     return true;
 }
 
-static bool is_dot(const hlo_instr *instr) {
+static bool is_dot(const hlo_instruction *instr) {
     return instr->op == HLO_OP_DOT || instr->op == HLO_OP_RAGGED_DOT;
 }
 
 /* Plans one action. Returns false if the action is rejected. */
 static bool plan_action(hlo_rule_env *env, const hlo_rule_action *a, plan *p) {
     if (a->kind == HLO_ACTION_REPLACE && env->slots[a->slot].kind != HLO_BOUND_VALUE) return true;
-    hlo_instr *value = a->kind == HLO_ACTION_CALL ? build_call(env, a) : build(env, a->term);
+    hlo_instruction *value = a->kind == HLO_ACTION_CALL ? build_call(env, a) : build(env, a->term);
     if (env->unbuildable) return false;
     hlo_binding *slot = a->slot < 0 ? NULL : &env->slots[a->slot];
-    hlo_instr *target = slot ? slot->instr : NULL;
+    hlo_instruction *target = slot ? slot->instr : NULL;
     switch ((hlo_rule_action_kind)a->kind) {
     case HLO_ACTION_CALL: {
-        hlo_instr *source = env->slots[a->operand].instr;
+        hlo_instruction *source = env->slots[a->operand].instr;
         if (slot)
             *slot = (hlo_binding){.kind = HLO_BOUND_VALUE, .instr = value};
         else { /* the call, or a result of the call, replaces the root */
@@ -463,7 +465,8 @@ static bool plan_action(hlo_rule_env *env, const hlo_rule_action *a, plan *p) {
         /* A new dot gets the verdicts of the dots that the rule replaces. */
         for (uint32_t i = 0; value && is_dot(value) && i < env->rule->action_count; i++) {
             const hlo_rule_action *b = &env->rules->actions[env->rule->first_action + i];
-            hlo_instr *from = b->kind == HLO_ACTION_REPLACE ? env->slots[b->slot].instr : NULL;
+            hlo_instruction *from =
+                b->kind == HLO_ACTION_REPLACE ? env->slots[b->slot].instr : NULL;
             if (from && env->slots[b->slot].kind == HLO_BOUND_VALUE && is_dot(from))
                 p->changes[p->change_count++] = (change){.from = from, .to = value, .follow = true};
         }
@@ -478,7 +481,7 @@ static bool plan_action(hlo_rule_env *env, const hlo_rule_action *a, plan *p) {
     }
 }
 
-static const char *fault_of(const hlo_instr *instr, hlo_arena *scratch) {
+static const char *fault_of(const hlo_instruction *instr, hlo_arena *scratch) {
     const char *fault = hlo_instr_fault(instr, scratch);
     hlo_matmul m;
     if (!fault && hlo_matmul_is_call(instr) && hlo_matmul_decode(instr, &m, &fault) == HLO_OK)
@@ -487,13 +490,13 @@ static const char *fault_of(const hlo_instr *instr, hlo_arena *scratch) {
 }
 
 /* Commits the plan. `mark` is the last instruction before the new ones. */
-static void commit(hlo_rule_env *env, const hlo_instr *mark, const plan *p) {
+static void commit(hlo_rule_env *env, const hlo_instruction *mark, const plan *p) {
     hlo_engine *engine = env->engine;
     /* Move each value to the position that new instructions had when the move was planned. */
     for (uint32_t i = 0; i < env->move_count; i++) {
         const hlo_rule_move *m = &env->moves[i], *last = i ? m - 1 : NULL;
         const bool again = last && last->after == m->after && last->place == m->place;
-        hlo_instr *after = again ? last->instr : m->after;
+        hlo_instruction *after = again ? last->instr : m->after;
         hlo_engine_move(engine, m->instr, after ? after->next : m->place->parent->first);
     }
     for (uint32_t i = 0; i < p->change_count; i++) {
@@ -505,7 +508,8 @@ static void commit(hlo_rule_env *env, const hlo_instr *mark, const plan *p) {
         if (fused || hlo_engine_judges(engine)) hlo_remark_clear(env->context, c->to);
         hlo_instr_inherit(c->to, c->from);
     }
-    for (hlo_instr *i = env->build->at->prev; i != mark; i = i->prev) hlo_engine_push(engine, i);
+    for (hlo_instruction *i = env->build->at->prev; i != mark; i = i->prev)
+        hlo_engine_push(engine, i);
     for (uint32_t i = 0; i < p->change_count; i++) {
         const change *c = &p->changes[i];
         if (c->follow) continue;
@@ -526,7 +530,7 @@ static void commit(hlo_rule_env *env, const hlo_instr *mark, const plan *p) {
          * relies on a valid module. phase.c verifies the users of these instructions after the
          * phase. */
         hlo_arena *scratch = env->context->scratch;
-        for (const hlo_instr *i = env->build->at->prev; i != mark && !env->fault; i = i->prev)
+        for (const hlo_instruction *i = env->build->at->prev; i != mark && !env->fault; i = i->prev)
             if (i->id >= env->first_id) env->fault = fault_of(i, scratch);
         for (uint32_t i = 0; i < p->operand_count && !env->fault; i++)
             if (p->operands[i].user->parent) env->fault = fault_of(p->operands[i].user, scratch);
@@ -548,14 +552,14 @@ bool hlo_rule_rewrite(hlo_rule_env *env) {
         const hlo_rule_action *a = &env->rules->actions[rule->first_action + i];
         if (a->slot < 0 || (a->kind != HLO_ACTION_REPLACE && a->kind != HLO_ACTION_OPERAND))
             continue;
-        hlo_instr *instr = env->slots[a->slot].instr;
+        hlo_instruction *instr = env->slots[a->slot].instr;
         if (env->slots[a->slot].kind == HLO_BOUND_VALUE && instr != env->build->at &&
             hlo_engine_before(env->engine, instr, env->build->at))
             env->build->at = instr;
     }
-    const hlo_instr *subject = rule->subject < 0 ? NULL : env->slots[rule->subject].instr;
+    const hlo_instruction *subject = rule->subject < 0 ? NULL : env->slots[rule->subject].instr;
     env->build->like = subject ? subject : env->root;
-    const hlo_instr *mark = env->build->at->prev;
+    const hlo_instruction *mark = env->build->at->prev;
     env->unbuildable = false;
     env->replacement = NULL;
     env->fault = NULL;

@@ -26,39 +26,40 @@ static void grow(hlo_order *order, uint32_t ids) {
 }
 
 /* Returns the address of the key of `instr`, growing the table if needed. */
-static uint64_t *at(hlo_order *order, const hlo_instr *instr) {
+static uint64_t *at(hlo_order *order, const hlo_instruction *instr) {
     if (instr->id >= order->capacity) grow(order, instr->id);
     return &order->keys[instr->id];
 }
 
 static void number(hlo_order *order, const hlo_computation *comp) {
     uint64_t key = 0;
-    for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) *at(order, i) = key += key_gap;
+    for (const hlo_instruction *i = comp->first; i; i = hlo_instr_next(i))
+        *at(order, i) = key += key_gap;
 }
 
 /* Returns the key of `instr`. If it has none, assigns keys to `instr` and its neighbors without
  * keys, between the keys of the nearest other instructions. If the gap is too small, renumbers the
  * computation. */
-static uint64_t key_of(hlo_order *order, const hlo_instr *instr) {
+static uint64_t key_of(hlo_order *order, const hlo_instruction *instr) {
     if (*at(order, instr)) return *at(order, instr);
-    const hlo_instr *first = instr, *end = instr->next;
+    const hlo_instruction *first = instr, *end = instr->next;
     while (first->prev && !*at(order, first->prev)) first = first->prev;
     while (end && !*at(order, end)) end = end->next;
     const uint64_t low = first->prev ? *at(order, first->prev) : 0;
     const uint64_t high = end ? *at(order, end) : low + key_gap;
     uint64_t count = 1;
-    for (const hlo_instr *i = first; i != end; i = i->next) count++;
+    for (const hlo_instruction *i = first; i != end; i = i->next) count++;
     const uint64_t step = (high - low) / 16 / count;
     if ((!first->prev && !end) || !step) {
         number(order, instr->parent);
         return *at(order, instr);
     }
     uint64_t key = low;
-    for (const hlo_instr *i = first; i != end; i = i->next) *at(order, i) = key += step;
+    for (const hlo_instruction *i = first; i != end; i = i->next) *at(order, i) = key += step;
     return *at(order, instr);
 }
 
-bool hlo_engine_before(hlo_engine *engine, const hlo_instr *a, const hlo_instr *b) {
+bool hlo_engine_before(hlo_engine *engine, const hlo_instruction *a, const hlo_instruction *b) {
     hlo_pass_context *context = engine->context;
     hlo_order *order = context->order;
     if (!order) {
@@ -73,36 +74,36 @@ bool hlo_engine_before(hlo_engine *engine, const hlo_instr *a, const hlo_instr *
     return key_of(order, a) < other;
 }
 
-void hlo_worklist_add(hlo_engine *e, hlo_worklist *to, hlo_instr *instr) {
+void hlo_worklist_add(hlo_engine *e, hlo_worklist *to, hlo_instruction *instr) {
     hlo_arena_grow(e->context->scratch, &to->items, to->count, &to->capacity, sizeof *to->items);
     instr->queued = true;
     to->items[to->count++] = instr;
 }
 
-void hlo_engine_move(hlo_engine *engine, hlo_instr *instr, hlo_instr *before) {
+void hlo_engine_move(hlo_engine *engine, hlo_instruction *instr, hlo_instruction *before) {
     if (engine->rest == instr) engine->rest = instr->next;
     hlo_instr_move(instr, before);
     if (engine->context->order) *at(engine->context->order, instr) = 0;
 }
 
-void hlo_engine_push_one(hlo_engine *e, hlo_instr *instr) {
+void hlo_engine_push_one(hlo_engine *e, hlo_instruction *instr) {
     if (!instr->queued && e->by_op[instr->op]) hlo_worklist_add(e, &e->follow_up, instr);
 }
 
 enum { USERS_ABOVE = 2 };
 
-static void push_users(hlo_engine *e, hlo_instr *instr, unsigned above) {
+static void push_users(hlo_engine *e, hlo_instruction *instr, unsigned above) {
     hlo_engine_push_one(e, instr);
     if (!above || instr->use_count > HLO_ENGINE_FIRINGS_PER_INSTR) return;
     for (hlo_use *use = instr->uses; use; use = use->next) push_users(e, use->user, above - 1);
 }
 
-void hlo_engine_push(hlo_engine *engine, hlo_instr *instr) {
+void hlo_engine_push(hlo_engine *engine, hlo_instruction *instr) {
     push_users(engine, instr, USERS_ABOVE);
 }
 
 /* Not recursive, because a chain of dead instructions may be as long as the module. */
-void hlo_engine_remove_dead(hlo_engine *engine, hlo_instr *instr) {
+void hlo_engine_remove_dead(hlo_engine *engine, hlo_instruction *instr) {
     hlo_worklist *list = &engine->dead;
     for (;; instr = list->items[--list->count]) {
         if (instr->parent && !instr->use_count && instr->parent->root != instr &&

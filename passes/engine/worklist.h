@@ -16,7 +16,7 @@ typedef struct hlo_rule_candidate {
 } hlo_rule_candidate;
 
 typedef struct hlo_worklist {
-    hlo_instr **items;
+    hlo_instruction **items;
     uint32_t count, capacity;
 } hlo_worklist;
 
@@ -31,14 +31,14 @@ struct hlo_engine {
     bool judges; /* at least one rule of the phase sets reasons */
     /* The part of the module that the sweep has not reached: instructions from `rest` on, then
      * computations from `later` on. */
-    hlo_instr *rest;
+    hlo_instruction *rest;
     hlo_computation *later;
-    hlo_worklist batch;      /* instructions to visit next */
-    hlo_worklist follow_up;  /* instructions to visit before the rest of the batch */
-    hlo_worklist dead;       /* work of hlo_engine_remove_dead() */
-    uint32_t *visited;       /* by instruction id: the last search of rewrite.c that visited the
-                              * instruction */
-    const hlo_instr **queue; /* the instructions that the search has reached */
+    hlo_worklist batch;     /* instructions to visit next */
+    hlo_worklist follow_up; /* instructions to visit before the rest of the batch */
+    hlo_worklist dead;      /* work of hlo_engine_remove_dead() */
+    uint32_t *visited;      /* by instruction id: the last search of rewrite.c that visited the
+                             * instruction */
+    const hlo_instruction **queue; /* the instructions that the search has reached */
     uint32_t visited_count, searches;
     uint64_t searched; /* number of instructions that all searches visited */
     uint64_t fired, fuel;
@@ -47,9 +47,9 @@ struct hlo_engine {
     hlo_status status;    /* if this is not HLO_OK, the phase ends */
 };
 
-void hlo_worklist_add(hlo_engine *e, hlo_worklist *to, hlo_instr *instr);
+void hlo_worklist_add(hlo_engine *e, hlo_worklist *to, hlo_instruction *instr);
 /* Queues an instruction before the rest of the batch, if a rule may start at its opcode and it is
  * not queued yet. */
-void hlo_engine_push_one(hlo_engine *e, hlo_instr *instr);
+void hlo_engine_push_one(hlo_engine *e, hlo_instruction *instr);
 
 #endif

@@ -29,45 +29,47 @@ typedef struct facts {
 
 /* True if f8e4m3fn represents every element of the value: by its type, or by its range if the value
  * is not constant. */
-static bool fits(const facts *f, const hlo_instr *value) {
+static bool fits(const facts *f, const hlo_instruction *value) {
     if (hlo_type_fits_e4m3(value->shape->type)) return true;
     if (value->id >= f->reach.count) return false;
     const hlo_range *r = &f->ranges[value->id];
     return r->sources && r->whole && r->low >= -E4M3_WHOLE && r->high <= E4M3_WHOLE;
 }
 
-static hlo_range read_range(void *ranges, const hlo_instr *value) {
+static hlo_range read_range(void *ranges, const hlo_instruction *value) {
     return ((const hlo_range *)ranges)[value->id];
 }
 
-static bool is_converted_fp8(const hlo_instr *value) {
+static bool is_converted_fp8(const hlo_instruction *value) {
     return value->op == HLO_OP_CONVERT && hlo_type_is_fp8(hlo_instr_operand(value, 0)->shape->type);
 }
 
-static hlo_instr *converted(hlo_instr *place, hlo_instr *like, hlo_type type, hlo_instr *value) {
+static hlo_instruction *converted(hlo_instruction *place, hlo_instruction *like, hlo_type type,
+                                  hlo_instruction *value) {
     const hlo_shape *shape = hlo_shape_retype(place->parent->module, like->shape, type);
     hlo_builder b = {.at = place, .like = like};
-    hlo_instr *made = hlo_build(&b, HLO_OP_CONVERT, shape, 1, &value);
+    hlo_instruction *made = hlo_build(&b, HLO_OP_CONVERT, shape, 1, &value);
     hlo_instr_inherit(made, like);
     return made;
 }
 
 /* Converts a wide array to fp8 and back. Returns false if the pass does not convert the array. */
-static bool quantize(hlo_pass_context *context, const facts *f, hlo_instr *value) {
+static bool quantize(hlo_pass_context *context, const facts *f, hlo_instruction *value) {
     if (value->pin || !hlo_shape_is_array(value->shape) || value->shape->dynamic ||
         hlo_shape_count(value->shape) < 2 || !hlo_type_is_wide(value->shape->type) ||
         is_converted_fp8(value))
         return false;
     const bool widens = value->op == HLO_OP_CONVERT && fits(f, hlo_instr_operand(value, 0));
     if (!widens && (!fits(f, value) || hlo_instr_moves(value))) return false;
-    hlo_instr *place = hlo_instr_next(value), *wide = NULL;
+    hlo_instruction *place = hlo_instr_next(value), *wide = NULL;
     for (hlo_use *use = value->uses, *next; use; use = next) {
         next = use->next;
-        hlo_instr *user = use->user;
+        hlo_instruction *user = use->user;
         /* If the user also fits into fp8, `value` itself need not be fp8. */
         if (user->pin || (fits(f, user) && !hlo_instr_moves(user))) continue;
         if (!wide) {
-            hlo_instr *from = value->op == HLO_OP_CONVERT ? hlo_instr_operand(value, 0) : value;
+            hlo_instruction *from =
+                value->op == HLO_OP_CONVERT ? hlo_instr_operand(value, 0) : value;
             wide = converted(place, value, HLO_TYPE_F8E4M3FN, fits(f, from) ? from : value);
             wide = converted(place, value, value->shape->type, wide);
             context->changes++;
@@ -79,7 +81,7 @@ static bool quantize(hlo_pass_context *context, const facts *f, hlo_instr *value
 }
 
 /* True for a dot with a wide result whose operand `number` has a narrow type. */
-static bool is_bare(const hlo_instr *dot, uint32_t number) {
+static bool is_bare(const hlo_instruction *dot, uint32_t number) {
     return dot->op == HLO_OP_DOT && dot->operand_count == 2 && hlo_type_is_wide(dot->shape->type) &&
            hlo_type_fits_e4m3(hlo_instr_operand(dot, number)->shape->type);
 }
@@ -89,7 +91,7 @@ static bool is_bare(const hlo_instr *dot, uint32_t number) {
 static bool any_source(const hlo_module *module) {
     if (!module->op_counts[HLO_OP_CONVERT] && !module->op_counts[HLO_OP_DOT]) return false;
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+        for (const hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
             if (is_bare(instr, 0) || is_bare(instr, 1)) return true;
             if (instr->op != HLO_OP_CONVERT || !hlo_type_is_float(instr->shape->type)) continue;
             const hlo_type from = hlo_instr_operand(instr, 0)->shape->type;
@@ -98,11 +100,11 @@ static bool any_source(const hlo_module *module) {
     return false;
 }
 
-static void restore(hlo_pass_context *context, const facts *f, hlo_instr *value) {
+static void restore(hlo_pass_context *context, const facts *f, hlo_instruction *value) {
     if (value->pin || !hlo_type_is_wide(value->shape->type) || !is_converted_fp8(value)) return;
-    const hlo_instr *fp8 = hlo_instr_operand(value, 0);
+    const hlo_instruction *fp8 = hlo_instr_operand(value, 0);
     if (fp8->pin || fp8->op != HLO_OP_CONVERT || fp8->shape->type != HLO_TYPE_F8E4M3FN) return;
-    hlo_instr *from = hlo_instr_operand(fp8, 0);
+    hlo_instruction *from = hlo_instr_operand(fp8, 0);
     if (!fits(f, from)) return;
     if (from->shape != value->shape) from = converted(value, value, value->shape->type, from);
     hlo_instr_replace_uses(value, from);
@@ -119,22 +121,22 @@ static hlo_status each(hlo_pass_context *context, bool back) {
     f.ranges = hlo_arena_array(context->scratch, f.reach.count, sizeof *f.ranges);
     for (hlo_computation *comp = module->first; comp; comp = comp->next) {
         if (hlo_facts_has(fused, comp->id)) continue;
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+        for (const hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
             int64_t budget = LITERAL_LIMIT;
             f.ranges[instr->id] = instr->pin ? hlo_range_of_type(instr->shape->type)
                                   : instr->op == HLO_OP_CONSTANT
                                       ? hlo_range_of_constant(instr, &budget)
                                       : hlo_range_of_result(instr, read_range, f.ranges);
         }
-        for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
+        for (hlo_instruction *instr = comp->first, *next; instr; instr = next) {
             next = hlo_instr_next(instr);
             if (back) restore(context, &f, instr);
             if (back || quantize(context, &f, instr) || !fp8 || instr->pin) continue;
             /* Convert bare operands of a dot to fp8, and then to the other operand's wide type. */
             for (uint32_t i = 0; i < 2; i++) {
                 if (!is_bare(instr, i)) continue;
-                hlo_instr *value = hlo_instr_operand(instr, i);
-                const hlo_instr *other = hlo_instr_operand(instr, 1 - i);
+                hlo_instruction *value = hlo_instr_operand(instr, i);
+                const hlo_instruction *other = hlo_instr_operand(instr, 1 - i);
                 const hlo_type type = other->shape->type;
                 const bool narrow = hlo_type_is_fp8_operand(type) || hlo_type_fits_e4m3(type);
                 if (!narrow && !(hlo_type_is_wide(type) && hlo_facts_from_fp8(&f.reach, other)))

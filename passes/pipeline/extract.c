@@ -13,7 +13,7 @@
 #include "passes/pipeline/pipeline.h"
 
 /* Maximum number of users to follow from the matmul's result. */
-enum { EPILOGUE_MOST = 64 };
+enum { MAX_EPILOGUE = 64 };
 
 /* The role of a value from which the matmul is computed. The value dequantizes or quantizes an
  * operand, is the wide value (an input of the extract), or is used to compute a scale or a
@@ -22,28 +22,28 @@ typedef enum stage { DEQUANTIZING, QUANTIZING, WIDE, SCALE } stage;
 
 /* A candidate for the extract, and its role in the quantization. */
 typedef struct candidate {
-    hlo_instr *instr;
+    hlo_instruction *instr;
     stage at;
 } candidate;
 
 typedef struct extraction {
     hlo_module *module;
     hlo_computation *comp;
-    hlo_instr *matmul;
-    uint32_t ids;        /* upper bound on the instruction ids in the original module */
-    bool *in;            /* by id: true if the instruction is a part of the extract */
-    bool *cheap;         /* by id of a computation: true if its calls may be parts of an extract */
-    hlo_instr **results; /* the matmul and those of its direct and indirect users that are in the
-                          * extract, in order of discovery */
+    hlo_instruction *matmul;
+    uint32_t ids; /* upper bound on the instruction ids in the original module */
+    bool *in;     /* by id: true if the instruction is a part of the extract */
+    bool *cheap;  /* by id of a computation: true if its calls may be parts of an extract */
+    hlo_instruction **results; /* the matmul and those of its direct and indirect users that are in
+                                * the extract, in order of discovery */
     uint32_t result_count;
-    hlo_instr **inputs; /* by id: the parameter that replaces a value outside the extract */
+    hlo_instruction **inputs; /* by id: the parameter that replaces a value outside the extract */
     hlo_arena *scratch;
     candidate *waiting; /* stack of operands to visit */
     uint32_t waiting_count, waiting_capacity;
 } extraction;
 
 /* True for a call of a computation with only elementwise operations, such as jax's clip(). */
-static bool is_cheap_call(const extraction *e, const hlo_instr *instr) {
+static bool is_cheap_call(const extraction *e, const hlo_instruction *instr) {
     const hlo_computation *called =
         instr->op == HLO_OP_CALL     ? hlo_instr_comp(instr, HLO_ATTR_TO_APPLY)
         : instr->op == HLO_OP_FUSION ? hlo_instr_comp(instr, HLO_ATTR_CALLS)
@@ -52,7 +52,7 @@ static bool is_cheap_call(const extraction *e, const hlo_instr *instr) {
 }
 
 /* True for instructions that an extract may contain around the matmul. */
-static bool is_cheap(const extraction *e, const hlo_instr *instr) {
+static bool is_cheap(const extraction *e, const hlo_instruction *instr) {
     return hlo_op_is(instr->op, HLO_ELEMENTWISE | HLO_MOVEMENT) || instr->op == HLO_OP_CONSTANT ||
            instr->op == HLO_OP_IOTA || is_cheap_call(e, instr);
 }
@@ -61,28 +61,28 @@ static bool is_cheap(const extraction *e, const hlo_instr *instr) {
 static void find_cheap_computations(extraction *e) {
     for (const hlo_computation *comp = e->module->first; comp; comp = comp->next) {
         bool cheap = true;
-        for (const hlo_instr *i = comp->first; i && cheap; i = hlo_instr_next(i))
+        for (const hlo_instruction *i = comp->first; i && cheap; i = hlo_instr_next(i))
             cheap = i->op == HLO_OP_PARAMETER ? hlo_shape_is_array(i->shape) : is_cheap(e, i);
         e->cheap[comp->id] = cheap;
     }
 }
 
-static bool is_scalar(const hlo_instr *instr) {
+static bool is_scalar(const hlo_instruction *instr) {
     return hlo_shape_is_array(instr->shape) && hlo_shape_count(instr->shape) == 1;
 }
 
 /* True for a value that is constant along some dimension: a scale or a bound. */
-static bool is_factor(const hlo_instr *instr) {
+static bool is_factor(const hlo_instruction *instr) {
     return is_scalar(instr) || instr->op == HLO_OP_BROADCAST || instr->op == HLO_OP_CONSTANT ||
            instr->op == HLO_OP_IOTA;
 }
 
-static bool is_scaling(const hlo_instr *instr) {
+static bool is_scaling(const hlo_instruction *instr) {
     return instr->op == HLO_OP_MULTIPLY || instr->op == HLO_OP_DIVIDE;
 }
 
 /* True if a value with role `at` that is not a factor is part of the extract. */
-static bool is_part(const extraction *e, const hlo_instr *instr, stage at) {
+static bool is_part(const extraction *e, const hlo_instruction *instr, stage at) {
     if (instr->op == HLO_OP_CONVERT) return true;
     if (is_scaling(instr))
         return at != WIDE &&
@@ -92,18 +92,18 @@ static bool is_part(const extraction *e, const hlo_instr *instr, stage at) {
                                 instr->op == HLO_OP_MINIMUM || is_cheap_call(e, instr));
 }
 
-static void add_candidate(extraction *e, hlo_instr *instr, stage at) {
+static void add_candidate(extraction *e, hlo_instruction *instr, stage at) {
     hlo_arena_grow(e->scratch, &e->waiting, e->waiting_count, &e->waiting_capacity,
                    sizeof *e->waiting);
     e->waiting[e->waiting_count++] = (candidate){instr, at};
 }
 
 /* Adds a value, and those of its operands that belong to the matmul, to the extract. */
-static void take(extraction *e, hlo_instr *value, stage role) {
+static void take(extraction *e, hlo_instruction *value, stage role) {
     add_candidate(e, value, role);
     while (e->waiting_count) {
         const candidate next = e->waiting[--e->waiting_count];
-        hlo_instr *instr = next.instr;
+        hlo_instruction *instr = next.instr;
         const stage at = next.at;
         if (e->in[instr->id] || !hlo_shape_is_array(instr->shape)) continue;
         const bool reduces = instr->op == HLO_OP_REDUCE && is_scalar(instr);
@@ -125,7 +125,8 @@ static void take(extraction *e, hlo_instr *value, stage role) {
 }
 
 /* True if the user of a result belongs to the epilogue, not to the next matmul. */
-static bool follows(const extraction *e, const hlo_instr *value, const hlo_instr *user) {
+static bool follows(const extraction *e, const hlo_instruction *value,
+                    const hlo_instruction *user) {
     if (value->op == HLO_OP_REDUCE || user->op == HLO_OP_TUPLE) return false;
     if (user->op == HLO_OP_GET_TUPLE_ELEMENT) return true;
     if (!hlo_shape_is_array(value->shape)) return false;
@@ -137,9 +138,9 @@ static bool follows(const extraction *e, const hlo_instr *value, const hlo_instr
 static void take_users(extraction *e) {
     for (uint32_t at = 0; at < e->result_count; at++)
         for (const hlo_use *use = e->results[at]->uses; use; use = use->next) {
-            hlo_instr *user = use->user;
+            hlo_instruction *user = use->user;
             if (e->in[user->id] || !follows(e, e->results[at], user)) continue;
-            if (e->result_count == EPILOGUE_MOST) return;
+            if (e->result_count == MAX_EPILOGUE) return;
             e->in[user->id] = true;
             e->results[e->result_count++] = user;
         }
@@ -150,8 +151,8 @@ static void take_users(extraction *e) {
 }
 
 static void make_root(extraction *e) {
-    hlo_instr *roots[EPILOGUE_MOST], *root;
-    const hlo_shape *shapes[EPILOGUE_MOST];
+    hlo_instruction *roots[MAX_EPILOGUE], *root;
+    const hlo_shape *shapes[MAX_EPILOGUE];
     uint32_t count = 0;
     for (uint32_t i = 0; i < e->result_count; i++) {
         bool outside = e->results[i] == e->comp->root || !e->results[i]->uses;
@@ -177,7 +178,7 @@ void hlo_remove_uncalled(hlo_module *module, hlo_arena *scratch) {
             hlo_computation_remove(comp);
             continue;
         }
-        for (hlo_instr *i = comp->first; i; i = hlo_instr_next(i))
+        for (hlo_instruction *i = comp->first; i; i = hlo_instr_next(i))
             hlo_instr_visit_called(i, hlo_mark_called, called);
     }
 }
@@ -201,9 +202,9 @@ static void remove_others(extraction *e, hlo_arena *scratch) {
     module->verified = false;
 }
 
-static hlo_instr *find(hlo_module *module, const char *name, hlo_suggestion *near) {
+static hlo_instruction *find(hlo_module *module, const char *name, hlo_suggestion *near) {
     for (hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) {
+        for (hlo_instruction *i = comp->first; i; i = hlo_instr_next(i)) {
             if (hlo_product_kind_of(i) == HLO_PRODUCT_NONE) continue;
             if (strcmp(i->name, name) == 0) return i;
             hlo_suggest_offer(near, i->name);
@@ -216,7 +217,7 @@ static hlo_instr *find(hlo_module *module, const char *name, hlo_suggestion *nea
  * HLO_INVALID_INPUT; if memory runs out, returns HLO_OUT_OF_MEMORY. */
 static hlo_status find_output(hlo_module *module, const char *name, const hlo_pass_options *pass,
                               const hlo_diag_sink *sink, hlo_suggestion *near,
-                              hlo_instr **out_matmul) {
+                              hlo_instruction **out_matmul) {
     hlo_pass_options own;
     hlo_status status = hlo_pass_options_take(pass, &own);
     if (status != HLO_OK) return status;
@@ -230,9 +231,9 @@ static hlo_status find_output(hlo_module *module, const char *name, const hlo_pa
     if (status == HLO_OK) status = hlo_module_optimize(copy, &own, &report);
     for (size_t i = 0; status == HLO_OK && i < hlo_report_count(report) && !*out_matmul; i++) {
         const hlo_verdict *verdict = hlo_report_verdict(report, i);
-        hlo_suggest_offer(near, verdict->instr);
-        if (strcmp(verdict->instr, name) == 0)
-            *out_matmul = find(module, verdict->input_instr, near);
+        hlo_suggest_offer(near, verdict->instruction);
+        if (strcmp(verdict->instruction, name) == 0)
+            *out_matmul = find(module, verdict->input_instruction, near);
     }
     if (!*out_matmul && status != HLO_OUT_OF_MEMORY)
         status = hlo_diag_refuse(sink, module->file, 0, 0, "no matmul is named `%s`%s", name,
@@ -267,7 +268,7 @@ hlo_status hlo_module_extract(hlo_module *module, const char *name, const hlo_pa
         e.cheap = hlo_arena_zero(scratch, module->next_computation_id * sizeof *e.cheap);
         find_cheap_computations(&e);
         e.inputs = hlo_arena_zero(scratch, e.ids * sizeof *e.inputs);
-        e.results = hlo_arena_array(scratch, EPILOGUE_MOST, sizeof(hlo_instr *));
+        e.results = hlo_arena_array(scratch, MAX_EPILOGUE, sizeof(hlo_instruction *));
         e.results[e.result_count++] = e.matmul;
         e.in[e.matmul->id] = true;
         for (uint32_t i = 0; i < e.matmul->operand_count; i++)
@@ -276,14 +277,15 @@ hlo_status hlo_module_extract(hlo_module *module, const char *name, const hlo_pa
         make_root(&e);
         /* Create parameters for values that the extract reads but does not contain. */
         hlo_computation *comp = e.comp;
-        hlo_instr *first = comp->first;
+        hlo_instruction *first = comp->first;
         comp->parameter_count = comp->parameter_capacity = 0;
         comp->parameters = NULL;
         int64_t count = 0;
-        for (hlo_instr *instr = first; instr; instr = hlo_instr_next(instr))
+        for (hlo_instruction *instr = first; instr; instr = hlo_instr_next(instr))
             for (uint32_t i = 0; instr->id < e.ids && e.in[instr->id] && i < instr->operand_count;
                  i++) {
-                hlo_instr *value = hlo_instr_operand(instr, i), **input = &e.inputs[value->id];
+                hlo_instruction *value = hlo_instr_operand(instr, i),
+                                **input = &e.inputs[value->id];
                 if (e.in[value->id]) continue;
                 if (!*input) {
                     *input =
@@ -295,13 +297,13 @@ hlo_status hlo_module_extract(hlo_module *module, const char *name, const hlo_pa
             }
         /* Remove all other instructions from the computation. The parameters get the names of the
          * values that they replace. */
-        for (hlo_instr *instr = e.comp->last, *before; instr; instr = before) {
+        for (hlo_instruction *instr = e.comp->last, *before; instr; instr = before) {
             before = hlo_instr_prev(instr);
             if (instr->id >= e.ids || e.in[instr->id]) {
                 hlo_instr_drop_attr(instr, HLO_ATTR_CONTROL_PREDECESSORS);
                 continue;
             }
-            hlo_instr *input = e.inputs[instr->id];
+            hlo_instruction *input = e.inputs[instr->id];
             hlo_instr_remove(instr);
             if (input) input->name = instr->name;
         }

@@ -22,22 +22,22 @@
 typedef struct linting {
     hlo_pass_context *context; /* context of the run, whose report receives the lints */
     const bool *needed;
-    const hlo_instr **scale_of; /* by id of an fp8 value: the factor that dequantizes it */
-    uint32_t *reached;          /* by id: the last search that reached the instruction */
+    const hlo_instruction **scale_of; /* by id of an fp8 value: the factor that dequantizes it */
+    uint32_t *reached;                /* by id: the last search that reached the instruction */
     uint32_t searches;
 } linting;
 
-static const char *name_of(const linting *l, const hlo_instr *instr) {
+static const char *name_of(const linting *l, const hlo_instruction *instr) {
     return hlo_report_input_name(l->context->report, instr);
 }
 
-static bool is_wide(const hlo_instr *instr) {
+static bool is_wide(const hlo_instruction *instr) {
     return hlo_type_is_float(instr->shape->type) && !hlo_type_is_fp8_value(instr->shape->type);
 }
 
 /* Follows movement and converts between wide types from a value to its source. */
-static const hlo_instr *source_of(const hlo_instr *value) {
-    for (const hlo_instr *from;; value = from) {
+static const hlo_instruction *source_of(const hlo_instruction *value) {
+    for (const hlo_instruction *from;; value = from) {
         const bool converts =
             value->op == HLO_OP_CONVERT && is_wide(value) && is_wide(hlo_instr_operand(value, 0));
         from = hlo_handed_on(value, NULL);
@@ -48,20 +48,20 @@ static const hlo_instr *source_of(const hlo_instr *value) {
 }
 
 /* Returns the scalar that the value repeats, or NULL. */
-static const hlo_instr *splat_of(const hlo_instr *value) {
-    const hlo_instr *source = source_of(value);
+static const hlo_instruction *splat_of(const hlo_instruction *value) {
+    const hlo_instruction *source = source_of(value);
     return hlo_shape_count(source->shape) == 1 ? source : NULL;
 }
 
 /* ----------------------------------------------------------------------- parts of quantizations */
 
 typedef struct clamp {
-    const hlo_instr *value;
+    const hlo_instruction *value;
     double low, high;
 } clamp;
 
 /* Reads clamp(low, x, high), or minimum and maximum in either order, with constant bounds. */
-static bool read_clamp(const hlo_instr *instr, clamp *out) {
+static bool read_clamp(const hlo_instruction *instr, clamp *out) {
     if (instr->op == HLO_OP_CLAMP) {
         out->value = hlo_instr_operand(instr, 1);
         return hlo_known_number(hlo_instr_operand(instr, 0), &out->low) &&
@@ -71,7 +71,7 @@ static bool read_clamp(const hlo_instr *instr, clamp *out) {
     hlo_op other = instr->op == HLO_OP_MINIMUM ? HLO_OP_MAXIMUM : HLO_OP_MINIMUM;
     double bounds[2];
     for (int outer = 0; outer < 2; outer++) {
-        const hlo_instr *inner = hlo_instr_operand(instr, (uint32_t)(1 - outer));
+        const hlo_instruction *inner = hlo_instr_operand(instr, (uint32_t)(1 - outer));
         if (!hlo_known_number(hlo_instr_operand(instr, (uint32_t)outer), &bounds[0]) ||
             inner->op != other)
             continue;
@@ -86,7 +86,7 @@ static bool read_clamp(const hlo_instr *instr, clamp *out) {
 }
 
 typedef struct scaling {
-    const hlo_instr *value, *factor; /* `factor` is a scalar */
+    const hlo_instruction *value, *factor; /* `factor` is a scalar */
     bool divides;
 } scaling;
 
@@ -101,21 +101,21 @@ static void invert_reciprocal(scaling *s) {
 }
 
 /* Reads a product of x and a scalar, or a quotient of x by a scalar. */
-static bool read_scaling(const hlo_instr *instr, scaling *out) {
+static bool read_scaling(const hlo_instruction *instr, scaling *out) {
     if (instr->op != HLO_OP_MULTIPLY && instr->op != HLO_OP_DIVIDE) return false;
-    const hlo_instr *left = hlo_instr_operand(instr, 0), *right = hlo_instr_operand(instr, 1);
+    const hlo_instruction *left = hlo_instr_operand(instr, 0), *right = hlo_instr_operand(instr, 1);
     *out = (scaling){left, splat_of(right), instr->op == HLO_OP_DIVIDE};
     if (!out->factor && !out->divides) *out = (scaling){right, splat_of(left), false};
     if (out->factor) invert_reciprocal(out);
     return out->factor;
 }
 
-static bool is_quantize(const hlo_instr *instr) {
+static bool is_quantize(const hlo_instruction *instr) {
     return instr->op == HLO_OP_CONVERT && hlo_type_is_fp8_value(instr->shape->type) &&
            is_wide(hlo_instr_operand(instr, 0)) && hlo_shape_count(instr->shape) != 1;
 }
 
-static bool is_dequantize(const hlo_instr *instr) {
+static bool is_dequantize(const hlo_instruction *instr) {
     return instr->op == HLO_OP_CONVERT && is_wide(instr) &&
            hlo_type_is_fp8_value(hlo_instr_operand(instr, 0)->shape->type) &&
            hlo_shape_count(instr->shape) != 1;
@@ -123,41 +123,41 @@ static bool is_dequantize(const hlo_instr *instr) {
 
 /* The parts of a quantization: the clamp and the scale, if any, and the value before both. */
 typedef struct quantize {
-    const hlo_instr *rounded;
+    const hlo_instruction *rounded;
     bool clamped, scaled;
     clamp clamp;
     scaling scaling;
 } quantize;
 
-static quantize read_quantize(const hlo_instr *instr) {
+static quantize read_quantize(const hlo_instruction *instr) {
     quantize q = {.rounded = source_of(hlo_instr_operand(instr, 0))};
     q.clamped = read_clamp(q.rounded, &q.clamp);
-    const hlo_instr *scaled = q.clamped ? source_of(q.clamp.value) : q.rounded;
+    const hlo_instruction *scaled = q.clamped ? source_of(q.clamp.value) : q.rounded;
     q.scaled = read_scaling(scaled, &q.scaling);
     return q;
 }
 
 /* ----------------------------------------------------------------------- scales of other values */
 
-enum { SEARCH_MOST = 512, SCALAR_STEPS = 16 };
+enum { MAX_SEARCH = 512, SCALAR_STEPS = 16 };
 
-static bool is_maximum(const hlo_instr *reduce) {
+static bool is_maximum(const hlo_instruction *reduce) {
     const hlo_computation *f =
         reduce->op == HLO_OP_REDUCE ? hlo_instr_comp(reduce, HLO_ATTR_TO_APPLY) : NULL;
     return f && f->root && f->root->op == HLO_OP_MAXIMUM && reduce->operand_count == 2;
 }
 
-static const hlo_instr *magnitude_of(const hlo_instr *value) {
-    const hlo_instr *source = source_of(value);
+static const hlo_instruction *magnitude_of(const hlo_instruction *value) {
+    const hlo_instruction *source = source_of(value);
     return source->op == HLO_OP_ABS ? source_of(hlo_instr_operand(source, 0)) : source;
 }
 
 /* Returns the only operand that is not a known number; NULL unless there is exactly one. */
-static const hlo_instr *only_operand(const hlo_instr *value) {
-    const hlo_instr *only = NULL;
+static const hlo_instruction *only_operand(const hlo_instruction *value) {
+    const hlo_instruction *only = NULL;
     double number;
     for (uint32_t i = value->op == HLO_OP_SELECT; i < value->operand_count; i++) {
-        const hlo_instr *operand = hlo_instr_operand(value, i);
+        const hlo_instruction *operand = hlo_instr_operand(value, i);
         if (hlo_known_number(operand, &number)) continue;
         if (only) return NULL;
         only = operand;
@@ -167,7 +167,7 @@ static const hlo_instr *only_operand(const hlo_instr *value) {
 
 /* Returns the maximum reduce that a scale is computed from, together with constants only. Returns
  * NULL unless there is exactly one such reduce. */
-static const hlo_instr *amax_of_scale(const hlo_instr *scale) {
+static const hlo_instruction *amax_of_scale(const hlo_instruction *scale) {
     for (int step = 0; scale && step < SCALAR_STEPS; step++) {
         scale = source_of(scale);
         if (is_maximum(scale)) return scale;
@@ -178,18 +178,19 @@ static const hlo_instr *amax_of_scale(const hlo_instr *scale) {
 
 /* Marks `value` and the arrays from which it is computed. Returns the first of these values that
  * search number `other` marked earlier, `value` if there are too many arrays, or NULL. */
-static const hlo_instr *mark_sources(linting *l, const hlo_instr *value, uint32_t other) {
-    const hlo_instr *list[SEARCH_MOST] = {value};
+static const hlo_instruction *mark_sources(linting *l, const hlo_instruction *value,
+                                           uint32_t other) {
+    const hlo_instruction *list[MAX_SEARCH] = {value};
     const uint32_t search = ++l->searches;
     for (uint32_t i = 0, count = 1; i < count; i++) {
         for (uint32_t o = 0; o < list[i]->operand_count; o++) {
-            const hlo_instr *operand = hlo_instr_operand(list[i], o);
+            const hlo_instruction *operand = hlo_instr_operand(list[i], o);
             double number;
             if (other && l->reached[operand->id] == other) return operand;
             if (l->reached[operand->id] == search || hlo_known_number(operand, &number)) continue;
             if (hlo_shape_is_array(operand->shape) && hlo_shape_count(operand->shape) == 1)
                 continue;
-            if (count == SEARCH_MOST) return value;
+            if (count == MAX_SEARCH) return value;
             l->reached[operand->id] = search;
             list[count++] = operand;
         }
@@ -201,9 +202,9 @@ static const hlo_instr *mark_sources(linting *l, const hlo_instr *value, uint32_
 /* ---------------------------------------------------------------------------------- lost scales */
 
 /* True if a quantization rounds the value, possibly after a clamp. */
-static bool is_rounded(const linting *l, const hlo_instr *value, int depth) {
+static bool is_rounded(const linting *l, const hlo_instruction *value, int depth) {
     for (const hlo_use *use = value->uses; use; use = use->next) {
-        const hlo_instr *user = use->user;
+        const hlo_instruction *user = use->user;
         clamp c;
         if (!l->needed[user->id]) continue;
         if (is_quantize(user)) return true;
@@ -216,13 +217,13 @@ static bool is_rounded(const linting *l, const hlo_instr *value, int depth) {
 
 /* True if the scale is only used to quantize. Follows values that are computed from the scale and
  * constants, and ignores instructions that are not needed. */
-static bool only_quantizes(const linting *l, const hlo_instr *scale, int depth) {
+static bool only_quantizes(const linting *l, const hlo_instruction *scale, int depth) {
     double number;
     scaling s, by = {.factor = splat_of(scale)};
     if (scale->parent->root == scale) return false;
     if (by.factor) invert_reciprocal(&by);
     for (const hlo_use *use = scale->uses; use; use = use->next) {
-        const hlo_instr *user = use->user;
+        const hlo_instruction *user = use->user;
         if (!l->needed[user->id]) continue;
         if (read_scaling(user, &s) && s.factor == by.factor &&
             !hlo_known_number(s.value, &number) && hlo_shape_count(user->shape) != 1) {
@@ -238,9 +239,9 @@ static bool only_quantizes(const linting *l, const hlo_instr *scale, int depth) 
 
 /* True if the value has uses other than movement and conversion. Ignores an amax scale that
  * multiplies the result of a dot, because that scale belongs to the other operand. */
-static bool is_rescaled(const linting *l, const hlo_instr *value, bool operand, int depth) {
+static bool is_rescaled(const linting *l, const hlo_instruction *value, bool operand, int depth) {
     for (const hlo_use *use = value->uses; use; use = use->next) {
-        const hlo_instr *user = use->user;
+        const hlo_instruction *user = use->user;
         if (!l->needed[user->id] || (!operand && hlo_op_is(user->op, HLO_TRANSCENDENTAL))) continue;
         if (operand && user->op == HLO_OP_DOT) {
             if (!depth || is_rescaled(l, user, false, depth - 1)) return true;
@@ -260,14 +261,15 @@ static bool is_rescaled(const linting *l, const hlo_instr *value, bool operand, 
 
 /* Reports a scale that is computed from the amax of another value, and a scale that quantizes the
  * operand of a dot and has no other use. */
-static void check_scale(linting *l, const hlo_instr *quantized, const scaling *s) {
+static void check_scale(linting *l, const hlo_instruction *quantized, const scaling *s) {
     enum { STEPS = 8 };
     double number;
-    const hlo_instr *amax = amax_of_scale(s->factor);
-    const hlo_instr *source = amax ? source_of(hlo_instr_operand(amax, 0)) : NULL;
+    const hlo_instruction *amax = amax_of_scale(s->factor);
+    const hlo_instruction *source = amax ? source_of(hlo_instr_operand(amax, 0)) : NULL;
     /* Skip the maximum of a vector of amaxes, which is the amax history of delayed scaling. */
     if (amax && (source->op == HLO_OP_ABS || source->shape->rank != 1)) {
-        const hlo_instr *of = magnitude_of(hlo_instr_operand(amax, 0)), *x = source_of(s->value);
+        const hlo_instruction *of = magnitude_of(hlo_instr_operand(amax, 0)),
+                              *x = source_of(s->value);
         /* Two values in the entry without a common source array are different. In other
          * computations, two parameters may be the same array. */
         if (x != of && x->parent == x->parent->module->entry && x->parent == of->parent &&
@@ -289,32 +291,32 @@ static void check_scale(linting *l, const hlo_instr *quantized, const scaling *s
 
 /* An operand of a dot with its scales. */
 typedef struct scaled_side {
-    hlo_instr *operand;
-    const hlo_instr *scale; /* the scales before they are broadcast */
+    hlo_instruction *operand;
+    const hlo_instruction *scale; /* the scales before they are broadcast */
     hlo_type value;
     int64_t along;                   /* the contracting dimension */
     int64_t runs[HLO_LARGEST_RANK];  /* by dimension: number of elements that share a scale */
     bool is_batch[HLO_LARGEST_RANK]; /* by dimension: true for a batch dimension */
 } scaled_side;
 
-static bool is_link(const hlo_instr *value) {
+static bool is_link(const hlo_instruction *value) {
     return value->operand_count && (value->op == HLO_OP_CONVERT || hlo_instr_moves(value));
 }
 
 /* Returns the operand that `value` converts, moves or multiplies by a scalar, or NULL. */
-static hlo_instr *beneath(const hlo_instr *value) {
+static hlo_instruction *beneath(const hlo_instruction *value) {
     if (is_link(value)) return hlo_instr_operand(value, 0);
     if (value->op != HLO_OP_MULTIPLY && value->op != HLO_OP_DIVIDE) return NULL;
     for (int i = value->op == HLO_OP_DIVIDE; i < 2; i++) {
-        const hlo_instr *factor = hlo_instr_operand(value, (uint32_t)i);
+        const hlo_instruction *factor = hlo_instr_operand(value, (uint32_t)i);
         while (is_link(factor)) factor = hlo_instr_operand(factor, 0);
         if (hlo_shape_count(factor->shape) == 1) return hlo_instr_operand(value, (uint32_t)!i);
     }
     return NULL;
 }
 
-static hlo_instr *origin(hlo_instr *value) {
-    for (hlo_instr *next; (next = beneath(value));) value = next;
+static hlo_instruction *origin(hlo_instruction *value) {
+    for (hlo_instruction *next; (next = beneath(value));) value = next;
     return value;
 }
 
@@ -323,12 +325,12 @@ static bool is_narrow(hlo_type type) {
 }
 
 /* If `value` scales narrow values, returns the operand number of the factor; otherwise -1. */
-static int factor_of(const hlo_instr *value) {
+static int factor_of(const hlo_instruction *value) {
     if (value->op != HLO_OP_MULTIPLY && value->op != HLO_OP_DIVIDE) return -1;
     const int64_t count = hlo_shape_count(value->shape);
     for (int i = value->op == HLO_OP_DIVIDE; i < 2; i++) {
-        const hlo_instr *values = origin(hlo_instr_operand(value, (uint32_t)!i)),
-                        *scale = origin(hlo_instr_operand(value, (uint32_t)i));
+        const hlo_instruction *values = origin(hlo_instr_operand(value, (uint32_t)!i)),
+                              *scale = origin(hlo_instr_operand(value, (uint32_t)i));
         if (is_narrow(values->shape->type) && hlo_shape_count(values->shape) >= count &&
             hlo_shape_count(scale->shape) < count && hlo_shape_count(scale->shape) > 1)
             return i;
@@ -338,7 +340,7 @@ static int factor_of(const hlo_instr *value) {
 
 /* Finds the product of an operand with its scales, or returns NULL. Changes `*granularity` to the
  * granularity of the product. */
-static hlo_instr *find_product(hlo_instr *operand, hlo_granularity *granularity) {
+static hlo_instruction *find_product(hlo_instruction *operand, hlo_granularity *granularity) {
     while (operand && factor_of(operand) < 0) {
         hlo_granularity below = *granularity;
         if (is_link(operand) && !hlo_granularity_of_operand(operand, granularity, &below))
@@ -354,7 +356,7 @@ static bool shares(const scaled_side *s, uint32_t dim, int64_t length) {
     hlo_granularity granularity;
     for (uint32_t i = 0; i < s->operand->shape->rank; i++) granularity.v[i] = 1;
     granularity.v[dim] = length;
-    const hlo_instr *product = find_product(s->operand, &granularity);
+    const hlo_instruction *product = find_product(s->operand, &granularity);
     return product && hlo_granularity_holds(
                           hlo_instr_operand(product, (uint32_t)factor_of(product)), &granularity);
 }
@@ -374,7 +376,7 @@ static int64_t hardware_block(const scaled_side *s) {
 }
 
 /* Reads an operand of a dot that is narrow values times scales. */
-static bool read_dot_side(const hlo_instr *dot, unsigned side, scaled_side *s) {
+static bool read_dot_side(const hlo_instruction *dot, unsigned side, scaled_side *s) {
     *s = (scaled_side){.operand = hlo_instr_operand(dot, side)};
     const hlo_shape *shape = s->operand->shape;
     if (hlo_dot_contracting(dot, side)->count != 1 || shape->rank > HLO_RULE_ARGS ||
@@ -382,7 +384,7 @@ static bool read_dot_side(const hlo_instr *dot, unsigned side, scaled_side *s) {
         return false;
     hlo_granularity each;
     for (uint32_t i = 0; i < shape->rank; i++) each.v[i] = 1;
-    const hlo_instr *product = find_product(s->operand, &each);
+    const hlo_instruction *product = find_product(s->operand, &each);
     if (!product) return false;
     const uint32_t factor = (uint32_t)factor_of(product);
     s->scale = origin(hlo_instr_operand(product, factor));
@@ -391,12 +393,12 @@ static bool read_dot_side(const hlo_instr *dot, unsigned side, scaled_side *s) {
     for (uint32_t i = 0; i < shape->rank; i++) {
         s->is_batch[i] = hlo_ints_contain(hlo_dot_batch(dot, side), i);
         /* Find the longest runs that share a scale by trying each prime factor of the dimension's
-         * size. Do not separate factors larger than MOST_FACTOR, so that the search is short for
+         * size. Do not separate factors larger than MAX_FACTOR, so that the search is short for
          * every size. */
-        enum { MOST_FACTOR = 1 << 16 };
+        enum { MAX_FACTOR = 1 << 16 };
         int64_t run = 1;
         for (int64_t rest = s->operand->shape->dims[i], p = 2; rest > 1; p++) {
-            if (p > rest / p || p > MOST_FACTOR) p = rest;
+            if (p > rest / p || p > MAX_FACTOR) p = rest;
             for (; rest % p == 0; rest /= p)
                 if (shares(s, i, run * p)) run *= p;
         }
@@ -425,7 +427,8 @@ static bool read_block_side(const hlo_block_dot *dot, bool b, scaled_side *s) {
     return is_narrow(s->value);
 }
 
-static void check_block(hlo_pass_context *context, const hlo_instr *dot, const scaled_side *s) {
+static void check_block(hlo_pass_context *context, const hlo_instruction *dot,
+                        const scaled_side *s) {
     const hlo_shape *shape = s->operand->shape;
     const char *type = hlo_types[s->scale->shape->type].name;
     const int64_t size = shape->dims[s->along], block = s->runs[s->along],
@@ -448,7 +451,7 @@ static void check_block(hlo_pass_context *context, const hlo_instr *dot, const s
 /* ---------------------------------------------------------------------------------------- lints */
 
 /* True for the gradient of a conversion from fp8, which JAX converts to fp8 and back. */
-static bool is_cotangent(const linting *l, const hlo_instr *converted) {
+static bool is_cotangent(const linting *l, const hlo_instruction *converted) {
     const char *name = hlo_instr_op_name(converted);
     bool any = false;
     if (!name || !strstr(name, "transpose(jvp")) return false;
@@ -463,13 +466,13 @@ static bool is_cotangent(const linting *l, const hlo_instr *converted) {
 }
 
 /* True for a parameter, tuple element or constant: no other instruction has the same value. */
-static bool is_root(const hlo_instr *scale) {
+static bool is_root(const hlo_instruction *scale) {
     return scale->op == HLO_OP_PARAMETER || scale->op == HLO_OP_GET_TUPLE_ELEMENT ||
            scale->op == HLO_OP_CONSTANT;
 }
 
 /* False if the module quantized the value by a scale that is not the inverse of `dequantize`. */
-static bool undoes(const hlo_instr *quantized, const scaling *dequantize) {
+static bool undoes(const hlo_instruction *quantized, const scaling *dequantize) {
     if (!is_quantize(quantized)) return true;
     quantize q = read_quantize(quantized);
     const double rounding = 0x1p-6; /* relative error of two roundings to bf16 */
@@ -483,9 +486,9 @@ static bool undoes(const hlo_instr *quantized, const scaling *dequantize) {
            !is_root(dequantize->factor);
 }
 
-static void check_amax(linting *l, const hlo_instr *reduce) {
+static void check_amax(linting *l, const hlo_instruction *reduce) {
     enum { CLAMP_STEPS = 5 };
-    const hlo_instr *of = magnitude_of(hlo_instr_operand(reduce, 0));
+    const hlo_instruction *of = magnitude_of(hlo_instr_operand(reduce, 0));
     clamp c;
     scaling s;
     double number;
@@ -502,14 +505,14 @@ static void check_amax(linting *l, const hlo_instr *reduce) {
 
 /* Returns the amax that makes the value 0 if the amax is 0. Returns NULL if there is no such amax,
  * or if a guard prevents this case. */
-static const hlo_instr *amax_behind(const hlo_instr *value) {
+static const hlo_instruction *amax_behind(const hlo_instruction *value) {
     enum { STEPS = 16 };
     double number;
     for (int step = 0; step < STEPS; step++) {
         value = source_of(value);
         scaling s;
         if (is_maximum(value)) {
-            const hlo_instr *of = source_of(hlo_instr_operand(value, 0));
+            const hlo_instruction *of = source_of(hlo_instr_operand(value, 0));
             bool guarded = hlo_known_number(hlo_instr_operand(value, 1), &number) && number > 0;
             return !guarded && (of->op == HLO_OP_ABS || of->shape->rank == 1) ? value : NULL;
         }
@@ -521,10 +524,10 @@ static const hlo_instr *amax_behind(const hlo_instr *value) {
 
 /* True if each use of the quotient, after conversion, movement and constant factors, is a select or
  * an is-finite. */
-static bool is_selected(const linting *l, const hlo_instr *value, int depth) {
+static bool is_selected(const linting *l, const hlo_instruction *value, int depth) {
     if (value->parent->root == value) return false;
     for (const hlo_use *use = value->uses; use; use = use->next) {
-        const hlo_instr *user = use->user;
+        const hlo_instruction *user = use->user;
         double number;
         scaling s;
         if (!l->needed[user->id] || user->op == HLO_OP_SELECT || user->op == HLO_OP_IS_FINITE)
@@ -536,7 +539,7 @@ static bool is_selected(const linting *l, const hlo_instr *value, int depth) {
     return true;
 }
 
-static void check_as_read(linting *l, const hlo_instr *instr) {
+static void check_as_read(linting *l, const hlo_instruction *instr) {
     if (is_quantize(instr)) {
         quantize q = read_quantize(instr);
         hlo_type type = instr->shape->type;
@@ -562,9 +565,9 @@ static void check_as_read(linting *l, const hlo_instr *instr) {
             continue;
         if (hlo_known_number(s.factor, &number) && number == 1)
             hlo_remark_lint(l->context, HLO_REASON_LINT_UNIT_SCALE, use->user, NULL);
-        const hlo_instr *value = hlo_instr_operand(instr, 0);
+        const hlo_instruction *value = hlo_instr_operand(instr, 0);
         while (hlo_instr_moves_by(value, HLO_MOVES_DIMENSIONS)) value = hlo_instr_operand(value, 0);
-        const hlo_instr **known = &l->scale_of[2 * value->id + s.divides];
+        const hlo_instruction **known = &l->scale_of[2 * value->id + s.divides];
         if (!undoes(value, &s))
             hlo_remark_lint(l->context, HLO_REASON_LINT_OTHER_SCALE, use->user,
                             "%s scales the value that %s quantizes", name_of(l, s.factor),
@@ -578,7 +581,7 @@ static void check_as_read(linting *l, const hlo_instr *instr) {
     if (instr->op == HLO_OP_REDUCE) check_amax(l, instr);
     if (instr->op == HLO_OP_DIVIDE) {
         enum { STEPS = 8 };
-        const hlo_instr *amax = amax_behind(hlo_instr_operand(instr, 1));
+        const hlo_instruction *amax = amax_behind(hlo_instr_operand(instr, 1));
         if (amax && !is_selected(l, instr, STEPS))
             hlo_remark_lint(l->context, HLO_REASON_LINT_AMAX_ZERO, instr, "%s", name_of(l, amax));
     }
@@ -592,8 +595,8 @@ static void check_as_read(linting *l, const hlo_instr *instr) {
 }
 
 /* Reports a conversion to fp8 and back, which XLA's simplification of conversions removes. */
-static void check_as_left(linting *l, const hlo_instr *instr) {
-    const hlo_instr *fp8 = instr->operand_count ? hlo_instr_operand(instr, 0) : NULL;
+static void check_as_left(linting *l, const hlo_instruction *instr) {
+    const hlo_instruction *fp8 = instr->operand_count ? hlo_instr_operand(instr, 0) : NULL;
     if (!is_dequantize(instr) || !is_quantize(fp8) || is_cotangent(l, fp8)) return;
     bool used = false; /* set if a user does not dequantize the value */
     for (const hlo_use *use = fp8->uses; use; use = use->next)
@@ -602,14 +605,14 @@ static void check_as_left(linting *l, const hlo_instr *instr) {
 }
 
 static void check_all(hlo_pass_context *context, const hlo_module *module,
-                      void (*check)(linting *l, const hlo_instr *instr)) {
+                      void (*check)(linting *l, const hlo_instruction *instr)) {
     hlo_arena *scratch = context->scratch;
     linting l = {.context = context,
                  .needed = hlo_facts_live(module, scratch),
                  .scale_of = hlo_arena_zero(scratch, 2 * module->next_id * sizeof *l.scale_of),
                  .reached = hlo_arena_zero(scratch, module->next_id * sizeof *l.reached)};
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+        for (const hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr))
             if (l.needed[instr->id]) check(&l, instr);
 }
 

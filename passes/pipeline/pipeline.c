@@ -371,7 +371,7 @@ static hlo_status run_until_all_gain(run *r, bool inserts, jmp_buf *recover) {
     }
     if (status == HLO_OK) status = emit(r);
     if (status != HLO_OK) return status;
-    const hlo_instr *marked;
+    const hlo_instruction *marked;
     /* XLA's partitioner can split a dot, but not a call. Another --emit form turns calls into dots
      * again. */
     if (r->committed && context->options->emit <= HLO_EMIT_FFI &&

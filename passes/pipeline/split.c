@@ -27,7 +27,7 @@ enum { SMALL = 4096 };
 
 /* An instruction of the entry, in both modules. */
 typedef struct pair {
-    hlo_instr *main, *ahead;
+    hlo_instruction *main, *ahead;
     bool wanted;  /* the other module uses the value */
     bool again;   /* the other module computes the value */
     bool result;  /* the value is a result of the ahead module */
@@ -44,7 +44,7 @@ typedef struct splitting {
     hlo_arena *scratch;
 } splitting;
 
-static pair *operand_of(const splitting *s, const hlo_instr *instr, uint32_t number) {
+static pair *operand_of(const splitting *s, const hlo_instruction *instr, uint32_t number) {
     return &s->pairs[s->index[hlo_instr_operand(instr, number)->id]];
 }
 
@@ -56,7 +56,7 @@ static bool is_ahead(const splitting *s, const pair *p) {
 static void weigh(splitting *s) {
     for (uint32_t k = 0; k < s->count; k++) {
         pair *p = &s->pairs[k];
-        const hlo_instr *instr = p->main;
+        const hlo_instruction *instr = p->main;
         if (!is_ahead(s, p)) continue;
         double below = 0;
         for (uint32_t o = 0; o < instr->operand_count; o++) {
@@ -75,7 +75,7 @@ static void weigh(splitting *s) {
 }
 
 /* Finds the results. Users come after their operands. */
-static void find_results(splitting *s, const hlo_instr *root) {
+static void find_results(splitting *s, const hlo_instruction *root) {
     for (uint32_t k = s->count; k-- > 0;) {
         pair *p = &s->pairs[k];
         const bool ahead = is_ahead(s, p);
@@ -90,7 +90,7 @@ static void find_results(splitting *s, const hlo_instr *root) {
 /* Returns the layout of the new entry. `numbered` has the old parameters by their old numbers;
  * these keep their layouts. `result` is the shape of a new result, or NULL. Returns NULL if the
  * module has no entry layout. */
-static hlo_shapes *layout_of(const hlo_module *module, hlo_instr *const *numbered,
+static hlo_shapes *layout_of(const hlo_module *module, hlo_instruction *const *numbered,
                              uint32_t numbered_count, const hlo_shape *result) {
     const hlo_computation *entry = module->entry;
     const hlo_attr *attr =
@@ -112,7 +112,7 @@ static hlo_shapes *layout_of(const hlo_module *module, hlo_instr *const *numbere
 /* Copies aliases, and replaces the number of each parameter (its index in `numbered`) by the new
  * one. */
 static const hlo_aliases *renumbered(hlo_module *module, const hlo_aliases *old,
-                                     hlo_instr *const *numbered) {
+                                     hlo_instruction *const *numbered) {
     const size_t size = sizeof *old + old->count * sizeof *old->v;
     hlo_aliases *made = hlo_arena_copy(module->arena, old, size);
     for (uint32_t i = 0; i < made->count; i++) {
@@ -126,8 +126,9 @@ static const hlo_aliases *renumbered(hlo_module *module, const hlo_aliases *old,
 /* Returns the list of parameters to which XLA may propagate shardings; the list in `text` has one
  * element for each old parameter, or one for all. The sharding of a new parameter is fixed, because
  * the other module computes it. Returns NULL if the list is for the elements of tuples. */
-static const char *propagation_of(hlo_module *module, const char *text, hlo_instr *const *numbered,
-                                  uint32_t numbered_count, hlo_arena *scratch) {
+static const char *propagation_of(hlo_module *module, const char *text,
+                                  hlo_instruction *const *numbered, uint32_t numbered_count,
+                                  hlo_arena *scratch) {
     const hlo_computation *entry = module->entry;
     bool *allowed = hlo_arena_zero(scratch, numbered_count + 1);
     uint32_t count = 0;
@@ -149,8 +150,8 @@ static const char *propagation_of(hlo_module *module, const char *text, hlo_inst
 
 /* Updates the header. `numbered` has the old parameters by their old numbers. The ahead module has
  * another result, of the shape `result`, so attributes of the result are dropped. */
-static void set_header(hlo_module *module, hlo_instr *const *numbered, uint32_t numbered_count,
-                       const hlo_shape *result, hlo_arena *scratch) {
+static void set_header(hlo_module *module, hlo_instruction *const *numbered,
+                       uint32_t numbered_count, const hlo_shape *result, hlo_arena *scratch) {
     hlo_attr *attrs = hlo_arena_array(module->arena, module->attr_count, sizeof *attrs);
     uint32_t count = 0;
     for (uint32_t i = 0; i < module->attr_count; i++) {
@@ -182,15 +183,15 @@ static void set_header(hlo_module *module, hlo_instr *const *numbered, uint32_t 
 
 /* Removes unused instructions, except the root and those that this module must keep, and assigns
  * new numbers to the parameters: first the old ones that remain, then `more`. */
-static void finish(hlo_module *module, const splitting *s, bool of_main, hlo_instr *const *more,
-                   uint32_t more_count) {
+static void finish(hlo_module *module, const splitting *s, bool of_main,
+                   hlo_instruction *const *more, uint32_t more_count) {
     hlo_computation *entry = module->entry;
-    hlo_instr **numbered = entry->parameters;
+    hlo_instruction **numbered = entry->parameters;
     const uint32_t numbered_count = entry->parameter_count;
     entry->parameters = NULL;
     entry->parameter_count = entry->parameter_capacity = 0;
     for (uint32_t k = s->count; k-- > 0;) {
-        hlo_instr *instr = of_main ? s->pairs[k].main : s->pairs[k].ahead;
+        hlo_instruction *instr = of_main ? s->pairs[k].main : s->pairs[k].ahead;
         const unsigned char state = s->state[s->pairs[k].main->id];
         const bool removable = of_main ? state != HLO_AHEAD_NO
                                        : instr->op != HLO_OP_PARAMETER || state != HLO_AHEAD_YES;
@@ -209,7 +210,7 @@ static void finish(hlo_module *module, const splitting *s, bool of_main, hlo_ins
 
 static hlo_status split(splitting *s, hlo_module *module, hlo_module *ahead,
                         const hlo_diag_sink *sink) {
-    hlo_instr *instr = module->entry->first, *copy = ahead->entry->first;
+    hlo_instruction *instr = module->entry->first, *copy = ahead->entry->first;
     for (; instr; instr = hlo_instr_next(instr), copy = hlo_instr_next(copy)) {
         s->index[instr->id] = s->count;
         s->pairs[s->count++] = (pair){.main = instr, .ahead = copy};
@@ -219,18 +220,18 @@ static hlo_status split(splitting *s, hlo_module *module, hlo_module *ahead,
     if (!s->result_count)
         return hlo_diag_refuse(sink, module->file, 0, 0,
                                "nothing to compute ahead: the module does not use `%s`", s->names);
-    hlo_instr **results = hlo_arena_array(s->scratch, s->result_count, sizeof *results);
-    hlo_instr **inputs = hlo_arena_array(s->scratch, s->result_count, sizeof *inputs);
+    hlo_instruction **results = hlo_arena_array(s->scratch, s->result_count, sizeof *results);
+    hlo_instruction **inputs = hlo_arena_array(s->scratch, s->result_count, sizeof *inputs);
     const hlo_shape **shapes = hlo_arena_array(s->scratch, s->result_count, sizeof *shapes);
-    hlo_instr *first = module->entry->first;
+    hlo_instruction *first = module->entry->first;
     uint32_t count = 0;
     for (uint32_t k = 0; k < s->count; k++) {
         const pair *p = &s->pairs[k];
         if (!p->result) continue;
         results[count] = p->ahead;
         shapes[count] = p->ahead->shape;
-        hlo_instr *input = inputs[count++] = hlo_instr_new(module->entry, first, HLO_OP_PARAMETER,
-                                                           p->main->shape, 0, NULL, p->main->name);
+        hlo_instruction *input = inputs[count++] = hlo_instr_new(
+            module->entry, first, HLO_OP_PARAMETER, p->main->shape, 0, NULL, p->main->name);
         input->offset = p->main->offset;
         hlo_instr_inherit(input, p->main);
         hlo_instr_drop_attr(input, HLO_ATTR_ORIGIN);
@@ -269,7 +270,7 @@ static bool is_refused(const hlo_module *module, const splitting *s, const hlo_d
         return true;
     }
     for (uint32_t i = 0; i < entry->parameter_count; i++) {
-        const hlo_instr *p = entry->parameters[i];
+        const hlo_instruction *p = entry->parameters[i];
         const char *fault = NULL;
         if (!hlo_ahead_selects(s->names, p)) continue;
         if (s->state[p->id] != HLO_AHEAD_YES)

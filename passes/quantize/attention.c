@@ -26,14 +26,14 @@ typedef struct search {
     bool changed;
 } search;
 
-static bool is_batched(const hlo_instr *dot) {
+static bool is_batched(const hlo_instruction *dot) {
     const hlo_ints *batch = hlo_dot_batch(dot, 0);
     for (uint32_t i = 0; i < batch->count; i++)
         if (hlo_instr_operand(dot, 0)->shape->dims[batch->v[i]] > 1) return true;
     return false;
 }
 
-static unsigned char *elements_of(search *s, const hlo_instr *tuple) {
+static unsigned char *elements_of(search *s, const hlo_instruction *tuple) {
     unsigned char **elements = &s->elements[tuple->id];
     if (!*elements) *elements = hlo_arena_zero(s->arena, tuple->shape->rank + 1);
     return *elements;
@@ -52,7 +52,7 @@ static void flow(search *s, unsigned char *from, unsigned char *to, unsigned bac
 }
 
 /* Propagates flags between a value, or the elements of a tuple, and the same value elsewhere. */
-static void pass(search *s, const hlo_instr *from, const hlo_instr *to) {
+static void pass(search *s, const hlo_instruction *from, const hlo_instruction *to) {
     if (hlo_shape_is_array(from->shape) || hlo_shape_is_array(to->shape)) {
         flow(s, &s->flags[from->id], &s->flags[to->id], BACK);
         return;
@@ -62,7 +62,7 @@ static void pass(search *s, const hlo_instr *from, const hlo_instr *to) {
         flow(s, &source[i], &target[i], BACK);
 }
 
-static void visit(search *s, const hlo_instr *instr) {
+static void visit(search *s, const hlo_instruction *instr) {
     unsigned char *own = &s->flags[instr->id];
     bool joins = false; /* the flags of a tuple are those of its elements, not the reverse */
     switch (instr->op) {
@@ -70,7 +70,7 @@ static void visit(search *s, const hlo_instr *instr) {
         if (is_batched(instr)) mark(s, own, SCORES);
         return;
     case HLO_OP_GET_TUPLE_ELEMENT: {
-        const hlo_instr *tuple = hlo_instr_operand(instr, 0);
+        const hlo_instruction *tuple = hlo_instr_operand(instr, 0);
         flow(s, &elements_of(s, tuple)[hlo_instr_int(instr, HLO_ATTR_INDEX, 0)], own, BACK);
         break;
     }
@@ -122,7 +122,7 @@ static void visit(search *s, const hlo_instr *instr) {
 static void sweep(search *s, bool reverse) {
     for (const hlo_computation *comp = reverse ? s->module->first : s->module->last; comp;
          comp = reverse ? comp->next : comp->prev)
-        for (const hlo_instr *instr = reverse ? comp->last : comp->first; instr;
+        for (const hlo_instruction *instr = reverse ? comp->last : comp->first; instr;
              instr = reverse ? hlo_instr_prev(instr) : hlo_instr_next(instr))
             visit(s, instr);
 }
@@ -141,7 +141,7 @@ const bool *hlo_attention_find(const hlo_module *module, hlo_arena *arena) {
         sweep(&s, true);
     }
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+        for (const hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
             if (instr->op != HLO_OP_DOT || !is_batched(instr)) continue;
             unsigned char flags = s.flags[instr->id] & WANTED;
             for (uint32_t i = 0; i < instr->operand_count; i++)

@@ -76,7 +76,7 @@ typedef enum recipe { CURRENT, ROWS, MX } recipe;
 
 /* A value on the path from a dot to the value to quantize. */
 typedef struct place {
-    hlo_instr *instr;
+    hlo_instruction *instr;
     hlo_granularity each; /* by dimension: number of elements that share a scale */
     bool entered; /* the path has left a loop or a branch, and the scales vary: movement outside is
                    * not followed, because sink-dequantize does not */
@@ -86,8 +86,8 @@ typedef struct place {
 typedef struct visited {
     struct visited *next; /* the next place with the same instruction */
     place at;
-    uint32_t value;         /* index of the value in the selection plus one, or 0 */
-    hlo_instr *dequantized; /* the dequantized value, in the type of its source, or NULL */
+    uint32_t value;               /* index of the value in the selection plus one, or 0 */
+    hlo_instruction *dequantized; /* the dequantized value, in the type of its source, or NULL */
 } visited;
 
 typedef struct quantizer {
@@ -102,9 +102,9 @@ typedef struct quantizer {
     const bool *attention;      /* by instruction id: hlo_attention_find() */
     bool takes_attention;       /* quantize the dots of attention */
     bool partitioned;
-    hlo_instr **callers;      /* by computation id: the only caller of the computation, or NULL */
-    hlo_instr **loop_of_body; /* by computation id: the loop with this body if its state can be
-                               * extended, otherwise NULL */
+    hlo_instruction **callers; /* by computation id: the only caller of the computation, or NULL */
+    hlo_instruction **loop_of_body; /* by computation id: the loop with this body if its state can
+                                     * be extended, otherwise NULL */
     uint32_t *operand_of_branch; /* by computation id: number of the operand of the conditional with
                                   * this branch if the operand can be extended, otherwise 0 */
     hlo_selection selection;
@@ -134,7 +134,7 @@ static bool has_one_scale(const place *at) {
 }
 
 /* Returns the place of a value with one scale. */
-static place with_one_scale(hlo_instr *value) {
+static place with_one_scale(hlo_instruction *value) {
     place at = {.instr = value};
     for (uint32_t i = 0; i < value->shape->rank; i++) at.each.v[i] = value->shape->dims[i];
     return at;
@@ -142,7 +142,8 @@ static place with_one_scale(hlo_instr *value) {
 
 /* Returns the place of an operand of a dot. `completes` is true if the other operand is already
  * quantized; it may have one scale, which no call combines with scales per block. */
-static place place_of(const quantizer *z, const hlo_instr *dot, uint32_t number, bool completes) {
+static place place_of(const quantizer *z, const hlo_instruction *dot, uint32_t number,
+                      bool completes) {
     place at = with_one_scale(hlo_instr_operand(dot, number));
     const hlo_ints *contracted = hlo_dot_contracting(dot, number);
     if (z->recipe == CURRENT || (z->recipe == MX && completes)) return at;
@@ -162,7 +163,7 @@ static int64_t scale_count(const place *at) {
 
 /* Finds the scales of operand 0 of `link` so that the value of `link`, which moves it, has the
  * scales of `at`. Returns false if the operand would need fewer scales. */
-static bool scales_below(const hlo_instr *link, const place *at, place *out) {
+static bool scales_below(const hlo_instruction *link, const place *at, place *out) {
     *out = (place){.instr = hlo_instr_operand(link, 0)};
     if (out->instr->shape->rank > HLO_RULE_ARGS) return false;
     if (has_one_scale(at)) {
@@ -178,12 +179,12 @@ static bool scales_below(const hlo_instr *link, const place *at, place *out) {
     return hlo_op_is(link->op, HLO_REPEATS | HLO_TAKES_PART) || scale_count(out) == scale_count(at);
 }
 
-static int64_t index_of(const hlo_instr *value, const hlo_instr *tuple) {
+static int64_t index_of(const hlo_instruction *value, const hlo_instruction *tuple) {
     if (value->op != HLO_OP_GET_TUPLE_ELEMENT || hlo_instr_operand(value, 0) != tuple) return -1;
     return hlo_instr_int(value, HLO_ATTR_INDEX, -1);
 }
 
-static bool only_elements_used(const hlo_instr *tuple) {
+static bool only_elements_used(const hlo_instruction *tuple) {
     for (const hlo_use *use = tuple->uses; use; use = use->next)
         if (use->user->op != HLO_OP_GET_TUPLE_ELEMENT) return false;
     return tuple != tuple->parent->root && !hlo_pin_has_element_attrs(tuple) &&
@@ -191,15 +192,15 @@ static bool only_elements_used(const hlo_instr *tuple) {
 }
 
 /* True if elements can be appended to the state of the loop. */
-static bool can_grow(const quantizer *z, const hlo_instr *loop) {
+static bool can_grow(const quantizer *z, const hlo_instruction *loop) {
     const hlo_computation *called[] = {hlo_instr_comp(loop, HLO_ATTR_BODY),
                                        hlo_instr_comp(loop, HLO_ATTR_CONDITION)};
-    const hlo_instr *tuple = hlo_instr_operand(loop, 0);
+    const hlo_instruction *tuple = hlo_instr_operand(loop, 0);
     for (int i = 0; i < 2; i++)
         if (!called[i] || z->callers[called[i]->id] != loop || called[i]->parameter_count != 1 ||
             !only_elements_used(called[i]->parameters[0]))
             return false;
-    const hlo_instr *root = called[0]->root;
+    const hlo_instruction *root = called[0]->root;
     return tuple->op == HLO_OP_TUPLE && !hlo_pin_holds(tuple) &&
            !hlo_pin_has_element_attrs(tuple) && root->op == HLO_OP_TUPLE &&
            hlo_instr_user_count(root) == 1 && !hlo_pin_holds(root) &&
@@ -208,9 +209,9 @@ static bool can_grow(const quantizer *z, const hlo_instr *loop) {
 
 /* True if elements can be appended to the operand `number` of the conditional, which a branch
  * receives. */
-static bool can_extend(const quantizer *z, const hlo_instr *conditional, uint32_t number) {
+static bool can_extend(const quantizer *z, const hlo_instruction *conditional, uint32_t number) {
     const hlo_computation *branch = hlo_branch_of(conditional, number);
-    const hlo_instr *tuple = hlo_instr_operand(conditional, number);
+    const hlo_instruction *tuple = hlo_instr_operand(conditional, number);
     return branch && z->callers[branch->id] == conditional && branch->parameter_count == 1 &&
            only_elements_used(branch->parameters[0]) && tuple->op == HLO_OP_TUPLE &&
            !hlo_pin_holds(tuple) && !hlo_pin_has_element_attrs(tuple) &&
@@ -219,9 +220,9 @@ static bool can_extend(const quantizer *z, const hlo_instr *conditional, uint32_
 
 /* If `value` is an element of a branch's parameter, returns the value that the conditional passes
  * to it. Otherwise returns NULL. */
-static hlo_instr *outside_branch(const quantizer *z, const hlo_instr *value) {
+static hlo_instruction *outside_branch(const quantizer *z, const hlo_instruction *value) {
     if (value->op != HLO_OP_GET_TUPLE_ELEMENT || value->pin) return NULL;
-    const hlo_instr *tuple = hlo_instr_operand(value, 0);
+    const hlo_instruction *tuple = hlo_instr_operand(value, 0);
     const uint32_t number =
         tuple->op == HLO_OP_PARAMETER ? z->operand_of_branch[tuple->parent->id] : 0;
     return number ? hlo_instr_operand(hlo_instr_operand(z->callers[tuple->parent->id], number),
@@ -231,9 +232,9 @@ static hlo_instr *outside_branch(const quantizer *z, const hlo_instr *value) {
 
 /* Returns the loop whose state contains `value`, in the body of the loop or after the loop. Returns
  * NULL if the state cannot be extended. */
-static hlo_instr *loop_of(const quantizer *z, const hlo_instr *value) {
+static hlo_instruction *loop_of(const quantizer *z, const hlo_instruction *value) {
     if (value->op != HLO_OP_GET_TUPLE_ELEMENT || value->pin) return NULL;
-    const hlo_instr *tuple = hlo_instr_operand(value, 0);
+    const hlo_instruction *tuple = hlo_instr_operand(value, 0);
     const hlo_computation *body = tuple->op == HLO_OP_PARAMETER ? tuple->parent
                                   : tuple->op == HLO_OP_WHILE ? hlo_instr_comp(tuple, HLO_ATTR_BODY)
                                                               : NULL;
@@ -241,16 +242,16 @@ static hlo_instr *loop_of(const quantizer *z, const hlo_instr *value) {
 }
 
 /* Returns the value of the element in the state of the next iteration. */
-static hlo_instr *next_of(const hlo_instr *loop, const hlo_instr *element) {
+static hlo_instruction *next_of(const hlo_instruction *loop, const hlo_instruction *element) {
     const hlo_computation *body = hlo_instr_comp(loop, HLO_ATTR_BODY);
     return hlo_instr_operand(body->root, (uint32_t)hlo_instr_int(element, HLO_ATTR_INDEX, 0));
 }
 
-static const hlo_instr *state_of(const hlo_instr *loop) {
+static const hlo_instruction *state_of(const hlo_instruction *loop) {
     return hlo_instr_comp(loop, HLO_ATTR_BODY)->parameters[0];
 }
 
-static bool is_invariant(const hlo_instr *loop, const hlo_instr *element) {
+static bool is_invariant(const hlo_instruction *loop, const hlo_instruction *element) {
     return index_of(next_of(loop, element), state_of(loop)) ==
            hlo_instr_int(element, HLO_ATTR_INDEX, 0);
 }
@@ -263,15 +264,15 @@ static bool is_one_slice(const hlo_shape *slice, const hlo_shape *all) {
 
 /* True if each iteration writes one slice of the element and the element is 0 before the loop.
  * Dequantized slices can then be stacked in the same way (passes/transform/sink_dequantize.c). */
-static bool is_stacked(const hlo_instr *loop, const hlo_instr *element) {
+static bool is_stacked(const hlo_instruction *loop, const hlo_instruction *element) {
     const uint32_t index = (uint32_t)hlo_instr_int(element, HLO_ATTR_INDEX, 0);
-    const hlo_instr *update = next_of(loop, element);
+    const hlo_instruction *update = next_of(loop, element);
     double number;
     if (update->op != HLO_OP_DYNAMIC_UPDATE_SLICE || update->pin || update->use_count != 1 ||
         !hlo_known_number(hlo_instr_operand(hlo_instr_operand(loop, 0), index), &number) ||
         number != 0)
         return false;
-    const hlo_instr *state = hlo_instr_operand(update, 0);
+    const hlo_instruction *state = hlo_instr_operand(update, 0);
     return !state->pin && state->use_count == 1 && index_of(state, state_of(loop)) == index &&
            is_one_slice(hlo_instr_operand(update, 1)->shape, update->shape) &&
            !hlo_instr_operand(update, 2)->shape->rank;
@@ -280,11 +281,11 @@ static bool is_stacked(const hlo_instr *loop, const hlo_instr *element) {
 /* Returns the value that a tuple or a barrier passes to `value`, or NULL. Users of `value` may
  * bypass the barrier and use a value that is quantized before it: like the operands of the barrier,
  * that value stays in memory for them. */
-static hlo_instr *passed_by(const hlo_instr *value) {
+static hlo_instruction *passed_by(const hlo_instruction *value) {
     if (value->op == HLO_OP_OPT_BARRIER && hlo_shape_is_array(value->shape))
         return hlo_instr_operand(value, 0);
     if (value->op != HLO_OP_GET_TUPLE_ELEMENT) return NULL;
-    const hlo_instr *tuple = hlo_instr_operand(value, 0);
+    const hlo_instruction *tuple = hlo_instr_operand(value, 0);
     if (tuple->op == HLO_OP_OPT_BARRIER && !tuple->pin) tuple = hlo_instr_operand(tuple, 0);
     return tuple->op == HLO_OP_TUPLE && !tuple->pin
                ? hlo_instr_operand(tuple, (uint32_t)hlo_instr_int(value, HLO_ATTR_INDEX, 0))
@@ -298,10 +299,10 @@ static bool leaves_loop(const quantizer *z, place at);
 /* Finds the value from which `at` is computed, and how. With `leaves_branches`, the path leaves
  * every branch. */
 static step step_in(const quantizer *z, place at, bool leaves_branches, place *out) {
-    const hlo_instr *value = at.instr;
+    const hlo_instruction *value = at.instr;
     *out = at;
     if (value->pin || !value->operand_count) return SOURCE;
-    hlo_instr *from = hlo_instr_operand(value, 0), *loop = loop_of(z, value);
+    hlo_instruction *from = hlo_instr_operand(value, 0), *loop = loop_of(z, value);
     out->instr = passed_by(value);
     if (out->instr) return PASS;
     out->instr = outside_branch(z, value);
@@ -329,7 +330,7 @@ static step step_in(const quantizer *z, place at, bool leaves_branches, place *o
     if (at.entered) return SOURCE;
     if (value->op == HLO_OP_DYNAMIC_SLICE && is_one_slice(value->shape, from->shape) &&
         value->operand_count == 1 + from->shape->rank) {
-        hlo_instr *outer = loop_of(z, from);
+        hlo_instruction *outer = loop_of(z, from);
         out->entered = true; /* the slices along dimension 0 keep their scales */
         return outer && outer != hlo_instr_operand(from, 0) && is_invariant(outer, from) ? SLICE
                                                                                          : SOURCE;
@@ -371,7 +372,7 @@ static bool is_wide_or_precise(hlo_type type) {
 
 /* True if the dot requests products of bf16 or f16 values, summed up in f32. An FP8 call with
  * operand_precision HIGHEST sums up in f32, too. */
-static bool requests_f32_sums(const hlo_instr *dot) {
+static bool requests_f32_sums(const hlo_instruction *dot) {
     const char *algorithm = hlo_instr_str(dot, HLO_ATTR_ALGORITHM);
     return algorithm && (strcmp(algorithm, "dot_bf16_bf16_f32") == 0 ||
                          strcmp(algorithm, "dot_f16_f16_f32") == 0);
@@ -379,14 +380,14 @@ static bool requests_f32_sums(const hlo_instr *dot) {
 
 /* True for a value that a pinned instruction computes from values in another memory space, or
  * copies from there. The quantization follows the instruction. */
-static bool is_in_device_memory(const hlo_instr *pinned) {
+static bool is_in_device_memory(const hlo_instruction *pinned) {
     const hlo_layout *layout = pinned->shape->layout;
     return pinned->pin == HLO_PIN_SPACE && !(layout && layout->memory_space);
 }
 
 /* Returns the reason why the dot must not be quantized, or HLO_REASON_COUNT. */
-static hlo_reason reason_against(const quantizer *z, const hlo_instr *dot, bool completes,
-                                 const hlo_instr **out_blocker) {
+static hlo_reason reason_against(const quantizer *z, const hlo_instruction *dot, bool completes,
+                                 const hlo_instruction **out_blocker) {
     const char *kept = hlo_remark_kept_wide(z->context, dot);
     const char *precision = hlo_instr_str(dot, HLO_ATTR_OPERAND_PRECISION);
     if (kept) return hlo_reason_find(kept);
@@ -394,8 +395,8 @@ static hlo_reason reason_against(const quantizer *z, const hlo_instr *dot, bool 
     if (hlo_facts_has(z->fused, dot->parent->id)) return HLO_REASON_INSIDE_FUSION;
     if (dot->pin) return hlo_pin_reason(dot);
     for (uint32_t i = 0; i < 2; i++) {
-        hlo_instr *operand = hlo_instr_operand(dot, i);
-        const hlo_instr *source = source_of(z, place_of(z, dot, i, completes)).instr;
+        hlo_instruction *operand = hlo_instr_operand(dot, i);
+        const hlo_instruction *source = source_of(z, place_of(z, dot, i, completes)).instr;
         *out_blocker = source;
         if (source->pin && !is_in_device_memory(source)) return hlo_pin_reason(source);
         if (operand->shape->dynamic || source->shape->dynamic ||
@@ -455,11 +456,11 @@ static double *amaxes_of(const quantizer *z, const place *x) {
 }
 
 /* Adds the dot to the selection if it may be quantized. */
-static void consider(quantizer *z, hlo_instr *dot, const double *runs) {
+static void consider(quantizer *z, hlo_instruction *dot, const double *runs) {
     uint32_t values[2];
     for (uint32_t i = 0; i < 2; i++) {
-        const hlo_instr *operand = hlo_instr_operand(dot, i),
-                        *narrow = hlo_fp8_provenance_narrow(z->provenance, operand);
+        const hlo_instruction *operand = hlo_instr_operand(dot, i),
+                              *narrow = hlo_fp8_provenance_narrow(z->provenance, operand);
         const bool quantized = z->fp8[operand->id] ||
                                hlo_fp8_provenance_has(z->provenance, operand) ||
                                hlo_straight_through(z->provenance, operand) || narrow;
@@ -472,7 +473,7 @@ static void consider(quantizer *z, hlo_instr *dot, const double *runs) {
     }
     if ((values[0] & values[1]) == HLO_SELECTION_NONE || !is_wide_or_precise(dot->shape->type))
         return;
-    const hlo_instr *blocker = NULL;
+    const hlo_instruction *blocker = NULL;
     const bool completes = values[0] != values[1]; /* one operand is already quantized */
     const hlo_reason reason = reason_against(z, dot, completes, &blocker);
     if (reason != HLO_REASON_COUNT) {
@@ -525,7 +526,8 @@ static blocked block(hlo_module *module, const place *x) {
 }
 
 /* Broadcasts scales to the blocked shape, in the element type `type`. */
-static hlo_instr *spread(hlo_builder *b, hlo_instr *scale, const blocked *to, hlo_type type) {
+static hlo_instruction *spread(hlo_builder *b, hlo_instruction *scale, const blocked *to,
+                               hlo_type type) {
     if (scale->shape->type != HLO_TYPE_F8E8M0FNU) scale = hlo_build_convert(b, scale, type);
     const hlo_shape *shape = hlo_shape_retype(b->at->parent->module, to->shape, type);
     if (!to->kept_count) return hlo_build_splat(b, scale, shape);
@@ -550,21 +552,22 @@ static const hlo_shape *shape_of_scales(hlo_module *module, const blocked *as, h
 }
 
 /* Builds the amaxes of `x`, which has the blocked shape. */
-static hlo_instr *build_amax(quantizer *z, hlo_builder *b, hlo_instr *x, const blocked *as) {
+static hlo_instruction *build_amax(quantizer *z, hlo_builder *b, hlo_instruction *x,
+                                   const blocked *as) {
     const hlo_type type = x->shape->type;
-    hlo_instr *at = hlo_build_reduce(b, HLO_OP_MAXIMUM, hlo_build_unary(b, HLO_OP_ABS, x),
-                                     shape_of_scales(z->context->module, as, type),
-                                     as->shared_count, as->shared, &z->max[type]);
+    hlo_instruction *at = hlo_build_reduce(b, HLO_OP_MAXIMUM, hlo_build_unary(b, HLO_OP_ABS, x),
+                                           shape_of_scales(z->context->module, as, type),
+                                           as->shared_count, as->shared, &z->max[type]);
     return hlo_build_convert(b, at, HLO_TYPE_F32);
 }
 
 /* Builds the scales of `x`, which has the blocked shape. Sets the bounds of the quantized values.
  */
-static hlo_instr *build_scale(quantizer *z, hlo_builder *b, hlo_instr *x, const blocked *as,
-                              hlo_instr *out_bounds[2]) {
+static hlo_instruction *build_scale(quantizer *z, hlo_builder *b, hlo_instruction *x,
+                                    const blocked *as, hlo_instruction *out_bounds[2]) {
     enum { INFINITE = 0x7f800000, ROUND_UP = 0x1fffff };
     const range r = range_of(x->shape->type);
-    hlo_instr *at = build_amax(z, b, x, as);
+    hlo_instruction *at = build_amax(z, b, x, as);
     const hlo_shape *f32 = at->shape,
                     *s32 = hlo_shape_retype(z->context->module, f32, HLO_TYPE_S32);
     at = hlo_build_by_number(b, HLO_OP_MAXIMUM, at, r.least);
@@ -575,7 +578,7 @@ static hlo_instr *build_scale(quantizer *z, hlo_builder *b, hlo_instr *x, const 
                                                                 * infinity */
     at = hlo_build_by_number(b, HLO_OP_ADD, at, ROUND_UP);
     at = hlo_build_by_number(b, HLO_OP_AND, at, INFINITE);
-    hlo_instr *scale = hlo_build(b, HLO_OP_BITCAST_CONVERT, f32, 1, &at);
+    hlo_instruction *scale = hlo_build(b, HLO_OP_BITCAST_CONVERT, f32, 1, &at);
     at = hlo_build_filled(b, f32, r.most);
     at = hlo_build_binary(b, HLO_OP_DIVIDE, at, scale);
     out_bounds[1] = hlo_build_by_number(b, HLO_OP_MINIMUM, at, 448);
@@ -585,8 +588,8 @@ static hlo_instr *build_scale(quantizer *z, hlo_builder *b, hlo_instr *x, const 
 
 /* Builds the constant scales of `x`. Sets the bounds of the quantized values. The largest scale is
  * so small that no dequantized value overflows. */
-static hlo_instr *build_static_scale(quantizer *z, hlo_builder *b, const place *x,
-                                     const blocked *as, hlo_instr *out_bounds[2]) {
+static hlo_instruction *build_static_scale(quantizer *z, hlo_builder *b, const place *x,
+                                           const blocked *as, hlo_instruction *out_bounds[2]) {
     const range r = range_of(x->instr->shape->type);
     hlo_module *module = z->context->module;
     hlo_literal *literal = hlo_literal_new(module, shape_of_scales(module, as, HLO_TYPE_F32));
@@ -603,18 +606,18 @@ static hlo_instr *build_static_scale(quantizer *z, hlo_builder *b, const place *
 }
 
 /* Builds the dequantized value of a source after the source, with the same sharding. */
-static hlo_instr *dequantize(quantizer *z, place source) {
-    hlo_instr *bounds[2], *x = source.instr, *after = hlo_instr_next(x);
+static hlo_instruction *dequantize(quantizer *z, place source) {
+    hlo_instruction *bounds[2], *x = source.instr, *after = hlo_instr_next(x);
     hlo_builder b = {.at = after, .like = x};
     const blocked as = block(z->context->module, &source);
-    hlo_instr *at = hlo_build_reshape(&b, x, as.rank, as.dims);
-    hlo_instr *scale = z->context->amaxes ? build_static_scale(z, &b, &source, &as, bounds)
-                                          : build_scale(z, &b, at, &as, bounds);
+    hlo_instruction *at = hlo_build_reshape(&b, x, as.rank, as.dims);
+    hlo_instruction *scale = z->context->amaxes ? build_static_scale(z, &b, &source, &as, bounds)
+                                                : build_scale(z, &b, at, &as, bounds);
     at = hlo_build_convert(&b, at, HLO_TYPE_F32);
     const hlo_shape *f32 = at->shape;
     at = hlo_build_binary(&b, HLO_OP_DIVIDE, at, spread(&b, scale, &as, HLO_TYPE_F32));
-    hlo_instr *bounded[] = {spread(&b, bounds[0], &as, HLO_TYPE_F32), at,
-                            spread(&b, bounds[1], &as, HLO_TYPE_F32)};
+    hlo_instruction *bounded[] = {spread(&b, bounds[0], &as, HLO_TYPE_F32), at,
+                                  spread(&b, bounds[1], &as, HLO_TYPE_F32)};
     at = hlo_build(&b, HLO_OP_CLAMP, f32, 3, bounded);
     at = hlo_build_convert(&b, at, HLO_TYPE_F8E4M3FN);
     const bool blocks = z->recipe == MX && as.kept_count;
@@ -625,7 +628,7 @@ static hlo_instr *dequantize(quantizer *z, place source) {
     at = hlo_build_binary(&b, HLO_OP_MULTIPLY, at, spread(&b, scale, &as, wide));
     at = hlo_build_reshape(&b, at, x->shape->rank, x->shape->dims);
     const hlo_attr *sharding = hlo_instr_attr(x, HLO_ATTR_SHARDING);
-    for (hlo_instr *made = hlo_instr_next(x); sharding && made != after;
+    for (hlo_instruction *made = hlo_instr_next(x); sharding && made != after;
          made = hlo_instr_next(made))
         if (hlo_shape_same_dims(made->shape, x->shape)) hlo_instr_set_attr(made, *sharding);
     return at;
@@ -633,15 +636,17 @@ static hlo_instr *dequantize(quantizer *z, place source) {
 
 /* Appends `added` to the tuple that is operand `number` of a loop or conditional. For a loop, does
  * not append it to the root of the body. Returns its index. */
-static int64_t append(quantizer *z, hlo_instr *user, uint32_t number, hlo_instr *added) {
-    hlo_instr *tuple = hlo_instr_operand(user, number);
+static int64_t append(quantizer *z, hlo_instruction *user, uint32_t number,
+                      hlo_instruction *added) {
+    hlo_instruction *tuple = hlo_instr_operand(user, number);
     const uint32_t count = tuple->operand_count;
     const hlo_shape **shapes = hlo_arena_array(z->context->scratch, count + 1, sizeof *shapes);
     memcpy(shapes, tuple->shape->elements, count * sizeof *shapes);
     shapes[count] = added->shape;
     const hlo_shape *shape = hlo_shape_tuple(z->context->module, count + 1, shapes);
     if (tuple->use_count > 1) { /* another user needs the unchanged tuple */
-        hlo_instr **operands = hlo_arena_array(z->context->scratch, count + 1, sizeof *operands);
+        hlo_instruction **operands =
+            hlo_arena_array(z->context->scratch, count + 1, sizeof *operands);
         for (uint32_t i = 0; i < count; i++) operands[i] = hlo_instr_operand(tuple, i);
         tuple = hlo_instr_copy(user->parent, user, tuple, operands);
         hlo_instr_set_operand(user, number, tuple);
@@ -661,16 +666,17 @@ static int64_t append(quantizer *z, hlo_instr *user, uint32_t number, hlo_instr 
 
 /* Returns element `index` of the parameter of a body or branch, inserted after the parameter if
  * needed. */
-static hlo_instr *element_in(hlo_instr *parameter, int64_t index) {
+static hlo_instruction *element_in(hlo_instruction *parameter, int64_t index) {
     hlo_builder b = {.at = hlo_instr_next(parameter), .like = parameter};
     return hlo_build_element(&b, parameter, index);
 }
 
 /* Builds the dequantized value of `at` from `made`, the dequantized value one step below. */
-static hlo_instr *build_step(quantizer *z, step kind, hlo_instr *at, hlo_instr *made) {
+static hlo_instruction *build_step(quantizer *z, step kind, hlo_instruction *at,
+                                   hlo_instruction *made) {
     hlo_module *module = z->context->module;
     hlo_builder b = {.at = hlo_instr_next(at), .like = at};
-    hlo_instr *loop = loop_of(z, at), *operands[2 + HLO_LARGEST_RANK] = {made};
+    hlo_instruction *loop = loop_of(z, at), *operands[2 + HLO_LARGEST_RANK] = {made};
     int64_t index;
     switch (kind) {
     case MOVE:
@@ -682,7 +688,7 @@ static hlo_instr *build_step(quantizer *z, step kind, hlo_instr *at, hlo_instr *
         return made;
     case ENTER:
     case BRANCH: { /* sink-dequantize recognizes blocks before they are reshaped to rows */
-        hlo_instr *parameter = hlo_instr_operand(at, 0);
+        hlo_instruction *parameter = hlo_instr_operand(at, 0);
         const uint32_t comp = parameter->parent->id;
         if (z->recipe == MX && made->op == HLO_OP_RESHAPE) made = hlo_instr_operand(made, 0);
         index = kind == ENTER ? append(z, loop, 0, made)
@@ -694,7 +700,7 @@ static hlo_instr *build_step(quantizer *z, step kind, hlo_instr *at, hlo_instr *
         return hlo_build_reshape(&b, made, at->shape->rank, at->shape->dims);
     }
     case STACK: {
-        const hlo_instr *update = next_of(loop, at);
+        const hlo_instruction *update = next_of(loop, at);
         hlo_builder before = {.at = hlo_instr_operand(loop, 0), .like = loop},
                     in_body = {.at = hlo_instr_next(update), .like = update};
         index = append(z, loop, 0,
@@ -713,12 +719,13 @@ static hlo_instr *build_step(quantizer *z, step kind, hlo_instr *at, hlo_instr *
 }
 
 /* Builds an operand of the dot from the dequantized value of its source. */
-static hlo_instr *replacement(quantizer *z, hlo_instr *dot, uint32_t number, bool completes) {
+static hlo_instruction *replacement(quantizer *z, hlo_instruction *dot, uint32_t number,
+                                    bool completes) {
     struct {
         visited *at;
         step kind;
     } path[PATH_LIMIT];
-    hlo_instr *operand = hlo_instr_operand(dot, number);
+    hlo_instruction *operand = hlo_instr_operand(dot, number);
     place at = place_of(z, dot, number, completes), below;
     unsigned count = 0;
     visited *v;
@@ -732,7 +739,7 @@ static hlo_instr *replacement(quantizer *z, hlo_instr *dot, uint32_t number, boo
         path[count++].kind = kind;
         at = below;
     }
-    hlo_instr *made = v->dequantized;
+    hlo_instruction *made = v->dequantized;
     while (count--) {
         made = build_step(z, path[count].kind, path[count].at->at.instr, made);
         path[count].at->dequantized = made;
@@ -744,7 +751,7 @@ static hlo_instr *replacement(quantizer *z, hlo_instr *dot, uint32_t number, boo
 /* ------------------------------------------------------------------------------------- the pass */
 
 typedef struct calls {
-    hlo_instr **callers, *caller;
+    hlo_instruction **callers, *caller;
     bool *called; /* by computation id: true if the computation is called */
 } calls;
 
@@ -769,7 +776,7 @@ static void find_loops(quantizer *z) {
         for (c.caller = comp->first; c.caller; c.caller = hlo_instr_next(c.caller))
             hlo_instr_visit_called(c.caller, note_called, &c);
     for (hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+        for (hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr))
             if (instr->op == HLO_OP_WHILE && can_grow(z, instr)) {
                 z->loop_of_body[hlo_instr_comp(instr, HLO_ATTR_BODY)->id] = instr;
             } else if (instr->op == HLO_OP_CONDITIONAL) {
@@ -784,7 +791,7 @@ static void consider_all(quantizer *z) {
     hlo_module *module = z->context->module;
     hlo_arena *scratch = z->context->scratch;
     const bool *reached = hlo_facts_reached(module, scratch);
-    const hlo_instr *marked;
+    const hlo_instruction *marked;
     double *runs = hlo_arena_array(scratch, module->next_computation_id, sizeof *runs);
     hlo_run_counts(module, runs);
     find_loops(z);
@@ -799,7 +806,7 @@ static void consider_all(quantizer *z) {
     if (z->context->options->ahead)
         z->ahead = hlo_ahead_find(module, z->context->options->ahead, scratch);
     for (hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (hlo_instr *instr = reached[comp->id] ? comp->first : NULL; instr;
+        for (hlo_instruction *instr = reached[comp->id] ? comp->first : NULL; instr;
              instr = hlo_instr_next(instr))
             if (instr->op == HLO_OP_DOT && instr->operand_count == 2) consider(z, instr, runs);
 }
@@ -808,7 +815,7 @@ static void consider_all(quantizer *z) {
  * dots use the whole value and others use slices of it, inserts the amaxes of slices. */
 static hlo_status insert_amaxes(quantizer *z, uint32_t ids) {
     for (hlo_computation *comp = z->context->module->first; comp; comp = comp->next)
-        for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
+        for (hlo_instruction *instr = comp->first, *next; instr; instr = next) {
             next = hlo_instr_next(instr);
             const visited *chosen = NULL;
             for (const visited *v = instr->id < ids ? z->visited[instr->id] : NULL; v; v = v->next)
@@ -816,8 +823,8 @@ static hlo_status insert_amaxes(quantizer *z, uint32_t ids) {
             if (!chosen) continue;
             hlo_builder b = {.at = next, .like = instr};
             const blocked as = block(z->context->module, &chosen->at);
-            hlo_instr *x = hlo_build_reshape(&b, instr, as.rank, as.dims);
-            const hlo_instr *amax = build_amax(z, &b, x, &as);
+            hlo_instruction *x = hlo_build_reshape(&b, instr, as.rank, as.dims);
+            const hlo_instruction *amax = build_amax(z, &b, x, &as);
             json_object_set_new(z->context->records, instr->name, json_string(amax->name));
         }
     return hlo_json_starved() ? HLO_OUT_OF_MEMORY : HLO_OK;

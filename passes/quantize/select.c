@@ -12,7 +12,7 @@
 
 #include "matmul/cost/cost.h"
 
-uint32_t hlo_selection_value(hlo_selection *s, const hlo_instr *value, double runs,
+uint32_t hlo_selection_value(hlo_selection *s, const hlo_instruction *value, double runs,
                              bool fixed_scale, const hlo_target *target) {
     hlo_arena_grow(s->arena, &s->values, s->value_count, &s->value_capacity, sizeof *s->values);
     s->values[s->value_count] = (hlo_selectable_value){
@@ -21,7 +21,7 @@ uint32_t hlo_selection_value(hlo_selection *s, const hlo_instr *value, double ru
     return s->value_count++;
 }
 
-void hlo_selection_dot(hlo_selection *s, hlo_instr *dot, const uint32_t *values, double runs,
+void hlo_selection_dot(hlo_selection *s, hlo_instruction *dot, const uint32_t *values, double runs,
                        bool scales_after, const hlo_target *target) {
     hlo_arena_grow(s->arena, &s->dots, s->dot_count, &s->dot_capacity, sizeof *s->dots);
     hlo_selectable *made = &s->dots[s->dot_count];

@@ -14,7 +14,7 @@
 #define HLO_SELECTION_NONE UINT32_MAX
 
 typedef struct hlo_selectable {
-    hlo_instr *dot;
+    hlo_instruction *dot;
     bool quantizes[2];  /* by operand: true if the operand must be quantized */
     uint32_t values[2]; /* indices of the distinct values of its operands, or HLO_SELECTION_NONE */
     double wide, fp8;   /* seconds of the dot alone in all its executions; 0 if unknown */
@@ -46,11 +46,11 @@ typedef struct hlo_selection {
 
 /* Adds a value whose quantization runs `runs` times, and returns its index. With `fixed_scale`, the
  * scale is a constant. */
-uint32_t hlo_selection_value(hlo_selection *s, const hlo_instr *value, double runs,
+uint32_t hlo_selection_value(hlo_selection *s, const hlo_instruction *value, double runs,
                              bool fixed_scale, const hlo_target *target);
 /* Adds a dot that runs `runs` times. `scales_after` is true if a kernel after the FP8 call applies
  * the scales to an f32 result. */
-void hlo_selection_dot(hlo_selection *s, hlo_instr *dot, const uint32_t *values, double runs,
+void hlo_selection_dot(hlo_selection *s, hlo_instruction *dot, const uint32_t *values, double runs,
                        bool scales_after, const hlo_target *target);
 
 /* Sets `selected` and `gain` of each dot. Together, the selected dots take at least `min_gain`

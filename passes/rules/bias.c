@@ -11,7 +11,7 @@ enum { STEP_LIMIT = 256, KNOWN_LIMIT = 1 << 12 };
  * which form the row. The arguments are the value, the result of the matmul, and a view of the
  * result: the result itself, or a reshape or slice of it. */
 static bool row_granularity(const hlo_binding *args, hlo_granularity *granularity, int64_t *row) {
-    const hlo_instr *view = args[2].instr;
+    const hlo_instruction *view = args[2].instr;
     const hlo_shape *shape = args[0].instr->shape;
     const hlo_shape *d = view->op == HLO_OP_SLICE ? view->shape : args[1].instr->shape;
     if (!hlo_shape_is_array(shape) || shape->rank > HLO_RULE_ARGS || shape->dynamic) return false;
@@ -26,9 +26,9 @@ static bool row_granularity(const hlo_binding *args, hlo_granularity *granularit
 
 /* A value in another memory space passes this test, so that MAKE(row) reports the reason. */
 TEST(broadcasts_row) {
-    hlo_instr *value = args->instr;
+    hlo_instruction *value = args->instr;
     hlo_granularity granularity;
-    const hlo_instr *held;
+    const hlo_instruction *held;
     int64_t row;
     return row_granularity(args, &granularity, &row) &&
            (hlo_shape_count(value->shape) > row || value->op == HLO_OP_BROADCAST) &&
@@ -36,15 +36,15 @@ TEST(broadcasts_row) {
 }
 
 MAKE(row) {
-    hlo_instr *value = args[0].instr;
-    const hlo_instr *result = args[1].instr, *view = args[2].instr, *held;
+    hlo_instruction *value = args[0].instr;
+    const hlo_instruction *result = args[1].instr, *view = args[2].instr, *held;
     hlo_granularity granularity;
     int64_t row;
     if (!row_granularity(args, &granularity, &row)) return false;
     if (hlo_granularity_holds_elsewhere(value, &granularity, &held) && held)
         return hlo_rule_refuse(env, "memory-space", held);
-    hlo_instr *packed = hlo_granularity_compact(env, value, &granularity);
-    hlo_instr *vector = *out = hlo_build_reshape(env->build, packed, 1, &row);
+    hlo_instruction *packed = hlo_granularity_compact(env, value, &granularity);
+    hlo_instruction *vector = *out = hlo_build_reshape(env->build, packed, 1, &row);
     if (!vector || view->op != HLO_OP_SLICE) return vector;
     /* Pad the row, so that each element has the index that it has in the unsliced result. */
     const uint32_t last = result->shape->rank - 1;
@@ -59,7 +59,7 @@ MAKE(row) {
 }
 
 /* True if each element is a constant that bf16 represents. */
-static bool elements_fit(const hlo_instr *value) {
+static bool elements_fit(const hlo_instruction *value) {
     int64_t count = hlo_shape_count(value->shape);
     if (count > KNOWN_LIMIT && value->op != HLO_OP_CONSTANT) return false;
     for (int64_t i = 0; i < count; i++) {
@@ -72,14 +72,14 @@ static bool elements_fit(const hlo_instr *value) {
 }
 
 TEST(fits_bf16) {
-    const hlo_instr *value = args->instr;
+    const hlo_instruction *value = args->instr;
     for (unsigned step = 0; step < STEP_LIMIT; step++) {
         if (!hlo_shape_is_array(value->shape)) return false;
         if (value->shape->type == HLO_TYPE_BF16 || elements_fit(value)) return true;
         bool sign = value->op == HLO_OP_ABS || value->op == HLO_OP_NEGATE;
         if (!sign && value->op != HLO_OP_CONVERT && !hlo_instr_moves_by(value, HLO_REARRANGES))
             return false;
-        const hlo_instr *from = hlo_instr_operand(value, 0);
+        const hlo_instruction *from = hlo_instr_operand(value, 0);
         if (value->op == HLO_OP_CONVERT && /* a convert does not round if its type is wider */
             hlo_types[from->shape->type].bits >= hlo_types[value->shape->type].bits)
             return false;

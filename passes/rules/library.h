@@ -19,7 +19,7 @@ extern const hlo_rule_library hlo_rule_library_builtin;
 
 /* Loads the file at `path` for context->rules. `owner` is a module without instructions that owns
  * the tables; the caller frees it after the last run that uses them. If the rules are invalid,
- * returns HLO_INVALID_INPUT and emits at most `max_errors` diagnostics (0: HLO_MOST_ERRORS) and a
+ * returns HLO_INVALID_INPUT and emits at most `max_errors` diagnostics (0: HLO_MAX_ERRORS) and a
  * note with the number of further errors. */
 hlo_status hlo_rules_load(const char *path, unsigned max_errors, const hlo_diag_sink *sink,
                           hlo_module **out_owner, const hlo_rules **out_rules);
@@ -42,15 +42,15 @@ hlo_status hlo_rules_read(const char *text, size_t size, const char *name, unsig
 #define UNUSED __attribute__((unused))
 #define TEST(name)                                                                                 \
     bool hlo_test_##name(UNUSED const hlo_rule_env *env, UNUSED const hlo_binding *args,           \
-                         UNUSED uint32_t count, UNUSED const hlo_instr **out_blocker)
+                         UNUSED uint32_t count, UNUSED const hlo_instruction **out_blocker)
 #define MAKE(name)                                                                                 \
     bool hlo_make_##name(UNUSED hlo_rule_env *env, UNUSED const hlo_binding *args,                 \
-                         UNUSED uint32_t count, hlo_instr **out)
+                         UNUSED uint32_t count, hlo_instruction **out)
 #define MEASURE(name)                                                                              \
-    int64_t hlo_measure_##name(UNUSED const hlo_rule_env *env, const hlo_instr *value)
+    int64_t hlo_measure_##name(UNUSED const hlo_rule_env *env, const hlo_instruction *value)
 
 /* Reads the fused FP8 call `call`. Returns false if `call` is not such a call or is malformed. */
-bool hlo_decode_call(const hlo_instr *call, hlo_matmul *out);
+bool hlo_decode_call(const hlo_instruction *call, hlo_matmul *out);
 
 /* True if two shapes with equal dimensions are the same or both row-major: they then store elements
  * in the same order. */
@@ -60,6 +60,6 @@ bool hlo_shape_same_order(const hlo_shape *a, const hlo_shape *b);
 bool hlo_shape_is_batch_major(const hlo_shape *shape, uint32_t batch);
 
 /* True for a reduce whose computation is the maximum of its two parameters. */
-bool hlo_reduces_by_max(const hlo_instr *reduce);
+bool hlo_reduces_by_max(const hlo_instruction *reduce);
 
 #endif

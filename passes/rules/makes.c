@@ -9,7 +9,7 @@
 #include "passes/rules/library.h"
 
 /* Converts an array of one element or of equal elements to f32[]. Returns NULL for others. */
-static hlo_instr *scalar_f32(hlo_rule_env *env, hlo_instr *value) {
+static hlo_instruction *scalar_f32(hlo_rule_env *env, hlo_instruction *value) {
     return hlo_build_splat(env->build, value,
                            hlo_shape_array(env->context->module, HLO_TYPE_F32, 0, NULL));
 }
@@ -31,7 +31,7 @@ MAKE(reciprocal) {
         *out = hlo_build_number(env->build, HLO_TYPE_F32, 1 / number);
         return *out != NULL;
     }
-    hlo_instr *value = scalar_f32(env, args->instr);
+    hlo_instruction *value = scalar_f32(env, args->instr);
     if (!value) return hlo_rule_refuse(env, "scale-not-scalar", args->instr);
     *out = hlo_build_binary(env->build, HLO_OP_DIVIDE,
                             hlo_build_number(env->build, HLO_TYPE_F32, 1), value);
@@ -46,13 +46,13 @@ MAKE(as_type) {
 
 /* Clone each link onto the clone of the previous link. */
 MAKE(carry) {
-    const hlo_instr *links[HLO_CHAIN_LIMIT];
+    const hlo_instruction *links[HLO_CHAIN_LIMIT];
     uint32_t length = 0;
-    for (const hlo_instr *l = args->instr; l != args->inner; l = hlo_instr_operand(l, 0))
+    for (const hlo_instruction *l = args->instr; l != args->inner; l = hlo_instr_operand(l, 0))
         links[length++] = l;
     *out = NULL;
     if (!hlo_has_instr(args + 1)) return true;
-    hlo_instr *value = args[1].instr;
+    hlo_instruction *value = args[1].instr;
     if (!hlo_shape_same_dims(value->shape, args->inner->shape)) return false;
     while (value && length-- > 0) value = hlo_link_clone_onto(env, links[length], value);
     *out = value;
@@ -61,18 +61,18 @@ MAKE(carry) {
 
 MAKE(dequantized_tree) {
     hlo_dequantized leaf;
-    hlo_instr *top = args->instr;
+    hlo_instruction *top = args->instr;
     if (!hlo_tree_moves(top, true, &leaf)) return false;
     hlo_builder *b = env->build;
-    hlo_instr *value = hlo_build_convert(b, hlo_tree_clone_onto(env, top), leaf.to);
+    hlo_instruction *value = hlo_build_convert(b, hlo_tree_clone_onto(env, top), leaf.to);
     if (leaf.scale) value = hlo_build_by_scalar(b, leaf.op, value, leaf.scale);
     return (*out = hlo_build_convert(b, value, top->shape->type)) != NULL;
 }
 
 MAKE(clone_with) {
-    const hlo_instr *instr = args->instr;
+    const hlo_instruction *instr = args->instr;
     const bool ends = hlo_op_async_pair(HLO_OP_INVALID, instr->op);
-    const hlo_instr *sender = ends ? hlo_instr_operand(instr, 0) : instr;
+    const hlo_instruction *sender = ends ? hlo_instr_operand(instr, 0) : instr;
     const bool moves = hlo_op_is(sender->op, HLO_MOVEMENT | HLO_COLLECTIVE) || ends;
     if (!moves || !sender->operand_count || (ends && sender->operand_count != 1) ||
         !hlo_shape_same_dims(args[1].instr->shape, hlo_instr_operand(sender, 0)->shape))
@@ -104,14 +104,14 @@ MAKE(scales) {
 }
 
 MAKE(tile_scales) {
-    hlo_instr *scalar;
+    hlo_instruction *scalar;
     const hlo_scale_mode mode = hlo_scale_mode_find(args[2].word);
     return mode != HLO_SCALE_MODE_COUNT &&
            hlo_scaled_operand_tiles(env, args->instr, (unsigned)args[1].number, mode, &scalar, out);
 }
 
 MAKE(times_scalar) {
-    hlo_instr *scale, *scalar;
+    hlo_instruction *scale, *scalar;
     const hlo_scale_mode mode = hlo_scale_mode_find(args[3].word);
     *out = args->instr;
     if (mode == HLO_SCALE_MODE_COUNT ||
@@ -170,11 +170,11 @@ MAKE(times_rows) {
 }
 
 MAKE(max_over) {
-    const hlo_instr *reduce = args->instr;
+    const hlo_instruction *reduce = args->instr;
     const uint32_t rank = args[1].instr->shape->rank;
     int64_t dims[HLO_RULE_ARGS];
     if (!hlo_reduces_by_max(reduce) || rank > HLO_RULE_ARGS) return false;
-    hlo_instr *operands[] = {args[1].instr, hlo_instr_operand(reduce, 1)};
+    hlo_instruction *operands[] = {args[1].instr, hlo_instr_operand(reduce, 1)};
     for (uint32_t i = 0; i < rank; i++) dims[i] = i;
     *out = hlo_build_clone(env->build, reduce, reduce->shape, operands);
     if (!*out) return false;
@@ -183,11 +183,11 @@ MAKE(max_over) {
 }
 
 MAKE(compose) {
-    const hlo_instr *outer = args->instr;
-    const hlo_instr *inner = outer->operand_count ? hlo_instr_operand(outer, 0) : outer;
+    const hlo_instruction *outer = args->instr;
+    const hlo_instruction *inner = outer->operand_count ? hlo_instr_operand(outer, 0) : outer;
     if ((outer->op != HLO_OP_SLICE && outer->op != HLO_OP_TRANSPOSE) || inner->op != outer->op)
         return false;
-    hlo_instr *from = hlo_instr_operand(inner, 0);
+    hlo_instruction *from = hlo_instr_operand(inner, 0);
     if (outer->op == HLO_OP_SLICE) {
         const hlo_ints *a = hlo_instr_ints(outer, HLO_ATTR_SLICE);
         const hlo_ints *b = hlo_instr_ints(inner, HLO_ATTR_SLICE);
@@ -231,13 +231,13 @@ MAKE(transpose_source) {
     hlo_matmul m;
     bool b;
     if (!decode_side(args, &m, &b)) return false;
-    const hlo_instr *operand = b ? m.b : m.a;
+    const hlo_instruction *operand = b ? m.b : m.a;
     if (!hlo_op_is(operand->op, HLO_REORDERS)) return false;
     *out = hlo_instr_operand(operand, 0);
     return true;
 }
 
-static const hlo_shape *with_size(const hlo_instr *value, uint32_t dim, int64_t size) {
+static const hlo_shape *with_size(const hlo_instruction *value, uint32_t dim, int64_t size) {
     const hlo_shape *shape = value->shape;
     int64_t dims[HLO_RULE_ARGS];
     for (uint32_t i = 0; i < shape->rank; i++) dims[i] = i == dim ? size : shape->dims[i];
@@ -246,8 +246,8 @@ static const hlo_shape *with_size(const hlo_instr *value, uint32_t dim, int64_t 
 }
 
 /* Repeats the elements along `dim`, starting from the first one, up to an aligned size. */
-static hlo_instr *repeated(hlo_builder *b, hlo_instr *value, uint32_t dim) {
-    hlo_instr *parts[HLO_MATMUL_ALIGNMENT];
+static hlo_instruction *repeated(hlo_builder *b, hlo_instruction *value, uint32_t dim) {
+    hlo_instruction *parts[HLO_MATMUL_ALIGNMENT];
     const int64_t each = value->shape->dims[dim], d = dim;
     const int64_t size = hlo_size_aligned(each, HLO_MATMUL_ALIGNMENT);
     uint32_t count = 0;
@@ -264,8 +264,8 @@ static hlo_instr *repeated(hlo_builder *b, hlo_instr *value, uint32_t dim) {
  * of a row or column. The result of a row of zeros need not be 0, because a zero times an infinity
  * is NaN and a bias is added. Padding along the contracting dimension is 0 in both operands, so its
  * products are 0. */
-static bool pad(hlo_rule_env *env, const hlo_matmul *m, hlo_instr *value, const hlo_ints *batch,
-                const hlo_ints *contracting, hlo_instr **out) {
+static bool pad(hlo_rule_env *env, const hlo_matmul *m, hlo_instruction *value,
+                const hlo_ints *batch, const hlo_ints *contracting, hlo_instruction **out) {
     int64_t dims[HLO_RULE_ARGS] = {0};
     *out = value;
     if (!value) return true;
@@ -313,7 +313,8 @@ MAKE(padded_bias) {
 }
 
 /* Merges the batch dimensions of `value`, if they are outermost in memory. */
-static bool join(hlo_rule_env *env, hlo_instr *value, const hlo_matmul *m, hlo_instr **out) {
+static bool join(hlo_rule_env *env, hlo_instruction *value, const hlo_matmul *m,
+                 hlo_instruction **out) {
     const uint32_t batch = m->a_batch->count;
     *out = NULL;
     if (!batch || !value) return batch;
@@ -351,14 +352,14 @@ MAKE(cut) {
     return *out != NULL;
 }
 
-static hlo_instr *reshape(hlo_builder *b, hlo_instr *value, const hlo_shape *shape) {
+static hlo_instruction *reshape(hlo_builder *b, hlo_instruction *value, const hlo_shape *shape) {
     return value && !hlo_shape_same_dims(value->shape, shape)
                ? hlo_build(b, HLO_OP_RESHAPE, shape, 1, &value)
                : value;
 }
 
 /* Reshapes `value` to the shape or, if the sizes differ, slices it or pads it with zeros. */
-static hlo_instr *to_shape(hlo_builder *b, hlo_instr *value, const hlo_shape *shape) {
+static hlo_instruction *to_shape(hlo_builder *b, hlo_instruction *value, const hlo_shape *shape) {
     const int64_t have = hlo_shape_count(value->shape), want = hlo_shape_count(shape);
     if (have == want) return reshape(b, value, shape);
     if (shape->rank > HLO_RULE_ARGS || shape->rank != value->shape->rank) return NULL;
@@ -371,8 +372,8 @@ MAKE(shaped) {
 
 /* Applies `view` to `value`; the result has the given shape. `view` is a slice, a reshape, or a
  * sharding annotation of one of these. */
-static hlo_instr *apply_view(hlo_builder *b, hlo_instr *value, const hlo_instr *view,
-                             const hlo_shape *shape) {
+static hlo_instruction *apply_view(hlo_builder *b, hlo_instruction *value,
+                                   const hlo_instruction *view, const hlo_shape *shape) {
     const hlo_shape *part = shape;
     if (!hlo_shape_same_dims(shape, view->shape))
         part = hlo_shape_retype(view->parent->module, view->shape, shape->type);

@@ -10,16 +10,16 @@ enum { EXTENT_LIMIT = 1 << 30 }; /* sums of extents up to this limit do not over
 
 /* A dot and the operand that it does not share. */
 typedef struct share {
-    const hlo_instr *dot;
+    const hlo_instruction *dot;
     unsigned side;         /* number of the operand that is not shared */
     hlo_dequantized other; /* the operand that is not shared; HLO_OP_COPY: a plain fp8 value */
     int64_t free;          /* the only free dimension of that operand */
 } share;
 
-static bool read_share(const hlo_instr *dot, const hlo_instr *shared, share *out) {
+static bool read_share(const hlo_instruction *dot, const hlo_instruction *shared, share *out) {
     if (dot->op != HLO_OP_DOT || dot->operand_count != 2) return false;
     unsigned side = hlo_instr_operand(dot, 0) == shared;
-    hlo_instr *other = hlo_instr_operand(dot, side);
+    hlo_instruction *other = hlo_instr_operand(dot, side);
     if (other == shared || hlo_instr_operand(dot, !side) != shared) return false;
     *out = (share){.dot = dot, .side = side};
     hlo_type type = other->shape->type;
@@ -44,7 +44,7 @@ static bool same_but_free(const share *a, const share *b) {
 /* Two dots can be merged if the shared operand is on the same side of both, the other operands have
  * the same dequantization, and contracting and batch dimensions, types and attributes are equal. */
 TEST(dots_alike) {
-    const hlo_instr *first = args[0].instr, *second = args[1].instr, *shared = args[2].instr;
+    const hlo_instruction *first = args[0].instr, *second = args[1].instr, *shared = args[2].instr;
     share a, b;
     if (first == second || !read_share(first, shared, &a) || !read_share(second, shared, &b) ||
         !hlo_engine_before(env->engine, first, second))
@@ -63,7 +63,8 @@ TEST(dots_alike) {
            first->shape->type == second->shape->type;
 }
 
-static hlo_instr *join(hlo_builder *b, uint32_t count, hlo_instr *const *values, int64_t dim) {
+static hlo_instruction *join(hlo_builder *b, uint32_t count, hlo_instruction *const *values,
+                             int64_t dim) {
     const hlo_shape *shape = values[0]->shape;
     int64_t dims[HLO_RULE_ARGS];
     memcpy(dims, shape->dims, shape->rank * sizeof dims[0]);
@@ -75,7 +76,7 @@ static hlo_instr *join(hlo_builder *b, uint32_t count, hlo_instr *const *values,
             !hlo_ints_equal(order, hlo_instr_ints(values[i], HLO_ATTR_DIMENSIONS)))
             order = NULL;
     if (order) {
-        hlo_instr *below[HLO_RULE_ARGS];
+        hlo_instruction *below[HLO_RULE_ARGS];
         for (uint32_t i = 0; i < count; i++) below[i] = hlo_instr_operand(values[i], 0);
         return hlo_build_transpose(b, join(b, count, below, order->v[dim]), order->v);
     }
@@ -85,7 +86,8 @@ static hlo_instr *join(hlo_builder *b, uint32_t count, hlo_instr *const *values,
 }
 
 /* Appends the value to `parts`, or its operands if it is a concatenation along the dimension. */
-static bool add_parts(hlo_instr *value, int64_t dim, hlo_instr **parts, uint32_t *count) {
+static bool add_parts(hlo_instruction *value, int64_t dim, hlo_instruction **parts,
+                      uint32_t *count) {
     const hlo_ints *along = hlo_instr_ints(value, HLO_ATTR_DIMENSIONS);
     bool joins = value->op == HLO_OP_CONCATENATE && along->v[0] == dim && !value->pin;
     uint32_t more = joins ? value->operand_count : 1;
@@ -96,9 +98,9 @@ static bool add_parts(hlo_instr *value, int64_t dim, hlo_instr **parts, uint32_t
 }
 
 MAKE(merged) {
-    const hlo_instr *first = args[0].instr, *second = args[1].instr, *shared = args[2].instr;
+    const hlo_instruction *first = args[0].instr, *second = args[1].instr, *shared = args[2].instr;
     share a, b;
-    hlo_instr *parts[HLO_RULE_ARGS];
+    hlo_instruction *parts[HLO_RULE_ARGS];
     uint32_t part_count = 0;
     if (!read_share(first, shared, &a) || !read_share(second, shared, &b) ||
         !add_parts(a.other.fp8, a.free, parts, &part_count) ||
@@ -106,11 +108,11 @@ MAKE(merged) {
         first->shape->rank != second->shape->rank)
         return false;
     hlo_builder *build = env->build;
-    hlo_instr *value = join(build, part_count, parts, a.free);
+    hlo_instruction *value = join(build, part_count, parts, a.free);
     value = hlo_build_convert(build, value, a.other.to);
     if (a.other.scale) value = hlo_build_by_scalar(build, a.other.op, value, a.other.scale);
     if (!value) return false;
-    hlo_instr *operands[2];
+    hlo_instruction *operands[2];
     operands[a.side] = value;
     operands[!a.side] = hlo_instr_operand(first, !a.side);
     int64_t dims[HLO_RULE_ARGS];
@@ -126,7 +128,7 @@ MAKE(merged) {
 }
 
 MAKE(split_merged) {
-    hlo_instr *merged = args[0].instr;
+    hlo_instruction *merged = args[0].instr;
     const hlo_shape *shape = args[1].instr->shape;
     const bool last = args[2].number != 0;
     int64_t slices[3 * HLO_RULE_ARGS];

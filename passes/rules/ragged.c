@@ -22,7 +22,7 @@ typedef enum variation { SCALAR, GROUPS, ROWS, VARIATIONS } variation;
 
 /* A ragged-dot of fp8 values times factors that can multiply the result instead. */
 typedef struct product {
-    const hlo_instr *ragged;
+    const hlo_instruction *ragged;
     hlo_ragged r;
     kinds side[2];
     variation level[2]; /* the coarsest variation that describes the factors of each operand */
@@ -34,7 +34,7 @@ static void add_dim(kinds *k, const hlo_shape *shape, int64_t dim, int kind, uin
     k->size[kind] *= shape->dims[dim];
 }
 
-static kinds kinds_of(const hlo_instr *ragged, unsigned side, int64_t group) {
+static kinds kinds_of(const hlo_instruction *ragged, unsigned side, int64_t group) {
     const hlo_shape *shape = hlo_instr_operand(ragged, side)->shape;
     const hlo_ints *batch = hlo_dot_batch(ragged, side),
                    *summed = hlo_dot_contracting(ragged, side);
@@ -62,7 +62,7 @@ static hlo_granularity granularity_of(const product *p, unsigned side, variation
     return g;
 }
 
-static bool read(const hlo_instr *ragged, product *out) {
+static bool read(const hlo_instruction *ragged, product *out) {
     out->ragged = ragged;
     if (!hlo_ragged_read(ragged, &out->r) || ragged->shape->rank >= HLO_RULE_ARGS) return false;
     for (uint32_t i = 0; i < 3; i++) {
@@ -92,7 +92,7 @@ static const hlo_shape *array(const hlo_rule_env *env, hlo_type type, uint32_t r
 }
 
 /* Shifts elements by `by` along the last dimension, and fills with zeros. */
-static hlo_instr *shifted(hlo_builder *b, hlo_instr *value, int64_t by) {
+static hlo_instruction *shifted(hlo_builder *b, hlo_instruction *value, int64_t by) {
     if (!value) return NULL;
     int64_t padding[3 * HLO_RULE_ARGS] = {0};
     const uint32_t last = 3 * (value->shape->rank - 1);
@@ -116,12 +116,12 @@ static const int64_t MASK_LIMIT = INT64_C(1) << 56;
 
 /* Builds a mask with the array's dimensions: true where the index along the ragged dimension
  * belongs to the group or, if `group` is -1, to any group. */
-static hlo_instr *mask(hlo_rule_env *env, const hlo_instr *ragged, const hlo_ragged *r,
-                       const places *at) {
+static hlo_instruction *mask(hlo_rule_env *env, const hlo_instruction *ragged, const hlo_ragged *r,
+                             const places *at) {
     int64_t dims[HLO_RULE_ARGS], order[HLO_RULE_ARGS], small[HLO_RULE_ARGS];
     const uint32_t count = r->prefix_count;
     /* Build the indices at which groups end. Limit each size, so that no sum overflows. */
-    hlo_instr *sizes = hlo_instr_operand(ragged, 2);
+    hlo_instruction *sizes = hlo_instr_operand(ragged, 2);
     const hlo_type from = sizes->shape->type;
     const bool is_signed = hlo_types[from].class == HLO_CLASS_SIGNED;
     const int bits = hlo_types[from].bits - is_signed;
@@ -129,12 +129,12 @@ static hlo_instr *mask(hlo_rule_env *env, const hlo_instr *ragged, const hlo_rag
     if (bits > 31 || r->extent < INT64_C(1) << bits)
         sizes = hlo_build_by_number(b, HLO_OP_MINIMUM, sizes, (double)r->extent);
     const bool fits = r->extent <= INT32_MAX / (r->groups + 1);
-    hlo_instr *ends = hlo_build_convert(b, sizes, fits ? HLO_TYPE_S32 : HLO_TYPE_S64);
+    hlo_instruction *ends = hlo_build_convert(b, sizes, fits ? HLO_TYPE_S32 : HLO_TYPE_S64);
     for (int64_t by = 1; by < r->groups; by *= 2)
         ends = hlo_build_binary(b, HLO_OP_ADD, ends, shifted(b, ends, by));
     if (!ends) return NULL;
     const hlo_type type = ends->shape->type;
-    hlo_instr *index = hlo_build_iota(b, array(env, type, at->rank, at->extents), at->dim);
+    hlo_instruction *index = hlo_build_iota(b, array(env, type, at->rank, at->extents), at->dim);
     const int64_t bytes = index ? hlo_shape_bytes(index->shape) : -1;
     if (bytes < 0 || bytes > MASK_LIMIT) return NULL;
     for (uint32_t i = 0; i < count; i++) {
@@ -155,7 +155,7 @@ static hlo_instr *mask(hlo_rule_env *env, const hlo_instr *ragged, const hlo_rag
         ends = hlo_build_broadcast(b, ends, at->rank, at->extents, count, dims);
         return hlo_build_compare(b, index, "LT", ends);
     }
-    hlo_instr *starts = shifted(b, ends, 1), **both[] = {&starts, &ends};
+    hlo_instruction *starts = shifted(b, ends, 1), **both[] = {&starts, &ends};
     const bool first = at->group == 0 && count;
     dims[count] = at->group;
     if (first) {
@@ -173,7 +173,8 @@ static hlo_instr *mask(hlo_rule_env *env, const hlo_instr *ragged, const hlo_rag
 }
 
 /* Selects `value` where the mask is true, and a number elsewhere. */
-static hlo_instr *chosen(hlo_builder *b, hlo_instr *where, hlo_instr *value, double otherwise) {
+static hlo_instruction *chosen(hlo_builder *b, hlo_instruction *where, hlo_instruction *value,
+                               double otherwise) {
     if (!where || !value) return NULL;
     return hlo_build_select(b, where, value, hlo_build_filled(b, value->shape, otherwise));
 }
@@ -181,7 +182,8 @@ static hlo_instr *chosen(hlo_builder *b, hlo_instr *where, hlo_instr *value, dou
 /* ------------------------------------------------------------------------------------- operands */
 
 /* Builds a masked operand of the dense dot, as [batch, free, summed]. */
-static hlo_instr *masked(hlo_rule_env *env, const product *p, unsigned side, hlo_instr *value) {
+static hlo_instruction *masked(hlo_rule_env *env, const product *p, unsigned side,
+                               hlo_instruction *value) {
     const hlo_ragged *r = &p->r;
     const kinds *k = &p->side[side];
     const bool split_sum = r->mode == HLO_RAGGED_CONTRACTING, grouped = r->mode == HLO_RAGGED_FREE;
@@ -219,7 +221,7 @@ typedef struct dense {
 /* Reads a ragged-dot whose dense form can be an FP8 call. If the ragged-dot has an fp8 type, its
  * operands are first converted to that type, so they must already have this type. Returns false,
  * possibly with a reason in env->reason. */
-static bool read_fusible(hlo_rule_env *env, const hlo_instr *ragged, product *p, dense *d) {
+static bool read_fusible(hlo_rule_env *env, const hlo_instruction *ragged, product *p, dense *d) {
     const char *reason = hlo_remark_kept_wide(env->context, ragged);
     if (reason) return hlo_rule_refuse(env, reason, NULL);
     for (uint32_t side = 0; side < 2 && hlo_type_is_fp8(ragged->shape->type); side++)
@@ -243,7 +245,7 @@ static bool read_fusible(hlo_rule_env *env, const hlo_instr *ragged, product *p,
     const hlo_ints *batches = hlo_ints_new(module, !one, &first);
     d->dims = (hlo_dot_lists){{batches, batches},
                               {hlo_ints_new(module, 1, &last), hlo_ints_new(module, 1, &right)}};
-    hlo_instr left = {.shape = d->operand[0]}, other = {.shape = d->operand[1]};
+    hlo_instruction left = {.shape = d->operand[0]}, other = {.shape = d->operand[1]};
     const hlo_matmul call = {.a = &left,
                              .b = &other,
                              .d = d->result,
@@ -257,7 +259,7 @@ static bool read_fusible(hlo_rule_env *env, const hlo_instr *ragged, product *p,
     return !reason || hlo_rule_refuse(env, reason, NULL);
 }
 
-static hlo_instr *unscaled(hlo_rule_env *env, const product *p, unsigned side) {
+static hlo_instruction *unscaled(hlo_rule_env *env, const product *p, unsigned side) {
     const hlo_granularity g = granularity_of(p, side, p->level[side]);
     return hlo_scaled_operand_value(env, p->ragged, side, &g);
 }
@@ -266,7 +268,7 @@ MAKE(ragged_dense) {
     product p;
     dense d;
     if (!read_fusible(env, args->instr, &p, &d)) return false;
-    hlo_instr *values[] = {unscaled(env, &p, 0), unscaled(env, &p, 1)};
+    hlo_instruction *values[] = {unscaled(env, &p, 0), unscaled(env, &p, 1)};
     values[0] = masked(env, &p, 0, values[0]);
     if (p.r.mode == HLO_RAGGED_FREE) { /* the groups of the right operand are summed */
         const kinds *k = &p.side[1];
@@ -291,13 +293,13 @@ MAKE(ragged_dense) {
 }
 
 MAKE(ragged_unscaled) {
-    const hlo_instr *ragged = args->instr;
+    const hlo_instruction *ragged = args->instr;
     product p;
     dense d;
     if (hlo_measure_wide_ragged(env, ragged) < 2 || !read_fusible(env, ragged, &p, &d))
         return false;
-    hlo_instr *operands[] = {unscaled(env, &p, 0), unscaled(env, &p, 1),
-                             hlo_instr_operand(ragged, 2)};
+    hlo_instruction *operands[] = {unscaled(env, &p, 0), unscaled(env, &p, 1),
+                                   hlo_instr_operand(ragged, 2)};
     const hlo_shape *shape = hlo_shape_retype(env->context->module, ragged->shape, HLO_TYPE_F32);
     return (*out = hlo_build_clone(env->build, ragged, shape, operands)) != NULL;
 }
@@ -307,8 +309,8 @@ MAKE(ragged_unscaled) {
 /* Selects the factors of each row's group from the factors of all groups. `factors` is [batch,
  * groups, free of the right]; the result is [batch, free of the left, free of the right], with 0
  * for rows without a group. */
-static hlo_instr *by_group(hlo_rule_env *env, const product *p, hlo_instr *factors,
-                           const int64_t *extents, uint32_t columns) {
+static hlo_instruction *by_group(hlo_rule_env *env, const product *p, hlo_instruction *factors,
+                                 const int64_t *extents, uint32_t columns) {
     const uint32_t batch = p->side[0].batch, open = p->side[0].open, rows = batch + open;
     int64_t all[HLO_RULE_ARGS], dims[HLO_RULE_ARGS], group = rows;
     places at = {.rank = rows + 1 + columns, .extents = all, .dim = p->r.place, .group = rows};
@@ -326,8 +328,8 @@ static hlo_instr *by_group(hlo_rule_env *env, const product *p, hlo_instr *facto
 }
 
 /* Arranges compact factors as [batch, group (if any), free] or, without `all`, as [group]. */
-static hlo_instr *arranged(hlo_rule_env *env, const product *p, unsigned side, hlo_instr *factors,
-                           bool all) {
+static hlo_instruction *arranged(hlo_rule_env *env, const product *p, unsigned side,
+                                 hlo_instruction *factors, bool all) {
     const kinds *k = &p->side[side];
     const bool grouped = side && p->r.mode == HLO_RAGGED_FREE;
     int64_t order[HLO_RULE_ARGS], extents[HLO_RULE_ARGS];
@@ -346,11 +348,11 @@ static hlo_instr *arranged(hlo_rule_env *env, const product *p, unsigned side, h
  * is 1 for a row of the left operand that is in no group, and 0 for a result's row that no group of
  * the right operand multiplies. */
 MAKE(ragged_scaled) {
-    hlo_instr *value = args[0].instr;
-    const hlo_instr *ragged = args[1].instr;
+    hlo_instruction *value = args[0].instr;
+    const hlo_instruction *ragged = args[1].instr;
     const unsigned side = (unsigned)args[2].number;
     product p;
-    hlo_instr *factors;
+    hlo_instruction *factors;
     hlo_builder *b = env->build;
     if (!read(ragged, &p) || hlo_shape_count(value->shape) != hlo_shape_count(ragged->shape))
         return false;

@@ -18,15 +18,15 @@ bool hlo_shape_same_order(const hlo_shape *a, const hlo_shape *b) {
     return a == b || (hlo_shape_is_row_major(a) && hlo_shape_is_row_major(b));
 }
 
-bool hlo_reduces_by_max(const hlo_instr *reduce) {
+bool hlo_reduces_by_max(const hlo_instruction *reduce) {
     if (reduce->op != HLO_OP_REDUCE || reduce->operand_count != 2) return false;
     const hlo_computation *f = hlo_instr_comp(reduce, HLO_ATTR_TO_APPLY);
     if (!f || !f->root || f->root->op != HLO_OP_MAXIMUM || f->parameter_count != 2) return false;
-    const hlo_instr *a = hlo_instr_operand(f->root, 0), *b = hlo_instr_operand(f->root, 1);
+    const hlo_instruction *a = hlo_instr_operand(f->root, 0), *b = hlo_instr_operand(f->root, 1);
     return a != b && a->op == HLO_OP_PARAMETER && b->op == HLO_OP_PARAMETER;
 }
 
-bool hlo_decode_call(const hlo_instr *call, hlo_matmul *out) {
+bool hlo_decode_call(const hlo_instruction *call, hlo_matmul *out) {
     const char *reason;
     return hlo_matmul_is_call(call) && hlo_matmul_decode(call, out, &reason) == HLO_OK;
 }
@@ -43,7 +43,7 @@ static int64_t misaligned_sizes(const hlo_matmul *m) {
  * it is a parameter, its memory is donated (for parameter 2, the module header has `{0}: (2, {},
  * may-alias)`). */
 static bool overwrites_addend(const hlo_matmul *m) {
-    const hlo_instr *c = m->c;
+    const hlo_instruction *c = m->c;
     if (!c || m->in_place || c->pin || c->shape != m->d || hlo_instr_user_count(c) != 1 ||
         c->op == HLO_OP_CONSTANT)
         return false;
@@ -123,7 +123,7 @@ static bool counts_up(const hlo_ints *list, uint32_t count) {
 }
 
 TEST(identity) {
-    const hlo_instr *i = args->instr;
+    const hlo_instruction *i = args->instr;
     const hlo_shape *s = i->shape;
     if (!i->operand_count || hlo_instr_operand(i, 0)->shape != s) return false;
     if (hlo_op_is(i->op, HLO_TRANSPOSES | HLO_REPEATS))
@@ -135,10 +135,10 @@ TEST(identity) {
 
 /* Counts users, up to two, and looks through barriers and sharding annotations. If `index` is not
  * negative, counts users of this element of a tuple. A nested tuple counts as one user. */
-static uint32_t users_past(const hlo_instr *value, int64_t index, unsigned depth) {
+static uint32_t users_past(const hlo_instruction *value, int64_t index, unsigned depth) {
     uint32_t count = value->parent->root == value;
     for (const hlo_use *use = value->uses; use && count < 2; use = use->next) {
-        const hlo_instr *user = use->user;
+        const hlo_instruction *user = use->user;
         const bool takes = index >= 0 && user->op == HLO_OP_GET_TUPLE_ELEMENT;
         if (takes && hlo_instr_int(user, HLO_ATTR_INDEX, -1) != index) continue;
         const bool puts = index < 0 && user->op == HLO_OP_TUPLE;
@@ -155,7 +155,7 @@ TEST(one_use) {
                             : hlo_instr_user_count(args->instr)) == 1;
 }
 
-static bool is_user(const hlo_binding *args, uint32_t count, const hlo_instr *user) {
+static bool is_user(const hlo_binding *args, uint32_t count, const hlo_instruction *user) {
     for (uint32_t i = 0; i < count; i++)
         if (hlo_has_instr(&args[i]) && args[i].instr == user) return true;
     return false;
@@ -170,7 +170,7 @@ TEST(only_uses) {
 }
 
 /* True if all paths from `value` to results of the module pass through `ends`. */
-static bool ends_in(const hlo_instr *value, const hlo_binding *ends, uint32_t count,
+static bool ends_in(const hlo_instruction *value, const hlo_binding *ends, uint32_t count,
                     uint32_t *budget) {
     if (value->parent->root == value || !value->uses) return false;
     for (const hlo_use *use = value->uses; use; use = use->next)
@@ -207,10 +207,10 @@ TEST(repeats) {
 }
 
 TEST(sends) {
-    const hlo_instr *start = args->instr;
+    const hlo_instruction *start = args->instr;
     if (start->op != HLO_OP_ASYNC_START || start->operand_count != 1) return false;
     const hlo_computation *called = hlo_instr_comp(start, HLO_ATTR_CALLS);
-    const hlo_instr *wrapped = called ? hlo_async_wrapped(called) : NULL;
+    const hlo_instruction *wrapped = called ? hlo_async_wrapped(called) : NULL;
     return wrapped && (wrapped->op == HLO_OP_ALL_GATHER || wrapped->op == HLO_OP_ALL_TO_ALL ||
                        wrapped->op == HLO_OP_COLLECTIVE_PERMUTE);
 }
@@ -221,7 +221,7 @@ TEST(covers_all_devices) {
 }
 
 TEST(agreed) {
-    const hlo_instr *sender = hlo_devices_sender(args[1].instr);
+    const hlo_instruction *sender = hlo_devices_sender(args[1].instr);
     return hlo_op_is(sender->op, HLO_COLLECTIVE) &&
            hlo_devices_replicated(env->context, args[0].instr, args[1].instr);
 }
@@ -261,7 +261,7 @@ TEST(amax_of) {
 }
 
 TEST(broadcasts_column) {
-    const hlo_instr *broadcast = args->instr;
+    const hlo_instruction *broadcast = args->instr;
     const hlo_shape *d = args[1].instr->shape;
     if (broadcast->op != HLO_OP_BROADCAST || !d->rank) return false;
     const hlo_ints *dims = hlo_instr_ints(broadcast, HLO_ATTR_DIMENSIONS);
@@ -283,7 +283,7 @@ TEST(prefix_slice) {
 }
 
 TEST(only_view) {
-    const hlo_instr *view = args[0].instr, *from = args[1].instr;
+    const hlo_instruction *view = args[0].instr, *from = args[1].instr;
     if (view->op == HLO_OP_BITCAST &&
         (view->shape->type != from->shape->type || !hlo_shape_same_order(view->shape, from->shape)))
         return false;
@@ -367,8 +367,8 @@ TEST(rows_free) {
 /* True if a factor or divisor commutes with the relu of `call`, if any: it is not negative and,
  * with `positive`, not 0. A constant factor must be positive and finite: relu(-inf) * 0 is 0, but
  * relu(-inf * 0) is NaN; relu(-1) * inf is NaN, but relu(-1 * inf) is 0. */
-static bool commutes_with_relu(const hlo_rule_env *env, hlo_instr *factor, const hlo_binding *call,
-                               bool positive) {
+static bool commutes_with_relu(const hlo_rule_env *env, hlo_instruction *factor,
+                               const hlo_binding *call, bool positive) {
     hlo_matmul m;
     bool is_positive = true;
     if (!decode_product(call, &m)) return false;
@@ -430,7 +430,7 @@ TEST(movable) {
     if (!hlo_dequantized_read(args->inner, &below) &&
         !hlo_dequantized_read_scaled(args->inner, &below))
         return false;
-    for (const hlo_instr *link = args->instr; link != args->inner;
+    for (const hlo_instruction *link = args->instr; link != args->inner;
          link = hlo_instr_operand(link, 0))
         if (!hlo_link_moves(link, &below)) {
             *out_blocker = link;
@@ -451,7 +451,7 @@ TEST(branches_alike) {
 
 /* ------------------------------------------------------------------------------------- measures */
 
-static int64_t size_of(const hlo_rule_env *env, const hlo_instr *value, unsigned depth) {
+static int64_t size_of(const hlo_rule_env *env, const hlo_instruction *value, unsigned depth) {
     bool leaf = !depth || !value->operand_count || value->op == HLO_OP_CUSTOM_CALL;
     for (uint32_t i = 0; i < env->rule->slot_count && !leaf; i++)
         leaf = env->slots[i].leaf && env->slots[i].kind == HLO_BOUND_VALUE &&
@@ -462,7 +462,7 @@ static int64_t size_of(const hlo_rule_env *env, const hlo_instr *value, unsigned
     if (hlo_op_is(value->op, HLO_REORDERS)) size = 4;
     if (value->op == HLO_OP_BROADCAST && hlo_instr_operand(value, 0)->shape->rank) size = 8;
     if (value->op == HLO_OP_CONVERT)
-        for (const hlo_instr *v = hlo_instr_operand(value, 0); v->op == HLO_OP_BROADCAST;
+        for (const hlo_instruction *v = hlo_instr_operand(value, 0); v->op == HLO_OP_BROADCAST;
              v = hlo_instr_operand(v, 0))
             size++;
     for (uint32_t i = 0; i < value->operand_count; i++)
@@ -490,7 +490,7 @@ MEASURE(wide_ragged) {
 MEASURE(wide_links) {
     int64_t links = 0;
     for (uint32_t i = 0; i < value->operand_count; i++) {
-        const hlo_instr *v = hlo_instr_operand(value, i);
+        const hlo_instruction *v = hlo_instr_operand(value, i);
         for (; hlo_chain_link(v); v = hlo_instr_operand(v, 0))
             links += v->op != HLO_OP_CONVERT && hlo_types[v->shape->type].bits > 8;
         links += hlo_op_is(v->op, HLO_JOINS);

@@ -22,12 +22,12 @@ int64_t hlo_devices_replicas(const hlo_module *module) {
     return header_int(module, HLO_ATTR_REPLICA_COUNT);
 }
 
-const hlo_instr *hlo_devices_sender(const hlo_instr *instr) {
+const hlo_instruction *hlo_devices_sender(const hlo_instruction *instr) {
     while (hlo_op_async_pair(HLO_OP_INVALID, instr->op) && instr->operand_count)
         instr = hlo_instr_operand(instr, 0);
     if (instr->op != HLO_OP_ASYNC_START) return instr;
     const hlo_computation *called = hlo_instr_comp(instr, HLO_ATTR_CALLS);
-    const hlo_instr *wrapped = called ? hlo_async_wrapped(called) : NULL;
+    const hlo_instruction *wrapped = called ? hlo_async_wrapped(called) : NULL;
     return wrapped ? wrapped : instr;
 }
 
@@ -36,7 +36,7 @@ const hlo_instr *hlo_devices_sender(const hlo_instr *instr) {
  * collectives name replicas. Their groups span all partitions if the collective has a channel,
  * otherwise one partition. If the header does not have the number of devices, the named devices
  * count as all devices; the number of partitions is then unknown for collectives with channels. */
-static const hlo_device_groups *groups_among(hlo_arena *arena, const hlo_instr *collective) {
+static const hlo_device_groups *groups_among(hlo_arena *arena, const hlo_instruction *collective) {
     collective = hlo_devices_sender(collective);
     const hlo_module *module = collective->parent->module;
     int64_t partitions = hlo_devices_partitions(module), replicas = hlo_devices_replicas(module);
@@ -59,7 +59,7 @@ static const hlo_device_groups *groups_among(hlo_arena *arena, const hlo_instr *
 int64_t hlo_devices_free_channel(const hlo_module *module) {
     int64_t most = 0;
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) {
+        for (const hlo_instruction *i = comp->first; i; i = hlo_instr_next(i)) {
             int64_t channel = hlo_instr_int(i, HLO_ATTR_CHANNEL_ID, 0);
             if (channel > most) most = channel;
         }
@@ -100,7 +100,7 @@ typedef struct hlo_manual {
 /* Returns the depths of the instruction `leaves`, which leaves a region. Shardy's custom call
  * leaves one region. XLA's older custom call may leave several regions; the sharding of its result
  * shows whether the result is still in a region. */
-static uint8_t less_deep(const hlo_instr *leaves, uint8_t depths) {
+static uint8_t less_deep(const hlo_instruction *leaves, uint8_t depths) {
     const hlo_sharding *sharding = hlo_instr_sharding(leaves);
     bool older = hlo_is_custom_call(leaves, "SPMDShardToFullShape");
     if (older && sharding && !hlo_sharding_has(sharding, HLO_SHARDING_MANUAL)) return OUTSIDE;
@@ -133,7 +133,7 @@ static void visit_called(void *user, hlo_computation *called) {
     v->depths |= root & BY_DEVICE;
 }
 
-static uint8_t depths_of(hlo_manual *m, const hlo_instr *instr) {
+static uint8_t depths_of(hlo_manual *m, const hlo_instruction *instr) {
     visit v = {.m = m};
     if (instr->op == HLO_OP_PARAMETER) return m->entered[instr->parent->id];
     if (instr->op == HLO_OP_PARTITION_ID || instr->op == HLO_OP_REPLICA_ID) return BY_DEVICE;
@@ -164,12 +164,12 @@ static const hlo_manual *find_depths(const hlo_module *module, hlo_arena *arena)
     for (unsigned round = 0; m->changes && round < DEPTH_ROUND_LIMIT; round++) {
         m->changes = false;
         for (const hlo_computation *comp = module->last; comp; comp = comp->prev)
-            for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i))
+            for (const hlo_instruction *i = comp->first; i; i = hlo_instr_next(i))
                 if (m->reached[comp->id]) grow(m, &m->depths[i->id], depths_of(m, i));
     }
     bool understood = !m->changes && m->any;
     for (const hlo_computation *comp = module->first; comp && understood; comp = comp->next)
-        for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i))
+        for (const hlo_instruction *i = comp->first; i; i = hlo_instr_next(i))
             if (hlo_op_is(i->op, HLO_COLLECTIVE) && m->reached[comp->id])
                 understood &= !(m->depths[i->id] & OUTSIDE);
     m->count = understood ? module->next_id : 0;
@@ -179,7 +179,7 @@ static const hlo_manual *find_depths(const hlo_module *module, hlo_arena *arena)
 const bool *hlo_devices_outside(const hlo_module *module, hlo_arena *arena) {
     bool any = false;
     for (const hlo_computation *comp = module->first; comp && !any; comp = comp->next)
-        for (const hlo_instr *i = comp->first; i && !any; i = hlo_instr_next(i))
+        for (const hlo_instruction *i = comp->first; i && !any; i = hlo_instr_next(i))
             any = hlo_manual_enters(i);
     if (!any) return NULL;
     const hlo_manual *m = find_depths(module, arena);
@@ -236,9 +236,10 @@ typedef struct hlo_replication {
 /* Index of a whole value, not of an element of a tuple. */
 static const int64_t whole = -1;
 
-static bool agree(const hlo_replication *a, const hlo_instr *value, int64_t index, unsigned *steps);
+static bool agree(const hlo_replication *a, const hlo_instruction *value, int64_t index,
+                  unsigned *steps);
 
-static bool holds(const hlo_replication *a, const hlo_instr *value, int64_t index) {
+static bool holds(const hlo_replication *a, const hlo_instruction *value, int64_t index) {
     unsigned steps = 0;
     return agree(a, value, index, &steps);
 }
@@ -263,13 +264,13 @@ static bool keep_together(const hlo_replication *a, const hlo_device_groups *par
 /* True if the loop carries the element unchanged. */
 static bool passes_through(const hlo_computation *body, int64_t index) {
     if (body->root->op != HLO_OP_TUPLE || index < 0) return false;
-    const hlo_instr *next = hlo_instr_operand(body->root, (uint32_t)index);
+    const hlo_instruction *next = hlo_instr_operand(body->root, (uint32_t)index);
     return next->op == HLO_OP_GET_TUPLE_ELEMENT &&
            hlo_instr_operand(next, 0) == body->parameters[0] &&
            hlo_instr_int(next, HLO_ATTR_INDEX, whole) == index;
 }
 
-static bool agree_all(const hlo_replication *a, const hlo_instr *value, unsigned *steps) {
+static bool agree_all(const hlo_replication *a, const hlo_instruction *value, unsigned *steps) {
     for (uint32_t i = 0; i < value->operand_count; i++)
         if (!agree(a, hlo_instr_operand(value, i), whole, steps)) return false;
     return value->operand_count > 0;
@@ -277,9 +278,9 @@ static bool agree_all(const hlo_replication *a, const hlo_instr *value, unsigned
 
 /* True if the computation that the instruction applies gives the same result for the same operands
  * on every device. */
-static bool is_plain(const hlo_instr *instr) {
+static bool is_plain(const hlo_instruction *instr) {
     const hlo_computation *apply = hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);
-    for (const hlo_instr *i = apply ? apply->first : NULL; i; i = hlo_instr_next(i)) {
+    for (const hlo_instruction *i = apply ? apply->first : NULL; i; i = hlo_instr_next(i)) {
         bool handed = i->op == HLO_OP_PARAMETER || i->op == HLO_OP_CONSTANT ||
                       i->op == HLO_OP_TUPLE || i->op == HLO_OP_GET_TUPLE_ELEMENT ||
                       hlo_instr_is_mark(i);
@@ -288,7 +289,7 @@ static bool is_plain(const hlo_instr *instr) {
     return true;
 }
 
-static bool agree(const hlo_replication *a, const hlo_instr *value, int64_t index,
+static bool agree(const hlo_replication *a, const hlo_instruction *value, int64_t index,
                   unsigned *steps) {
     if ((*steps)++ >= STEP_LIMIT) return false;
     /* A value outside all manual regions is replicated. New values are not in the table. */
@@ -388,7 +389,7 @@ static void rollback(hlo_replication *a, bool *supposed, bool holds) {
 }
 
 static void bind(hlo_replication *a, const hlo_computation *comp, uint32_t number,
-                 const hlo_instr *value) {
+                 const hlo_instruction *value) {
     facts *f = reach(a, comp);
     const hlo_shape *shape = comp->parameters[number]->shape;
     bool tuple = shape->type == HLO_TYPE_TUPLE;
@@ -406,13 +407,13 @@ static void forget(void *user, hlo_computation *comp) {
             rollback(user, &f->same[p][i], false);
 }
 
-static void enter(hlo_replication *a, const hlo_instr *instr) {
+static void enter(hlo_replication *a, const hlo_instruction *instr) {
     const hlo_computation *called = NULL;
     switch (instr->op) {
     case HLO_OP_WHILE: {
         const hlo_computation *body = hlo_instr_comp(instr, HLO_ATTR_BODY);
         const hlo_computation *condition = hlo_instr_comp(instr, HLO_ATTR_CONDITION);
-        const hlo_instr *start = hlo_instr_operand(instr, 0);
+        const hlo_instruction *start = hlo_instr_operand(instr, 0);
         if (start->shape->type != HLO_TYPE_TUPLE) {
             hlo_instr_visit_called(instr, forget, a);
             return;
@@ -475,7 +476,7 @@ static const hlo_replication *agreement_of(hlo_pass_context *context,
     for (unsigned round = 0; a->changed && round < ROUND_LIMIT; round++) {
         a->changed = false;
         for (const hlo_computation *comp = module->last; comp; comp = comp->prev)
-            for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i))
+            for (const hlo_instruction *i = comp->first; i; i = hlo_instr_next(i))
                 if (comp == module->entry || a->of[comp->id].reached) enter(a, i);
     }
     a->finding = false;
@@ -484,8 +485,8 @@ static const hlo_replication *agreement_of(hlo_pass_context *context,
     return context->agreement = a;
 }
 
-bool hlo_devices_replicated(hlo_pass_context *context, const hlo_instr *value,
-                            const hlo_instr *collective) {
+bool hlo_devices_replicated(hlo_pass_context *context, const hlo_instruction *value,
+                            const hlo_instruction *collective) {
     hlo_arena_mark mark = hlo_arena_here(context->scratch);
     const hlo_device_groups *among = groups_among(context->scratch, collective);
     const hlo_replication *known = context->agreement,

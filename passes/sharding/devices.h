@@ -13,12 +13,12 @@ int64_t hlo_devices_partitions(const hlo_module *module);
 
 /* Returns the collective that an instruction belongs to: the instruction itself, its start, or the
  * collective that its start wraps. */
-const hlo_instr *hlo_devices_sender(const hlo_instr *instr);
+const hlo_instruction *hlo_devices_sender(const hlo_instruction *instr);
 
 /* True if `value` is proved to be replicated within each group of `collective`, in every execution.
  * Returns false if this is unknown (see devices.c). */
-bool hlo_devices_replicated(hlo_pass_context *context, const hlo_instr *value,
-                            const hlo_instr *collective);
+bool hlo_devices_replicated(hlo_pass_context *context, const hlo_instruction *value,
+                            const hlo_instruction *collective);
 
 /* Returns an array by instruction id: true if the value is known to be outside all manual regions.
  * Returns NULL if the module has no region. */

@@ -26,7 +26,7 @@ typedef struct group {
 enum { BATCH, FREE, CONTRACTING, KINDS };
 
 typedef struct side {
-    hlo_instr *operand;
+    hlo_instruction *operand;
     group groups[KINDS];
     uint32_t at[KINDS]; /* number of the merged dimension, after collapse_side() */
     int64_t extents[KINDS];
@@ -36,7 +36,7 @@ static group listed(hlo_arena *arena, const hlo_ints *dims) {
     return (group){dims->count, hlo_arena_copy(arena, dims->v, dims->count * sizeof *dims->v)};
 }
 
-static side read_side(hlo_arena *arena, const hlo_instr *dot, bool right) {
+static side read_side(hlo_arena *arena, const hlo_instruction *dot, bool right) {
     side s = {.operand = hlo_instr_operand(dot, right)};
     const hlo_ints *batch = hlo_dot_batch(dot, right),
                    *contracting = hlo_dot_contracting(dot, right);
@@ -101,7 +101,7 @@ static void collapse_side(hlo_arena *arena, hlo_builder *b, side *s) {
     if (!is_collapsed(s)) s->operand = hlo_build_reshape(b, s->operand, rank, dims);
 }
 
-static void set_dim(hlo_instr *dot, hlo_attr_id id, const side *s, int kind) {
+static void set_dim(hlo_instruction *dot, hlo_attr_id id, const side *s, int kind) {
     if (s->groups[kind].count)
         hlo_instr_set_ints(dot, id, 1, &(int64_t){s->at[kind]});
     else
@@ -111,13 +111,13 @@ static void set_dim(hlo_instr *dot, hlo_attr_id id, const side *s, int kind) {
 /* Returns the transpose that is the dot's only user, if it puts the free dimensions of the right
  * operand before those of the left operand. Also sorts the free dimensions of both sides in the
  * order of the transpose. */
-static hlo_instr *turned(const hlo_instr *dot, side *left, side *right) {
+static hlo_instruction *turned(const hlo_instruction *dot, side *left, side *right) {
     group *l = &left->groups[FREE], *r = &right->groups[FREE];
     int64_t first = left->groups[BATCH].count, at = 0;
     if (!l->count || !r->count || hlo_instr_user_count(dot) != 1 || dot == dot->parent->root ||
         hlo_instr_attr(dot, HLO_ATTR_OPERAND_PRECISION))
         return NULL;
-    hlo_instr *transpose = dot->uses->user;
+    hlo_instruction *transpose = dot->uses->user;
     if (transpose->op != HLO_OP_TRANSPOSE || transpose->pin) return NULL;
     const int64_t *order = hlo_instr_ints(transpose, HLO_ATTR_DIMENSIONS)->v;
     for (; at < first; at++)
@@ -135,8 +135,8 @@ static hlo_instr *turned(const hlo_instr *dot, side *left, side *right) {
 }
 
 /* Replaces `result` by the collapsed dot. `result` is the dot or its only user. */
-static void collapse(hlo_pass_context *context, hlo_instr *dot, hlo_instr *result, side *left,
-                     side *right) {
+static void collapse(hlo_pass_context *context, hlo_instruction *dot, hlo_instruction *result,
+                     side *left, side *right) {
     hlo_arena *arena = context->scratch;
     /* Sort the contracting dimensions, so that the left operand needs no transpose. */
     for (uint32_t i = 1; i < left->groups[CONTRACTING].count; i++)
@@ -159,8 +159,9 @@ static void collapse(hlo_pass_context *context, hlo_instr *dot, hlo_instr *resul
     if (right->groups[FREE].count || is_vector(right)) dims[rank++] = right->extents[FREE];
     hlo_module *module = context->module;
     const hlo_shape *shape = hlo_shape_array(module, dot->shape->type, rank, dims);
-    hlo_instr *operands[] = {left->operand, right->operand};
-    hlo_instr *made = hlo_instr_new(dot->parent, dot, HLO_OP_DOT, shape, 2, operands, dot->name);
+    hlo_instruction *operands[] = {left->operand, right->operand};
+    hlo_instruction *made =
+        hlo_instr_new(dot->parent, dot, HLO_OP_DOT, shape, 2, operands, dot->name);
     made->offset = dot->offset;
     hlo_instr_copy_attrs(made, dot);
     set_dim(made, HLO_ATTR_LHS_BATCH_DIMS, left, BATCH);
@@ -170,7 +171,7 @@ static void collapse(hlo_pass_context *context, hlo_instr *dot, hlo_instr *resul
     if (!hlo_shape_same_dims(dot->shape, shape)) hlo_instr_drop_attr(made, HLO_ATTR_SHARDING);
     hlo_remark_follow(context, dot, made);
     const hlo_shape *want = result->shape;
-    hlo_instr *value = made;
+    hlo_instruction *value = made;
     if (result == dot && !hlo_shape_same_dims(shape, want))
         value = hlo_build(&b, HLO_OP_RESHAPE, want, 1, &made);
     else
@@ -185,14 +186,14 @@ static void collapse(hlo_pass_context *context, hlo_instr *dot, hlo_instr *resul
 }
 
 /* True if the operand is a matrix or a batch of matrices without additional dimensions. */
-static bool is_plain(const hlo_instr *dot, bool right) {
+static bool is_plain(const hlo_instruction *dot, bool right) {
     const uint32_t batches = hlo_dot_batch(dot, right)->count;
     return batches <= 1 && hlo_dot_contracting(dot, right)->count == 1 &&
            hlo_instr_operand(dot, right)->shape->rank == batches + 2;
 }
 
 /* True if all sizes are static: merging dynamic dimensions would lose their bounds. */
-static bool is_static(const hlo_instr *instr) {
+static bool is_static(const hlo_instruction *instr) {
     return !instr->shape->dynamic && hlo_shape_count(instr->shape) >= 0;
 }
 
@@ -201,14 +202,15 @@ hlo_status hlo_pass_collapse(hlo_pass_context *context) {
     hlo_fp8_reach reach = {0}; /* computed when the first dot needs it */
     const bool *fused = hlo_facts_fused(context->module, context->scratch);
     for (hlo_computation *comp = context->module->first; comp; comp = comp->next)
-        for (hlo_instr *instr = hlo_facts_has(fused, comp->id) ? NULL : comp->first, *next; instr;
-             instr = next) {
+        for (hlo_instruction *instr = hlo_facts_has(fused, comp->id) ? NULL : comp->first, *next;
+             instr; instr = next) {
             next = hlo_instr_next(instr);
             /* Skip the transpose, which may be removed with the dot. */
             if (next && next->op == HLO_OP_TRANSPOSE && hlo_instr_operand(next, 0) == instr)
                 next = next->next;
             if (instr->op != HLO_OP_DOT || instr->operand_count != 2 || instr->pin) continue;
-            hlo_instr *left = hlo_instr_operand(instr, 0), *right = hlo_instr_operand(instr, 1);
+            hlo_instruction *left = hlo_instr_operand(instr, 0),
+                            *right = hlo_instr_operand(instr, 1);
             if (is_plain(instr, false) && is_plain(instr, true) &&
                 (instr->use_count != 1 || instr->uses->user->op != HLO_OP_TRANSPOSE))
                 continue;
@@ -218,7 +220,7 @@ hlo_status hlo_pass_collapse(hlo_pass_context *context) {
             hlo_arena *arena = context->scratch;
             hlo_arena_mark mark = hlo_arena_here(arena);
             side m = read_side(arena, instr, false), n = read_side(arena, instr, true);
-            hlo_instr *transpose = turned(instr, &m, &n);
+            hlo_instruction *transpose = turned(instr, &m, &n);
             if (transpose)
                 collapse(context, instr, transpose, &n, &m);
             else if (!is_collapsed(&m) || !is_collapsed(&n))

@@ -19,7 +19,7 @@ static bool is_small_array(const hlo_shape *shape) {
     return count >= 0 && count <= LIMIT;
 }
 
-static bool can_fold(const hlo_instr *instr) {
+static bool can_fold(const hlo_instruction *instr) {
     if (instr->operand_count == 0 || !is_small_array(instr->shape)) return false;
     switch (instr->op) {
     case HLO_OP_BROADCAST: /* a broadcast to one element is folded like a scalar */
@@ -40,7 +40,7 @@ static bool can_fold(const hlo_instr *instr) {
     default: break;
     }
     for (uint32_t i = 0; i < instr->operand_count; i++) {
-        const hlo_instr *operand = hlo_instr_operand(instr, i);
+        const hlo_instruction *operand = hlo_instr_operand(instr, i);
         if (operand->op != HLO_OP_CONSTANT || operand->pin || !is_small_array(operand->shape) ||
             operand->u.literal->elided)
             return false;
@@ -53,7 +53,7 @@ static bool can_fold(const hlo_instr *instr) {
 hlo_status hlo_pass_fold(hlo_pass_context *context) {
     hlo_effects effects = hlo_facts_side_effects(context->module, context->scratch);
     for (hlo_computation *comp = context->module->first; comp; comp = comp->next)
-        for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
+        for (hlo_instruction *instr = comp->first, *next; instr; instr = next) {
             next = hlo_instr_next(instr);
             if (instr->pin || hlo_facts_has(effects.random, instr->id) ||
                 hlo_instr_user_count(instr) == 0 || !can_fold(instr))
@@ -71,7 +71,7 @@ hlo_status hlo_pass_fold(hlo_pass_context *context) {
             hlo_status status = hlo_eval(NULL, instr, operands, &result, scratch, &why);
             hlo_arena_release(scratch, mark);
             if (status != HLO_OK) continue;
-            hlo_instr *constant = hlo_constant_new(comp, instr, made);
+            hlo_instruction *constant = hlo_constant_new(comp, instr, made);
             hlo_instr_inherit(constant, instr);
             constant->offset = instr->offset;
             hlo_instr_replace_uses(instr, constant);

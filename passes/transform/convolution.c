@@ -18,7 +18,7 @@
 
 typedef struct convolution {
     hlo_builder build[1];
-    hlo_instr *instr, *input, *kernel;
+    hlo_instruction *instr, *input, *kernel;
     uint32_t rank;
     int64_t groups; /* number of groups, into which dimension `grouped` of the input and the output
                      * features of the kernel are divided */
@@ -27,7 +27,7 @@ typedef struct convolution {
     hlo_window windows[HLO_EVAL_MAX_RANK];
 } convolution;
 
-static bool read_matmul(hlo_instr *instr, convolution *c) {
+static bool read_matmul(hlo_instruction *instr, convolution *c) {
     *c = (convolution){.build = {{.at = instr}},
                        .instr = instr,
                        .input = hlo_instr_operand(instr, 0),
@@ -69,7 +69,7 @@ static const hlo_shape *shaped(const convolution *c, hlo_type type, uint32_t ran
 
 /* The dimensions of an operand of the dot, without dimensions of size 1 that it does not need. */
 typedef struct side {
-    hlo_instr *operand;
+    hlo_instruction *operand;
     uint32_t rank, count;
     int64_t dims[HLO_EVAL_MAX_RANK], contracting[HLO_EVAL_MAX_RANK], batch;
 } side;
@@ -150,13 +150,13 @@ static side kernel_side(convolution *c, side *result) {
 static void replace(hlo_pass_context *context, convolution *c) {
     int64_t at[HLO_EVAL_MAX_RANK], order[HLO_EVAL_MAX_RANK];
     side result = {.rank = 0};
-    hlo_instr *instr = c->instr;
+    hlo_instruction *instr = c->instr;
     add_groups(c, &result);
     const side lhs = input_side(c, at, &result), rhs = kernel_side(c, &result);
-    hlo_instr *operands[] = {lhs.operand, rhs.operand};
-    hlo_instr *dot = hlo_instr_new(instr->parent, instr, HLO_OP_DOT,
-                                   shaped(c, instr->shape->type, result.rank, result.dims), 2,
-                                   operands, instr->name);
+    hlo_instruction *operands[] = {lhs.operand, rhs.operand};
+    hlo_instruction *dot = hlo_instr_new(instr->parent, instr, HLO_OP_DOT,
+                                         shaped(c, instr->shape->type, result.rank, result.dims), 2,
+                                         operands, instr->name);
     dot->offset = instr->offset;
     if (c->groups != 1) {
         hlo_instr_set_ints(dot, HLO_ATTR_LHS_BATCH_DIMS, 1, &lhs.batch);
@@ -177,7 +177,7 @@ static void replace(hlo_pass_context *context, convolution *c) {
         if (i == 1 && c->groups != 1) order[rank++] = 0;
         order[rank++] = from;
     }
-    hlo_instr *value = hlo_build_transpose(c->build, dot, order);
+    hlo_instruction *value = hlo_build_transpose(c->build, dot, order);
     if (value->shape != instr->shape)
         value = hlo_build(c->build,
                           hlo_shape_same_dims(value->shape, instr->shape) ? HLO_OP_COPY
@@ -190,7 +190,7 @@ static void replace(hlo_pass_context *context, convolution *c) {
     context->changes++;
 }
 
-static bool is_static(const hlo_instr *instr) {
+static bool is_static(const hlo_instruction *instr) {
     return !instr->shape->dynamic && hlo_shape_count(instr->shape) > 0;
 }
 
@@ -200,13 +200,13 @@ hlo_status hlo_pass_convolution(hlo_pass_context *context) {
     const bool *fused = hlo_facts_fused(module, context->scratch);
     const hlo_fp8_reach reach = hlo_facts_fp8_reach(module, context->scratch);
     for (hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (hlo_instr *instr = hlo_facts_has(fused, comp->id) ? NULL : comp->first, *next; instr;
-             instr = next) {
+        for (hlo_instruction *instr = hlo_facts_has(fused, comp->id) ? NULL : comp->first, *next;
+             instr; instr = next) {
             convolution c;
             next = hlo_instr_next(instr);
             if (instr->op != HLO_OP_CONVOLUTION || instr->pin) continue;
-            const hlo_instr *input = hlo_instr_operand(instr, 0),
-                            *kernel = hlo_instr_operand(instr, 1);
+            const hlo_instruction *input = hlo_instr_operand(instr, 0),
+                                  *kernel = hlo_instr_operand(instr, 1);
             if (hlo_facts_from_fp8(&reach, input) && hlo_facts_from_fp8(&reach, kernel) &&
                 is_static(input) && is_static(kernel) && is_static(instr) && read_matmul(instr, &c))
                 replace(context, &c);

@@ -14,7 +14,7 @@
 #include "passes/passes.h"
 #include "passes/verdict/remark.h"
 
-static bool same_value(const hlo_instr *a, const hlo_instr *b) {
+static bool same_value(const hlo_instruction *a, const hlo_instruction *b) {
     if (a->op != b->op || a->shape != b->shape || a->operand_count != b->operand_count)
         return false;
     for (uint32_t i = 0; i < a->operand_count; i++)
@@ -26,7 +26,7 @@ static bool same_value(const hlo_instr *a, const hlo_instr *b) {
 /* The hash table uses open addressing and is at most half full. The hash is stored next to the
  * pointer, so that neither probing nor growing reads the instruction. */
 typedef struct slot {
-    hlo_instr *instr; /* NULL in a free slot */
+    hlo_instruction *instr; /* NULL in a free slot */
     uint64_t hash;
 } slot;
 
@@ -37,7 +37,7 @@ typedef struct table {
 } table;
 
 /* Returns the first instruction equal to `instr`, which may be `instr` itself. */
-static hlo_instr *find_or_add(table *seen, hlo_instr *instr) {
+static hlo_instruction *find_or_add(table *seen, hlo_instruction *instr) {
     if (2 * seen->count >= seen->mask) {
         const table old = *seen;
         seen->mask = old.slots ? 4 * old.mask + 3 : 63;
@@ -51,7 +51,7 @@ static hlo_instr *find_or_add(table *seen, hlo_instr *instr) {
     }
     uint64_t hash = XXH3_64bits_withSeed(&instr->shape, sizeof instr->shape, instr->op);
     for (uint32_t i = 0; i < instr->operand_count; i++) {
-        const hlo_instr *operand = hlo_instr_operand(instr, i);
+        const hlo_instruction *operand = hlo_instr_operand(instr, i);
         hash = XXH3_64bits_withSeed(&operand, sizeof operand, hash);
     }
     if (instr->op == HLO_OP_CONSTANT) hash = hlo_literal_hash(instr->u.literal, hash);
@@ -77,7 +77,7 @@ hlo_status hlo_pass_cse(hlo_pass_context *context) {
     for (hlo_computation *comp = context->module->first; comp; comp = comp->next) {
         const hlo_arena_mark mark = hlo_arena_here(scratch);
         table seen = {.arena = scratch};
-        for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
+        for (hlo_instruction *instr = comp->first, *next; instr; instr = next) {
             next = hlo_instr_next(instr);
             if (instr->op == HLO_OP_PARAMETER || instr->pin ||
                 hlo_facts_has(effects.random, instr->id) ||
@@ -86,7 +86,7 @@ hlo_status hlo_pass_cse(hlo_pass_context *context) {
             for (uint32_t i = 0; i < instr->operand_count; i++)
                 alone[instr->id] |= hlo_instr_operand(instr, i)->use_count == 1;
             if (alone[instr->id]) continue;
-            hlo_instr *first = find_or_add(&seen, instr);
+            hlo_instruction *first = find_or_add(&seen, instr);
             if (first == instr) continue;
             if (first->use_count == 1 && alone[first->uses->user->id])
                 find_or_add(&seen, first->uses->user);

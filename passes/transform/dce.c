@@ -19,7 +19,7 @@ hlo_status hlo_pass_dce(hlo_pass_context *context) {
             context->changes++;
             continue;
         }
-        for (hlo_instr *instr = comp->last, *before; instr; instr = before) {
+        for (hlo_instruction *instr = comp->last, *before; instr; instr = before) {
             before = hlo_instr_prev(instr);
             if (instr->use_count || instr == comp->root || instr->op == HLO_OP_PARAMETER ||
                 instr->pin) {

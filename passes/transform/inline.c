@@ -29,11 +29,11 @@ typedef struct inliner {
     bool *fixed; /* by id of a computation: true if it has a fusion or an asynchronous start and so
                   * must not be copied (fusions and starts must be the only callers of their
                   * computations); may be NULL */
-    uint64_t *sizes;    /* by id of a computation: number of its instructions after inlining */
-    bool *stays;        /* by computation id: something other than inlined calls refers to it */
-    hlo_instr **copies; /* by id of the callee's instruction: its copy */
-    uint32_t capacity;  /* size of `copies` */
-    hlo_instr **operands;
+    uint64_t *sizes; /* by id of a computation: number of its instructions after inlining */
+    bool *stays;     /* by computation id: something other than inlined calls refers to it */
+    hlo_instruction **copies; /* by id of the callee's instruction: its copy */
+    uint32_t capacity;        /* size of `copies` */
+    hlo_instruction **operands;
     uint32_t operand_capacity;
     uint64_t budget;
     bool warned;
@@ -41,7 +41,7 @@ typedef struct inliner {
 } inliner;
 
 /* Returns the computation that replaces the call; NULL if the call is not inlined. */
-static hlo_computation *callee_of(const inliner *in, const hlo_instr *instr) {
+static hlo_computation *callee_of(const inliner *in, const hlo_instruction *instr) {
     if (instr->op != HLO_OP_CALL || !hlo_pin_lets_inline(instr)) return NULL;
     hlo_computation *callee = hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);
     if (callee->attr_count || hlo_facts_has(in->fixed, callee->id)) return NULL;
@@ -76,7 +76,8 @@ static const hlo_attrs *nest_metadata(hlo_module *module, const hlo_attrs *calle
     return nested;
 }
 
-static hlo_instr *copy_instr(inliner *in, hlo_instr *call, const hlo_instr *from) {
+static hlo_instruction *copy_instr(inliner *in, hlo_instruction *call,
+                                   const hlo_instruction *from) {
     if (in->operand_capacity < from->operand_count) {
         in->operand_capacity = 2 * from->operand_count;
         in->operands =
@@ -84,7 +85,7 @@ static hlo_instr *copy_instr(inliner *in, hlo_instr *call, const hlo_instr *from
     }
     for (uint32_t i = 0; i < from->operand_count; i++)
         in->operands[i] = in->copies[hlo_instr_operand(from, i)->id];
-    hlo_instr *copy = hlo_instr_copy(call->parent, call, from, in->operands);
+    hlo_instruction *copy = hlo_instr_copy(call->parent, call, from, in->operands);
     hlo_module *module = copy->parent->module;
     const hlo_attr *outer = hlo_instr_attr(call, HLO_ATTR_METADATA),
                    *inner = hlo_instr_attr(copy, HLO_ATTR_METADATA),
@@ -107,9 +108,9 @@ static hlo_instr *copy_instr(inliner *in, hlo_instr *call, const hlo_instr *from
 }
 
 static void inline_calls(inliner *in, hlo_computation *comp) {
-    const hlo_instr *end = NULL; /* the budget for all calls before `end` is reserved */
+    const hlo_instruction *end = NULL; /* the budget for all calls before `end` is reserved */
     bool reserved = false;
-    for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
+    for (hlo_instruction *instr = comp->first, *next; instr; instr = next) {
         if (instr == end) reserved = false;
         next = hlo_instr_next(instr);
         hlo_computation *callee = callee_of(in, instr);
@@ -130,18 +131,18 @@ static void inline_calls(inliner *in, hlo_computation *comp) {
             end = next;
             reserved = true;
         }
-        hlo_instr *before = instr->prev;
+        hlo_instruction *before = instr->prev;
         hlo_module *module = callee->module;
         const uint32_t first_made = module->next_id;
         if (in->capacity < module->next_id) {
             in->capacity = 2 * module->next_id;
             in->copies = hlo_arena_array(in->context->scratch, in->capacity, sizeof *in->copies);
         }
-        for (const hlo_instr *from = callee->first; from; from = from->next)
+        for (const hlo_instruction *from = callee->first; from; from = from->next)
             in->copies[from->id] = from->op == HLO_OP_PARAMETER
                                        ? hlo_instr_operand(instr, (uint32_t)from->u.parameter)
                                        : copy_instr(in, instr, from);
-        hlo_instr *result = in->copies[callee->root->id];
+        hlo_instruction *result = in->copies[callee->root->id];
         if (result->shape != instr->shape && hlo_shape_is_array(instr->shape))
             result =
                 hlo_instr_new(instr->parent, instr, HLO_OP_COPY, instr->shape, 1, &result, NULL);
@@ -162,7 +163,7 @@ hlo_status hlo_pass_inline(hlo_pass_context *context) {
     if (module->op_counts[HLO_OP_FUSION] || module->op_counts[HLO_OP_ASYNC_START]) {
         in.fixed = hlo_arena_zero(context->scratch, module->next_computation_id);
         for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-            for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+            for (const hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr))
                 in.fixed[comp->id] |= hlo_op_is(instr->op, HLO_SOLE_CALLER);
     }
     do {
@@ -175,7 +176,7 @@ hlo_status hlo_pass_inline(hlo_pass_context *context) {
         in.stays[module->entry->id] = true;
         for (const hlo_computation *comp = module->first; comp; comp = comp->next) {
             uint64_t size = comp->instr_count;
-            for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+            for (hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
                 const hlo_computation *callee = callee_of(&in, instr);
                 if (!callee)
                     hlo_instr_visit_called(instr, hlo_mark_called, in.stays);

@@ -51,17 +51,17 @@ typedef struct sinker {
     hlo_pass_context *context;
     const hlo_fp8_provenance *provenance; /* covers instructions whose id is below `known` */
     uint32_t known;
-    hlo_instr **callers; /* by computation id: the only caller, or NULL */
-    bool *called;        /* by computation id: true if the computation is called */
-    hlo_instr *caller;   /* the instruction being visited */
+    hlo_instruction **callers; /* by computation id: the only caller, or NULL */
+    bool *called;              /* by computation id: true if the computation is called */
+    hlo_instruction *caller;   /* the instruction being visited */
 } sinker;
 
 /* A tuple that is the parameter of a loop or a branch. */
 typedef struct region {
     const sinker *s;
-    hlo_instr *user;  /* the loop or conditional */
-    uint32_t operand; /* index of the tuple among the operands of `user` */
-    hlo_instr *tuple;
+    hlo_instruction *user; /* the loop or conditional */
+    uint32_t operand;      /* index of the tuple among the operands of `user` */
+    hlo_instruction *tuple;
     hlo_computation *called[CALLED_LIMIT]; /* a loop's body and condition, or a branch */
     uint32_t called_count, count;
     uint32_t count_before; /* number of instruction ids before the pass */
@@ -69,40 +69,40 @@ typedef struct region {
 } region;
 
 /* Returns the index of `value` among the elements of `tuple`, or -1. */
-static int64_t index_of(const hlo_instr *value, const hlo_instr *tuple) {
+static int64_t index_of(const hlo_instruction *value, const hlo_instruction *tuple) {
     if (value->op != HLO_OP_GET_TUPLE_ELEMENT || hlo_instr_operand(value, 0) != tuple) return -1;
     return hlo_instr_int(value, HLO_ATTR_INDEX, -1);
 }
 
-static hlo_instr *next_of(const region *e, uint32_t index) {
+static hlo_instruction *next_of(const region *e, uint32_t index) {
     return hlo_instr_operand(e->called[0]->root, index);
 }
 
 /* True if by this use the value becomes element `index` of the state of the next iteration. */
 static bool is_next(const region *e, const hlo_use *use, uint32_t index) {
-    const hlo_instr *root = e->called[0]->root;
+    const hlo_instruction *root = e->called[0]->root;
     return e->user->op == HLO_OP_WHILE && use->user == root && use == root->operands + index;
 }
 
-static void retype(const candidate *what, hlo_instr *value) {
+static void retype(const candidate *what, hlo_instruction *value) {
     value->shape = hlo_shape_retype(value->parent->module, value->shape, what->from.from);
 }
 
 /* --------------------------------------------------------------------------------------- chains */
 
 /* True for movement that can be cloned without other new instructions. */
-static bool is_plain(const hlo_instr *link) {
+static bool is_plain(const hlo_instruction *link) {
     return !link->pin && hlo_instr_moves_by(link, HLO_REARRANGES);
 }
 
-static bool is_collective(const hlo_instr *instr) {
+static bool is_collective(const hlo_instruction *instr) {
     return instr->operand_count == 1 && !instr->pin &&
            (instr->op == HLO_OP_ALL_GATHER || instr->op == HLO_OP_ALL_TO_ALL ||
             instr->op == HLO_OP_COLLECTIVE_PERMUTE);
 }
 
 /* Returns the start of a chain of movement and collectives that ends at `value`. */
-static const hlo_instr *moved_from(const hlo_instr *value) {
+static const hlo_instruction *moved_from(const hlo_instruction *value) {
     for (unsigned depth = 0; depth < DEPTH_LIMIT && value->operand_count; depth++) {
         if (!is_plain(value) && !is_collective(value)) break;
         value = hlo_instr_operand(value, 0);
@@ -110,19 +110,19 @@ static const hlo_instr *moved_from(const hlo_instr *value) {
     return value;
 }
 
-static bool read_moved(hlo_instr *value, hlo_dequantized *out) {
+static bool read_moved(hlo_instruction *value, hlo_dequantized *out) {
     for (unsigned depth = 0; depth < DEPTH_LIMIT && is_plain(value); depth++)
         value = hlo_instr_operand(value, 0);
     return hlo_dequantized_read(value, out);
 }
 
 /* Clones the chain of links from `link` down to the dequantized value onto the fp8 value. */
-static hlo_instr *carry(const candidate *what, hlo_instr *link, hlo_instr *at) {
+static hlo_instruction *carry(const candidate *what, hlo_instruction *link, hlo_instruction *at) {
     hlo_dequantized made;
     if (hlo_dequantized_read(link, &made)) return made.fp8;
-    hlo_instr *operands[1 + HLO_RULE_ARGS] = {carry(what, hlo_instr_operand(link, 0), at)};
+    hlo_instruction *operands[1 + HLO_RULE_ARGS] = {carry(what, hlo_instr_operand(link, 0), at)};
     for (uint32_t i = 1; i < link->operand_count; i++) operands[i] = hlo_instr_operand(link, i);
-    hlo_instr *copy = hlo_instr_copy(at->parent, at, link, operands);
+    hlo_instruction *copy = hlo_instr_copy(at->parent, at, link, operands);
     retype(what, copy);
     return copy;
 }
@@ -132,8 +132,8 @@ static hlo_instr *carry(const candidate *what, hlo_instr *link, hlo_instr *at) {
 static mode mode_of(const region *e, uint32_t index) {
     if (e->user->op != HLO_OP_WHILE) return INVARIANT;
     double number;
-    const hlo_instr *value = hlo_instr_operand(e->tuple, index), *next = next_of(e, index);
-    const hlo_instr *state = e->called[0]->parameters[0];
+    const hlo_instruction *value = hlo_instr_operand(e->tuple, index), *next = next_of(e, index);
+    const hlo_instruction *state = e->called[0]->parameters[0];
     if (hlo_type_is_wide(value->shape->type) && hlo_known_number(value, &number) && number == 0)
         return STACKED;
     if (index_of(next, state) == index) return INVARIANT;
@@ -142,7 +142,7 @@ static mode mode_of(const region *e, uint32_t index) {
 
 /* Reads the dequantized values of an element with a mode. Returns false if it cannot sink. */
 static bool read_element(const region *e, uint32_t index, candidate *out) {
-    hlo_instr *value = hlo_instr_operand(e->tuple, index);
+    hlo_instruction *value = hlo_instr_operand(e->tuple, index);
     if (out->mode != STACKED) {
         if (!read_moved(value, &out->from) &&
             !hlo_dequantized_read_rows(value, &out->from, &out->dims))
@@ -153,11 +153,11 @@ static bool read_element(const region *e, uint32_t index, candidate *out) {
                                          hlo_dequantized_same_form(&out->from, &out->next));
     }
     /* A dynamic-update-slice writes a dequantized slice along dimension 0. */
-    const hlo_instr *update = next_of(e, index);
+    const hlo_instruction *update = next_of(e, index);
     if (update->op != HLO_OP_DYNAMIC_UPDATE_SLICE || update->pin || update->use_count != 1)
         return false;
-    const hlo_instr *state = hlo_instr_operand(update, 0);
-    hlo_instr *slice = hlo_instr_operand(update, 1);
+    const hlo_instruction *state = hlo_instr_operand(update, 0);
+    hlo_instruction *slice = hlo_instr_operand(update, 1);
     const hlo_shape *all = update->shape, *one = slice->shape;
     if (state->pin || state->use_count != 1 ||
         index_of(state, e->called[0]->parameters[0]) != index || !all->rank || one->dims[0] != 1 ||
@@ -171,8 +171,8 @@ static bool read_element(const region *e, uint32_t index, candidate *out) {
 }
 
 /* Builds the fp8 value before the first iteration, and its scale if it has a scale. */
-static hlo_instr *first_value(const region *e, const candidate *what, hlo_instr *wide,
-                              hlo_instr **out_scale) {
+static hlo_instruction *first_value(const region *e, const candidate *what, hlo_instruction *wide,
+                                    hlo_instruction **out_scale) {
     if (what->mode != STACKED) {
         *out_scale = what->from.scale;
         return what->dims ? what->from.fp8 : carry(what, wide, e->user);
@@ -180,7 +180,7 @@ static hlo_instr *first_value(const region *e, const candidate *what, hlo_instr 
     /* Build an array of zeros, and a scale of 1 for each slice. */
     hlo_module *module = e->s->context->module;
     hlo_builder b = {.at = e->user};
-    hlo_instr *all =
+    hlo_instruction *all =
         hlo_build_filled(&b, hlo_shape_retype(module, wide->shape, what->from.from), 0);
     if (!what->from.scale) return all;
     const hlo_type type = what->from.scale->shape->type;
@@ -190,14 +190,14 @@ static hlo_instr *first_value(const region *e, const candidate *what, hlo_instr 
 
 /* Builds the fp8 value of the next iteration, unless the existing value can be used, and returns
  * its scale. Returns NULL if the state has no scale. */
-static hlo_instr *next_value(const region *e, uint32_t index) {
+static hlo_instruction *next_value(const region *e, uint32_t index) {
     const candidate *what = &e->elements[index];
-    hlo_instr *root = e->called[0]->root, *state = e->called[0]->parameters[0];
+    hlo_instruction *root = e->called[0]->root, *state = e->called[0]->parameters[0];
     if (what->mode == INVARIANT || what->mode == PERMUTED) { /* all iterations share the scale */
         hlo_builder b = {.at = root};
         return what->scale_index < 0 ? NULL : hlo_build_element(&b, state, what->scale_index);
     }
-    hlo_instr *next = next_of(e, index);
+    hlo_instruction *next = next_of(e, index);
     if (what->mode == RECOMPUTED) {
         hlo_instr_set_operand(root, index, carry(what, next, root));
         return what->next.scale;
@@ -206,9 +206,10 @@ static hlo_instr *next_value(const region *e, uint32_t index) {
     hlo_builder b = {.at = next};
     hlo_instr_set_operand(next, 1, carry(what, hlo_instr_operand(next, 1), next));
     if (!what->from.scale) return NULL;
-    hlo_instr *all = hlo_build_element(&b, state, what->scale_index);
-    hlo_instr *operands[] = {all, hlo_build_reshape(&b, what->from.scale, 1, (const int64_t[]){1}),
-                             hlo_instr_operand(next, 2)};
+    hlo_instruction *all = hlo_build_element(&b, state, what->scale_index);
+    hlo_instruction *operands[] = {all,
+                                   hlo_build_reshape(&b, what->from.scale, 1, (const int64_t[]){1}),
+                                   hlo_instr_operand(next, 2)};
     return hlo_build(&b, HLO_OP_DYNAMIC_UPDATE_SLICE, all->shape, 3, operands);
 }
 
@@ -220,7 +221,7 @@ static hlo_instr *next_value(const region *e, uint32_t index) {
 /* The path of movement from an element to its use, last link first. */
 typedef struct path {
     const struct path *before;
-    const hlo_instr *link;
+    const hlo_instruction *link;
 } path;
 
 typedef struct walk {
@@ -231,7 +232,7 @@ typedef struct walk {
     bool matmul; /* a dot uses the value */
 } walk;
 
-static bool comes_from_fp8(const walk *w, hlo_instr *value) {
+static bool comes_from_fp8(const walk *w, hlo_instruction *value) {
     hlo_dequantized made;
     if (value->id < w->e->s->known && hlo_fp8_provenance_has(w->e->s->provenance, value))
         return true;
@@ -241,7 +242,7 @@ static bool comes_from_fp8(const walk *w, hlo_instr *value) {
 }
 
 /* True if `value` is an element that was a candidate and does not sink. */
-static bool stays_wide(const region *e, const hlo_instr *value) {
+static bool stays_wide(const region *e, const hlo_instruction *value) {
     for (uint32_t i = 0; i < e->called_count; i++) {
         int64_t index = index_of(moved_from(value), e->called[i]->parameters[0]);
         if (index >= 0 && index < e->count) return !e->elements[index].sinks;
@@ -249,19 +250,19 @@ static bool stays_wide(const region *e, const hlo_instr *value) {
     return false;
 }
 
-static bool agrees(const walk *w, const hlo_instr *collective) {
+static bool agrees(const walk *w, const hlo_instruction *collective) {
     const candidate *what = w->what;
     if (!what->from.scale) return true;
     if (!hlo_devices_replicated(w->e->s->context, what->from.scale, collective)) return false;
     if (what->mode == INVARIANT || what->mode == PERMUTED) return true;
-    const hlo_instr *varies_with =
+    const hlo_instruction *varies_with =
         what->mode == STACKED ? hlo_instr_operand(next_of(w->e, w->index), 2) : what->next.scale;
     return hlo_devices_replicated(w->e->s->context, varies_with, collective);
 }
 
 /* Finds the granularity of a collective's operand. Returns false if the scale may differ between
  * devices whose parts the collective joins. */
-static bool granularity_below_collective(const walk *w, const hlo_instr *collective,
+static bool granularity_below_collective(const walk *w, const hlo_instruction *collective,
                                          const hlo_granularity *granularity, hlo_granularity *out) {
     *out = *granularity;
     if (collective->op == HLO_OP_COLLECTIVE_PERMUTE) return true;
@@ -274,7 +275,7 @@ static bool granularity_below_collective(const walk *w, const hlo_instr *collect
 
 /* True if the scale does not vary along the contracting dimensions of the dot, or is an f8e8m0fnu
  * scale that varies there as calls for the target require. */
-static bool scale_passes(const walk *w, const hlo_instr *dot, bool right, const path *last) {
+static bool scale_passes(const walk *w, const hlo_instruction *dot, bool right, const path *last) {
     if (!w->what->from.scale || !w->what->dims) return true;
     hlo_granularity granularity, below;
     const hlo_shape *shape = hlo_instr_operand(dot, right)->shape;
@@ -298,10 +299,10 @@ static bool scale_passes(const walk *w, const hlo_instr *dot, bool right, const 
     return true;
 }
 
-static bool are_uses_legal(walk *w, const hlo_instr *value, const path *last);
+static bool are_uses_legal(walk *w, const hlo_instruction *value, const path *last);
 
 /* Checks the uses of the element `index` of `tuple`. */
-static bool are_element_uses_legal(walk *w, const hlo_instr *tuple, int64_t index,
+static bool are_element_uses_legal(walk *w, const hlo_instruction *tuple, int64_t index,
                                    const path *last) {
     if (tuple == tuple->parent->root) return false;
     for (const hlo_use *use = tuple->uses; use; use = use->next) {
@@ -319,10 +320,11 @@ static bool is_callee_legal(walk *w, const hlo_computation *comp, int64_t index,
 }
 
 /* Checks the loops and branches whose parameter is a tuple with the value at `index`. */
-static bool are_tuple_uses_legal(walk *w, const hlo_instr *tuple, int64_t index, const path *last) {
+static bool are_tuple_uses_legal(walk *w, const hlo_instruction *tuple, int64_t index,
+                                 const path *last) {
     if (tuple == tuple->parent->root) return false;
     for (const hlo_use *use = tuple->uses; use; use = use->next) {
-        const hlo_instr *user = use->user;
+        const hlo_instruction *user = use->user;
         if (user->op != HLO_OP_WHILE && user->op != HLO_OP_CONDITIONAL) return false;
         if (hlo_pin_holds(user)) return false;
         if (user->op == HLO_OP_WHILE) { /* the loop must return the element unchanged */
@@ -343,12 +345,12 @@ static bool are_tuple_uses_legal(walk *w, const hlo_instr *tuple, int64_t index,
 }
 
 static bool is_legal_use(walk *w, const hlo_use *use, const path *last) {
-    const hlo_instr *user = use->user, *value = use->def;
+    const hlo_instruction *user = use->user, *value = use->def;
     if (hlo_pin_holds(user)) return false;
     if (user == user->parent->root && user->op == HLO_OP_TUPLE) {
         if (is_next(w->e, use, w->index)) return true;
         /* The body of an inner loop must return the element unchanged. */
-        const hlo_instr *caller = w->e->s->callers[user->parent->id];
+        const hlo_instruction *caller = w->e->s->callers[user->parent->id];
         return caller && caller != w->e->user && caller->op == HLO_OP_WHILE &&
                index_of(value, user->parent->parameters[0]) == use - user->operands;
     }
@@ -356,7 +358,7 @@ static bool is_legal_use(walk *w, const hlo_use *use, const path *last) {
     if (user->op == HLO_OP_DOT) {
         if (user->operand_count != 2) return false;
         uint32_t number = (uint32_t)(use - user->operands);
-        hlo_instr *other = hlo_instr_operand(user, !number);
+        hlo_instruction *other = hlo_instr_operand(user, !number);
         w->matmul = true;
         return comes_from_fp8(w, other) && !stays_wide(w->e, other) &&
                scale_passes(w, user, number, last);
@@ -369,7 +371,7 @@ static bool is_legal_use(walk *w, const hlo_use *use, const path *last) {
 }
 
 /* True if the fp8 value can replace the wide value in every use. */
-static bool are_uses_legal(walk *w, const hlo_instr *value, const path *last) {
+static bool are_uses_legal(walk *w, const hlo_instruction *value, const path *last) {
     if (value == value->parent->root) return false;
     for (const hlo_use *use = value->uses; use; use = use->next) {
         if (!w->fuel) return false;
@@ -388,7 +390,7 @@ static bool choose(region *e) {
         *what = (candidate){.scale_index = -1, .mode = mode_of(e, i)};
         what->sinks = read_element(e, i, what);
         double number;
-        hlo_instr *scale = what->sinks ? what->from.scale : NULL;
+        hlo_instruction *scale = what->sinks ? what->from.scale : NULL;
         what->carries_scale = scale && (what->mode == STACKED || what->mode == RECOMPUTED ||
                                         what->dims || scale->op != HLO_OP_CONSTANT);
         if (what->carries_scale)
@@ -420,8 +422,9 @@ static bool choose(region *e) {
 /* --------------------------------------------------------------------------------------- making */
 
 /* Returns the scale in a computation, built before `at`. Returns NULL if there is no scale. */
-static hlo_instr *scale_in(const candidate *what, hlo_instr *at, hlo_instr *tuple) {
-    hlo_instr *scale = what->from.scale;
+static hlo_instruction *scale_in(const candidate *what, hlo_instruction *at,
+                                 hlo_instruction *tuple) {
+    hlo_instruction *scale = what->from.scale;
     hlo_builder b = {.at = at};
     double number;
     if (!scale) return NULL;
@@ -435,7 +438,7 @@ static bool is_on_path_to_next(const region *e, uint32_t index, const hlo_use *u
     const candidate *what = &e->elements[index];
     if ((what->mode != STACKED && what->mode != PERMUTED) || use != use->user->operands)
         return false;
-    const hlo_instr *link = next_of(e, index);
+    const hlo_instruction *link = next_of(e, index);
     for (; link->op != HLO_OP_GET_TUPLE_ELEMENT; link = hlo_instr_operand(link, 0))
         if (link == use->user) return true;
     return false;
@@ -443,7 +446,8 @@ static bool is_on_path_to_next(const region *e, uint32_t index, const hlo_use *u
 
 /* True if the scale varies along dimension 0 and a dynamic-slice selects one index of dimension 0,
  * and all indices of the other dimensions along which the scale varies. */
-static bool slices(const candidate *what, const hlo_instr *slice, const hlo_instr *value) {
+static bool slices(const candidate *what, const hlo_instruction *slice,
+                   const hlo_instruction *value) {
     if (!what->dims || !what->dims->count || what->dims->v[0] != 0) return false;
     if (slice->op != HLO_OP_DYNAMIC_SLICE || hlo_instr_operand(slice, 0) != value ||
         hlo_instr_operand(slice, 1)->shape->rank)
@@ -455,14 +459,15 @@ static bool slices(const candidate *what, const hlo_instr *slice, const hlo_inst
 }
 
 /* Changes the type of a slice of the value to fp8, and slices the scale accordingly. */
-static void become_sliced(const region *e, uint32_t index, hlo_instr *slice, hlo_instr *tuple);
+static void become_sliced(const region *e, uint32_t index, hlo_instruction *slice,
+                          hlo_instruction *tuple);
 
 /* Changes the type of a wide value to fp8. Dequantizes the value for all users except the next
  * state of the loop and the links of the chain to this state. `tuple` contains the scale. */
-static void become_fp8(const region *e, uint32_t index, hlo_instr *value, hlo_instr *tuple,
-                       hlo_instr *scale, const hlo_ints *dims) {
+static void become_fp8(const region *e, uint32_t index, hlo_instruction *value,
+                       hlo_instruction *tuple, hlo_instruction *scale, const hlo_ints *dims) {
     const candidate *what = &e->elements[index];
-    hlo_instr *wide = NULL, *at = scale ? scale->next : value->next;
+    hlo_instruction *wide = NULL, *at = scale ? scale->next : value->next;
     uint32_t first_made = e->s->context->module->next_id;
     retype(what, value);
     for (hlo_use *use = value->uses, *next; use; use = next) {
@@ -477,7 +482,7 @@ static void become_fp8(const region *e, uint32_t index, hlo_instr *value, hlo_in
             continue;
         }
         if (!wide) {
-            hlo_instr *whole = scale ? scale : scale_in(what, at, tuple);
+            hlo_instruction *whole = scale ? scale : scale_in(what, at, tuple);
             hlo_builder b = {.at = at};
             wide = hlo_build_convert(&b, value, what->from.to);
             if (whole) {
@@ -493,11 +498,12 @@ static void become_fp8(const region *e, uint32_t index, hlo_instr *value, hlo_in
     }
 }
 
-static void become_sliced(const region *e, uint32_t index, hlo_instr *slice, hlo_instr *tuple) {
+static void become_sliced(const region *e, uint32_t index, hlo_instruction *slice,
+                          hlo_instruction *tuple) {
     const candidate *what = &e->elements[index];
-    hlo_instr *operands[1 + HLO_RULE_ARGS];
+    hlo_instruction *operands[1 + HLO_RULE_ARGS];
     int64_t sizes[HLO_RULE_ARGS];
-    hlo_instr *scale = scale_in(what, slice->next, tuple), *after = scale->next;
+    hlo_instruction *scale = scale_in(what, slice->next, tuple), *after = scale->next;
     uint32_t rank = what->dims->count;
     operands[0] = scale;
     for (uint32_t i = 0; i < rank; i++) {
@@ -509,7 +515,7 @@ static void become_sliced(const region *e, uint32_t index, hlo_instr *slice, hlo
     scale = hlo_build_ints(&b, HLO_OP_DYNAMIC_SLICE, one, 1 + rank, operands,
                            HLO_ATTR_DYNAMIC_SLICE_SIZES, rank, sizes);
     /* A reshape that removes dimension 0 of size 1 is also applied to the scale. */
-    hlo_instr *squeeze = slice->use_count == 1 ? slice->uses->user : NULL;
+    hlo_instruction *squeeze = slice->use_count == 1 ? slice->uses->user : NULL;
     const hlo_shape *from = slice->shape, *to = squeeze ? squeeze->shape : NULL;
     if (rank == 1 || !squeeze || squeeze->op != HLO_OP_RESHAPE || to->rank + 1 != from->rank ||
         memcmp(from->dims + 1, to->dims, to->rank * sizeof *to->dims) != 0) {
@@ -529,23 +535,24 @@ static void become_sliced(const region *e, uint32_t index, hlo_instr *slice, hlo
 /* Builds the tuple with fp8 values and their scales, and sinks the dequantization. */
 static void sink(region *e) {
     e->count_before = e->s->context->module->next_id;
-    hlo_instr **operands = hlo_arena_array(e->s->context->scratch, 2 * e->count, sizeof *operands);
+    hlo_instruction **operands =
+        hlo_arena_array(e->s->context->scratch, 2 * e->count, sizeof *operands);
     uint32_t count = e->count;
     for (uint32_t i = 0; i < e->count; i++) {
         candidate *what = &e->elements[i];
-        hlo_instr *wide = hlo_instr_operand(e->tuple, i);
-        hlo_instr *scale = NULL;
+        hlo_instruction *wide = hlo_instr_operand(e->tuple, i);
+        hlo_instruction *scale = NULL;
         operands[i] = what->sinks ? first_value(e, what, wide, &scale) : wide;
         if (!what->sinks || !what->carries_scale) continue;
         what->scale_index = count;
         operands[count++] = scale;
     }
     hlo_builder b = {.at = e->user};
-    hlo_instr *tuple = hlo_build_tuple(&b, count, operands);
+    hlo_instruction *tuple = hlo_build_tuple(&b, count, operands);
     for (uint32_t i = 0; i < e->called_count; i++) {
-        hlo_instr *parameter = e->called[i]->parameters[0];
+        hlo_instruction *parameter = e->called[i]->parameters[0];
         parameter->shape = tuple->shape;
-        for (hlo_instr *instr = e->called[i]->first; instr; instr = hlo_instr_next(instr)) {
+        for (hlo_instruction *instr = e->called[i]->first; instr; instr = hlo_instr_next(instr)) {
             const int64_t index = instr->id < e->count_before ? index_of(instr, parameter) : -1;
             if (index >= 0 && e->elements[index].sinks)
                 become_fp8(e, (uint32_t)index, instr, parameter, NULL, e->elements[index].dims);
@@ -555,9 +562,9 @@ static void sink(region *e) {
         /* Append the scales to the next state of the loop. After the loop, replace an invariant
          * element by its value before the loop, and dequantize any other element, which is now
          * fp8. */
-        hlo_instr *root = e->called[0]->root;
+        hlo_instruction *root = e->called[0]->root;
         for (uint32_t i = 0; i < e->count; i++) {
-            hlo_instr *scale = e->elements[i].sinks ? next_value(e, i) : NULL;
+            hlo_instruction *scale = e->elements[i].sinks ? next_value(e, i) : NULL;
             if (scale) hlo_instr_append_operand(root, scale);
         }
         root->shape = e->user->shape = tuple->shape;
@@ -587,7 +594,7 @@ static void note_called(void *user, hlo_computation *called) {
 }
 
 /* True if all users of a tuple of `count` elements are unpinned get-tuple-elements. */
-static bool only_elements_used(const hlo_instr *tuple, uint32_t count) {
+static bool only_elements_used(const hlo_instruction *tuple, uint32_t count) {
     if (tuple == tuple->parent->root || tuple->shape->type != HLO_TYPE_TUPLE ||
         tuple->shape->rank != count)
         return false;
@@ -600,7 +607,7 @@ static bool only_elements_used(const hlo_instr *tuple, uint32_t count) {
 
 static bool add_called(const sinker *s, region *e, hlo_computation *comp) {
     if (!comp || !s->callers[comp->id] || comp->parameter_count != 1 || !comp->root) return false;
-    const hlo_instr *parameter = comp->parameters[0];
+    const hlo_instruction *parameter = comp->parameters[0];
     if (!only_elements_used(parameter, e->count) || hlo_pin_has_element_attrs(parameter) ||
         hlo_pin_holds(parameter))
         return false;
@@ -619,8 +626,8 @@ static void sink_region(region *e) {
     hlo_arena_release(e->s->context->scratch, mark);
 }
 
-static region region_of(const sinker *s, hlo_instr *user, uint32_t operand) {
-    hlo_instr *tuple = hlo_instr_operand(user, operand);
+static region region_of(const sinker *s, hlo_instruction *user, uint32_t operand) {
+    hlo_instruction *tuple = hlo_instr_operand(user, operand);
     return (region){s, .user = user, .operand = operand, .tuple = tuple,
                     .count = tuple->operand_count};
 }
@@ -634,16 +641,16 @@ hlo_status hlo_pass_sink(hlo_pass_context *context) {
     s.callers = hlo_arena_zero(context->scratch, module->next_computation_id * sizeof *s.callers);
     s.called = hlo_arena_zero(context->scratch, module->next_computation_id * sizeof *s.called);
     for (hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+        for (hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
             s.caller = instr;
             hlo_instr_visit_called(instr, note_called, &s);
         }
     /* Visit callers before callees. */
     for (hlo_computation *comp = module->last; comp; comp = comp->prev)
-        for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+        for (hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
             if (instr->op == HLO_OP_WHILE) {
                 region e = region_of(&s, instr, 0);
-                const hlo_instr *root = hlo_instr_comp(instr, HLO_ATTR_BODY)->root;
+                const hlo_instruction *root = hlo_instr_comp(instr, HLO_ATTR_BODY)->root;
                 if (add_called(&s, &e, hlo_instr_comp(instr, HLO_ATTR_BODY)) &&
                     add_called(&s, &e, hlo_instr_comp(instr, HLO_ATTR_CONDITION)) &&
                     root->op == HLO_OP_TUPLE && hlo_instr_user_count(root) == 1 &&

@@ -25,11 +25,11 @@ enum { BLOCK_LEAST = HLO_MATMUL_ALIGNMENT };
 
 /* An operand of a dot: rows, a contracting and possibly a batch dimension, in any order. */
 typedef struct side {
-    hlo_instr *operand;
+    hlo_instruction *operand;
     int64_t along, rows, batch; /* dimension numbers; batch is -1 without a batch dimension */
 } side;
 
-static bool read_side(const hlo_instr *dot, unsigned number, side *out) {
+static bool read_side(const hlo_instruction *dot, unsigned number, side *out) {
     const hlo_ints *contracting = hlo_dot_contracting(dot, number),
                    *batch = hlo_dot_batch(dot, number);
     *out = (side){.operand = hlo_instr_operand(dot, number), .batch = -1};
@@ -45,7 +45,7 @@ static bool read_side(const hlo_instr *dot, unsigned number, side *out) {
 
 /* True if both operands are fp8 values times one scale for each row and each `along` elements, and
  * a call supports this pair of types. */
-static bool both_have(const hlo_instr *dot, int64_t along) {
+static bool both_have(const hlo_instruction *dot, int64_t along) {
     const hlo_type a = hlo_scaled_operand_in_blocks(dot, 0, along),
                    b = hlo_scaled_operand_in_blocks(dot, 1, along);
     return a != HLO_TYPE_INVALID && b != HLO_TYPE_INVALID &&
@@ -53,7 +53,7 @@ static bool both_have(const hlo_instr *dot, int64_t along) {
 }
 
 /* Divides the contracting dimension into blocks; dimension `along` then numbers the blocks. */
-static hlo_instr *divided(hlo_builder *b, const side *s, int64_t blocks) {
+static hlo_instruction *divided(hlo_builder *b, const side *s, int64_t blocks) {
     const hlo_shape *shape = s->operand->shape;
     int64_t dims[4];
     for (uint32_t d = 0; d < shape->rank; d++) dims[d + (d > s->along)] = shape->dims[d];
@@ -64,12 +64,12 @@ static hlo_instr *divided(hlo_builder *b, const side *s, int64_t blocks) {
 
 /* Sets the batch dimensions of one side of the batched dot `parts`: the operand's own batch
  * dimension, and the blocks. */
-static void set_batch(hlo_instr *parts, hlo_attr_id attr, const side *s) {
+static void set_batch(hlo_instruction *parts, hlo_attr_id attr, const side *s) {
     const int64_t both[] = {s->batch + (s->batch > s->along), s->along};
     hlo_instr_set_ints(parts, attr, s->batch < 0 ? 1 : 2, s->batch < 0 ? both + 1 : both);
 }
 
-static void split(hlo_pass_context *context, hlo_instr *dot, const side *lhs, const side *rhs,
+static void split(hlo_pass_context *context, hlo_instruction *dot, const side *lhs, const side *rhs,
                   int64_t blocks, hlo_computation **add) {
     hlo_module *module = context->module;
     const hlo_shape *shape = lhs->operand->shape;
@@ -77,8 +77,8 @@ static void split(hlo_pass_context *context, hlo_instr *dot, const side *lhs, co
     const int64_t dims[] = {batched ? shape->dims[lhs->batch] : 1, blocks, shape->dims[lhs->rows],
                             rhs->operand->shape->dims[rhs->rows]};
     hlo_builder b = {.at = dot};
-    hlo_instr *operands[] = {divided(&b, lhs, blocks), divided(&b, rhs, blocks)};
-    hlo_instr *parts =
+    hlo_instruction *operands[] = {divided(&b, lhs, blocks), divided(&b, rhs, blocks)};
+    hlo_instruction *parts =
         hlo_build(&b, HLO_OP_DOT,
                   hlo_shape_array(module, HLO_TYPE_F32, 3 + batched, dims + !batched), 2, operands);
     hlo_instr_copy_attrs(parts, dot);
@@ -87,7 +87,7 @@ static void split(hlo_pass_context *context, hlo_instr *dot, const side *lhs, co
     set_batch(parts, HLO_ATTR_RHS_BATCH_DIMS, rhs);
     hlo_instr_set_ints(parts, HLO_ATTR_LHS_CONTRACTING_DIMS, 1, &(int64_t){lhs->along + 1});
     hlo_instr_set_ints(parts, HLO_ATTR_RHS_CONTRACTING_DIMS, 1, &(int64_t){rhs->along + 1});
-    hlo_instr *sum =
+    hlo_instruction *sum =
         hlo_build_reduce(&b, HLO_OP_ADD, parts, hlo_shape_retype(module, dot->shape, HLO_TYPE_F32),
                          1, &(int64_t){batched}, add);
     sum = hlo_build_convert(&b, sum, dot->shape->type);
@@ -109,7 +109,7 @@ typedef struct decision {
     int64_t blocks;
 } decision;
 
-static decision decide(const hlo_pass_context *context, const hlo_instr *dot) {
+static decision decide(const hlo_pass_context *context, const hlo_instruction *dot) {
     decision d = {.what = LEAVE};
     if (dot->pin || hlo_instr_attr(dot, HLO_ATTR_ALGORITHM) ||
         !hlo_type_is_wide(dot->shape->type) || !read_side(dot, 0, &d.lhs) ||
@@ -140,10 +140,11 @@ static decision decide(const hlo_pass_context *context, const hlo_instr *dot) {
 }
 
 /* Replaces block-scaled notation by a dot that the rules match, or by one dot for each block. */
-static void visit_notation(hlo_pass_context *context, hlo_instr *product, hlo_computation **add) {
+static void visit_notation(hlo_pass_context *context, hlo_instruction *product,
+                           hlo_computation **add) {
     if (product->pin || hlo_remark_kept_wide(context, product)) return;
     hlo_journal_open(hlo_journal_new(context->scratch), context->module);
-    hlo_instr *made = hlo_block_expand_dot(product), *dot = made;
+    hlo_instruction *made = hlo_block_expand_dot(product), *dot = made;
     while (dot && dot->op != HLO_OP_DOT) dot = hlo_instr_operand(dot, 0);
     const decision d = dot ? decide(context, dot) : (decision){.what = LEAVE};
     const bool leaves = d.what != SPLIT && d.what != AS_ROWS;
@@ -169,8 +170,8 @@ hlo_status hlo_pass_split_blocks(hlo_pass_context *context) {
     hlo_computation *add = NULL;
     const bool *fused = hlo_facts_fused(module, context->scratch);
     for (hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (hlo_instr *instr = hlo_facts_has(fused, comp->id) ? NULL : comp->first, *next; instr;
-             instr = next) {
+        for (hlo_instruction *instr = hlo_facts_has(fused, comp->id) ? NULL : comp->first, *next;
+             instr; instr = next) {
             next = hlo_instr_next(instr);
             const hlo_block_kind kind = hlo_block_kind_of(instr);
             if (kind == HLO_BLOCK_OP_DOT || kind == HLO_BLOCK_SCALED_DOT)

@@ -39,7 +39,7 @@ static bool is_single(const hlo_shape *shape) {
     return hlo_shape_is_array(shape) && hlo_shape_count(shape) == 1;
 }
 
-static unsigned char of_operands(const operations *f, const hlo_instr *instr) {
+static unsigned char of_operands(const operations *f, const hlo_instruction *instr) {
     /* Bit set of operands that reach the result; the last bit is for the 32nd and later ones. */
     const hlo_op op = instr->op;
     const uint32_t data = op == HLO_OP_SELECT                                 ? 6
@@ -48,7 +48,7 @@ static unsigned char of_operands(const operations *f, const hlo_instr *instr) {
                                                                               : UINT32_MAX;
     unsigned char depends = 0;
     for (uint32_t i = 0; i < instr->operand_count; i++) {
-        const hlo_instr *operand = hlo_instr_operand(instr, i);
+        const hlo_instruction *operand = hlo_instr_operand(instr, i);
         if (data >> (i < 31 ? i : 31) & 1 &&
             (!is_single(operand->shape) || is_single(instr->shape)))
             depends |= f->depends[operand->id];
@@ -57,7 +57,7 @@ static unsigned char of_operands(const operations *f, const hlo_instr *instr) {
 }
 
 /* True if other computations compute the result, or the operands do not reach it. */
-static bool is_unknown(const operations *f, const hlo_instr *instr) {
+static bool is_unknown(const operations *f, const hlo_instruction *instr) {
     switch (instr->op) {
     case HLO_OP_WHILE:
     case HLO_OP_CONDITIONAL:
@@ -71,9 +71,9 @@ static bool is_unknown(const operations *f, const hlo_instr *instr) {
     }
 }
 
-static unsigned char depends_on(const operations *f, const hlo_instr *instr) {
+static unsigned char depends_on(const operations *f, const hlo_instruction *instr) {
     if (hlo_type_is_fp8_value(instr->shape->type)) return ON_FP8;
-    const hlo_instr *from = hlo_handed_on(instr, NULL);
+    const hlo_instruction *from = hlo_handed_on(instr, NULL);
     if (from) return f->depends[from->id];
     if (instr->op == HLO_OP_PARAMETER && f->called[instr->parent->id]) return ON_PARAMETERS;
     if (!is_unknown(f, instr)) {
@@ -92,13 +92,13 @@ static unsigned char depends_on(const operations *f, const hlo_instr *instr) {
 }
 
 /* True if the value is computed from fp8 values only, or from parameters that may be fp8. */
-static bool is_computed(const operations *f, const hlo_instr *value) {
+static bool is_computed(const operations *f, const hlo_instruction *value) {
     const unsigned char depends = f->depends[value->id];
     return depends && !(depends & ON_OTHERS);
 }
 
 /* True if the factor is a scale: constant, or repeating the elements of a smaller array. */
-static bool repeats_fewer(const hlo_instr *factor) {
+static bool repeats_fewer(const hlo_instruction *factor) {
     const int64_t count = hlo_shape_count(factor->shape);
     for (unsigned step = 0; step < HLO_CHAIN_LIMIT; step++) {
         if (hlo_shape_count(factor->shape) < count || factor->op == HLO_OP_CONSTANT) return true;
@@ -110,8 +110,8 @@ static bool repeats_fewer(const hlo_instr *factor) {
 }
 
 /* Returns the operand that the instruction moves or converts, or NULL. */
-static const hlo_instr *moved_operand(const operations *f, const hlo_instr *value) {
-    const hlo_instr *from = value->operand_count ? hlo_instr_operand(value, 0) : NULL;
+static const hlo_instruction *moved_operand(const operations *f, const hlo_instruction *value) {
+    const hlo_instruction *from = value->operand_count ? hlo_instr_operand(value, 0) : NULL;
     if (hlo_hands_on(value) || hlo_instr_moves(value)) return from;
     if (value->op == HLO_OP_CONVERT)
         return hlo_type_is_float(value->shape->type) && hlo_type_is_float(from->shape->type) ? from
@@ -120,9 +120,9 @@ static const hlo_instr *moved_operand(const operations *f, const hlo_instr *valu
         const bool update = value->op == HLO_OP_DYNAMIC_UPDATE_SLICE;
         const uint32_t first = value->op == HLO_OP_SELECT,
                        count = update ? 2 : value->operand_count;
-        const hlo_instr *found = NULL;
+        const hlo_instruction *found = NULL;
         for (uint32_t i = first; i < count; i++) {
-            const hlo_instr *branch = hlo_instr_operand(value, i);
+            const hlo_instruction *branch = hlo_instr_operand(value, i);
             double number;
             /* A branch may be joined with fp8 values if it comes from fp8, or is 0 or NaN. */
             if (!(is_computed(f, branch) ||
@@ -137,7 +137,7 @@ static const hlo_instr *moved_operand(const operations *f, const hlo_instr *valu
 }
 
 /* True for an instruction that passes an array to or from another computation. */
-static bool is_boundary(const hlo_instr *value) {
+static bool is_boundary(const hlo_instruction *value) {
     if (value->op == HLO_OP_GET_TUPLE_ELEMENT) {
         const hlo_op from = hlo_instr_operand(value, 0)->op;
         return from == HLO_OP_PARAMETER || from == HLO_OP_WHILE || from == HLO_OP_CONDITIONAL;
@@ -148,21 +148,22 @@ static bool is_boundary(const hlo_instr *value) {
 
 /* The instructions on the path from a matmul to fp8 values. */
 typedef struct passed {
-    const hlo_instr *calls[CALL_LIMIT]; /* calls that contain the current position */
+    const hlo_instruction *calls[CALL_LIMIT]; /* calls that contain the current position */
     unsigned call_count;
-    const hlo_instr *relu;   /* the relu nearest to the matmul */
-    const hlo_instr *array;  /* the nearest factor with a value per element */
-    const hlo_instr *barred; /* the nearest operation to the matmul through which FP8 never passes:
-                              * a gate or an update of a slice */
-    const hlo_instr *join;   /* the join nearest to the matmul */
-    bool scaled;             /* the path has a factor */
-    double factor, divisor;  /* lower bounds of the factors below the relu, and of the divisors */
+    const hlo_instruction *relu;   /* the relu nearest to the matmul */
+    const hlo_instruction *array;  /* the nearest factor with a value per element */
+    const hlo_instruction *barred; /* the nearest operation to the matmul through which FP8 never
+                                    * passes: a gate or an update of a slice */
+    const hlo_instruction *join;   /* the join nearest to the matmul */
+    bool scaled;                   /* the path has a factor */
+    double factor, divisor; /* lower bounds of the factors below the relu, and of the divisors */
 } passed;
 
 /* Returns the value that `value` moves, converts, scales or rectifies, or NULL. */
-static const hlo_instr *step_below(const operations *f, passed *p, const hlo_instr *value) {
+static const hlo_instruction *step_below(const operations *f, passed *p,
+                                         const hlo_instruction *value) {
     uint32_t index;
-    const hlo_instr *from = hlo_handed_on(value, NULL);
+    const hlo_instruction *from = hlo_handed_on(value, NULL);
     if (from) return from;
     if (hlo_is_relu(value, &index)) {
         if (!p->relu) p->relu = value;
@@ -170,8 +171,8 @@ static const hlo_instr *step_below(const operations *f, passed *p, const hlo_ins
     }
     const uint32_t count = value->op == HLO_OP_MULTIPLY ? 2 : value->op == HLO_OP_DIVIDE;
     for (uint32_t i = 0; i < count; i++) {
-        const hlo_instr *scaled = hlo_instr_operand(value, i),
-                        *factor = hlo_instr_operand(value, !i);
+        const hlo_instruction *scaled = hlo_instr_operand(value, i),
+                              *factor = hlo_instr_operand(value, !i);
         if (!is_computed(f, scaled) || (is_computed(f, factor) && !repeats_fewer(factor))) continue;
         p->scaled = true;
         if (!repeats_fewer(factor)) {
@@ -254,7 +255,7 @@ static hlo_fusion_maker maker_of(hlo_judge_context *j, const hlo_computation *co
     if (j->makers) return (hlo_fusion_maker)j->makers[comp->id];
     making m = {hlo_arena_zero(j->arena, j->module->next_computation_id), 0};
     for (const hlo_computation *at = j->module->last; at; at = at->prev)
-        for (const hlo_instr *instr = at->first; instr; instr = hlo_instr_next(instr)) {
+        for (const hlo_instruction *instr = at->first; instr; instr = hlo_instr_next(instr)) {
             m.maker = m.makers[at->id];
             if (!m.maker && instr->op == HLO_OP_FUSION)
                 m.maker = (unsigned char)hlo_fusion_made_by(instr);
@@ -271,7 +272,7 @@ static bool is_for_cpu(hlo_judge_context *j) {
     if (j->looked_for_cpu) return j->cpu;
     j->looked_for_cpu = true;
     for (const hlo_computation *comp = j->module->first; comp && !j->cpu; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr && !j->cpu;
+        for (const hlo_instruction *instr = comp->first; instr && !j->cpu;
              instr = hlo_instr_next(instr)) {
             const char *config = hlo_instr_str(instr, HLO_ATTR_BACKEND_CONFIG);
             j->cpu = config && strstr(config, "outer_dimension_partitions");
@@ -281,13 +282,14 @@ static bool is_for_cpu(hlo_judge_context *j) {
 
 /* Returns the integers of at most 8 bits, or floats of fewer than 8, from which `value` is computed
  * by movement, conversion and scaling, or NULL. */
-static const hlo_instr *find_narrow(const hlo_judge_context *j, const hlo_instr *value) {
-    const hlo_instr *narrow = hlo_fp8_provenance_narrow(j->provenance, value);
+static const hlo_instruction *find_narrow(const hlo_judge_context *j,
+                                          const hlo_instruction *value) {
+    const hlo_instruction *narrow = hlo_fp8_provenance_narrow(j->provenance, value);
     return narrow && hlo_types[narrow->shape->type].bits <= 8 ? narrow : NULL;
 }
 
 /* Skips factors of 1, which torch-xla emits. */
-static const hlo_instr *without_ones(const hlo_instr *value) {
+static const hlo_instruction *without_ones(const hlo_instruction *value) {
     double factor;
     while (value->op == HLO_OP_MULTIPLY && hlo_known_number(hlo_instr_operand(value, 1), &factor) &&
            factor == 1)
@@ -295,17 +297,17 @@ static const hlo_instr *without_ones(const hlo_instr *value) {
     return value;
 }
 
-const hlo_instr *hlo_straight_through(const hlo_fp8_provenance *provenance,
-                                      const hlo_instr *value) {
+const hlo_instruction *hlo_straight_through(const hlo_fp8_provenance *provenance,
+                                            const hlo_instruction *value) {
     while (value->operand_count &&
            (value->op == HLO_OP_CONVERT || hlo_op_is(value->op, HLO_MOVEMENT)))
         value = hlo_instr_operand(value, 0);
     for (uint32_t i = 0; value->op == HLO_OP_ADD && i < 2; i++) {
-        const hlo_instr *x = hlo_instr_operand(value, i),
-                        *change = without_ones(hlo_instr_operand(value, 1 - i));
+        const hlo_instruction *x = hlo_instr_operand(value, i),
+                              *change = without_ones(hlo_instr_operand(value, 1 - i));
         if (change->op != HLO_OP_SUBTRACT) continue;
-        const hlo_instr *from = hlo_instr_operand(change, 0),
-                        *taken = without_ones(hlo_instr_operand(change, 1));
+        const hlo_instruction *from = hlo_instr_operand(change, 0),
+                              *taken = without_ones(hlo_instr_operand(change, 1));
         if (hlo_fp8_provenance_has(provenance, taken == x ? from : x) &&
             (taken == x || taken == without_ones(from)))
             return value;
@@ -313,11 +315,11 @@ const hlo_instr *hlo_straight_through(const hlo_fp8_provenance *provenance,
     return NULL;
 }
 
-static hlo_judgment wide(hlo_reason reason, const hlo_instr *blocker) {
+static hlo_judgment wide(hlo_reason reason, const hlo_instruction *blocker) {
     return (hlo_judgment){.kind = HLO_VERDICT_WIDE, .reason = reason, .blocker = blocker};
 }
 
-static bool is_integer(const hlo_instr *narrow) {
+static bool is_integer(const hlo_instruction *narrow) {
     return narrow && hlo_type_is_integer(narrow->shape->type) &&
            hlo_types[narrow->shape->type].bits == 8;
 }
@@ -330,8 +332,8 @@ static const hlo_fp8_provenance *provenance_of(hlo_judge_context *j) {
 /* Starting at `value`, finds the nearest operation on dequantized values that neither moves,
  * converts nor scales them. `value` must depend on fp8 values, and not on a matmul. Returns NULL if
  * not found. */
-static const hlo_instr *find_operation(hlo_judge_context *j, const hlo_instr *value,
-                                       obstacle_kind *out_obstacle) {
+static const hlo_instruction *find_operation(hlo_judge_context *j, const hlo_instruction *value,
+                                             obstacle_kind *out_obstacle) {
     operations *f = j->operations;
     if (!f) {
         const hlo_module *module = j->module;
@@ -340,17 +342,17 @@ static const hlo_instr *find_operation(hlo_judge_context *j, const hlo_instr *va
         f->depends = hlo_arena_zero(j->arena, module->next_id);
         f->called = hlo_arena_zero(j->arena, module->next_computation_id);
         for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-            for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+            for (const hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr))
                 if (instr->op == HLO_OP_CALL)
                     f->called[hlo_instr_comp(instr, HLO_ATTR_TO_APPLY)->id] = true;
         for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-            for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+            for (const hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr))
                 f->depends[instr->id] = depends_on(f, instr);
     }
     passed p = {.factor = (double)INFINITY, .divisor = (double)INFINITY};
     if (f->depends[value->id] != ON_FP8) return NULL;
     for (unsigned step = 0; step < STEP_LIMIT; step++) {
-        const hlo_instr *from = NULL;
+        const hlo_instruction *from = NULL;
         if (value->op == HLO_OP_CALL && p.call_count < CALL_LIMIT) {
             p.calls[p.call_count++] = value;
             from = hlo_instr_comp(value, HLO_ATTR_TO_APPLY)->root;
@@ -361,7 +363,8 @@ static const hlo_instr *find_operation(hlo_judge_context *j, const hlo_instr *va
         if (!from) from = step_below(f, &p, value);
         if (!from || !is_computed(f, from)) {
             /* A zero point: q - z, where q is a converted fp8 value and z repeats one element. */
-            const hlo_instr *q = value->op == HLO_OP_SUBTRACT ? hlo_instr_operand(value, 0) : NULL;
+            const hlo_instruction *q =
+                value->op == HLO_OP_SUBTRACT ? hlo_instr_operand(value, 0) : NULL;
             const bool zero_point = p.scaled && q && q->op == HLO_OP_CONVERT &&
                                     hlo_type_is_fp8(hlo_instr_operand(q, 0)->shape->type) &&
                                     hlo_splat_source(hlo_instr_operand(value, 1));
@@ -375,7 +378,10 @@ static const hlo_instr *find_operation(hlo_judge_context *j, const hlo_instr *va
     const bool signs =
         p.relu &&
         !(p.divisor > 0 && (value->shape->type == HLO_TYPE_F8E5M2 ? p.factor > 0 : p.factor >= 0));
-    const hlo_instr *found = p.barred ? p.barred : signs ? p.relu : p.array ? p.array : p.join;
+    const hlo_instruction *found = p.barred  ? p.barred
+                                   : signs   ? p.relu
+                                   : p.array ? p.array
+                                             : p.join;
     const bool updates = p.barred && p.barred->op == HLO_OP_DYNAMIC_UPDATE_SLICE;
     *out_obstacle = updates    ? OBSTACLE_UPDATE
                     : p.barred ? OBSTACLE_OPERATION
@@ -387,7 +393,7 @@ static const hlo_instr *find_operation(hlo_judge_context *j, const hlo_instr *va
 
 /* Judges a dot by the operation that is applied to a dequantized operand. If there is no such
  * operation, or it is a join, the judgment has no reason. */
-static hlo_judgment judge_operation(hlo_judge_context *j, const hlo_instr *operand) {
+static hlo_judgment judge_operation(hlo_judge_context *j, const hlo_instruction *operand) {
     static const hlo_reason reasons[] = {
         [OBSTACLE_OPERATION] = HLO_REASON_OPERATION_AFTER_DEQUANTIZE,
         [OBSTACLE_RELU] = HLO_REASON_RELU_SCALE_SIGN,
@@ -397,37 +403,37 @@ static hlo_judgment judge_operation(hlo_judge_context *j, const hlo_instr *opera
         [OBSTACLE_JOIN] = HLO_REASON_COUNT,
     };
     obstacle_kind obstacle;
-    const hlo_instr *at = find_operation(j, operand, &obstacle);
+    const hlo_instruction *at = find_operation(j, operand, &obstacle);
     return at ? wide(reasons[obstacle], at) : wide(HLO_REASON_COUNT, NULL);
 }
 
 /* Judges a dot of dequantized operands for which there is no other reason. The reason is a join, or
  * that the pattern is not recognized. */
-static hlo_judgment judge_unrecognized(hlo_judge_context *j, const hlo_instr *dot) {
+static hlo_judgment judge_unrecognized(hlo_judge_context *j, const hlo_instruction *dot) {
     for (uint32_t i = 0; i < 2; i++) {
         obstacle_kind obstacle;
-        const hlo_instr *at = find_operation(j, hlo_instr_operand(dot, i), &obstacle);
+        const hlo_instruction *at = find_operation(j, hlo_instr_operand(dot, i), &obstacle);
         if (at) return wide(HLO_REASON_OPERATION_AFTER_DEQUANTIZE, at);
     }
     return wide(HLO_REASON_DEQUANTIZE_NOT_RECOGNIZED, NULL);
 }
 
-static hlo_judgment judge_operations(hlo_judge_context *j, const hlo_instr *dot) {
+static hlo_judgment judge_operations(hlo_judge_context *j, const hlo_instruction *dot) {
     const hlo_judgment left = judge_operation(j, hlo_instr_operand(dot, 0));
     return left.reason != HLO_REASON_COUNT ? left : judge_operation(j, hlo_instr_operand(dot, 1));
 }
 
 typedef struct branches {
     hlo_judge_context *judging;
-    const hlo_instr *result; /* result of the conditional, or an element of it */
+    const hlo_instruction *result; /* result of the conditional, or an element of it */
     hlo_judgment found;
 } branches;
 
 static void judge_branch(void *user, hlo_computation *branch) {
     branches *b = user;
     /* Find the value in the branch that the result, or an element of it, may equal. */
-    const hlo_instr *root = branch->root;
-    const hlo_instr *value =
+    const hlo_instruction *root = branch->root;
+    const hlo_instruction *value =
         b->result->op == HLO_OP_CONDITIONAL ? root
         : root->op != HLO_OP_TUPLE
             ? NULL
@@ -440,9 +446,9 @@ static void judge_branch(void *user, hlo_computation *branch) {
 }
 
 /* Returns the first operand with dynamic sizes, or NULL. */
-static const hlo_instr *find_dynamic(const hlo_instr *dot) {
+static const hlo_instruction *find_dynamic(const hlo_instruction *dot) {
     for (uint32_t i = 0; i < dot->operand_count; i++) {
-        const hlo_instr *operand = hlo_instr_operand(dot, i);
+        const hlo_instruction *operand = hlo_instr_operand(dot, i);
         if (operand->shape->dynamic || hlo_shape_count(operand->shape) < 0) return operand;
     }
     return NULL;
@@ -450,7 +456,8 @@ static const hlo_instr *find_dynamic(const hlo_instr *dot) {
 
 /* Returns the fusion of fp8 or dequantized values from which `value` is computed by movement and
  * conversion alone, or NULL. */
-static const hlo_instr *find_fusion(const hlo_judge_context *j, const hlo_instr *value) {
+static const hlo_instruction *find_fusion(const hlo_judge_context *j,
+                                          const hlo_instruction *value) {
     while (value->operand_count && (value->op == HLO_OP_CONVERT || hlo_hands_on(value) ||
                                     hlo_op_is(value->op, HLO_MOVEMENT)))
         value = hlo_instr_operand(value, 0);
@@ -460,8 +467,8 @@ static const hlo_instr *find_fusion(const hlo_judge_context *j, const hlo_instr 
 }
 
 /* Judges a dot whose operands may come from fp8 on paths that no rule follows. */
-static hlo_judgment judge_carried(hlo_judge_context *j, const hlo_instr *dot) {
-    const hlo_instr *left = hlo_instr_operand(dot, 0), *right = hlo_instr_operand(dot, 1);
+static hlo_judgment judge_carried(hlo_judge_context *j, const hlo_instruction *dot) {
+    const hlo_instruction *left = hlo_instr_operand(dot, 0), *right = hlo_instr_operand(dot, 1);
     provenance_of(j);
     bool l = hlo_fp8_provenance_has(j->provenance, left),
          r = hlo_fp8_provenance_has(j->provenance, right);
@@ -469,38 +476,38 @@ static hlo_judgment judge_carried(hlo_judge_context *j, const hlo_instr *dot) {
     const hlo_judgment on_left = judge_operation(j, left), on_right = judge_operation(j, right);
     const bool l_computed = on_left.reason != HLO_REASON_COUNT,
                r_computed = on_right.reason != HLO_REASON_COUNT;
-    const hlo_instr *dynamic = find_dynamic(dot);
+    const hlo_instruction *dynamic = find_dynamic(dot);
     if (dynamic && (l || l_computed) && (r || r_computed))
         return wide(HLO_REASON_DYNAMIC_DIMENSION, dynamic);
     if (l && r) {
         hlo_reason reason;
         if (l_computed || r_computed) return l_computed ? on_left : on_right;
-        const hlo_instr *at =
+        const hlo_instruction *at =
             hlo_fp8_provenance_blocker(j->provenance, j->fp8[left->id] ? right : left, &reason);
         if (!at) return judge_unrecognized(j, dot);
         /* Judge the result of a conditional by the first branch that does not dequantize it. */
         branches b = {j, at, wide(HLO_REASON_COUNT, NULL)};
-        const hlo_instr *conditional =
+        const hlo_instruction *conditional =
             at->op == HLO_OP_GET_TUPLE_ELEMENT ? hlo_instr_operand(at, 0) : at;
         if (conditional->op == HLO_OP_CONDITIONAL)
             hlo_instr_visit_called(conditional, judge_branch, &b);
         const hlo_judgment in_branch = b.found;
         return in_branch.reason != HLO_REASON_COUNT ? in_branch : wide(reason, at);
     }
-    const hlo_instr *through_l = l ? NULL : hlo_straight_through(j->provenance, left),
-                    *through_r = r ? NULL : hlo_straight_through(j->provenance, right);
+    const hlo_instruction *through_l = l ? NULL : hlo_straight_through(j->provenance, left),
+                          *through_r = r ? NULL : hlo_straight_through(j->provenance, right);
     if ((l || through_l) && (r || through_r))
         return wide(HLO_REASON_STRAIGHT_THROUGH, through_l ? through_l : through_r);
     if ((l || l_computed) && (r || r_computed)) return l_computed ? on_left : on_right;
-    const hlo_instr *fused_l = l || l_computed ? NULL : find_fusion(j, left),
-                    *fused_r = r || r_computed ? NULL : find_fusion(j, right);
+    const hlo_instruction *fused_l = l || l_computed ? NULL : find_fusion(j, left),
+                          *fused_r = r || r_computed ? NULL : find_fusion(j, right);
     if ((l || l_computed || fused_l) && (r || r_computed || fused_r))
         return hlo_pin_is_scheduled(j->module)
                    ? wide(HLO_REASON_SCHEDULED, NULL)
                    : wide(HLO_REASON_INSIDE_FUSION, fused_l ? fused_l : fused_r);
-    const hlo_instr *other = l || l_computed ? right : left, *narrow = find_narrow(j, other);
+    const hlo_instruction *other = l || l_computed ? right : left, *narrow = find_narrow(j, other);
     if (!l && !r && !l_computed && !r_computed) {
-        const hlo_instr *narrow_l = find_narrow(j, left), *narrow_r = find_narrow(j, right);
+        const hlo_instruction *narrow_l = find_narrow(j, left), *narrow_r = find_narrow(j, right);
         return is_integer(narrow_l)   ? wide(HLO_REASON_INTEGER_OPERAND, narrow_l)
                : is_integer(narrow_r) ? wide(HLO_REASON_INTEGER_OPERAND, narrow_r)
                                       : wide(HLO_REASON_NOT_QUANTIZED, NULL);
@@ -511,13 +518,13 @@ static hlo_judgment judge_carried(hlo_judge_context *j, const hlo_instr *dot) {
                 narrow);
 }
 
-static unsigned char fp8_of(hlo_judge_context *j, const hlo_instr *value) {
+static unsigned char fp8_of(hlo_judge_context *j, const hlo_instruction *value) {
     if (!j->fp8) j->fp8 = hlo_facts_fp8_reach(j->module, j->arena).of;
     return j->fp8[value->id];
 }
 
 /* Judges a matmul that is not an FP8 call or kernel. */
-static hlo_judgment judge_wide(hlo_judge_context *j, const hlo_instr *instr) {
+static hlo_judgment judge_wide(hlo_judge_context *j, const hlo_instruction *instr) {
     static const hlo_reason reasons[] = {
         [HLO_PRODUCT_WIDE_CALL] = HLO_REASON_WIDE_LIBRARY_CALL,
         [HLO_PRODUCT_LIBRARY] = HLO_REASON_WIDE_LIBRARY_CALL,
@@ -540,7 +547,7 @@ static hlo_judgment judge_wide(hlo_judge_context *j, const hlo_instr *instr) {
                     NULL);
     }
     if (kind == HLO_PRODUCT_BLOCK_SCALED) {
-        const hlo_instr *dynamic = find_dynamic(instr);
+        const hlo_instruction *dynamic = find_dynamic(instr);
         if (dynamic) return wide(HLO_REASON_DYNAMIC_DIMENSION, dynamic);
         for (uint32_t i = 0; i < instr->operand_count; i++)
             if (!hlo_shape_count(hlo_instr_operand(instr, i)->shape))
@@ -549,7 +556,7 @@ static hlo_judgment judge_wide(hlo_judge_context *j, const hlo_instr *instr) {
                     NULL);
     }
     if (kind != HLO_PRODUCT_DOT) return wide(reasons[kind], NULL);
-    const hlo_instr *left = hlo_instr_operand(instr, 0), *right = hlo_instr_operand(instr, 1);
+    const hlo_instruction *left = hlo_instr_operand(instr, 0), *right = hlo_instr_operand(instr, 1);
     if (j->options->quantize && hlo_pin_is_scheduled(j->module) &&
         hlo_type_is_float(left->shape->type) && hlo_type_is_float(right->shape->type))
         return wide(HLO_REASON_SCHEDULED, NULL); /* the pass quantize-wide did not run */
@@ -564,13 +571,13 @@ static hlo_judgment judge_wide(hlo_judge_context *j, const hlo_instr *instr) {
     return operation.reason != HLO_REASON_COUNT ? operation : judge_unrecognized(j, instr);
 }
 
-hlo_judgment hlo_judge(hlo_judge_context *j, const hlo_instr *instr, hlo_reason said) {
+hlo_judgment hlo_judge(hlo_judge_context *j, const hlo_instruction *instr, hlo_reason said) {
     hlo_judgment judgment = {.kind = HLO_VERDICT_FP8, .reason = HLO_REASON_COUNT, .epilogue = ""};
     const bool fused = hlo_facts_has(j->fused, instr->parent->id);
     const hlo_fusion_maker maker = fused ? maker_of(j, instr->parent) : HLO_FUSION_XLA;
     const bool looked_at = instr->op == HLO_OP_DOT || instr->op == HLO_OP_RAGGED_DOT;
-    const hlo_instr *pinned = looked_at ? hlo_pin_of_dot(instr) : NULL;
-    const hlo_instr *dynamic = looked_at ? find_dynamic(instr) : NULL;
+    const hlo_instruction *pinned = looked_at ? hlo_pin_of_dot(instr) : NULL;
+    const hlo_instruction *dynamic = looked_at ? find_dynamic(instr) : NULL;
     /* Find a reason why a dot that could be FP8 must not be changed. This reason has precedence
      * over a reason from a rule, unless the rule matched a nearly complete call. */
     hlo_judgment held = wide(HLO_REASON_COUNT, NULL);

@@ -9,7 +9,7 @@
 #include "passes/analysis/module_facts.h"
 #include "passes/verdict/report.h"
 
-static slot *find_slot(const hlo_report *report, const hlo_instr *instr) {
+static slot *find_slot(const hlo_report *report, const hlo_instruction *instr) {
     uint32_t found = instr->id < report->ids ? report->slot_of[instr->id] : 0;
     return found ? &report->slots[found - 1] : NULL;
 }
@@ -22,14 +22,14 @@ static void grow_ids(hlo_report *report, uint32_t id) {
     report->ids = ids;
 }
 
-static void bind(hlo_report *report, uint32_t index, const hlo_instr *instr) {
+static void bind(hlo_report *report, uint32_t index, const hlo_instruction *instr) {
     if (instr->id >= report->ids) grow_ids(report, instr->id);
     report->slot_of[instr->id] = index + 1;
     report->slots[index].instr = instr;
     report->slots[index].judged = 0;
 }
 
-static slot *add_slot(hlo_report *report, const hlo_instr *instr) {
+static slot *add_slot(hlo_report *report, const hlo_instruction *instr) {
     hlo_arena_grow(report->arena, &report->slots, report->count, &report->capacity,
                    sizeof *report->slots);
     uint32_t index = report->count++;
@@ -63,7 +63,8 @@ hlo_report *hlo_report_again(const hlo_report *closed, jmp_buf *recover) {
     return report;
 }
 
-void hlo_remark_follow(hlo_pass_context *context, const hlo_instr *from, const hlo_instr *to) {
+void hlo_remark_follow(hlo_pass_context *context, const hlo_instruction *from,
+                       const hlo_instruction *to) {
     hlo_report *report = context->report;
     slot *left = find_slot(report, from), *other = find_slot(report, to);
     if (!left || left == other) return;
@@ -74,7 +75,7 @@ void hlo_remark_follow(hlo_pass_context *context, const hlo_instr *from, const h
         bind(report, (uint32_t)(left - report->slots), to);
 }
 
-void hlo_remark_relocated(hlo_pass_context *context, hlo_instr *const *relocated) {
+void hlo_remark_relocated(hlo_pass_context *context, hlo_instruction *const *relocated) {
     slot *slots = context->report->slots;
     for (uint32_t i = 0; i < context->report->count; i++)
         if (relocated[slots[i].instr->id]) slots[i].instr = relocated[slots[i].instr->id];
@@ -84,7 +85,8 @@ static bool is_wide(const hlo_pass_context *context, const hlo_verdict *was) {
     return context->options->wide && hlo_wide_selects(context->options->wide, was);
 }
 
-void hlo_remark_copy(hlo_pass_context *context, const hlo_instr *from, const hlo_instr *to) {
+void hlo_remark_copy(hlo_pass_context *context, const hlo_instruction *from,
+                     const hlo_instruction *to) {
     hlo_report *report = context->report;
     slot *original = find_slot(report, from);
     if (!original) return;
@@ -100,7 +102,7 @@ void hlo_remark_copy(hlo_pass_context *context, const hlo_instr *from, const hlo
     made->saving = original->saving;
     made->surroundings = original->surroundings;
     made->was = hlo_report_describe(report, to);
-    made->was.instr = original->was.instr;
+    made->was.instruction = original->was.instruction;
     made->wide = original->wide || is_wide(context, &made->was);
 }
 
@@ -108,14 +110,14 @@ void hlo_remark_begin(hlo_pass_context *context) {
     context->report->judging++;
 }
 
-void hlo_remark_reason(hlo_pass_context *context, const hlo_instr *matmul, hlo_reason reason,
-                       const hlo_instr *blocker) {
+void hlo_remark_reason(hlo_pass_context *context, const hlo_instruction *matmul, hlo_reason reason,
+                       const hlo_instruction *blocker) {
     slot *found = find_slot(context->report, matmul);
     if (!found || found->judged == context->report->judging) return;
     if (found->quantized && blocker && reason == hlo_reason_find("clamp-not-extremes")) {
         /* Computed bounds are those of a quantization that a pass inserted for another matmul. */
-        const hlo_instr *clamp = hlo_instr_operand(blocker, 0);
-        const hlo_instr *low = clamp->op == HLO_OP_CLAMP ? hlo_instr_operand(clamp, 0) : NULL;
+        const hlo_instruction *clamp = hlo_instr_operand(blocker, 0);
+        const hlo_instruction *low = clamp->op == HLO_OP_CLAMP ? hlo_instr_operand(clamp, 0) : NULL;
         if (low && low->op == HLO_OP_BROADCAST) low = hlo_instr_operand(low, 0);
         if (low && low->op != HLO_OP_CONSTANT) return;
     }
@@ -124,14 +126,14 @@ void hlo_remark_reason(hlo_pass_context *context, const hlo_instr *matmul, hlo_r
     found->blocker = blocker ? hlo_report_input_name(context->report, blocker) : NULL;
 }
 
-void hlo_remark_clear(hlo_pass_context *context, const hlo_instr *matmul) {
+void hlo_remark_clear(hlo_pass_context *context, const hlo_instruction *matmul) {
     slot *found = find_slot(context->report, matmul);
     if (!found) return;
     found->reason = HLO_REASON_COUNT;
     found->blocker = NULL;
 }
 
-void hlo_remark_quantized(hlo_pass_context *context, const hlo_instr *dot, double gain,
+void hlo_remark_quantized(hlo_pass_context *context, const hlo_instruction *dot, double gain,
                           double saving) {
     slot *found = find_slot(context->report, dot);
     if (!found) return;
@@ -140,7 +142,7 @@ void hlo_remark_quantized(hlo_pass_context *context, const hlo_instr *dot, doubl
     found->saving = saving;
 }
 
-const char *hlo_remark_kept_wide(const hlo_pass_context *context, const hlo_instr *dot) {
+const char *hlo_remark_kept_wide(const hlo_pass_context *context, const hlo_instruction *dot) {
     const hlo_report *report = context->report;
     const slot *found = report->kept || context->options->wide ? find_slot(report, dot) : NULL;
     if (!found) return NULL;
@@ -181,7 +183,7 @@ void hlo_report_open(hlo_pass_context *context) {
     if (!hlo_product_most(context->module)) return;
     const bool *reached = hlo_facts_reached(context->module, context->scratch);
     for (hlo_computation *comp = context->module->first; comp; comp = comp->next)
-        for (hlo_instr *instr = reached[comp->id] ? comp->first : NULL; instr;
+        for (hlo_instruction *instr = reached[comp->id] ? comp->first : NULL; instr;
              instr = hlo_instr_next(instr)) {
             if (hlo_product_kind_of(instr) == HLO_PRODUCT_NONE) continue;
             slot *made = add_slot(report, instr);

@@ -14,34 +14,36 @@
 
 /* Makes `to` the current instruction of the matmul `from`. `to` may already have another slot if
  * two equal matmuls became one. */
-void hlo_remark_follow(hlo_pass_context *context, const hlo_instr *from, const hlo_instr *to);
+void hlo_remark_follow(hlo_pass_context *context, const hlo_instruction *from,
+                       const hlo_instruction *to);
 /* Updates the slots after hlo_module_compact(). */
-void hlo_remark_relocated(hlo_pass_context *context, hlo_instr *const *relocated);
+void hlo_remark_relocated(hlo_pass_context *context, hlo_instruction *const *relocated);
 /* Creates a slot for `to`, a copy of the matmul `from`. The metadata of `to` must be set. */
-void hlo_remark_copy(hlo_pass_context *context, const hlo_instr *from, const hlo_instr *to);
+void hlo_remark_copy(hlo_pass_context *context, const hlo_instruction *from,
+                     const hlo_instruction *to);
 
 /* Starts a sweep: every matmul may get a new reason. */
 void hlo_remark_begin(hlo_pass_context *context);
 /* Sets the reason for `matmul` (a dot or a call), unless a reason was set since hlo_remark_begin().
  * Replaces reasons of earlier sweeps; hlo_remark_clear() removes the reason. `blocker` may be
  * NULL. */
-void hlo_remark_reason(hlo_pass_context *context, const hlo_instr *matmul, hlo_reason reason,
-                       const hlo_instr *blocker);
-void hlo_remark_clear(hlo_pass_context *context, const hlo_instr *matmul);
+void hlo_remark_reason(hlo_pass_context *context, const hlo_instruction *matmul, hlo_reason reason,
+                       const hlo_instruction *blocker);
+void hlo_remark_clear(hlo_pass_context *context, const hlo_instruction *matmul);
 
 /* Adds a lint about `at` to the report. `format` may be NULL; it follows the reason's sentence. */
-void hlo_remark_lint(hlo_pass_context *context, hlo_reason reason, const hlo_instr *at,
+void hlo_remark_lint(hlo_pass_context *context, hlo_reason reason, const hlo_instruction *at,
                      const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 /* Records that a pass quantized the operands of `dot` because of options->quantize, with the
  * predicted speedup and the predicted seconds that it saves. If the dot does not become an FP8
  * call, it stays wide in another run. */
-void hlo_remark_quantized(hlo_pass_context *context, const hlo_instr *dot, double gain,
+void hlo_remark_quantized(hlo_pass_context *context, const hlo_instruction *dot, double gain,
                           double saving);
 
 /* Returns the name of the reason why `dot` must stay wide: FP8 saves too little time, or
  * options->wide selects the dot. Returns NULL if the dot need not stay wide. */
-const char *hlo_remark_kept_wide(const hlo_pass_context *context, const hlo_instr *dot);
+const char *hlo_remark_kept_wide(const hlo_pass_context *context, const hlo_instruction *dot);
 
 /* Count an application of a rule and add the duration of a pass, for hlo_report_print_times(). */
 void hlo_remark_fired(hlo_pass_context *context, const char *rule);

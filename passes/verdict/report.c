@@ -48,9 +48,10 @@ static int64_t find_frame(hlo_report *report, const hlo_tables *tables, int64_t 
     return found;
 }
 
-hlo_verdict hlo_report_describe(hlo_report *report, const hlo_instr *instr) {
+hlo_verdict hlo_report_describe(hlo_report *report, const hlo_instruction *instr) {
     hlo_arena *arena = report->arena;
-    hlo_verdict verdict = {.instr = copy_text(arena, instr->name), .epilogue = "", .operands = ""};
+    hlo_verdict verdict = {
+        .instruction = copy_text(arena, instr->name), .epilogue = "", .operands = ""};
     hlo_matmul matmul;
     hlo_product product;
     verdict.shape = hlo_shape_copy_text(arena, instr->shape, false);
@@ -116,7 +117,7 @@ void hlo_verdict_set_reason(hlo_verdict *verdict, hlo_reason reason) {
     verdict->hint = hlo_reason_hint(reason);
 }
 
-void hlo_remark_lint(hlo_pass_context *context, hlo_reason reason, const hlo_instr *at,
+void hlo_remark_lint(hlo_pass_context *context, hlo_reason reason, const hlo_instruction *at,
                      const char *format, ...) {
     hlo_report *report = context->report;
     hlo_arena *arena = report->arena;
@@ -124,7 +125,7 @@ void hlo_remark_lint(hlo_pass_context *context, hlo_reason reason, const hlo_ins
                    sizeof *report->lints);
     lint *made = &report->lints[report->lint_count++];
     *made = (lint){hlo_report_describe(report, at), reason, at->offset};
-    made->verdict.instr = hlo_report_input_name(report, at);
+    made->verdict.instruction = hlo_report_input_name(report, at);
     made->verdict.kind = HLO_VERDICT_LINT;
     hlo_verdict_set_reason(&made->verdict, reason);
     if (!format) return;
@@ -140,7 +141,9 @@ static int lint_order(const void *a, const void *b) {
     const lint *x = a, *y = b;
     if (x->offset != y->offset) return x->offset < y->offset ? -1 : 1;
     if (x->reason != y->reason) return x->reason < y->reason ? -1 : 1;
-    return x->verdict.instr == y->verdict.instr ? 0 : strcmp(x->verdict.instr, y->verdict.instr);
+    return x->verdict.instruction == y->verdict.instruction
+               ? 0
+               : strcmp(x->verdict.instruction, y->verdict.instruction);
 }
 
 /* Records the current costs as the costs of the input. */
@@ -171,8 +174,8 @@ typedef struct closing {
     const bool *present; /* by instruction id: true if the instruction is needed */
     hlo_judge_context *judging;
     const hlo_module *module;
-    const hlo_instr **callers; /* by computation id: the call, if there is one */
-    uint32_t line, line_start; /* line number of the last position, and offset of this line */
+    const hlo_instruction **callers; /* by computation id: the call, if there is one */
+    uint32_t line, line_start;       /* line number of the last position, and offset of this line */
     const char *file;
 } closing;
 
@@ -209,12 +212,12 @@ static void keep_wide(hlo_report *report, const slot *s, const char *reason) {
 }
 
 /* Finds the call of each computation that one call refers to. */
-static const hlo_instr **find_callers(const hlo_module *module, hlo_arena *arena) {
-    const hlo_instr **callers =
-        hlo_arena_zero(arena, module->next_computation_id * sizeof(hlo_instr *));
+static const hlo_instruction **find_callers(const hlo_module *module, hlo_arena *arena) {
+    const hlo_instruction **callers =
+        hlo_arena_zero(arena, module->next_computation_id * sizeof(hlo_instruction *));
     bool *called = hlo_arena_zero(arena, module->next_computation_id * sizeof *called);
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) {
+        for (const hlo_instruction *i = comp->first; i; i = hlo_instr_next(i)) {
             const hlo_computation *callee =
                 i->op == HLO_OP_CALL ? hlo_instr_comp(i, HLO_ATTR_TO_APPLY) : NULL;
             if (!callee) continue;
@@ -226,10 +229,11 @@ static const hlo_instr **find_callers(const hlo_module *module, hlo_arena *arena
 
 /* Returns the op_name that inlining the calls around a matmul would produce. The names of the input
  * depend on the caller, and whether the passes inline depends on whether they convert a matmul. */
-static const char *op_name_of(const closing *c, const hlo_instr *matmul, const char *op_name) {
-    enum { CALLS_MOST = 64 };
-    const hlo_instr *caller = c->callers[matmul->parent->id];
-    for (int calls = 0; op_name && caller && calls < CALLS_MOST; calls++) {
+static const char *op_name_of(const closing *c, const hlo_instruction *matmul,
+                              const char *op_name) {
+    enum { MAX_CALLS = 64 };
+    const hlo_instruction *caller = c->callers[matmul->parent->id];
+    for (int calls = 0; op_name && caller && calls < MAX_CALLS; calls++) {
         const char *outer = hlo_instr_op_name(caller);
         if (outer) op_name = hlo_arena_format(c->report->arena, "%s/%s", outer, op_name);
         caller = c->callers[caller->parent->id];
@@ -240,7 +244,7 @@ static const char *op_name_of(const closing *c, const hlo_instr *matmul, const c
 static hlo_verdict judge(closing *c, slot *s) {
     hlo_report *report = c->report;
     hlo_verdict verdict = s->was;
-    verdict.input_instr = s->was.instr;
+    verdict.input_instruction = s->was.instruction;
     verdict.input_shape = s->was.shape;
     verdict.kind = HLO_VERDICT_WIDE;
     const slot *now = current_slot(report, s);
@@ -253,7 +257,7 @@ static hlo_verdict judge(closing *c, slot *s) {
         blocker = NULL;
     } else if (hlo_matmul_is_call(now->instr)) {
         hlo_verdict call = hlo_report_describe(report, now->instr);
-        verdict.instr = s->output = call.instr;
+        verdict.instruction = s->output = call.instruction;
         verdict.shape = call.shape;
         verdict.operands = call.operands;
         verdict.epilogue = call.epilogue;
@@ -404,14 +408,14 @@ static int name_order(const void *a, const void *b) {
 void hlo_report_note_names(hlo_report *report, const hlo_module *module) {
     input_name *names = hlo_arena_array(report->arena, module->next_id, sizeof *names);
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+        for (const hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr))
             names[report->name_count++] =
                 (input_name){instr->offset, hlo_arena_format(report->arena, "%s", instr->name)};
     if (report->name_count) qsort(names, report->name_count, sizeof *names, name_order);
     report->names = names;
 }
 
-const char *hlo_report_input_name(const hlo_report *report, const hlo_instr *instr) {
+const char *hlo_report_input_name(const hlo_report *report, const hlo_instruction *instr) {
     const input_name key = {instr->offset, NULL}, *found = NULL;
     if (report->name_count)
         found = bsearch(&key, report->names, report->name_count, sizeof key, name_order);
@@ -442,7 +446,7 @@ static bool take_word(const char **list, char *out) {
 }
 
 static const char *name_of(const hlo_verdict *v) {
-    return v->input_instr ? v->input_instr : v->instr;
+    return v->input_instruction ? v->input_instruction : v->instruction;
 }
 
 /* True if the word matches the shape of the result in the input, written as 8192x4096xbf16: the
@@ -513,7 +517,7 @@ hlo_status hlo_reports_check_wide(const hlo_report *const *reports, size_t count
                 const hlo_verdict *v = &reports[r]->verdicts[i];
                 found = selects(word, v);
                 hlo_suggest_offer(&near, name_of(v));
-                hlo_suggest_offer(&near, v->instr);
+                hlo_suggest_offer(&near, v->instruction);
                 if (v->op_name) hlo_suggest_offer(&near, v->op_name);
             }
         }

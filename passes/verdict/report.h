@@ -10,12 +10,12 @@
 #include "passes/verdict/surroundings.h"
 
 typedef struct slot {
-    const hlo_instr *instr; /* the current or last instruction of the matmul */
-    uint32_t same_as;       /* index of another slot with the same instruction, plus one, or 0 */
-    uint32_t origin;        /* index of the slot of which this slot is a copy, plus one, or 0 */
-    bool copied;            /* other slots are copies of this slot */
-    bool wide;              /* options->wide selects it, or an equal matmul */
-    bool quantized;         /* selected by options->quantize, with this `gain` and `saving` */
+    const hlo_instruction *instr; /* the current or last instruction of the matmul */
+    uint32_t same_as; /* index of another slot with the same instruction, plus one, or 0 */
+    uint32_t origin;  /* index of the slot of which this slot is a copy, plus one, or 0 */
+    bool copied;      /* other slots are copies of this slot */
+    bool wide;        /* options->wide selects it, or an equal matmul */
+    bool quantized;   /* selected by options->quantize, with this `gain` and `saving` */
     double gain, saving;
     hlo_reason reason; /* reason why the matmul is wide, or HLO_REASON_COUNT */
     uint64_t judged;   /* value of report->judging when the reason of `instr` was set */
@@ -90,10 +90,10 @@ struct hlo_report {
 void hlo_report_note_names(hlo_report *report, const hlo_module *module);
 /* Returns the name of an instruction in the input: for a copy, the name of its original; for an
  * instruction that a pass created, the name of the instruction that it replaces. */
-const char *hlo_report_input_name(const hlo_report *report, const hlo_instr *instr);
+const char *hlo_report_input_name(const hlo_report *report, const hlo_instruction *instr);
 
 /* Describes a matmul for a verdict: name, shape, operands, epilogue, op_name, source. */
-hlo_verdict hlo_report_describe(hlo_report *report, const hlo_instr *matmul);
+hlo_verdict hlo_report_describe(hlo_report *report, const hlo_instruction *matmul);
 /* True if a word of `list` (hlo_pass_options.wide) selects the matmul. */
 /* Sets the reason of a verdict, and its texts. */
 void hlo_verdict_set_reason(hlo_verdict *verdict, hlo_reason reason);

@@ -8,31 +8,31 @@
 #include "ir/text/printer.h"
 #include "matmul/product.h"
 
-enum { BEFORE_MOST = 20, BEHIND_MOST = 12, STEPS_BEFORE = 6, STEPS_BEHIND = 4 };
-enum { MOST = BEFORE_MOST + BEHIND_MOST + 1 };
+enum { MAX_BEFORE = 20, MAX_BEHIND = 12, STEPS_BEFORE = 6, STEPS_BEHIND = 4 };
+enum { MAX = MAX_BEFORE + MAX_BEHIND + 1 };
 /* LOOKED_AT limits the operands and the users that are visited for each instruction. All matmuls of
  * a module may share an operand or a user, and the time must be linear in the number of matmuls. */
-enum { LOOKED_AT = 32, OPERANDS_MOST = LOOKED_AT + MOST };
+enum { LOOKED_AT = 32, MAX_OPERANDS = LOOKED_AT + MAX };
 
 typedef struct found {
-    const hlo_instr *instr;
-    int step;                        /* distance from the matmul; negative before it */
-    uint8_t operands[OPERANDS_MOST]; /* indices of the found instructions that represent its
-                                      * operands (see shown()) */
+    const hlo_instruction *instr;
+    int step;                       /* distance from the matmul; negative before it */
+    uint8_t operands[MAX_OPERANDS]; /* indices of the found instructions that represent its
+                                     * operands (see shown()) */
     uint32_t operand_count;
 } found;
 
 typedef struct search {
-    found v[MOST];
+    found v[MAX];
     uint32_t count;
 } search;
 
-static bool is_scalar(const hlo_instr *instr) {
+static bool is_scalar(const hlo_instruction *instr) {
     return instr->shape->type != HLO_TYPE_TUPLE && instr->shape->rank == 0;
 }
 
 /* Returns the instruction that represents `value` in the graph. */
-static const hlo_instr *shown(const hlo_instr *value) {
+static const hlo_instruction *shown(const hlo_instruction *value) {
     for (;;) {
         bool splat = value->op == HLO_OP_BROADCAST && is_scalar(hlo_instr_operand(value, 0));
         if (!splat && value->op != HLO_OP_GET_TUPLE_ELEMENT) return value;
@@ -40,11 +40,11 @@ static const hlo_instr *shown(const hlo_instr *value) {
     }
 }
 
-static bool is_matmul(const hlo_instr *instr) {
+static bool is_matmul(const hlo_instruction *instr) {
     return hlo_product_kind_of(instr) != HLO_PRODUCT_NONE;
 }
 
-static bool add(search *s, const hlo_instr *instr, int step, uint32_t most) {
+static bool add(search *s, const hlo_instruction *instr, int step, uint32_t most) {
     for (uint32_t i = 0; i < s->count; i++)
         if (s->v[i].instr == instr) return false;
     if (s->count >= most) return false;
@@ -52,18 +52,18 @@ static bool add(search *s, const hlo_instr *instr, int step, uint32_t most) {
     return true;
 }
 
-static uint32_t looked_at(const hlo_instr *instr) {
+static uint32_t looked_at(const hlo_instruction *instr) {
     return instr->operand_count < LOOKED_AT ? instr->operand_count : LOOKED_AT;
 }
 
 /* The users of a value of the graph: the first users of each instruction that the value represents,
  * including splats and tuple elements. */
 typedef struct users {
-    const hlo_instr *v[LOOKED_AT];
+    const hlo_instruction *v[LOOKED_AT];
     uint32_t count, looks;
 } users;
 
-static void find_users(const hlo_instr *value, const hlo_instr *as, users *out) {
+static void find_users(const hlo_instruction *value, const hlo_instruction *as, users *out) {
     for (const hlo_use *use = value->uses; use && out->looks < LOOKED_AT; use = use->next) {
         out->looks++;
         if (shown(use->user) == as)
@@ -73,13 +73,13 @@ static void find_users(const hlo_instr *value, const hlo_instr *as, users *out) 
     }
 }
 
-static void add_users(search *s, const hlo_instr *value, int step) {
+static void add_users(search *s, const hlo_instruction *value, int step) {
     users list = {.count = 0};
     find_users(value, shown(value), &list);
-    for (uint32_t i = 0; i < list.count; i++) add(s, list.v[i], step, MOST);
+    for (uint32_t i = 0; i < list.count; i++) add(s, list.v[i], step, MAX);
 }
 
-static uint32_t index_of(const search *s, const hlo_instr *instr) {
+static uint32_t index_of(const search *s, const hlo_instruction *instr) {
     uint32_t i = 0;
     while (i < s->count && s->v[i].instr != instr) i++;
     return i;
@@ -101,17 +101,17 @@ static void place(const search *s, uint32_t index, bool *placed, uint32_t *order
     order[(*count)++] = index;
 }
 
-const hlo_surroundings *hlo_surroundings_of(const hlo_instr *matmul, hlo_arena *arena) {
+const hlo_surroundings *hlo_surroundings_of(const hlo_instruction *matmul, hlo_arena *arena) {
     search s = {.v = {{.instr = matmul}}, .count = 1};
-    uint32_t order[MOST], places[MOST], count = 0, by_steps[MOST];
-    bool placed[MOST] = {false};
+    uint32_t order[MAX], places[MAX], count = 0, by_steps[MAX];
+    bool placed[MAX] = {false};
     for (uint32_t i = 0; i < s.count; i++) {
-        const hlo_instr *instr = s.v[i].instr;
+        const hlo_instruction *instr = s.v[i].instr;
         int step = s.v[i].step;
         bool ends = step < 0 && (is_matmul(instr) || is_scalar(instr));
         if (ends || step == -STEPS_BEFORE) continue;
         for (uint32_t o = 0; o < looked_at(instr); o++)
-            add(&s, shown(hlo_instr_operand(instr, o)), step - 1, 1 + BEFORE_MOST);
+            add(&s, shown(hlo_instr_operand(instr, o)), step - 1, 1 + MAX_BEFORE);
     }
     uint32_t first = s.count;
     add_users(&s, s.v[0].instr, 1);
@@ -142,7 +142,7 @@ const hlo_surroundings *hlo_surroundings_of(const hlo_instr *matmul, hlo_arena *
     hlo_surrounding_instr *v = hlo_arena_array(arena, count, sizeof *v);
     for (uint32_t i = 0; i < count; i++) {
         const found *at = &s.v[order[i]];
-        const hlo_instr *instr = at->instr;
+        const hlo_instruction *instr = at->instr;
         uint32_t *operands = hlo_arena_array(arena, at->operand_count, sizeof *operands),
                  operand_count = 0;
         for (uint32_t o = 0; o < at->operand_count; o++)

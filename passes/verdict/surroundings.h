@@ -23,6 +23,6 @@ typedef struct hlo_surroundings {
 } hlo_surroundings;
 
 /* Collects the surroundings of a matmul, with copies of all strings. */
-const hlo_surroundings *hlo_surroundings_of(const hlo_instr *matmul, hlo_arena *arena);
+const hlo_surroundings *hlo_surroundings_of(const hlo_instruction *matmul, hlo_arena *arena);
 
 #endif

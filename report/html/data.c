@@ -186,7 +186,7 @@ static json_t *matmuls_value(texts *t, const html_page *page) {
         const hlo_verdict *v = at->matmul->verdict;
         add_row(&r);
         add(&r, "group", json_integer((json_int_t)(at->matmul->group - m->groups)));
-        add_text(&r, "$name", v->input_instr);
+        add_text(&r, "$name", v->input_instruction);
         add_text(&r, "$output", writer_output_name(v));
         add_text(&r, "$op_name", v->op_name);
         add_source(&r, v, "");

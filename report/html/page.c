@@ -10,7 +10,7 @@
 
 /* Maximum numbers of different drawings, of matmuls with surroundings, of groups that are shown
  * without scripts, and of layers that changed since the baseline. */
-enum { DRAWN_MOST = 100, LISTED_MOST = 200, GROUPS_MOST = 200, CHANGES_MOST = 20 };
+enum { MAX_DRAWN = 100, MAX_LISTED = 200, MAX_GROUPS = 200, MAX_CHANGES = 20 };
 
 /* Prints a reason's page: paragraphs with `code` spans, and code blocks between lines of ```. */
 static void page_of_reason(FILE *out, const char *page) {
@@ -177,14 +177,14 @@ static void print_changed_layers(const html_page *page) {
           "scope=\"col\">layer</th><th "
           "scope=\"col\">result</th><th scope=\"col\">since the baseline</th></tr></thead>\n",
           out);
-    for (size_t i = 0; i < m->change_count && i < CHANGES_MOST; i++) {
+    for (size_t i = 0; i < m->change_count && i < MAX_CHANGES; i++) {
         writer_element(out, "<tr><td>", m->changes[i].layer, "</td><td class=\"mono\">");
         writer_element(out, "", m->changes[i].shape, "</td><td>");
         writer_element(out, "", writer_change(&m->changes[i], text, sizeof text), "</td></tr>\n");
     }
     fputs("</table>\n", out);
-    if (m->change_count > CHANGES_MOST)
-        fprintf(out, "<p>and %zu more layers</p>\n", m->change_count - CHANGES_MOST);
+    if (m->change_count > MAX_CHANGES)
+        fprintf(out, "<p>and %zu more layers</p>\n", m->change_count - MAX_CHANGES);
 }
 
 static void print_baseline(const html_page *page) {
@@ -296,7 +296,7 @@ static void print_groups(const html_page *page) {
     FILE *out = page->out;
     fputs("<noscript><table class=\"layers\">\n", out);
     print_table_head(page, false);
-    for (size_t i = 0; i < m->group_count && i < GROUPS_MOST; i++) {
+    for (size_t i = 0; i < m->group_count && i < MAX_GROUPS; i++) {
         const report_group *g = &m->groups[i];
         const writer_figures text =
             writer_figures_of(&g->figures, &m->totals.figures, g->cause != NULL);
@@ -313,8 +313,8 @@ static void print_groups(const html_page *page) {
                 text.speed);
     }
     fputs("</table>\n", out);
-    if (m->group_count > GROUPS_MOST)
-        fprintf(out, "<p>and %zu more groups</p>\n", m->group_count - GROUPS_MOST);
+    if (m->group_count > MAX_GROUPS)
+        fprintf(out, "<p>and %zu more groups</p>\n", m->group_count - MAX_GROUPS);
     fputs("<p>The list of matmuls requires JavaScript.</p></noscript>\n", out);
 }
 
@@ -361,7 +361,7 @@ static void print_lints(const html_page *page) {
         const hlo_verdict *v = m->lints[i];
         fprintf(out, "<tr><td><a class=\"lint\" href=\"#edit-%s\">%s</a></td><td class=\"mono\">",
                 v->reason, v->reason);
-        writer_element(out, "", v->instr, "");
+        writer_element(out, "", v->instruction, "");
         writer_element(out, " <span class=\"dim\">", v->shape, "");
         writer_element(out, "<br>", v->op_name, "</span></td><td>");
         writer_element(out, "", v->message, "<br>");
@@ -420,10 +420,10 @@ static char *format_graph(const hlo_surroundings *graph) {
 
 /* Draws the surroundings. Equal graphs, as of the layers of a model, have one drawing. */
 static hlo_status draw_all(html_page *page, char **drawings, size_t *out_count) {
-    char *graphs[DRAWN_MOST] = {NULL};
+    char *graphs[MAX_DRAWN] = {NULL};
     size_t used = 0;
     hlo_status status = HLO_OK;
-    for (size_t i = 0; i < page->model->count && i < LISTED_MOST && status == HLO_OK; i++)
+    for (size_t i = 0; i < page->model->count && i < MAX_LISTED && status == HLO_OK; i++)
         for (int side = 0; side < 2 && status == HLO_OK; side++) {
             html_matmul *m = &page->matmuls[i];
             if (!m->surroundings[side]) continue;
@@ -431,8 +431,8 @@ static hlo_status draw_all(html_page *page, char **drawings, size_t *out_count) 
             size_t at = 0;
             while (graph && at < used && strcmp(graphs[at], graph) != 0) at++;
             if (!graph) status = HLO_OUT_OF_MEMORY;
-            if (graph && at < DRAWN_MOST) m->drawing[side] = at + 1;
-            if (graph && at == used && used < DRAWN_MOST)
+            if (graph && at < MAX_DRAWN) m->drawing[side] = at + 1;
+            if (graph && at == used && used < MAX_DRAWN)
                 graphs[used++] = graph;
             else
                 free(graph);
@@ -441,7 +441,7 @@ static hlo_status draw_all(html_page *page, char **drawings, size_t *out_count) 
         status =
             page->options->draw(page->options->user, (const char *const *)graphs, used, drawings);
     for (size_t i = 0; i < used; i++) free(graphs[i]);
-    for (size_t i = 0; i < page->model->count && i < LISTED_MOST; i++)
+    for (size_t i = 0; i < page->model->count && i < MAX_LISTED; i++)
         for (int side = 0; side < 2; side++) {
             size_t *drawing = &page->matmuls[i].drawing[side];
             if (*drawing && !drawings[*drawing - 1]) *drawing = 0;
@@ -463,7 +463,7 @@ static void fill_matmuls(html_page *page) {
     for (size_t i = 0; i < count; i++)
         page->matmuls[i] = (html_matmul){.matmul = &page->model->matmuls[i], .index = i};
     qsort(page->matmuls, count, sizeof *page->matmuls, by_time);
-    for (size_t i = 0; i < count && i < LISTED_MOST; i++) {
+    for (size_t i = 0; i < count && i < MAX_LISTED; i++) {
         const report_matmul *m = page->matmuls[i].matmul;
         if (m->report->surroundings)
             memcpy(page->matmuls[i].surroundings, m->report->surroundings[m->index].side,
@@ -490,7 +490,7 @@ hlo_status hlo_reports_page(const hlo_report *const *reports, size_t count,
                       .matmuls = model ? calloc(model->count + 1, sizeof *page.matmuls) : NULL,
                       .out = out};
     if (status == HLO_OK && !page.matmuls) status = HLO_OUT_OF_MEMORY;
-    char *drawings[DRAWN_MOST] = {NULL};
+    char *drawings[MAX_DRAWN] = {NULL};
     size_t drawing_count = 0;
     if (status == HLO_OK) fill_matmuls(&page);
     if (status == HLO_OK && own.draw) status = draw_all(&page, drawings, &drawing_count);

@@ -218,7 +218,7 @@ void html_errors(const html_page *page) {
         const double error = fmin(fmax(log10(v->output_distance), y.least), y.most);
         fprintf(out, "<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"5\"><title>",
                 writer_kinds[v->kind], place_x(x, v->predicted_saving), place_y(y, error));
-        writer_element(out, "", v->input_instr, "");
+        writer_element(out, "", v->input_instruction, "");
         if (v->op_name) writer_element(out, " ", v->op_name, "");
         fprintf(out, ": %s%s, error %.3g, %s</title></circle>\n",
                 v->predicted_saving < 0 ? "-" : "",

@@ -15,7 +15,7 @@
 
 /* The maximum size of the results of matmuls that are kept to compute signal-to-noise ratios, in
  * bytes. */
-#define RESULTS_MOST ((size_t)1 << 30)
+#define MAX_RESULTS ((size_t)1 << 30)
 
 /* The measurements of one row. */
 typedef struct effect {
@@ -27,9 +27,9 @@ typedef struct effect {
 } effect;
 
 struct hlo_bisection {
-    hlo_bisected *rows;
+    hlo_matmul_effect *rows;
     size_t count;
-    hlo_moved all, rounding;
+    hlo_output_change all, rounding;
     hlo_report *report; /* the report of the module with all matmuls rewritten; owns the names of
                          * rows */
     hlo_budget budget;
@@ -96,7 +96,7 @@ static hlo_status execute(hlo_bisection *s, const hlo_module *module, hlo_plan_o
 /* Computes the distances of the outputs from those of the original module. Stores the largest one
  * in `out`. For each output, increases `by_output` to its distance, unless that is NULL. */
 static hlo_status measure(const hlo_bisection *s, size_t set, const hlo_arrays *found,
-                          double *by_output, hlo_moved *out) {
+                          double *by_output, hlo_output_change *out) {
     for (size_t i = 0; i < hlo_arrays_count(found); i++) {
         double size;
         const hlo_status status =
@@ -104,7 +104,7 @@ static hlo_status measure(const hlo_bisection *s, size_t set, const hlo_arrays *
         if (status != HLO_OK) return status;
         if (isnan(size)) size = (double)INFINITY; /* the norms overflow */
         if (by_output) by_output[i] = fmax(by_output[i], size);
-        if (size > out->distance) *out = (hlo_moved){size, i};
+        if (size > out->distance) *out = (hlo_output_change){size, i};
     }
     return HLO_OK;
 }
@@ -130,10 +130,10 @@ static double snr_of(const hlo_bisection *s, size_t set, const hlo_plan *plan, c
 /* Executes a module on all sets of inputs, and measures the distances. If `row` is not NULL, also
  * sets the signal-to-noise ratio of its matmul. */
 static hlo_status try(hlo_bisection *s, const hlo_module *module, double *by_output,
-                      hlo_bisected *row, hlo_moved *out) {
+                      hlo_matmul_effect *row, hlo_output_change *out) {
     hlo_plan_options how = s->plan;
     how.values = row ? row->matmul : NULL;
-    *out = (hlo_moved){0, 0};
+    *out = (hlo_output_change){0, 0};
     hlo_status status = HLO_OK;
     for (size_t set = 0; set < s->input_count && status == HLO_OK; set++) {
         hlo_plan *plan = NULL;
@@ -156,12 +156,12 @@ static hlo_status try(hlo_bisection *s, const hlo_module *module, double *by_out
 static char *append(const hlo_bisection *s, char *at, const hlo_verdict *v) {
     if (at > s->names) *at++ = ',';
     *at++ = '%';
-    return stpcpy(at, v->input_instr);
+    return stpcpy(at, v->input_instruction);
 }
 
-static const hlo_instr *find(const hlo_module *module, const char *name) {
+static const hlo_instruction *find(const hlo_module *module, const char *name) {
     for (const hlo_computation *c = module->first; c; c = c->next)
-        for (const hlo_instr *instr = c->first; instr; instr = hlo_instr_next(instr))
+        for (const hlo_instruction *instr = c->first; instr; instr = hlo_instr_next(instr))
             if (strcmp(instr->name, name) == 0) return instr;
     return NULL;
 }
@@ -182,10 +182,10 @@ static hlo_status rewrite_but(const hlo_bisection *s, size_t index, bool others,
                                                   : hlo_module_optimize(*out, &pass, NULL);
 }
 
-static hlo_status try_but(hlo_bisection *s, size_t index, bool others, hlo_moved *out) {
+static hlo_status try_but(hlo_bisection *s, size_t index, bool others, hlo_output_change *out) {
     hlo_module *module = NULL;
     effect *e = &s->effects[index];
-    hlo_bisected *row = others || !s->has_budget ? NULL : &s->rows[index];
+    hlo_matmul_effect *row = others || !s->has_budget ? NULL : &s->rows[index];
     hlo_status status = rewrite_but(s, index, others, &module);
     if (row && status == HLO_OK && !find(module, row->matmul)) { /* inlining has renamed it */
         row->snr_db = (double)NAN;
@@ -198,9 +198,9 @@ static hlo_status try_but(hlo_bisection *s, size_t index, bool others, hlo_moved
 
 /* True if the two matmuls cannot be rewritten separately. */
 static bool are_one(const hlo_verdict *a, const hlo_verdict *b) {
-    return strcmp(a->input_instr, b->input_instr) == 0 ||
+    return strcmp(a->input_instruction, b->input_instruction) == 0 ||
            (a->kind != HLO_VERDICT_WIDE && b->kind != HLO_VERDICT_WIDE &&
-            strcmp(a->instr, b->instr) == 0);
+            strcmp(a->instruction, b->instruction) == 0);
 }
 
 /* Makes the rows of the matmuls that are rewritten. With a budget, only those of the matmuls that
@@ -214,7 +214,7 @@ static hlo_status list(hlo_bisection *s) {
     if (!s->row_of || !s->rows || !s->effects) return HLO_OUT_OF_MEMORY;
     for (size_t i = 0; i < total; i++) {
         const hlo_verdict *v = hlo_report_verdict(s->report, i);
-        length += strlen(v->input_instr) + 2;
+        length += strlen(v->input_instruction) + 2;
         if (v->kind == HLO_VERDICT_WIDE || (s->has_budget && !v->quantized)) continue;
         s->row_of[i] = i + 1;
         for (size_t k = 0; k < i; k++) {
@@ -230,7 +230,7 @@ static hlo_status list(hlo_bisection *s) {
         if (!s->row_of[i]) continue;
         if (first == i) {
             s->effects[s->count].verdict = v;
-            s->rows[s->count].matmul = v->input_instr;
+            s->rows[s->count].matmul = v->input_instruction;
             s->rows[s->count].op_name = v->op_name;
             s->row_of[i] = ++s->count;
         } else {
@@ -243,7 +243,7 @@ static hlo_status list(hlo_bisection *s) {
 }
 
 static int by_distance(const void *a, const void *b) {
-    const hlo_bisected *x = a, *y = b;
+    const hlo_matmul_effect *x = a, *y = b;
     if (x->alone.distance != y->alone.distance)
         return x->alone.distance < y->alone.distance ? 1 : -1;
     return strcmp(x->matmul, y->matmul);
@@ -254,7 +254,8 @@ static int by_distance(const void *a, const void *b) {
 /* Returns the index of the row of a matmul plus one, or 0. */
 static size_t row_named(const hlo_bisection *s, const char *matmul) {
     for (size_t i = 0; i < hlo_report_count(s->report); i++)
-        if (s->row_of[i] && strcmp(hlo_report_verdict(s->report, i)->input_instr, matmul) == 0)
+        if (s->row_of[i] &&
+            strcmp(hlo_report_verdict(s->report, i)->input_instruction, matmul) == 0)
             return s->row_of[i];
     return 0;
 }
@@ -264,14 +265,14 @@ static void predict(hlo_bisection *s, const hlo_report *report) {
     for (size_t r = 0; r < s->count; r++) s->effects[r].quantized = false;
     for (size_t i = 0; i < hlo_report_count(report); i++) {
         const hlo_verdict *v = hlo_report_verdict(report, i);
-        const size_t row = row_named(s, v->input_instr);
+        const size_t row = row_named(s, v->input_instruction);
         if (!row || v->kind == HLO_VERDICT_WIDE || !v->quantized) continue;
         effect *e = &s->effects[row - 1];
         if (!e->quantized) e->saving = e->flops = 0;
         e->quantized = true;
         bool counted = false;
         for (size_t k = 0; k < i && !counted; k++)
-            counted = strcmp(hlo_report_verdict(report, k)->instr, v->instr) == 0;
+            counted = strcmp(hlo_report_verdict(report, k)->instruction, v->instruction) == 0;
         if (counted) continue;
         e->saving += v->predicted_saving;
         e->flops += v->runs * v->flops;
@@ -350,7 +351,8 @@ static hlo_status rewrite_chosen(const hlo_bisection *s, hlo_module **out,
         const hlo_verdict *v = hlo_report_verdict(s->report, i);
         bool named = false; /* inlining has copied the matmul */
         for (size_t k = 0; k < i && !named; k++)
-            named = strcmp(hlo_report_verdict(s->report, k)->input_instr, v->input_instr) == 0;
+            named = strcmp(hlo_report_verdict(s->report, k)->input_instruction,
+                           v->input_instruction) == 0;
         const bool own = !out_report && v->kind != HLO_VERDICT_WIDE;
         const bool wide = v->reason && strcmp(v->reason, "wide-by-option") == 0;
         if (!named && (s->row_of[i] ? !s->rows[s->row_of[i] - 1].chosen : own || wide))
@@ -392,10 +394,10 @@ static hlo_status choose(hlo_bisection *s) {
     if (!s->wide) return HLO_OUT_OF_MEMORY;
     for (size_t r = 0; r < s->count; r++)
         if (s->rows[r].chosen) s->budget.predicted_saving += s->effects[r].saving;
-    if (chosen == s->count) s->budget.moved = s->all;
+    if (chosen == s->count) s->budget.measured = s->all;
     if (chosen == s->count || !chosen) return HLO_OK;
     hlo_status status = rewrite_chosen(s, &module, NULL);
-    if (status == HLO_OK) status = try(s, module, NULL, NULL, &s->budget.moved);
+    if (status == HLO_OK) status = try(s, module, NULL, NULL, &s->budget.measured);
     hlo_module_free(module);
     return status;
 }
@@ -404,7 +406,7 @@ static hlo_status choose(hlo_bisection *s) {
 static void note_measured(const hlo_bisection *s) {
     for (size_t i = 0; i < s->chosen->verdict_count; i++) {
         hlo_verdict *v = &s->chosen->verdicts[i];
-        const size_t row = row_named(s, v->input_instr);
+        const size_t row = row_named(s, v->input_instruction);
         if (!row) continue;
         if (!s->rows[row - 1].chosen) {
             const hlo_verdict *first = s->effects[row - 1].verdict;
@@ -432,9 +434,9 @@ static hlo_status run_original(hlo_bisection *s) {
     char *at = s->names;
     double bytes = 0;
     for (size_t r = 0; r < s->count && s->has_budget && how.devices == 1; r++) {
-        const hlo_instr *matmul = find(s->module, s->rows[r].matmul);
+        const hlo_instruction *matmul = find(s->module, s->rows[r].matmul);
         bytes += matmul ? (double)hlo_shape_bytes(matmul->shape) : 0;
-        if (!matmul || bytes > RESULTS_MOST) continue;
+        if (!matmul || bytes > MAX_RESULTS) continue;
         if (at > s->names) *at++ = ',';
         at = stpcpy(at, s->rows[r].matmul);
     }
@@ -576,15 +578,15 @@ size_t hlo_bisection_count(const hlo_bisection *bisection) {
     return bisection->count;
 }
 
-const hlo_bisected *hlo_bisection_at(const hlo_bisection *bisection, size_t index) {
+const hlo_matmul_effect *hlo_bisection_at(const hlo_bisection *bisection, size_t index) {
     return &bisection->rows[index];
 }
 
-hlo_moved hlo_bisection_all(const hlo_bisection *bisection) {
+hlo_output_change hlo_bisection_all(const hlo_bisection *bisection) {
     return bisection->all;
 }
 
-hlo_moved hlo_bisection_rounding(const hlo_bisection *bisection) {
+hlo_output_change hlo_bisection_rounding(const hlo_bisection *bisection) {
     return bisection->rounding;
 }
 
@@ -592,8 +594,8 @@ const hlo_budget *hlo_bisection_budget(const hlo_bisection *bisection) {
     return bisection->has_budget ? &bisection->budget : NULL;
 }
 
-static void print_line(const char *name, const hlo_moved *alone, const hlo_moved *without,
-                       const char *op_name, FILE *out) {
+static void print_line(const char *name, const hlo_output_change *alone,
+                       const hlo_output_change *without, const char *op_name, FILE *out) {
     fprintf(out, "%12.3g %7zu", alone->distance, alone->output);
     if (without)
         fprintf(out, " %12.3g %7zu", without->distance, without->output);
@@ -639,7 +641,7 @@ static void print_budget(const hlo_bisection *b, FILE *out) {
             "output (norm of the difference / norm of the output)\n%12s %7s %9s %9s %6s  matmul\n",
             budget->max_error, chosen, b->count, "alone", "output", "SNR in dB", "saved us", "");
     for (size_t r = 0; r < b->count; r++) {
-        const hlo_bisected *row = &b->rows[r];
+        const hlo_matmul_effect *row = &b->rows[r];
         fprintf(out, "%12.3g %7zu ", row->alone.distance, row->alone.output);
         if (isnan(row->snr_db))
             fprintf(out, "%9s", "");
@@ -651,11 +653,11 @@ static void print_budget(const hlo_bisection *b, FILE *out) {
     }
     fprintf(out, "%12.3g %7zu %9s", b->all.distance, b->all.output, "");
     print_saving(total, out);
-    fprintf(out, " %6s  all matmuls\n%12.3g %7zu %9s", "", budget->moved.distance,
-            budget->moved.output, "");
+    fprintf(out, " %6s  all matmuls\n%12.3g %7zu %9s", "", budget->measured.distance,
+            budget->measured.output, "");
     print_saving(budget->predicted_saving, out);
     fprintf(out, " %6s  selected matmuls, predicted %.3g%s\n", "", budget->predicted,
-            budget->moved.distance > budget->max_error ? "; exceeds max-error" : "");
+            budget->measured.distance > budget->max_error ? "; exceeds max-error" : "");
     fprintf(out, "%zu executions\n", budget->runs);
     hlo_print_plain(out, *budget->wide ? "--wide=%s\n" : "no --wide option is needed\n",
                     budget->wide);

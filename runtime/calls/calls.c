@@ -10,7 +10,7 @@
 #include "ir/module/known.h"
 #include "matmul/json.h"
 
-enum { MOST_FUSED = 16, NAME_SIZE = 32 };
+enum { MAX_FUSED = 16, NAME_SIZE = 32 };
 
 /* The backend_config of a call of oneDNN. A JSON object would leak if building runs out of memory.
  */
@@ -20,7 +20,7 @@ typedef struct config {
     bool transposed[2], packed;
     const char *permuted; /* operand or result whose dimensions are permuted, or NULL */
     uint32_t fused_count;
-    char fused[MOST_FUSED][NAME_SIZE];
+    char fused[MAX_FUSED][NAME_SIZE];
 } config;
 
 /* The call at x->build->at. */
@@ -31,7 +31,7 @@ typedef struct library_call {
     const hlo_shape *want; /* shape of the array that the call computes */
 } library_call;
 
-static hlo_instr *operand(const library_call *c, uint32_t index) {
+static hlo_instruction *operand(const library_call *c, uint32_t index) {
     return hlo_instr_operand(c->b->at, index);
 }
 
@@ -40,15 +40,16 @@ static hlo_type computed(hlo_type type) {
     return type == HLO_TYPE_F64 ? type : HLO_TYPE_F32;
 }
 
-static hlo_instr *widen(const library_call *c, hlo_instr *value) {
+static hlo_instruction *widen(const library_call *c, hlo_instruction *value) {
     return hlo_build_convert(c->b, value, computed(value->shape->type));
 }
 
-static hlo_instr *binary(const library_call *c, hlo_op op, hlo_instr *x, hlo_instr *y) {
+static hlo_instruction *binary(const library_call *c, hlo_op op, hlo_instruction *x,
+                               hlo_instruction *y) {
     return hlo_build_binary(c->b, op, x, y);
 }
 
-static hlo_instr *with(const library_call *c, hlo_op op, hlo_instr *x, double number) {
+static hlo_instruction *with(const library_call *c, hlo_op op, hlo_instruction *x, double number) {
     return hlo_build_by_number(c->b, op, x, number);
 }
 
@@ -57,7 +58,8 @@ static bool is_float_array(const hlo_shape *shape) {
 }
 
 /* Reduces dimension `dim` of x, and broadcasts the result to the shape of x. */
-static hlo_instr *reduce_along(const library_call *c, hlo_op op, hlo_instr *x, int64_t dim) {
+static hlo_instruction *reduce_along(const library_call *c, hlo_op op, hlo_instruction *x,
+                                     int64_t dim) {
     int64_t dims[HLO_LARGEST_RANK], kept[HLO_LARGEST_RANK];
     uint32_t count = 0;
     for (uint32_t d = 0; d < x->shape->rank; d++) {
@@ -66,16 +68,16 @@ static hlo_instr *reduce_along(const library_call *c, hlo_op op, hlo_instr *x, i
         kept[count++] = d;
     }
     const hlo_shape *shape = hlo_shape_array(c->x->module, x->shape->type, count, dims);
-    hlo_instr *made = hlo_build_reduce(c->b, op, x, shape, 1, &dim, NULL);
+    hlo_instruction *made = hlo_build_reduce(c->b, op, x, shape, 1, &dim, NULL);
     if (op == HLO_OP_MAXIMUM)
         hlo_instr_set_operand(made, 1, hlo_build_number(c->b, x->shape->type, -(double)INFINITY));
     return hlo_build_broadcast_like(c->b, made, x->shape, count, kept);
 }
 
-static hlo_instr *softmax(const library_call *c) {
+static hlo_instruction *softmax(const library_call *c) {
     if (c->b->at->operand_count != 1 || !is_float_array(operand(c, 0)->shape))
         return expand_refuse(c->x, "of \"__onednn$softmax\" requires an array of floats");
-    hlo_instr *x = widen(c, operand(c, 0));
+    hlo_instruction *x = widen(c, operand(c, 0));
     const int64_t axis = c->config.axis + (c->config.axis < 0 ? x->shape->rank : 0);
     if (axis < 0 || axis >= x->shape->rank)
         return expand_refuse(c->x, "of \"__onednn$softmax\" has the axis %lld, expected at most %u",
@@ -85,7 +87,7 @@ static hlo_instr *softmax(const library_call *c) {
     return binary(c, HLO_OP_DIVIDE, x, reduce_along(c, HLO_OP_ADD, x, axis));
 }
 
-static hlo_instr *layer_norm(const library_call *c) {
+static hlo_instruction *layer_norm(const library_call *c) {
     const hlo_shape *shape = c->b->at->operand_count ? operand(c, 0)->shape : NULL;
     bool fits = c->b->at->operand_count == 3 && is_float_array(shape) && shape->rank > 0;
     for (uint32_t i = 1; i < 3 && fits; i++)
@@ -95,32 +97,34 @@ static hlo_instr *layer_norm(const library_call *c) {
         return expand_refuse(c->x, "of \"__onednn$layernorm\" requires an array of floats, and a "
                                    "scale and a shift for each element of its last dimension");
     const int64_t last = shape->rank - 1, size = shape->dims[last];
-    hlo_instr *x = widen(c, operand(c, 0)), *factors[2];
+    hlo_instruction *x = widen(c, operand(c, 0)), *factors[2];
     for (uint32_t i = 0; i < 2; i++) {
-        hlo_instr *line = hlo_build_reshape(c->b, operand(c, 1 + i), 1, &size);
+        hlo_instruction *line = hlo_build_reshape(c->b, operand(c, 1 + i), 1, &size);
         line = hlo_build_convert(c->b, line, x->shape->type);
         factors[i] = hlo_build_broadcast_like(c->b, line, x->shape, 1, &last);
     }
-    hlo_instr *mean = with(c, HLO_OP_DIVIDE, reduce_along(c, HLO_OP_ADD, x, last), (double)size);
-    hlo_instr *apart = binary(c, HLO_OP_SUBTRACT, x, mean);
-    hlo_instr *squares =
+    hlo_instruction *mean =
+        with(c, HLO_OP_DIVIDE, reduce_along(c, HLO_OP_ADD, x, last), (double)size);
+    hlo_instruction *apart = binary(c, HLO_OP_SUBTRACT, x, mean);
+    hlo_instruction *squares =
         reduce_along(c, HLO_OP_ADD, binary(c, HLO_OP_MULTIPLY, apart, apart), last);
-    hlo_instr *variance = with(c, HLO_OP_DIVIDE, squares, (double)size);
+    hlo_instruction *variance = with(c, HLO_OP_DIVIDE, squares, (double)size);
     variance = with(c, HLO_OP_ADD, variance, c->config.epsilon);
-    hlo_instr *unit =
+    hlo_instruction *unit =
         binary(c, HLO_OP_MULTIPLY, apart, hlo_build_unary(c->b, HLO_OP_RSQRT, variance));
     return binary(c, HLO_OP_ADD, binary(c, HLO_OP_MULTIPLY, unit, factors[0]), factors[1]);
 }
 
 /* Builds x * (1 + inner) / 2. */
-static hlo_instr *gelu(const library_call *c, hlo_instr *x, hlo_instr *inner) {
-    hlo_instr *half = with(c, HLO_OP_MULTIPLY, with(c, HLO_OP_ADD, inner, 1), 0.5);
+static hlo_instruction *gelu(const library_call *c, hlo_instruction *x, hlo_instruction *inner) {
+    hlo_instruction *half = with(c, HLO_OP_MULTIPLY, with(c, HLO_OP_ADD, inner, 1), 0.5);
     return binary(c, HLO_OP_MULTIPLY, x, half);
 }
 
 /* Broadcasts an operand as numpy does: dimensions are aligned at the last one. Returns NULL if its
  * dimensions do not fit. */
-static hlo_instr *broadcast(const library_call *c, hlo_instr *value, const hlo_shape *like) {
+static hlo_instruction *broadcast(const library_call *c, hlo_instruction *value,
+                                  const hlo_shape *like) {
     const hlo_shape *shape = value->shape;
     int64_t kept[HLO_LARGEST_RANK], dims[HLO_LARGEST_RANK];
     uint32_t count = 0;
@@ -137,30 +141,32 @@ static hlo_instr *broadcast(const library_call *c, hlo_instr *value, const hlo_s
 }
 
 /* Applies one fused operation. `*next` is the operand that the next operation reads. */
-static hlo_instr *fuse(const library_call *c, const char *name, hlo_instr *x, uint32_t *next) {
+static hlo_instruction *fuse(const library_call *c, const char *name, hlo_instruction *x,
+                             uint32_t *next) {
     if (!strcmp(name, "RELU")) return with(c, HLO_OP_MAXIMUM, x, 0);
     if (!strcmp(name, "RELU6")) return with(c, HLO_OP_MINIMUM, with(c, HLO_OP_MAXIMUM, x, 0), 6);
     if (!strcmp(name, "TANH")) return hlo_build_unary(c->b, HLO_OP_TANH, x);
     if (!strcmp(name, "SIGMOID")) return hlo_build_unary(c->b, HLO_OP_LOGISTIC, x);
     if (!strcmp(name, "LINEAR")) return with(c, HLO_OP_MULTIPLY, x, c->config.alpha);
     if (!strcmp(name, "ELU")) {
-        hlo_instr *negative = hlo_build_unary(c->b, HLO_OP_EXPM1, with(c, HLO_OP_MINIMUM, x, 0));
-        hlo_instr *zero = hlo_build_filled(c->b, x->shape, 0);
+        hlo_instruction *negative =
+            hlo_build_unary(c->b, HLO_OP_EXPM1, with(c, HLO_OP_MINIMUM, x, 0));
+        hlo_instruction *zero = hlo_build_filled(c->b, x->shape, 0);
         return hlo_build_select(c->b, hlo_build_compare(c->b, x, "GT", zero), x, negative);
     }
     if (!strcmp(name, "GELU_ERF"))
         return gelu(c, x,
                     hlo_build_unary(c->b, HLO_OP_ERF, with(c, HLO_OP_MULTIPLY, x, M_SQRT1_2)));
     if (!strcmp(name, "GELU_TANH")) {
-        hlo_instr *square = binary(c, HLO_OP_MULTIPLY, x, x);
-        hlo_instr *inner = with(c, HLO_OP_ADD, with(c, HLO_OP_MULTIPLY, square, 0.044715), 1);
+        hlo_instruction *square = binary(c, HLO_OP_MULTIPLY, x, x);
+        hlo_instruction *inner = with(c, HLO_OP_ADD, with(c, HLO_OP_MULTIPLY, square, 0.044715), 1);
         inner = with(c, HLO_OP_MULTIPLY, binary(c, HLO_OP_MULTIPLY, x, inner), sqrt(2 / M_PI));
         return gelu(c, x, hlo_build_unary(c->b, HLO_OP_TANH, inner));
     }
     if (!strcmp(name, "BIAS") || !strcmp(name, "BINARY_ADD")) {
         if (*next == c->b->at->operand_count)
             return expand_refuse(c->x, "of \"__onednn$matmul\" has no operand for %s", name);
-        hlo_instr *added = broadcast(c, operand(c, *next), x->shape);
+        hlo_instruction *added = broadcast(c, operand(c, *next), x->shape);
         if (!added)
             return expand_refuse(
                 c->x, "of \"__onednn$matmul\": operand %u does not fit the product", *next);
@@ -173,8 +179,8 @@ static hlo_instr *fuse(const library_call *c, const char *name, hlo_instr *x, ui
                          name);
 }
 
-static hlo_instr *matmul(const library_call *c) {
-    const hlo_instr *call = c->b->at;
+static hlo_instruction *matmul(const library_call *c) {
+    const hlo_instruction *call = c->b->at;
     const bool *turned = c->config.transposed;
     if (c->config.permuted)
         return expand_refuse(c->x,
@@ -184,7 +190,7 @@ static hlo_instr *matmul(const library_call *c) {
     if (c->config.packed)
         return expand_refuse(c->x, "of \"__onednn$matmul\" has weights in a packed format, which "
                                    "is not supported: run the module before optimizations");
-    hlo_instr *ab[2];
+    hlo_instruction *ab[2];
     const uint32_t rank = call->operand_count < 2 ? 0 : operand(c, 0)->shape->rank;
     bool fits = rank >= 2 && rank <= HLO_LARGEST_RANK;
     for (uint32_t i = 0; i < 2 && fits; i++) {
@@ -213,7 +219,7 @@ static hlo_instr *matmul(const library_call *c) {
     }
     const hlo_shape *shape =
         hlo_shape_array(c->x->module, computed(ab[0]->shape->type), rank, dims);
-    hlo_instr *x = hlo_build_dot(c->b, shape, ab, &lists);
+    hlo_instruction *x = hlo_build_dot(c->b, shape, ab, &lists);
     uint32_t next = 2;
     for (uint32_t i = 0; x && i < c->config.fused_count; i++)
         x = fuse(c, c->config.fused[i], x, &next);
@@ -264,7 +270,7 @@ typedef struct fourier {
 
 /* Reads the descriptor and the factor. Returns false after an error. */
 static bool read_transform(const library_call *c, bool dynamic, const char *name, fourier *f) {
-    const hlo_instr *call = c->b->at;
+    const hlo_instruction *call = c->b->at;
     descriptor d = {.size = 0};
     double number;
     *f = (fourier){.scale = 1};
@@ -307,7 +313,7 @@ static bool read_transform(const library_call *c, bool dynamic, const char *name
     return true;
 }
 
-static hlo_instr *transform(const library_call *c, bool dynamic) {
+static hlo_instruction *transform(const library_call *c, bool dynamic) {
     static const char *const kinds[][2] = {{"IFFT", "FFT"}, {"IRFFT"}, {NULL, "RFFT"}};
     const char *name = dynamic ? "dynamic_ducc_fft" : "ducc_fft";
     fourier f;
@@ -326,31 +332,32 @@ static hlo_instr *transform(const library_call *c, bool dynamic) {
     if (!fits)
         return expand_refuse(c->x, "of \"%s\": the operand and the result do not match", name);
     const int64_t *lengths = whole->dims + whole->rank - f.count;
-    hlo_instr *operands[] = {operand(c, 1)};
-    hlo_instr *x = hlo_build_ints(c->b, HLO_OP_FFT, to, 1, operands, HLO_ATTR_FFT_LENGTH,
-                                  (uint32_t)f.count, lengths);
+    hlo_instruction *operands[] = {operand(c, 1)};
+    hlo_instruction *x = hlo_build_ints(c->b, HLO_OP_FFT, to, 1, operands, HLO_ATTR_FFT_LENGTH,
+                                        (uint32_t)f.count, lengths);
     hlo_instr_set_str(x, HLO_ATTR_FFT_TYPE, kinds[f.kind][f.forward]);
     /* HLO's inverse transforms divide by the number of elements. */
     double factor = f.scale;
     for (uint64_t i = 0; i < f.count && !f.forward; i++) factor *= (double)lengths[i];
     if (fabs(factor - 1) <= 0x1p-40) return x;
-    hlo_instr *factors = hlo_build_filled(c->b, hlo_shape_retype(c->x->module, to, real), factor);
+    hlo_instruction *factors =
+        hlo_build_filled(c->b, hlo_shape_retype(c->x->module, to, real), factor);
     return binary(c, HLO_OP_MULTIPLY, x, hlo_build_convert(c->b, factors, to->type));
 }
 
 /* ---------------------------------------------------------------------------------- the targets */
 
-static hlo_instr *static_transform(const library_call *c) {
+static hlo_instruction *static_transform(const library_call *c) {
     return transform(c, false);
 }
 
-static hlo_instr *dynamic_transform(const library_call *c) {
+static hlo_instruction *dynamic_transform(const library_call *c) {
     return transform(c, true);
 }
 
 static const struct {
     const char *target, *config;
-    hlo_instr *(*build)(const library_call *c);
+    hlo_instruction *(*build)(const library_call *c);
 } targets[] = {
     {"__onednn$softmax", "onednn_softmax_config", softmax},
     {"__onednn$layernorm", "onednn_layer_norm_config", layer_norm},
@@ -360,7 +367,7 @@ static const struct {
 };
 enum { TARGETS = sizeof targets / sizeof *targets };
 
-static int find_target(const hlo_instr *instr) {
+static int find_target(const hlo_instruction *instr) {
     if (instr->op != HLO_OP_CUSTOM_CALL) return TARGETS;
     int i = 0;
     while (i < TARGETS && !hlo_is_custom_call(instr, targets[i].target)) i++;
@@ -370,7 +377,7 @@ static int find_target(const hlo_instr *instr) {
 bool hlo_calls_any(const hlo_module *module) {
     if (!module->op_counts[HLO_OP_CUSTOM_CALL]) return false;
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+        for (const hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr))
             if (find_target(instr) < TARGETS) return true;
     return false;
 }
@@ -396,7 +403,7 @@ static double float_of_bits(const json_t *json, const char *key) {
 
 /* Reads the member `key` of a backend_config. Absent members have the values of proto3: zeros. XLA
  * of 2024 and earlier may write no member for a softmax, whose axis is then the last. */
-static config read_config(const hlo_instr *call, const char *key) {
+static config read_config(const hlo_instruction *call, const char *key) {
     static const char *const layouts[] = {"lhs", "rhs", "result"};
     config c = {.axis = 0};
     json_t *whole = hlo_json_config(call);
@@ -413,26 +420,26 @@ static config read_config(const hlo_instr *call, const char *key) {
                json_is_true(json_object_get(other, "weights_prepacked"));
     for (int i = 0; i < 3; i++)
         if (!in_order(json_object_get(json, layouts[i]))) c.permuted = layouts[i];
-    for (size_t i = 0; i < json_array_size(ops) && i < MOST_FUSED; i++) {
+    for (size_t i = 0; i < json_array_size(ops) && i < MAX_FUSED; i++) {
         const char *name = json_string_value(json_array_get(ops, i));
         snprintf(c.fused[c.fused_count++], NAME_SIZE, "%s", name ? name : "");
     }
-    if (json_array_size(ops) > MOST_FUSED)
-        snprintf(c.fused[MOST_FUSED - 1], NAME_SIZE, "number %d", MOST_FUSED);
+    if (json_array_size(ops) > MAX_FUSED)
+        snprintf(c.fused[MAX_FUSED - 1], NAME_SIZE, "number %d", MAX_FUSED);
     json_decref(whole);
     return c;
 }
 
 /* Replaces the call at x->build->at. Returns false after an error. */
 static bool expand_call(expansion *x, int which) {
-    hlo_instr *call = x->build->at;
+    hlo_instruction *call = x->build->at;
     const hlo_shape *shape = call->shape;
     const bool many = shape->type == HLO_TYPE_TUPLE;
     library_call c = {.x = x, .b = x->build, .want = shape};
     if (many && (shape->rank == 1 || shape->rank == 2) && targets[which].config)
         c.want = shape->elements[0];
     if (targets[which].config) c.config = read_config(call, targets[which].config);
-    hlo_instr *results[2] = {targets[which].build(&c)};
+    hlo_instruction *results[2] = {targets[which].build(&c)};
     if (!results[0]) return false;
     if (!hlo_shape_is_array(c.want) || !hlo_shape_same_dims(c.want, results[0]->shape) ||
         (many && shape->rank == 2 && !hlo_shape_is_array(shape->elements[1])))
@@ -447,7 +454,7 @@ static bool expand_call(expansion *x, int which) {
 hlo_status hlo_calls_expand(hlo_module *module, const hlo_diag_sink *sink) {
     expansion x = {.module = module, .sink = sink};
     for (hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
+        for (hlo_instruction *instr = comp->first, *next; instr; instr = next) {
             next = instr->next;
             const int which = find_target(instr);
             if (which == TARGETS) continue;

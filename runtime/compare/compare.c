@@ -261,8 +261,8 @@ static const hlo_arrays *dropping_judge(const hlo_comparison *c) {
 /* --------------------------------------------------------------------- the origin of an element */
 
 /* Returns the instruction of the entry computation that computes leaf `leaf` of its result. */
-static hlo_instr *maker(const hlo_module *module, size_t leaf) {
-    hlo_instr *instr = module->entry->root;
+static hlo_instruction *maker(const hlo_module *module, size_t leaf) {
+    hlo_instruction *instr = module->entry->root;
     while (instr->op == HLO_OP_TUPLE) {
         uint32_t o = 0;
         for (; o < instr->operand_count; o++) {
@@ -276,7 +276,7 @@ static hlo_instr *maker(const hlo_module *module, size_t leaf) {
     return instr->op == HLO_OP_GET_TUPLE_ELEMENT ? hlo_instr_operand(instr, 0) : instr;
 }
 
-enum { MOST_OPERANDS = 8 };
+enum { MAX_OPERANDS = 8 };
 
 /* Computes all operands of the instruction that computes an output. Sets *out to NULL if that is
  * impossible, for example because an operand is not an array or cannot be executed separately.
@@ -287,8 +287,8 @@ static hlo_status operands_of(const hlo_module *module, size_t output, const hlo
     hlo_plan_options options;
     hlo_plan *plan = NULL;
     *out = NULL;
-    hlo_instr *instr = maker(module, output);
-    if (!instr->operand_count || instr->operand_count > MOST_OPERANDS) return HLO_OK;
+    hlo_instruction *instr = maker(module, output);
+    if (!instr->operand_count || instr->operand_count > MAX_OPERANDS) return HLO_OK;
     for (uint32_t o = 0; o < instr->operand_count; o++)
         if (!hlo_shape_is_array(hlo_instr_operand(instr, o)->shape)) return HLO_OK;
     hlo_status status = hlo_module_clone(module, &copy);
@@ -296,8 +296,8 @@ static hlo_status operands_of(const hlo_module *module, size_t output, const hlo
     hlo_plan_options_init(&options);
     /* Make the operands the result of the copy of the module. */
     instr = maker(copy, output);
-    hlo_instr *operands[MOST_OPERANDS];
-    const hlo_shape *shapes[MOST_OPERANDS];
+    hlo_instruction *operands[MAX_OPERANDS];
+    const hlo_shape *shapes[MAX_OPERANDS];
     uint32_t count = instr->operand_count;
     jmp_buf recover;
     for (uint32_t o = 0; o < count; o++) {
@@ -347,7 +347,7 @@ static bool rounds_by_f16(const hlo_array *values, const hlo_array *const *sides
 static hlo_status print_element_origin(const hlo_module *module, const char *name,
                                        const hlo_arrays *inputs, size_t output, int64_t element,
                                        const hlo_array *const *sides, FILE *out) {
-    hlo_instr *instr = module ? maker(module, output) : NULL;
+    hlo_instruction *instr = module ? maker(module, output) : NULL;
     hlo_arrays *values = NULL;
     if (!instr) return HLO_OK;
     hlo_status status = inputs ? operands_of(module, output, inputs, &values) : HLO_OK;
@@ -621,7 +621,7 @@ hlo_status hlo_arrays_compare(const hlo_arrays *judge, const hlo_arrays *other, 
 
 /* ---------------------------------------------------------------------------------------- noise */
 
-enum { FEWEST = 3, MOST = 16 };
+enum { FEWEST = 3, MAX = 16 };
 
 static bool explains(const hlo_arrays *judge, const hlo_arrays *side, bool drops) {
     for (size_t i = 0; side != judge && i < judge->count && i < side->count; i++) {
@@ -650,7 +650,7 @@ hlo_status hlo_arrays_sample(hlo_arrays *judge, const hlo_comparison *comparison
     hlo_plan *plan;
     status = hlo_plan_new(module, &perturbed, sink, &plan);
     if (status != HLO_OK) return status;
-    for (int i = 0; i < MOST && status == HLO_OK; i++) {
+    for (int i = 0; i < MAX && status == HLO_OK; i++) {
         if (i >= FEWEST && explains(judge, own.found, own.last_drops) &&
             explains(judge, own.expected, own.last_drops))
             break;

@@ -19,7 +19,7 @@ typedef struct cpu_gathering {
 } cpu_gathering;
 
 /* True if the last operand selects the member of the group that sends the other operands. */
-static bool has_dynamic_root(const hlo_instr *instr) {
+static bool has_dynamic_root(const hlo_instruction *instr) {
     return hlo_instr_int(instr, HLO_ATTR_HAS_DYNAMIC_ROOT, 0) != 0;
 }
 
@@ -27,7 +27,7 @@ static bool has_dynamic_root(const hlo_instr *instr) {
 typedef struct party {
     const hlo_job *const *jobs;
     uint32_t count;
-    const hlo_instr *instr;
+    const hlo_instruction *instr;
     const hlo_eval_env *env;
     hlo_arena *scratch;
     bool sigmas;
@@ -154,15 +154,15 @@ static hlo_status fold(const party *p, const terms *t, const hlo_view *to, const
                               *hlo_instr_attr(p->instr, HLO_ATTR_TO_APPLY)};
     const hlo_shape all = {.type = first->type, .rank = first->rank + 1, .dims = dims.v},
                     each = {.type = first->type, .rank = first->rank, .dims = first->dims};
-    hlo_instr defs[] = {{.op = HLO_OP_PARAMETER, .shape = &all},
-                        {.op = HLO_OP_PARAMETER, .shape = &each}};
+    hlo_instruction defs[] = {{.op = HLO_OP_PARAMETER, .shape = &all},
+                              {.op = HLO_OP_PARAMETER, .shape = &each}};
     hlo_use uses[] = {{.def = &defs[0]}, {.def = &defs[1]}};
-    hlo_instr reduce = {.op = HLO_OP_REDUCE,
-                        .operand_count = 2,
-                        .operands = uses,
-                        .shape = &each,
-                        .parent = p->instr->parent,
-                        .name = p->instr->name};
+    hlo_instruction reduce = {.op = HLO_OP_REDUCE,
+                              .operand_count = 2,
+                              .operands = uses,
+                              .shape = &each,
+                              .parent = p->instr->parent,
+                              .name = p->instr->name};
     hlo_instr_take_attrs(&reduce, attrs, 2);
     hlo_status status = hlo_eval(p->env, &reduce, operands, to, p->scratch, why);
     if (status != HLO_OK || !to_sigma->data) return status;
@@ -310,15 +310,15 @@ static hlo_status exchange_all(void *const *brought, uint32_t count, const char 
 }
 
 /* True for the instructions that send and receive. A recv only names the message. */
-static bool is_transfer(const hlo_instr *instr) {
+static bool is_transfer(const hlo_instruction *instr) {
     return instr->op == HLO_OP_SEND || instr->op == HLO_OP_RECV_DONE;
 }
 
-static bool is_boundary(const hlo_instr *instr) {
+static bool is_boundary(const hlo_instruction *instr) {
     return hlo_manual_enters(instr) || hlo_manual_leaves(instr);
 }
 
-bool cpu_is_collective(const hlo_instr *instr) {
+bool cpu_is_collective(const hlo_instruction *instr) {
     const hlo_op op = instr->op;
     bool done = op == HLO_OP_ALL_GATHER_DONE || op == HLO_OP_ALL_REDUCE_DONE ||
                 op == HLO_OP_COLLECTIVE_PERMUTE_DONE;
@@ -326,7 +326,7 @@ bool cpu_is_collective(const hlo_instr *instr) {
            op == HLO_OP_REPLICA_ID || is_boundary(instr) || is_transfer(instr);
 }
 
-static bool is_permute(const hlo_instr *instr) {
+static bool is_permute(const hlo_instruction *instr) {
     return instr->op == HLO_OP_COLLECTIVE_PERMUTE || instr->op == HLO_OP_COLLECTIVE_PERMUTE_START;
 }
 
@@ -340,7 +340,7 @@ typedef enum group_mode {
     DEVICES     /* replica * partitions + partition */
 } group_mode;
 
-static group_mode mode_of(const hlo_instr *instr) {
+static group_mode mode_of(const hlo_instruction *instr) {
     static const char *const words[] = {"cross_replica", "cross_partition",
                                         "cross_replica_and_partition", "flattened_id"};
     const char *mode = hlo_instr_str(instr, HLO_ATTR_MODE);
@@ -390,8 +390,8 @@ static hlo_ints *first_numbers(int64_t count, hlo_arena *arena) {
 
 /* Lists the participants of the device's group. Returns NULL and sets `why` if no group contains
  * the device, or if the groups name more devices than there are. */
-static const hlo_ints *find_members(const hlo_seat *seat, const hlo_instr *instr, hlo_arena *arena,
-                                    const char **why) {
+static const hlo_ints *find_members(const hlo_seat *seat, const hlo_instruction *instr,
+                                    hlo_arena *arena, const char **why) {
     const group_mode mode = mode_of(instr);
     const hlo_groups *groups = hlo_instr_groups(instr, HLO_ATTR_REPLICA_GROUPS);
     static const char *const things[] = {"replicas", "partitions", "replicas", "devices"};
@@ -410,7 +410,7 @@ static const hlo_ints *find_members(const hlo_seat *seat, const hlo_instr *instr
 }
 
 /* Lists the devices whose parts leave a manual region together, or returns NULL if unknown. */
-static const hlo_ints *find_joined(const hlo_seat *seat, const hlo_instr *leaves,
+static const hlo_ints *find_joined(const hlo_seat *seat, const hlo_instruction *leaves,
                                    hlo_arena *arena) {
     hlo_ints *all = first_numbers((int64_t)seat->replicas * seat->partitions, arena);
     if (hlo_is_custom_call(leaves, "SPMDShardToFullShape")) return all;
@@ -425,8 +425,8 @@ static const hlo_ints *find_joined(const hlo_seat *seat, const hlo_instr *leaves
 }
 
 /* Returns the source of each device in a collective-permute, or NULL with `why` on error. */
-static const hlo_ints *find_sources(const hlo_seat *seat, const hlo_instr *instr, hlo_arena *arena,
-                                    const char **why) {
+static const hlo_ints *find_sources(const hlo_seat *seat, const hlo_instruction *instr,
+                                    hlo_arena *arena, const char **why) {
     const group_mode mode = mode_of(instr);
     const hlo_groups *pairs = hlo_instr_groups(instr, HLO_ATTR_SOURCE_TARGET_PAIRS);
     const int64_t *listed = pairs->mesh.devices.listed->v;
@@ -466,7 +466,7 @@ static bool read_pair(const char **at, int64_t pair[2]) {
     for (int half = 0; half < 2; half++) {
         char *end;
         pair[half] = strtoll(text, &end, 10);
-        if (end == text || pair[half] < 0 || pair[half] >= HLO_MOST_DEVICES) return false;
+        if (end == text || pair[half] < 0 || pair[half] >= HLO_MAX_DEVICES) return false;
         text = skip_blanks(end);
         if (*text++ != (half ? '}' : ',')) return false;
     }
@@ -479,11 +479,11 @@ static bool read_pair(const char **at, int64_t pair[2]) {
 
 /* Finds the device to which a send, or from which a recv-done, transfers; -1 if no pair contains
  * this device. Returns NULL, or why the device does not support the transfer. */
-static const char *find_peer(const hlo_seat *seat, const hlo_instr *instr, hlo_arena *arena,
+static const char *find_peer(const hlo_seat *seat, const hlo_instruction *instr, hlo_arena *arena,
                              int64_t *out_peer) {
     static const char name[] = "_xla_send_recv_source_target_pairs";
     const bool sends = instr->op == HLO_OP_SEND;
-    const hlo_instr *start = sends ? instr : hlo_instr_operand(instr, 0);
+    const hlo_instruction *start = sends ? instr : hlo_instr_operand(instr, 0);
     const char *entries = hlo_instr_str(start, HLO_ATTR_FRONTEND_ATTRIBUTES);
     const char *text = entries ? hlo_value_entry(arena, entries, name) : NULL;
     int64_t own, pair[2];
@@ -582,14 +582,14 @@ static const hlo_shape *leaf_of(const hlo_shape *shape, uint32_t leaf) {
 
 /* Returns the shape of a result leaf. In the shape of an all-gather-start or
  * collective-permute-start, results follow the operands. */
-static const hlo_shape *result_shape(const hlo_instr *instr, uint32_t leaf) {
+static const hlo_shape *result_shape(const hlo_instruction *instr, uint32_t leaf) {
     const bool starts =
         instr->op == HLO_OP_ALL_GATHER_START || instr->op == HLO_OP_COLLECTIVE_PERMUTE_START;
     return leaf_of(starts ? instr->shape->elements[1] : instr->shape, leaf);
 }
 
 /* Returns why the shapes do not match a group of `count` devices, or NULL if they match. */
-static const char *shape_refusal(const hlo_instr *instr, int64_t count) {
+static const char *shape_refusal(const hlo_instruction *instr, int64_t count) {
     const hlo_ints *dims = hlo_instr_ints(instr, HLO_ATTR_DIMENSIONS);
     const bool gather = instr->op == HLO_OP_ALL_GATHER || instr->op == HLO_OP_ALL_GATHER_START;
     static const char misfit[] = "has shapes that do not match the number of devices in its groups";
@@ -614,7 +614,7 @@ static const char *shape_refusal(const hlo_instr *instr, int64_t count) {
     return NULL;
 }
 
-const char *cpu_collective_refusal(const cpu_device *cpu, const hlo_instr *instr,
+const char *cpu_collective_refusal(const cpu_device *cpu, const hlo_instruction *instr,
                                    hlo_arena *arena) {
     const hlo_seat *seat = &cpu->seat;
     const char *why = NULL;

@@ -45,11 +45,12 @@ static hlo_status cpu_open(const hlo_plan_options *options, const hlo_seat *seat
     return HLO_OK;
 }
 
-static bool is_matmul(const hlo_instr *instr) {
+static bool is_matmul(const hlo_instruction *instr) {
     return hlo_matmul_is_call(instr) || hlo_matmul_is_wide_call(instr);
 }
 
-static bool cpu_supports(void *device, const hlo_instr *instr, hlo_arena *arena, const char **why) {
+static bool cpu_supports(void *device, const hlo_instruction *instr, hlo_arena *arena,
+                         const char **why) {
     const char *reason = NULL;
     if (cpu_is_collective(instr)) {
         *why = cpu_collective_refusal(device, instr, arena);
@@ -77,7 +78,7 @@ static bool cpu_supports(void *device, const hlo_instr *instr, hlo_arena *arena,
     return false;
 }
 
-static uint32_t cpu_group(void *device, const hlo_instr *const *live, uint32_t count,
+static uint32_t cpu_group(void *device, const hlo_instruction *const *live, uint32_t count,
                           hlo_arena *arena, hlo_group **out_groups) {
     const cpu_device *cpu = device;
     *out_groups = NULL;
@@ -99,7 +100,7 @@ static hlo_status cpu_prepare(void *device, hlo_job *job, hlo_arena *arena, cons
     else if (job->group.instr_count) {
         /* Find the operands whose memory the result may reuse, as ir/eval allows. With sigmas,
          * results need separate memory. */
-        const hlo_instr *instr = job->instr;
+        const hlo_instruction *instr = job->instr;
         uint32_t candidates = 0;
         if (hlo_op_is(instr->op, HLO_ELEMENTWISE)) candidates = job->operand_count;
         if (instr->op == HLO_OP_DYNAMIC_UPDATE_SLICE) candidates = 1;
@@ -157,11 +158,11 @@ static hlo_status run_perturbed(cpu_device *cpu, const hlo_job *job, const char 
         if (job->results[i].data)
             own.result_sigmas[i] = hlo_view_scratch(cpu->scratch, HLO_TYPE_F32, &job->results[i]);
     /* Detect a scaling of converted 8-bit values: equal results have equal operands. */
-    const hlo_instr *instr = job->instr;
+    const hlo_instruction *instr = job->instr;
     bool dequantizes = false;
     if (instr && (instr->op == HLO_OP_MULTIPLY || instr->op == HLO_OP_DIVIDE))
         for (uint32_t i = 0; i < 2; i++) {
-            const hlo_instr *value = hlo_instr_operand(instr, i);
+            const hlo_instruction *value = hlo_instr_operand(instr, i);
             dequantizes |= value->op == HLO_OP_CONVERT &&
                            hlo_types[hlo_instr_operand(value, 0)->shape->type].bytes == 1;
         }

@@ -91,15 +91,15 @@ hlo_error_options cpu_error_options(const hlo_job *job);
 /* random.c: true for the opcodes whose values XLA draws from a hidden state. */
 bool cpu_is_random(hlo_op op);
 /* Returns why the device does not support an instruction with random results, or NULL. */
-const char *cpu_random_refusal(const hlo_instr *instr);
+const char *cpu_random_refusal(const hlo_instruction *instr);
 /* Creates the state of the job of an instruction with random results. */
 void cpu_random_prepare(hlo_job *job, hlo_arena *arena);
 void cpu_random_execute(const cpu_device *cpu, const hlo_job *job);
 
 /* lapack.c: true for custom calls that run a LAPACK routine (lapack.def). */
-bool cpu_is_lapack(const hlo_instr *instr);
+bool cpu_is_lapack(const hlo_instruction *instr);
 /* Returns why such a call is not supported (static or in the arena), or NULL. */
-const char *cpu_lapack_refusal(cpu_device *cpu, const hlo_instr *instr, hlo_arena *arena);
+const char *cpu_lapack_refusal(cpu_device *cpu, const hlo_instruction *instr, hlo_arena *arena);
 /* Creates the job's state: the routine and the arrays of the call. */
 void cpu_lapack_prepare(cpu_device *cpu, hlo_job *job, hlo_arena *arena);
 /* Runs the routine for each matrix of the batch. Computed results have infinite sigmas. */
@@ -108,16 +108,17 @@ hlo_status cpu_lapack_execute(const cpu_device *cpu, const hlo_job *job, const c
 /* collective.c: true for the instructions of the next three functions: collectives and their
  * asynchronous starts, send, recv-done, partition-id, replica-id, and calls at the boundary of a
  * manual region. */
-bool cpu_is_collective(const hlo_instr *instr);
+bool cpu_is_collective(const hlo_instruction *instr);
 /* Returns why the device does not support a collective (static or in the arena), or NULL. */
-const char *cpu_collective_refusal(const cpu_device *cpu, const hlo_instr *instr, hlo_arena *arena);
+const char *cpu_collective_refusal(const cpu_device *cpu, const hlo_instruction *instr,
+                                   hlo_arena *arena);
 /* Creates the job's state: the participants of the device's group. */
 void cpu_collective_prepare(const cpu_device *cpu, hlo_job *job, hlo_arena *arena);
 /* Waits for the other participants, and runs the job together with theirs. */
 hlo_status cpu_collective_execute(const cpu_device *cpu, const hlo_job *job, const char **why);
 
 /* tile.c: groups live instructions; see hlo_backend.group. */
-uint32_t cpu_tile_group(const hlo_instr *const *live, uint32_t count, hlo_arena *arena,
+uint32_t cpu_tile_group(const hlo_instruction *const *live, uint32_t count, hlo_arena *arena,
                         hlo_group **out_groups);
 /* Creates the program of a group of several instructions, which is the job's state. */
 void cpu_tile_prepare(hlo_job *job, hlo_arena *arena);
@@ -132,7 +133,7 @@ typedef struct cpu_activation {
 extern const cpu_activation cpu_activations[HLO_ACTIVATION_COUNT];
 
 /* Returns true if the CPU supports the cuBLASLt call; otherwise sets *why. */
-bool cpu_matmul_supports(const hlo_instr *call, hlo_arena *arena, const char **why);
+bool cpu_matmul_supports(const hlo_instruction *call, hlo_arena *arena, const char **why);
 /* Finds the parts of the call; sets the job's state and scratch size. */
 void cpu_matmul_prepare(hlo_job *job, hlo_arena *arena);
 /* Computes the call by the formula in matmul/call.h and, if requested, its sigmas. */

@@ -36,7 +36,7 @@ static const target targets[] = {
 /* A routine of LAPACK. Fortran passes every argument by reference, and the lengths of strings by
  * value after the other arguments. In the calling conventions of x86-64 and AArch64, a function may
  * be passed more arguments than it has. */
-enum { MOST_ARGUMENTS = 22 };
+enum { MAX_ARGUMENTS = 22 };
 typedef void fortran(void *, void *, void *, void *, void *, void *, void *, void *, void *, void *,
                      void *, void *, void *, void *, void *, void *, void *, void *, void *, void *,
                      void *, void *);
@@ -73,7 +73,7 @@ static const char *load_library(cpu_device *cpu, hlo_arena *arena) {
 
 /* -------------------------------------------------------------------------------------- reading */
 
-enum { MOST_BUFFERS = 8, MOST_FLAGS = 4, MOST_SCALARS = 8, LETTERS = 26 };
+enum { MAX_BUFFERS = 8, MAX_FLAGS = 4, MAX_SCALARS = 8, LETTERS = 26 };
 
 /* An array of the call: a matrix, vector or scalar for each element of the batch. */
 typedef struct buffer {
@@ -104,10 +104,10 @@ typedef struct lapack_call {
     fortran *function;
     hlo_type type, real, complex;
     bool is_complex, any_layout;
-    buffer buffers[MOST_BUFFERS];
+    buffer buffers[MAX_BUFFERS];
     uint32_t buffer_count, flag_count, scalar_count;
-    flag flags[MOST_FLAGS];
-    scalar scalars[MOST_SCALARS];
+    flag flags[MAX_FLAGS];
+    scalar scalars[MAX_SCALARS];
     int64_t dims[LETTERS]; /* -1: not known */
     int32_t low, high;
     uint32_t batch_rank;
@@ -117,7 +117,7 @@ typedef struct lapack_call {
 
 typedef struct reading {
     lapack_call *call;
-    const hlo_instr *instr;
+    const hlo_instruction *instr;
     hlo_arena *arena;
 } reading;
 
@@ -160,7 +160,7 @@ static int64_t *dim_of(lapack_call *c, char letter) {
     return dim;
 }
 
-static const hlo_shape *leaf_of(const hlo_instr *instr, bool result, uint32_t index) {
+static const hlo_shape *leaf_of(const hlo_instruction *instr, bool result, uint32_t index) {
     if (!result) return hlo_instr_operand(instr, index)->shape;
     return instr->shape->type == HLO_TYPE_TUPLE ? instr->shape->elements[index] : instr->shape;
 }
@@ -355,7 +355,7 @@ static const char *read_config(const reading *r) {
 }
 
 /* Working memory of these routines has fewer than 9 n^2 elements, which LAPACK counts in s32. */
-enum { MOST_ITERATED = 15000 };
+enum { MAX_ITERATED = 15000 };
 
 /* Checks the relations of dimensions and flags. Without `all`, the values of flags are not known
  * yet. */
@@ -365,11 +365,11 @@ static const char *check_limits(lapack_call *c, hlo_arena *arena, bool all) {
     size_t size;
     while ((word = next_word(c, &list, &size))) {
         if (is_word(word, size, "iterates")) {
-            if (m > MOST_ITERATED || n > MOST_ITERATED)
+            if (m > MAX_ITERATED || n > MAX_ITERATED)
                 return hlo_arena_format(arena,
                                         "a matrix has more than %d rows or columns, for "
                                         "which LAPACK cannot count its working memory",
-                                        MOST_ITERATED);
+                                        MAX_ITERATED);
         } else if (is_word(word, size, "svd")) {
             const int64_t k = *dim_of(c, 'k'), u = *dim_of(c, 'u'), v = *dim_of(c, 'v');
             const bool whole = u == m && v == n, thin = u == k && v == k;
@@ -432,7 +432,7 @@ static bool find_routine(const char *name, const routine **out_routine, const ta
     return false;
 }
 
-bool cpu_is_lapack(const hlo_instr *instr) {
+bool cpu_is_lapack(const hlo_instruction *instr) {
     const routine *found;
     const target *xla;
     char type;
@@ -443,7 +443,7 @@ bool cpu_is_lapack(const hlo_instr *instr) {
 }
 
 /* Reads a call. Returns an error (static or in the arena), or NULL. */
-static const char *read_call(cpu_device *cpu, const hlo_instr *instr, hlo_arena *arena,
+static const char *read_call(cpu_device *cpu, const hlo_instruction *instr, hlo_arena *arena,
                              lapack_call *c) {
     static const struct {
         char letter;
@@ -502,7 +502,7 @@ static const char *read_call(cpu_device *cpu, const hlo_instr *instr, hlo_arena 
     return symbol ? NULL : hlo_arena_format(arena, "the LAPACK library has no function %s", name);
 }
 
-const char *cpu_lapack_refusal(cpu_device *cpu, const hlo_instr *instr, hlo_arena *arena) {
+const char *cpu_lapack_refusal(cpu_device *cpu, const hlo_instruction *instr, hlo_arena *arena) {
     lapack_call c;
     return read_call(cpu, instr, arena, &c);
 }
@@ -521,9 +521,9 @@ typedef struct running {
     const hlo_job *job;
     const hlo_eval_env *env;
     hlo_arena *scratch;
-    void *data[MOST_BUFFERS];  /* dense, column-major */
-    void *parts[MOST_BUFFERS]; /* of buffers that split: the real matrix */
-    int32_t leading[MOST_BUFFERS];
+    void *data[MAX_BUFFERS];  /* dense, column-major */
+    void *parts[MAX_BUFFERS]; /* of buffers that split: the real matrix */
+    int32_t leading[MAX_BUFFERS];
     int32_t dims[LETTERS];
     void *work, *rwork, *iwork;
     int32_t work_size, rwork_size, iwork_size;
@@ -640,7 +640,7 @@ static void split(const running *run, uint32_t index) {
 /* Calls the routine with working memory of run->work_size elements. */
 static void call_routine(running *run) {
     lapack_call *c = run->call;
-    void *arguments[MOST_ARGUMENTS];
+    void *arguments[MAX_ARGUMENTS];
     uint32_t count = 0;
     const char *list = c->routine->arguments, *word;
     size_t size;
@@ -672,7 +672,7 @@ static void call_routine(running *run) {
         }
     }
     /* The lengths of strings follow. */
-    while (count < MOST_ARGUMENTS) arguments[count++] = (void *)(intptr_t)1;
+    while (count < MAX_ARGUMENTS) arguments[count++] = (void *)(intptr_t)1;
     void **a = arguments;
     c->function(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12],
                 a[13], a[14], a[15], a[16], a[17], a[18], a[19], a[20], a[21]);
@@ -756,7 +756,7 @@ hlo_status cpu_lapack_execute(const cpu_device *cpu, const hlo_job *job, const c
         return HLO_INVALID_INPUT;
     }
     for (int i = 0; i < LETTERS; i++) run.dims[i] = (int32_t)c->dims[i];
-    size_t sizes[MOST_BUFFERS];
+    size_t sizes[MAX_BUFFERS];
     for (uint32_t i = 0; i < c->buffer_count; i++) {
         const buffer *b = &c->buffers[i];
         sizes[i] = (size_t)size_of(b) * hlo_types[b->type].bytes;

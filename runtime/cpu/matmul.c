@@ -246,7 +246,7 @@ static const float *arrange(const cpu_device *cpu, const hlo_view *view, const h
  * across a scale. (fp8 represents all values of the narrower types.) A value that enters a
  * computation or leaves a loop or branch also qualifies, because rewrites pass fp8 values there.
  * Returns true after *steps values. */
-static bool may_be_dequantized(const hlo_instr *value, int *steps) {
+static bool may_be_dequantized(const hlo_instruction *value, int *steps) {
     if (!hlo_shape_is_array(value->shape)) return false;
     if ((*steps)-- == 0) return true;
     if (hlo_types[value->shape->type].bytes == 1) return true;
@@ -255,7 +255,7 @@ static bool may_be_dequantized(const hlo_instr *value, int *steps) {
     case HLO_OP_WHILE:
     case HLO_OP_CONDITIONAL: return true;
     case HLO_OP_GET_TUPLE_ELEMENT: {
-        const hlo_instr *tuple = hlo_instr_operand(value, 0);
+        const hlo_instruction *tuple = hlo_instr_operand(value, 0);
         if (tuple->op != HLO_OP_TUPLE) return tuple->op != HLO_OP_CUSTOM_CALL;
         const int64_t index = hlo_instr_int(value, HLO_ATTR_INDEX, 0);
         return may_be_dequantized(hlo_instr_operand(tuple, (uint32_t)index), steps);
@@ -318,7 +318,7 @@ typedef struct parts {
     int64_t n;
 } parts;
 
-bool cpu_matmul_supports(const hlo_instr *call, hlo_arena *arena, const char **why) {
+bool cpu_matmul_supports(const hlo_instruction *call, hlo_arena *arena, const char **why) {
     hlo_matmul m;
     const char *reason;
     if (hlo_matmul_decode(call, &m, &reason) != HLO_OK) {
@@ -335,7 +335,7 @@ bool cpu_matmul_supports(const hlo_instr *call, hlo_arena *arena, const char **w
     return true;
 }
 
-static int operand_index(const hlo_instr *call, const hlo_instr *operand) {
+static int operand_index(const hlo_instruction *call, const hlo_instruction *operand) {
     for (uint32_t i = 0; operand && i < call->operand_count; i++)
         if (hlo_instr_operand(call, i) == operand) return (int)i;
     return -1;

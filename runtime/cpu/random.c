@@ -19,12 +19,12 @@ bool cpu_is_random(hlo_op op) {
     return op == HLO_OP_RNG || op == HLO_OP_RNG_GET_AND_UPDATE_STATE;
 }
 
-static bool is_normal(const hlo_instr *rng) {
+static bool is_normal(const hlo_instruction *rng) {
     const char *word = hlo_instr_str(rng, HLO_ATTR_DISTRIBUTION);
     return word && !strcmp(word, "rng_normal");
 }
 
-const char *cpu_random_refusal(const hlo_instr *instr) {
+const char *cpu_random_refusal(const hlo_instruction *instr) {
     if (instr->op != HLO_OP_RNG) return NULL;
     const hlo_type type = instr->shape->type;
     if (hlo_type_is_float(type) || (hlo_type_is_integer(type) && !is_normal(instr))) return NULL;

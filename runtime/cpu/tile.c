@@ -17,14 +17,14 @@ static bool is_tiled(const hlo_shape *shape) {
            hlo_shape_count(shape) > 0;
 }
 
-static const char *find_loop(const hlo_instr *instr, hlo_lane_op *out) {
+static const char *find_loop(const hlo_instruction *instr, hlo_lane_op *out) {
     hlo_type types[3];
     for (uint32_t i = 0; i < instr->operand_count && i < 3; i++)
         types[i] = hlo_instr_operand(instr, i)->shape->type;
     return hlo_lane_op_init(out, instr, types, instr->shape->type);
 }
 
-static group_class class_of(const hlo_instr *instr) {
+static group_class class_of(const hlo_instruction *instr) {
     if (!instr->operand_count || !is_tiled(instr->shape) || hlo_call_refusal(instr))
         return GROUP_OTHER;
     for (uint32_t i = 0; i < instr->operand_count; i++)
@@ -42,12 +42,12 @@ static group_class class_of(const hlo_instr *instr) {
     }
 }
 
-static bool reads_memory(const hlo_instr *user, const hlo_instr *operand) {
+static bool reads_memory(const hlo_instruction *user, const hlo_instruction *operand) {
     if (user->op == HLO_OP_BROADCAST) return !hlo_index_keeps_order(user);
     return hlo_op_is(user->op, HLO_ELEMENTWISE) && operand->shape->rank != user->shape->rank;
 }
 
-uint32_t cpu_tile_group(const hlo_instr *const *live, uint32_t count, hlo_arena *arena,
+uint32_t cpu_tile_group(const hlo_instruction *const *live, uint32_t count, hlo_arena *arena,
                         hlo_group **out_groups) {
     static const group_rules rules = {.class_of = class_of, .reads_memory = reads_memory};
     uint32_t found = group_instrs(&rules, live, count, arena, out_groups), kept = 0;
@@ -176,14 +176,15 @@ static tile_ref lanes_of(making *m, value *v, hlo_type type) {
     return v->lanes[as];
 }
 
-static uint32_t position(const hlo_instr *const *instrs, uint32_t count, const hlo_instr *instr) {
+static uint32_t position(const hlo_instruction *const *instrs, uint32_t count,
+                         const hlo_instruction *instr) {
     uint32_t i = 0;
     while (i < count && instrs[i] != instr) i++;
     return i;
 }
 
 /* Returns the value of a member or of an operand that `user` reads. Equal reads share a value. */
-static value *value_read(making *m, const hlo_instr *user, const hlo_instr *operand) {
+static value *value_read(making *m, const hlo_instruction *user, const hlo_instruction *operand) {
     const hlo_group *g = &m->job->group;
     uint32_t at = position(g->instrs, g->instr_count, operand);
     if (at < g->instr_count) return m->members[at];
@@ -237,7 +238,7 @@ static value *value_read(making *m, const hlo_instr *user, const hlo_instr *oper
 
 /* Returns where a member's elements are written: to the result's memory if the member is a result,
  * otherwise to a buffer. */
-static tile_ref elements_ref(making *m, const hlo_instr *instr) {
+static tile_ref elements_ref(making *m, const hlo_instruction *instr) {
     const hlo_group *g = &m->job->group;
     uint32_t result = position(g->results, g->result_count, instr);
     return result < g->result_count ? memory_ref(TILE_RESULT, result, instr->shape->type)
@@ -245,7 +246,7 @@ static tile_ref elements_ref(making *m, const hlo_instr *instr) {
 }
 
 /* Creates the value of a member that copies or broadcasts its operand. */
-static value *move(making *m, const hlo_instr *instr) {
+static value *move(making *m, const hlo_instruction *instr) {
     const hlo_group *g = &m->job->group;
     value *v = value_read(m, instr, hlo_instr_operand(instr, 0));
     if (position(g->results, g->result_count, instr) == g->result_count) return v;
@@ -256,7 +257,7 @@ static value *move(making *m, const hlo_instr *instr) {
     return v;
 }
 
-static value *convert(making *m, const hlo_instr *instr) {
+static value *convert(making *m, const hlo_instruction *instr) {
     const hlo_group *g = &m->job->group;
     value *v = hlo_arena_zero(m->arena, sizeof *v);
     value *from = value_read(m, instr, hlo_instr_operand(instr, 0));
@@ -278,7 +279,7 @@ static value *convert(making *m, const hlo_instr *instr) {
     return v;
 }
 
-static value *compute(making *m, const hlo_instr *instr) {
+static value *compute(making *m, const hlo_instruction *instr) {
     const hlo_group *g = &m->job->group;
     value *v = hlo_arena_zero(m->arena, sizeof *v);
     v->type = instr->shape->type;
@@ -332,7 +333,7 @@ void cpu_tile_prepare(hlo_job *job, hlo_arena *arena) {
     m.members = hlo_arena_zero(arena, g->instr_count * sizeof *m.members);
     m.sources = hlo_arena_zero(arena, 3 * g->instr_count * sizeof *m.sources);
     for (uint32_t i = 0; i < g->instr_count; i++) {
-        const hlo_instr *instr = g->instrs[i];
+        const hlo_instruction *instr = g->instrs[i];
         group_class class = class_of(instr);
         m.members[i] = class == GROUP_CHEAP || class == GROUP_ALIAS ? move(&m, instr)
                        : instr->op == HLO_OP_CONVERT                ? convert(&m, instr)

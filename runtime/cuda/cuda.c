@@ -8,7 +8,7 @@
 
 /* Jobs of --fallback=cpu: if no other part supports an instruction, the cpu backend runs it on host
  * copies of its operands. */
-static bool host_supports(const cuda_device *device, const hlo_instr *instr, hlo_arena *arena,
+static bool host_supports(const cuda_device *device, const hlo_instruction *instr, hlo_arena *arena,
                           const char **why) {
     *why = NULL;
     return device->host_fallback && cpu_backend.supports(device->host, instr, arena, why);
@@ -107,7 +107,7 @@ static hlo_status cuda_open(const hlo_plan_options *options, const hlo_seat *sea
 
 /* Returns the first part that supports the instruction, or NULL. Sets `why` to the first reason
  * that a previous part gives. */
-static const cuda_part *find_part(const cuda_device *device, const hlo_instr *instr,
+static const cuda_part *find_part(const cuda_device *device, const hlo_instruction *instr,
                                   hlo_arena *arena, const char **why) {
     const cuda_part *found = NULL;
     *why = NULL;
@@ -122,7 +122,7 @@ static const cuda_part *find_part(const cuda_device *device, const hlo_instr *in
     return found;
 }
 
-static bool cuda_supports(void *device, const hlo_instr *instr, hlo_arena *arena,
+static bool cuda_supports(void *device, const hlo_instruction *instr, hlo_arena *arena,
                           const char **why) {
     return find_part(device, instr, arena, why) != NULL;
 }

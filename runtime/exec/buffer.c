@@ -60,7 +60,7 @@ struct hlo_buffer {
     plan_memory *memory; /* NULL if the buffer was donated */
 };
 
-enum { MOST_SPARES = 256 };
+enum { MAX_SPARES = 256 };
 
 /* -------------------------------------------------------------------------------------- devices */
 
@@ -243,7 +243,7 @@ static void drop_memory(plan_memory *memory) {
     bool kept = false; /* kept as a spare, unless the device is retired or has enough spares */
     if (!memory->release) {
         pthread_mutex_lock(&device->lock);
-        kept = !device->retired && device->count < MOST_SPARES &&
+        kept = !device->retired && device->count < MAX_SPARES &&
                hlo_heap_grow(&device->spares, device->count + 1, &device->capacity,
                              sizeof *device->spares);
         if (kept) device->spares[device->count++] = spare;

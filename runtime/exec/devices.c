@@ -56,7 +56,7 @@ hlo_status hlo_plan_new(const hlo_module *module, const hlo_plan_options *option
     if (own.resident && (own.bounds || own.perturbed || own.devices > 1)) return HLO_INVALID_USAGE;
     if (own.resident && own.donation_count && !own.donations) return HLO_INVALID_USAGE;
     if (!backend || ((own.bounds || own.perturbed) && !backend->keeps_bounds) || !own.devices ||
-        own.devices > HLO_MOST_DEVICES || (own.devices > 1 && !backend->simulates))
+        own.devices > HLO_MAX_DEVICES || (own.devices > 1 && !backend->simulates))
         return HLO_INVALID_USAGE;
     const hlo_status verified = hlo_module_ensure_verified(module, 0, sink);
     if (verified != HLO_OK) return verified;
@@ -164,7 +164,7 @@ static hlo_status execute(hlo_plan *plan, size_t count, const hlo_diag_sink *sin
     }
     free(all.statuses);
     if (status != HLO_INVALID_INPUT || !failed) return status;
-    const hlo_instr *at = failed->failed_at;
+    const hlo_instruction *at = failed->failed_at;
     if (at)
         hlo_diag_emit(failed->module, sink, HLO_ERROR, at->offset, strlen(at->name),
                       "`%s` %s (device %u)", hlo_ops[at->op].name, failed->failure,
@@ -219,7 +219,7 @@ hlo_status hlo_plan_run(hlo_plan *plan, const hlo_arrays *inputs, const hlo_diag
 hlo_status hlo_plan_time(hlo_plan *plan, size_t count, const hlo_diag_sink *sink,
                          double *out_seconds) {
     HLO_IN_C_LOCALE;
-    if (!plan->runs || plan->resident || plan->options.overwrites_inputs || count > HLO_MOST_RUNS)
+    if (!plan->runs || plan->resident || plan->options.overwrites_inputs || count > HLO_MAX_RUNS)
         return HLO_INVALID_USAGE;
     hlo_status status = execute(plan, count, sink);
     for (size_t i = 0; i < count && status == HLO_OK; i++)

@@ -271,7 +271,7 @@ static void lend_state(const plan_comp *comp, const plan_step *step, plan_place 
  * that the step itself needs. */
 static bool is_branch(const plan_run *r, const plan_step *step, uint32_t own) {
     for (uint32_t i = 0; i < step->called_count; i++)
-        if (step->called[i]->hosted || step->called[i]->depth + own > HLO_MOST_BRANCHES)
+        if (step->called[i]->hosted || step->called[i]->depth + own > HLO_MAX_BRANCHES)
             return false;
     return r->branches;
 }

@@ -12,7 +12,7 @@ enum { FOUND_NAN, FOUND_INFINITY, FOUND_KINDS };
 
 /* A warning to emit when all devices are done. */
 typedef struct warning {
-    const hlo_instr *instr;
+    const hlo_instruction *instr;
     char *text;
 } warning;
 
@@ -120,11 +120,11 @@ static const char *stage(hlo_plan *plan, const plan_comp *comp, const plan_step 
  * instruction, also writes the element from which the result's element is computed. */
 static hlo_status put_operands(hlo_plan *plan, const plan_comp *comp, const plan_step *step,
                                const hlo_shape *result, int64_t element, FILE *out) {
-    enum { MOST = 4 };
-    const hlo_instr *instr = step->instr;
+    enum { MAX = 4 };
+    const hlo_instruction *instr = step->instr;
     uint32_t leaf = step->own;
-    for (uint32_t o = 0; o < instr->operand_count && o < MOST; o++) {
-        const hlo_instr *operand = hlo_instr_operand(instr, o);
+    for (uint32_t o = 0; o < instr->operand_count && o < MAX; o++) {
+        const hlo_instruction *operand = hlo_instr_operand(instr, o);
         const hlo_shape *shape = operand->shape;
         fprintf(out, "%s%%%s", o ? ", " : " from ", operand->name);
         const bool scalar = hlo_shape_is_array(shape) && hlo_shape_count(shape) == 1;
@@ -139,14 +139,14 @@ static hlo_status put_operands(hlo_plan *plan, const plan_comp *comp, const plan
         fputs(" = ", out);
         hlo_print_number(shape->type, data + at, out);
     }
-    if (instr->operand_count > MOST) fputs(", ...", out);
+    if (instr->operand_count > MAX) fputs(", ...", out);
     return HLO_OK;
 }
 
 static hlo_status report(hlo_plan *plan, const plan_comp *comp, const plan_step *step,
                          uint32_t leaf, int kind, int64_t element) {
     static const char *const made[] = {"a NaN", "an infinity"};
-    const hlo_instr *instr = step->instr;
+    const hlo_instruction *instr = step->instr;
     const char *op_name = hlo_instr_op_name(instr);
     char *text = NULL;
     size_t size;
@@ -204,16 +204,16 @@ hlo_status plan_look_at(hlo_plan *plan, const plan_comp *comp, const plan_step *
     const bool first = !*place; /* the instruction had no value in this run */
     if (first) *place = (uint32_t)look->values.count + 1;
     for (uint32_t i = 0; i < step->own && first; i++) {
-        enum { MOST_DIGITS = 12 };
+        enum { MAX_DIGITS = 12 };
         const hlo_shape *shape = step->shapes[i];
         hlo_array *array =
             hlo_arrays_add(&look->values, shape->type, shape->rank, shape->dims, false);
         const int length = hlo_leaf_name(step->instr, i, NULL, 0);
-        char *name = array ? malloc((size_t)length + MOST_DIGITS) : NULL;
+        char *name = array ? malloc((size_t)length + MAX_DIGITS) : NULL;
         if (!name) return HLO_OUT_OF_MEMORY;
         hlo_leaf_name(step->instr, i, name, (size_t)length + 1);
         if (plan->seat.world)
-            snprintf(name + length, MOST_DIGITS, "@%u", hlo_seat_number(&plan->seat));
+            snprintf(name + length, MAX_DIGITS, "@%u", hlo_seat_number(&plan->seat));
         array->name = name;
     }
     for (uint32_t i = 0; i < step->own; i++) {
@@ -244,7 +244,7 @@ hlo_status plan_look_end(hlo_plan *plan, const hlo_diag_sink *sink) {
                           "%s", w->text);
         }
         for (const hlo_computation *c = own->module->first; c; c = c->next)
-            for (const hlo_instr *i = c->first; i; i = hlo_instr_next(i))
+            for (const hlo_instruction *i = c->first; i; i = hlo_instr_next(i))
                 if (plan_keeps(own, i) && !own->keeps_largest && !own->look->places[i->id])
                     hlo_diag_emit(own->module, sink, HLO_WARNING, i->offset, strlen(i->name),
                                   "`%s` has no value because it did not run", i->name);

@@ -26,7 +26,7 @@ static bool build_all(hlo_plan *plan, const hlo_diag_sink *sink) {
     plan->results_like = hlo_arena_zero(plan->arena, comps * sizeof *plan->results_like);
     wanted[module->entry->id] = true;
     for (const hlo_computation *c = module->last; c; c = c->prev)
-        for (const hlo_instr *i = c->first; i && wanted[c->id]; i = hlo_instr_next(i))
+        for (const hlo_instruction *i = c->first; i && wanted[c->id]; i = hlo_instr_next(i))
             switch (i->op) {
             case HLO_OP_CALL: wanted[hlo_instr_comp(i, HLO_ATTR_TO_APPLY)->id] = true; break;
             case HLO_OP_ASYNC_START:
@@ -92,7 +92,7 @@ enum { LARGEST = 8 };
 
 /* An array in memory, and what it is for. */
 typedef struct need {
-    const hlo_instr *instr;
+    const hlo_instruction *instr;
     size_t size;
     const char *what;
 } need;

@@ -24,8 +24,8 @@ typedef struct pending {
 } pending;
 
 enum {
-    MOST_EVENTS = 1000000,
-    MOST_MARKS = 4096 /* maximum number of marks, and of ended spans, between readings */
+    MAX_EVENTS = 1000000,
+    MAX_MARKS = 4096 /* maximum number of marks, and of ended spans, between readings */
 };
 
 struct plan_trace {
@@ -103,7 +103,7 @@ hlo_status plan_trace_read(const hlo_plan *plan, const char **why) {
             e.step->runs++;
             e.step->seconds += e.seconds;
         }
-        if (trace->count == MOST_EVENTS) continue;
+        if (trace->count == MAX_EVENTS) continue;
         if (hlo_heap_grow(&trace->events, trace->count + 1, &trace->capacity, sizeof e))
             trace->events[trace->count++] = e;
         else
@@ -156,7 +156,7 @@ hlo_status plan_span_begin(const hlo_plan *plan, plan_step *step, bool on_host, 
                            const char **why) {
     plan_trace *trace = plan->trace;
     hlo_status status = HLO_OK;
-    if (trace->marks + trace->depth + 2 > MOST_MARKS || trace->pending_count >= MOST_MARKS) {
+    if (trace->marks + trace->depth + 2 > MAX_MARKS || trace->pending_count >= MAX_MARKS) {
         status = plan_trace_read(plan, why);
         if (status == HLO_OK) status = begin_marks(plan, why);
     }
@@ -385,7 +385,7 @@ void hlo_plan_print_trace(const hlo_plan *plan, FILE *out) {
     for (size_t i = 0; trace && i < trace->count; i++) {
         const event *e = &trace->events[i];
         fputs(",\n", out);
-        const hlo_instr *instr = e->step ? e->step->instr : NULL;
+        const hlo_instruction *instr = e->step ? e->step->instr : NULL;
         fprintf(out,
                 "{\"ph\": \"X\", \"pid\": 1, \"tid\": %d, \"name\": ", e->on_host ? HOST : DEVICE);
         print_text(instr ? instr->name : "run", out);

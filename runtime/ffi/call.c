@@ -75,8 +75,8 @@ static const char *check_inside(hlo_arena *arena, const char *what, size_t size,
 }
 
 static const char *check_list(hlo_arena *arena, const char *what, const ffi_list *list) {
-    enum { MOST = 64 };
-    if (list->count < 0 || list->count > MOST)
+    enum { MAX = 64 };
+    if (list->count < 0 || list->count > MAX)
         return hlo_arena_format(arena, "has %lld %ss", (long long)list->count, what);
     if (list->count && (!list->kinds || !list->items))
         return hlo_arena_format(arena, "has a NULL list of %ss", what);
@@ -116,8 +116,8 @@ static const char *check_frame(const ffi_frame *frame, hlo_arena *arena) {
     if (!why) why = check_list(arena, "operand", &frame->operands);
     if (!why) why = check_list(arena, "result", &frame->results);
     if (why) return why;
-    enum { MOST = 1024 };
-    if (frame->attrs.count < 0 || frame->attrs.count > MOST)
+    enum { MAX = 1024 };
+    if (frame->attrs.count < 0 || frame->attrs.count > MAX)
         return hlo_arena_format(arena, "has %lld attributes", (long long)frame->attrs.count);
     if (frame->attrs.count && (!frame->attrs.kinds || !frame->attrs.names || !frame->attrs.values))
         return "has a NULL list of attributes";
@@ -147,10 +147,10 @@ static bool is_letter(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-/* Returns the bytes in quotes, with escapes; for people, at most MOST bytes. */
+/* Returns the bytes in quotes, with escapes; for people, at most MAX bytes. */
 static const char *quote(const ffi_span *span, hlo_arena *arena, reader_kind reader) {
-    enum { MOST = 80 };
-    size_t size = reader == FFI_FOR_PEOPLE && span->size > MOST ? MOST : span->size;
+    enum { MAX = 80 };
+    size_t size = reader == FFI_FOR_PEOPLE && span->size > MAX ? MAX : span->size;
     char *text = hlo_arena_array(arena, size + 2, 3), *to = text;
     *to++ = '"';
     for (size_t i = 0; i < size; i++) {
@@ -220,10 +220,10 @@ static const char *join(hlo_arena *arena, const char *const *texts, size_t count
 
 /* Returns an array of integers as text. An empty array may have any element type. */
 static const char *format_array(const ffi_array *array, hlo_arena *arena, reader_kind reader) {
-    enum { MOST = 32, LIMIT = 1 << 16 };
+    enum { MAX = 32, LIMIT = 1 << 16 };
     if (reader == FFI_FOR_READING && array->count > LIMIT) return NULL;
-    const bool whole = reader == FFI_FOR_READING || array->count <= MOST;
-    const size_t shown = whole ? array->count : MOST;
+    const bool whole = reader == FFI_FOR_READING || array->count <= MAX;
+    const size_t shown = whole ? array->count : MAX;
     const char **values = hlo_arena_array(arena, shown, sizeof *values);
     for (size_t i = 0; i < shown; i++) {
         values[i] = format_integer(array->type, array->values, i, arena);
@@ -319,7 +319,7 @@ static const hlo_shape *read_shape(reader *r, const ffi_buffer *buffer) {
     return hlo_shape_with_layout(r->module, type_of(buffer->type), rank, buffer->dims, order);
 }
 
-hlo_instr *ffi_frame_read(const ffi_frame *frame, hlo_module *module, const char **why) {
+hlo_instruction *ffi_frame_read(const ffi_frame *frame, hlo_module *module, const char **why) {
     const char *text = format_attributes(&frame->attrs, module->arena, FFI_FOR_READING, why);
     if (!text) return NULL;
     text = hlo_arena_format(module->arena, "{%s}", text);
@@ -332,7 +332,8 @@ hlo_instr *ffi_frame_read(const ffi_frame *frame, hlo_module *module, const char
     reader r = {.module = module, .layouts = &config.operand_layouts};
     const int64_t count = frame->operands.count, results = frame->results.count;
     hlo_computation *comp = module->entry = hlo_computation_new(module, "call");
-    hlo_instr **operands = hlo_arena_array(module->arena, (size_t)count + 1, sizeof *operands);
+    hlo_instruction **operands =
+        hlo_arena_array(module->arena, (size_t)count + 1, sizeof *operands);
     const hlo_shape **shapes = hlo_arena_array(module->arena, (size_t)results + 1, sizeof *shapes);
     for (int64_t i = 0; i < count; i++) {
         const hlo_shape *shape = read_shape(&r, ffi_buffer_at(&frame->operands, i));
@@ -345,9 +346,9 @@ hlo_instr *ffi_frame_read(const ffi_frame *frame, hlo_module *module, const char
         shapes[i] = read_shape(&r, ffi_buffer_at(&frame->results, i));
     *why = r.wrong;
     if (*why) return NULL;
-    hlo_instr *call = hlo_instr_new(comp, NULL, HLO_OP_CUSTOM_CALL,
-                                    hlo_shape_tuple(module, (uint32_t)results, shapes),
-                                    (uint32_t)count, operands, NULL);
+    hlo_instruction *call = hlo_instr_new(comp, NULL, HLO_OP_CUSTOM_CALL,
+                                          hlo_shape_tuple(module, (uint32_t)results, shapes),
+                                          (uint32_t)count, operands, NULL);
     hlo_computation_set_root(comp, call);
     hlo_instr_set_str(call, HLO_ATTR_CUSTOM_CALL_TARGET, hlo_matmul_typed_target);
     hlo_instr_set_str(call, HLO_ATTR_BACKEND_CONFIG, text);
@@ -425,12 +426,12 @@ ffi_error *ffi_run(ffi_frame *frame, ffi_execute *execute) {
     hlo_arena_set_recover(r->call.arena, &recover);
     ffi_error *error = NULL;
     if (status != HLO_OK) {
-        enum { MOST = 3000 }; /* maximum bytes of the call's text; more would cut the reason */
-        char message[MOST + 1100];
+        enum { MAX = 3000 }; /* maximum bytes of the call's text; more would cut the reason */
+        char message[MAX + 1100];
         const bool starved = status == HLO_OUT_OF_MEMORY;
         const char *text = text_of(r);
-        snprintf(message, sizeof message, HLO_FFI_TARGET "%.*s%s %s", MOST, text,
-                 strlen(text) > MOST ? "..." : "", starved ? "ran out of memory" : r->why);
+        snprintf(message, sizeof message, HLO_FFI_TARGET "%.*s%s %s", MAX, text,
+                 strlen(text) > MAX ? "..." : "", starved ? "ran out of memory" : r->why);
         error = fail(frame, starved ? FFI_RESOURCE_EXHAUSTED : r->call.code, message);
     }
     hlo_module_free(r->call.module);
@@ -441,13 +442,13 @@ ffi_error *ffi_run(ffi_frame *frame, ffi_execute *execute) {
 hlo_job *ffi_call_job(ffi_call *call, const char **why) {
     call->module = hlo_module_new(call->recover);
     if (!call->module) hlo_arena_exhausted(call->arena);
-    const hlo_instr *instr = ffi_frame_read(call->frame, call->module, why);
+    const hlo_instruction *instr = ffi_frame_read(call->frame, call->module, why);
     if (!instr) return NULL;
     hlo_arena *arena = call->module->arena;
     const uint32_t operands = instr->operand_count, results = instr->shape->rank;
     hlo_job *job = hlo_arena_zero(arena, sizeof *job);
-    const hlo_instr **inputs = hlo_arena_array(arena, operands + 1u, sizeof *inputs);
-    const hlo_instr **members = hlo_arena_copy(arena, &instr, sizeof instr);
+    const hlo_instruction **inputs = hlo_arena_array(arena, operands + 1u, sizeof *inputs);
+    const hlo_instruction **members = hlo_arena_copy(arena, &instr, sizeof instr);
     *job = (hlo_job){
         .instr = instr,
         .group = {1, 1, operands, members, members, inputs},

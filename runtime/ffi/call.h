@@ -33,7 +33,7 @@ hlo_job *ffi_call_job(ffi_call *call, const char **why);
 /* Creates the instruction of a checked frame's call in the entry computation of the module, which
  * must be empty. The instruction's operands are parameters. If matmul/ does not support the call,
  * sets *why and returns NULL. */
-hlo_instr *ffi_frame_read(const ffi_frame *frame, hlo_module *module, const char **why);
+hlo_instruction *ffi_frame_read(const ffi_frame *frame, hlo_module *module, const char **why);
 
 /* Returns the bytes of an element of the type with XLA's number `number`; 0 if unknown. */
 size_t ffi_type_bytes(int number);

@@ -134,7 +134,7 @@ static hlo_status build(store *s, plan *p, const ffi_frame *frame, jmp_buf *reco
     if (!p->module) return HLO_OUT_OF_MEMORY;
     hlo_arena *arena = p->module->arena;
     const char *why = NULL;
-    const hlo_instr *instr = ffi_frame_read(frame, p->module, &why);
+    const hlo_instruction *instr = ffi_frame_read(frame, p->module, &why);
     const cuda_matmul_options options = {
         .target = p->device.target,
         .cuda = cuda_cublaslt_version(&p->device),

@@ -58,10 +58,10 @@ typedef struct group_node {
 typedef struct group {
     uint32_t first, last; /* indices of the first and the last computed instruction */
     uint32_t computed, members, inputs;
-    const hlo_shape *shape;  /* shape of the space */
-    const hlo_instr *reduce; /* the first reduce, or NULL */
-    int64_t kept, reduced;   /* rows; elements per row, 1 without a reduce */
-    bool trailing;           /* the reduced dimensions are the last ones */
+    const hlo_shape *shape;        /* shape of the space */
+    const hlo_instruction *reduce; /* the first reduce, or NULL */
+    int64_t kept, reduced;         /* rows; elements per row, 1 without a reduce */
+    bool trailing;                 /* the reduced dimensions are the last ones */
     bool alone;
 } group;
 
@@ -80,7 +80,7 @@ typedef struct group_search {
 typedef struct grouping {
     const group_rules *rules;
     hlo_arena *arena;
-    const hlo_instr *const *instrs;
+    const hlo_instruction *const *instrs;
     uint32_t count, first_id, last_id;
     uint32_t *place; /* by id - first_id: index of the instruction in `instrs`, or GROUP_NONE */
     group_node *nodes;
@@ -91,12 +91,12 @@ typedef struct grouping {
 } grouping;
 
 /* Returns the index in `instrs` of the instruction with the id of `instr`, or GROUP_NONE. */
-static inline uint32_t group_place(const grouping *g, const hlo_instr *instr) {
+static inline uint32_t group_place(const grouping *g, const hlo_instruction *instr) {
     return g->place[instr->id - g->first_id];
 }
 
 /* True if `instrs` contains the instruction. */
-static inline bool group_is_live(const grouping *g, const hlo_instr *instr) {
+static inline bool group_is_live(const grouping *g, const hlo_instruction *instr) {
     return instr->id >= g->first_id && instr->id <= g->last_id &&
            group_place(g, instr) != GROUP_NONE;
 }
@@ -106,7 +106,7 @@ static inline bool group_is_inlined(const group_node *n) {
     return n->class == GROUP_CHEAP ? !n->stored : n->class != GROUP_OTHER && !n->computed;
 }
 
-static inline bool group_is_elementwise(const hlo_instr *instr) {
+static inline bool group_is_elementwise(const hlo_instruction *instr) {
     return hlo_op_is(instr->op, HLO_ELEMENTWISE);
 }
 
@@ -114,7 +114,8 @@ static inline bool group_is_elementwise(const hlo_instr *instr) {
 
 /* True if a broadcast to the group's space copies each element of its operand to all elements of
  * one row, in the order of the rows. */
-__attribute__((noinline)) static bool repeats_rows(const group *to, const hlo_instr *broadcast) {
+__attribute__((noinline)) static bool repeats_rows(const group *to,
+                                                   const hlo_instruction *broadcast) {
     const hlo_shape *out = broadcast->shape, *in = hlo_instr_operand(broadcast, 0)->shape;
     bool mapped[HLO_LARGEST_RANK] = {false};
     hlo_index_map map;
@@ -139,8 +140,8 @@ __attribute__((noinline)) static bool repeats_rows(const group *to, const hlo_in
     return rows == to->kept;
 }
 
-static group_relation relation_of_operand(const group *to, const hlo_instr *instr,
-                                          const hlo_instr *operand, group_relation relation) {
+static group_relation relation_of_operand(const group *to, const hlo_instruction *instr,
+                                          const hlo_instruction *operand, group_relation relation) {
     if (relation == GROUP_APART) return GROUP_APART;
     if (group_is_elementwise(instr))
         return operand->shape->rank == instr->shape->rank ? relation : GROUP_APART;
@@ -163,7 +164,7 @@ typedef struct trial {
     bool good;
 } trial;
 
-static void visit(trial *t, const hlo_instr *instr, group_relation relation, bool first) {
+static void visit(trial *t, const hlo_instruction *instr, group_relation relation, bool first) {
     if (!group_is_live(t->g, instr)) return;
     uint32_t i = group_place(t->g, instr);
     const group_node *n = &t->g->nodes[i];
@@ -190,7 +191,7 @@ static void visit(trial *t, const hlo_instr *instr, group_relation relation, boo
         }
     }
     for (uint32_t o = 0; o < instr->operand_count && t->good; o++) {
-        const hlo_instr *operand = hlo_instr_operand(instr, o);
+        const hlo_instruction *operand = hlo_instr_operand(instr, o);
         group_relation its = relation_of_operand(t->to, instr, operand, relation);
         if (instr->op == HLO_OP_REDUCE && n->class == GROUP_PULL) its = relation;
         if (instr->op == HLO_OP_REDUCE && o >= instr->operand_count / 2) its = GROUP_APART;
@@ -219,7 +220,7 @@ static bool makes_circle(trial *t, uint32_t m) {
             bool placed = n->computed && n->group != GROUP_NONE;
             bool depends = placed && t->search->groups[n->group] == attempt;
             for (uint32_t o = 0; o < t->g->instrs[i]->operand_count && !depends; o++) {
-                const hlo_instr *operand = hlo_instr_operand(t->g->instrs[i], o);
+                const hlo_instruction *operand = hlo_instr_operand(t->g->instrs[i], o);
                 if (!group_is_live(t->g, operand) || group_place(t->g, operand) < low) continue;
                 uint32_t p = group_place(t->g, operand);
                 const group_node *its = &t->g->nodes[p];
@@ -234,12 +235,12 @@ static bool makes_circle(trial *t, uint32_t m) {
         }
     }
     for (uint32_t i = low; i <= m; i++) {
-        const hlo_instr *instr = t->g->instrs[i];
+        const hlo_instruction *instr = t->g->instrs[i];
         if (i != m &&
             (t->search->nodes[i].visited != attempt || !group_is_inlined(&t->g->nodes[i])))
             continue;
         for (uint32_t o = 0; o < instr->operand_count; o++) {
-            const hlo_instr *operand = hlo_instr_operand(instr, o);
+            const hlo_instruction *operand = hlo_instr_operand(instr, o);
             if (!group_is_live(t->g, operand)) continue;
             uint32_t at = group_place(t->g, operand);
             const group_node *from = &t->g->nodes[at];
@@ -253,7 +254,7 @@ static bool makes_circle(trial *t, uint32_t m) {
 /* -------------------------------------------------------------------------------------- joining */
 
 /* Sets the group's rows to those of `reduce`, its first reduce. */
-static void set_reduce(group *to, const hlo_instr *reduce) {
+static void set_reduce(group *to, const hlo_instruction *reduce) {
     to->reduce = reduce;
     to->shape = hlo_instr_operand(reduce, 0)->shape;
     const hlo_ints *dims = hlo_instr_ints(reduce, HLO_ATTR_DIMENSIONS);
@@ -271,14 +272,15 @@ static void set_reduce(group *to, const hlo_instr *reduce) {
     }
 }
 
-static bool is_transposed(const grouping *g, const group *to, const hlo_instr *instr) {
+static bool is_transposed(const grouping *g, const group *to, const hlo_instruction *instr) {
     if (instr->op != HLO_OP_TRANSPOSE) return false;
-    const hlo_instr *operand = hlo_instr_operand(instr, 0);
+    const hlo_instruction *operand = hlo_instr_operand(instr, 0);
     return group_is_live(g, operand) && hlo_shape_same_dims(operand->shape, to->shape);
 }
 
 /* Returns the relation of the elements of `instr` to the group's space. */
-static group_relation relation_to(const grouping *g, const group *to, const hlo_instr *instr) {
+static group_relation relation_to(const grouping *g, const group *to,
+                                  const hlo_instruction *instr) {
     int64_t count = hlo_shape_count(instr->shape);
     if (count == to->kept * to->reduced) {
         bool same = hlo_shape_same_dims(instr->shape, to->shape) ||
@@ -289,7 +291,7 @@ static group_relation relation_to(const grouping *g, const group *to, const hlo_
 }
 
 /* Sets the rows of `to` to those of a reduce that may join. Returns false if they differ. */
-static bool join_rows(const grouping *g, group *to, const hlo_instr *reduce) {
+static bool join_rows(const grouping *g, group *to, const hlo_instruction *reduce) {
     if (reduce->shape->type == HLO_TYPE_TUPLE) return false;
     if (to->reduce) {
         group x = {0}, y = {0};
@@ -313,7 +315,7 @@ static bool join_rows(const grouping *g, group *to, const hlo_instr *reduce) {
 static bool can_join(const grouping *g, group_search *search, uint32_t number, uint32_t m,
                      group *out_joined) {
     group to = g->groups[number];
-    const hlo_instr *instr = g->instrs[m];
+    const hlo_instruction *instr = g->instrs[m];
     bool reduces = g->nodes[m].class == GROUP_REDUCE;
     if (to.alone || to.computed >= GROUP_RESULTS || m - to.first > GROUP_SPAN) return false;
     group_relation relation = reduces ? GROUP_ROW : relation_to(g, &to, instr);
@@ -372,7 +374,7 @@ typedef struct recomputing {
 /* Adds an instruction and the instructions that are recomputed with it: counts their operations,
  * and lists them and their leaves. */
 static void trace(recomputing *r, uint32_t member) {
-    const hlo_instr *instr = r->g->instrs[member];
+    const hlo_instruction *instr = r->g->instrs[member];
     r->work +=
         hlo_op_is(instr->op, HLO_TRANSCENDENTAL) ? TRANSCENDENTAL : group_is_elementwise(instr);
     const bool simple = group_is_elementwise(instr) || instr->op == HLO_OP_CONSTANT ||
@@ -382,7 +384,7 @@ static void trace(recomputing *r, uint32_t member) {
     if (!r->possible) return;
     r->members[r->member_count++] = member;
     for (uint32_t o = 0; o < instr->operand_count && r->possible; o++) {
-        const hlo_instr *operand = hlo_instr_operand(instr, o);
+        const hlo_instruction *operand = hlo_instr_operand(instr, o);
         if (!group_is_live(r->g, operand)) continue;
         const uint32_t i = group_place(r->g, operand);
         if (r->search->nodes[i].visited == r->search->attempt) continue;
@@ -415,7 +417,7 @@ static bool find_recomputed(grouping *g, group_search *search) {
     bool any = false;
     for (uint32_t i = 0; i < g->count; i++) {
         /* Skip a value that an instruction outside all groups reads. */
-        const hlo_instr *instr = g->instrs[i];
+        const hlo_instruction *instr = g->instrs[i];
         const group_node *n = &g->nodes[i];
         if (!n->computed || !n->outside || n->stored || n->class != GROUP_PULL ||
             instr == instr->parent->root || hlo_shape_bytes(instr->shape) < WORTHWHILE)
@@ -469,10 +471,10 @@ static int64_t cost_of(const grouping *g, group_search *search) {
 /* --------------------------------------------------------------------------------- instructions */
 
 /* Returns the number of different operands that are not constants. */
-static uint32_t reads_of(const hlo_instr *instr) {
+static uint32_t reads_of(const hlo_instruction *instr) {
     uint32_t reads = 0;
     for (uint32_t o = 0; o < instr->operand_count; o++) {
-        const hlo_instr *operand = hlo_instr_operand(instr, o);
+        const hlo_instruction *operand = hlo_instr_operand(instr, o);
         bool counts = operand->op != HLO_OP_CONSTANT;
         for (uint32_t p = 0; p < o && o < GROUP_INPUTS; p++)
             counts &= hlo_instr_operand(instr, p) != operand;
@@ -483,7 +485,7 @@ static uint32_t reads_of(const hlo_instr *instr) {
 
 /* Counts the instruction as inlined in its owner. Returns false, without counting it, if the owner
  * would have too many inputs or members. */
-static bool fits_owner(grouping *g, const group_node *n, const hlo_instr *instr) {
+static bool fits_owner(grouping *g, const group_node *n, const hlo_instruction *instr) {
     if (n->owner == GROUP_NONE) return true;
     group_node *owner = &g->nodes[n->owner];
     uint32_t reads = owner->reads + reads_of(instr);
@@ -496,7 +498,7 @@ static bool fits_owner(grouping *g, const group_node *n, const hlo_instr *instr)
 /* Finds the instruction's owner and decides whether it is computed or inlined. Its users must have
  * been processed before. */
 static void find_owner(grouping *g, uint32_t i) {
-    const hlo_instr *instr = g->instrs[i];
+    const hlo_instruction *instr = g->instrs[i];
     group_node *n = &g->nodes[i];
     bool many = false;
     uint32_t weight = 0, class_id = GROUP_NONE;
@@ -557,8 +559,8 @@ static void find_owner(grouping *g, uint32_t i) {
 /* --------------------------------------------------------------------------------------- groups */
 
 /* Appends the members that compute `instr` to `closed`, and sets `read` of their inputs. */
-static void close_over(grouping *g, group_search *search, uint32_t number, const hlo_instr *instr,
-                       bool first) {
+static void close_over(grouping *g, group_search *search, uint32_t number,
+                       const hlo_instruction *instr, bool first) {
     if (!group_is_live(g, instr)) return;
     uint32_t i = group_place(g, instr);
     group_node *n = &g->nodes[i];
@@ -594,9 +596,9 @@ static void add_candidate(grouping *g, uint32_t number) {
 }
 
 /* Adds to the candidates the groups that compute or read an operand of the instruction. */
-static void add_sharing(grouping *g, group_search *search, const hlo_instr *instr) {
+static void add_sharing(grouping *g, group_search *search, const hlo_instruction *instr) {
     for (uint32_t o = 0; o < instr->operand_count; o++) {
-        const hlo_instr *operand = hlo_instr_operand(instr, o);
+        const hlo_instruction *operand = hlo_instr_operand(instr, o);
         if (!group_is_live(g, operand)) continue;
         uint32_t i = group_place(g, operand), count = 0;
         const group_node *n = &g->nodes[i];
@@ -690,7 +692,7 @@ static void search_groups(grouping *g, group_search *search, const grouping *aga
         if (g->nodes[i].computed) place(g, search, i);
 }
 
-uint32_t group_instrs(const group_rules *rules, const hlo_instr *const *live, uint32_t count,
+uint32_t group_instrs(const group_rules *rules, const hlo_instruction *const *live, uint32_t count,
                       hlo_arena *arena, hlo_group **out_groups) {
     grouping g = {.rules = rules, .arena = arena, .instrs = live, .count = count};
     group_search search;

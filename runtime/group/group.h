@@ -31,22 +31,22 @@ typedef enum group_class {
 
 /* A backend's rules. */
 typedef struct group_rules {
-    group_class (*class_of)(const hlo_instr *instr);
+    group_class (*class_of)(const hlo_instruction *instr);
     /* True if `user` must read the operand from memory. May be NULL if this is never the case. */
-    bool (*reads_memory)(const hlo_instr *user, const hlo_instr *operand);
+    bool (*reads_memory)(const hlo_instruction *user, const hlo_instruction *operand);
     /* True if no job can both compute the reduce and read its result for whole rows. May be NULL if
      * this is never the case. */
-    bool (*is_chunked)(const hlo_instr *reduce);
+    bool (*is_chunked)(const hlo_instruction *reduce);
     /* True if computing an element takes longer than loading it. Such an element is not recomputed
      * for each element to which it is broadcast (GROUP_TIMES, GROUP_SLOW). May be NULL if no
      * instruction is slow. */
-    bool (*is_slow)(const hlo_instr *instr);
+    bool (*is_slow)(const hlo_instruction *instr);
     /* Groups recompute values if that moves fewer bytes. */
     bool recomputes;
 } group_rules;
 
 /* Groups a computation's live instructions, in order; see hlo_backend.group. */
-uint32_t group_instrs(const group_rules *rules, const hlo_instr *const *live, uint32_t count,
+uint32_t group_instrs(const group_rules *rules, const hlo_instruction *const *live, uint32_t count,
                       hlo_arena *arena, hlo_group **out_groups);
 
 #endif

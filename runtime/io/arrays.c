@@ -126,7 +126,7 @@ static void put_leaves(const hlo_shape *shape, uint32_t owner, hlo_leaves *out) 
 hlo_status hlo_leaves_of(const hlo_module *module, hlo_role role, hlo_leaves *out) {
     const hlo_computation *entry = module->entry;
     uint32_t count = role == HLO_INPUTS ? entry->parameter_count : 1;
-    hlo_instr *const *instrs = role == HLO_INPUTS ? entry->parameters : &entry->root;
+    hlo_instruction *const *instrs = role == HLO_INPUTS ? entry->parameters : &entry->root;
     size_t leaves = 0;
     for (uint32_t i = 0; i < count; i++) leaves += hlo_shape_leaf_count(instrs[i]->shape);
     *out = (hlo_leaves){.shapes = calloc(leaves + 1, sizeof *out->shapes),
@@ -152,7 +152,7 @@ hlo_status hlo_leaf_check(const hlo_leaves *leaves, const hlo_module *module, si
         (array->rank == 0 ||
          memcmp(array->dims, shape->dims, array->rank * sizeof *array->dims) == 0))
         return HLO_OK;
-    const hlo_instr *parameter = module->entry->parameters[leaves->owners[index]];
+    const hlo_instruction *parameter = module->entry->parameters[leaves->owners[index]];
     char found[256], expected[256];
     size_t size = sizeof found;
     size_t used = (size_t)snprintf(found, size, "%s[", array->type);
@@ -182,7 +182,7 @@ hlo_status hlo_leaves_check(const hlo_leaves *leaves, const hlo_module *module,
     return status;
 }
 
-int hlo_leaf_name(const hlo_instr *instr, size_t leaf, char *out, size_t size) {
+int hlo_leaf_name(const hlo_instruction *instr, size_t leaf, char *out, size_t size) {
     const bool array = hlo_shape_is_array(instr->shape);
     return snprintf(out, size, array ? "%s" : "%s{%zu}", instr->name, leaf);
 }

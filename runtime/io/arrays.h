@@ -47,7 +47,7 @@ hlo_status hlo_leaf_check(const hlo_leaves *leaves, const hlo_module *module, si
 
 /* Writes the name of leaf `leaf` of an instruction's value: the instruction's name or, for leaf 0
  * of a tuple, `NAME{0}`. Returns the length of the name, like snprintf(). */
-int hlo_leaf_name(const hlo_instr *instr, size_t leaf, char *out, size_t size);
+int hlo_leaf_name(const hlo_instruction *instr, size_t leaf, char *out, size_t size);
 
 /* Writes the name of an input or output for messages, "parameter 3" or "output 3". */
 void hlo_role_name(hlo_role role, size_t index, char *out, size_t size);

@@ -240,7 +240,8 @@ static hlo_status read_member(const npz_reader *r, const hlo_leaves *leaves, siz
     /* Find an array named by its number, as numpy.savez names unnamed arrays. An input may also be
      * named after its parameter, as in files of saved values. */
     const uint32_t owner = leaves->owners[index];
-    const hlo_instr *parameter = r->role == HLO_INPUTS ? r->module->entry->parameters[owner] : NULL;
+    const hlo_instruction *parameter =
+        r->role == HLO_INPUTS ? r->module->entry->parameters[owner] : NULL;
     size_t first = index;
     while (first > 0 && leaves->owners[first - 1] == owner) first--;
     zip_int64_t place = -1;

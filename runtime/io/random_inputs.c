@@ -163,23 +163,23 @@ typedef struct draw_role {
 
 /* A value that depends on a parameter: an element of a tuple, or an array. */
 typedef struct visit {
-    const hlo_instr *instr;
+    const hlo_instruction *instr;
     int64_t element; /* index of the tuple's element, or -1 for an array */
 } visit;
 
-enum { VISITS_MOST = 512 };
+enum { MAX_VISITS = 512 };
 
 typedef struct search {
-    visit visits[VISITS_MOST];
+    visit visits[MAX_VISITS];
     uint32_t count;
-    const hlo_instr *dot; /* the dot that uses the value and comes first in the text */
-    double contracted;    /* number of terms of the dot's sums */
+    const hlo_instruction *dot; /* the dot that uses the value and comes first in the text */
+    double contracted;          /* number of terms of the dot's sums */
 } search;
 
-static void add(search *s, const hlo_instr *instr, int64_t element) {
+static void add(search *s, const hlo_instruction *instr, int64_t element) {
     for (uint32_t i = 0; i < s->count; i++)
         if (s->visits[i].instr == instr && s->visits[i].element == element) return;
-    if (s->count < VISITS_MOST) s->visits[s->count++] = (visit){instr, element};
+    if (s->count < MAX_VISITS) s->visits[s->count++] = (visit){instr, element};
 }
 
 static void follow_call(search *s, const hlo_computation *called, uint32_t operand) {
@@ -189,7 +189,7 @@ static void follow_call(search *s, const hlo_computation *called, uint32_t opera
 }
 
 /* Adds the results of a user of a value that depend on the value. */
-static void follow(search *s, visit from, const hlo_instr *user, uint32_t operand) {
+static void follow(search *s, visit from, const hlo_instruction *user, uint32_t operand) {
     switch (user->op) {
     case HLO_OP_DOT: {
         if (s->dot && s->dot->offset <= user->offset) return;
@@ -223,7 +223,7 @@ static void follow(search *s, visit from, const hlo_instr *user, uint32_t operan
 }
 
 /* Returns the number of terms of the sums with the parameter as factor, or 0 without a dot. */
-static double terms_of(const hlo_instr *parameter) {
+static double terms_of(const hlo_instruction *parameter) {
     search s = {.count = 0};
     if (!hlo_shape_is_array(parameter->shape)) return 0;
     add(&s, parameter, -1);
@@ -235,7 +235,7 @@ static double terms_of(const hlo_instr *parameter) {
             /* Continue with the callers of the computation that returns a value. */
             const hlo_module *module = from.instr->parent->module;
             for (const hlo_computation *c = module->first; c; c = c->next)
-                for (const hlo_instr *i = c->first; i; i = hlo_instr_next(i))
+                for (const hlo_instruction *i = c->first; i; i = hlo_instr_next(i))
                     if (i->op == HLO_OP_CALL &&
                         hlo_instr_comp(i, HLO_ATTR_TO_APPLY) == from.instr->parent)
                         add(&s, i, -1);
@@ -257,7 +257,7 @@ static double amax_of(const char *name) {
 
 /* Returns the role that a parameter, or an array of that shape in it, has in a trained model. The
  * role follows from the parameter's name and from the dots that use it. */
-static draw_role realistic_role(const hlo_instr *parameter, const hlo_shape *shape) {
+static draw_role realistic_role(const hlo_instruction *parameter, const hlo_shape *shape) {
     const char *op_name = hlo_instr_op_name(parameter);
     const char *name = op_name ? op_name : parameter->name;
     if (has(name, "amax")) return (draw_role){amax_of(name), 0, true};
@@ -292,7 +292,7 @@ static hlo_status draw_all(const hlo_module *module, const hlo_leaves *leaves, u
     random_seed(&random, seed);
     for (size_t i = 0; i < leaves->count; i++) {
         const hlo_shape *shape = leaves->shapes[i];
-        const hlo_instr *parameter = module->entry->parameters[leaves->owners[i]];
+        const hlo_instruction *parameter = module->entry->parameters[leaves->owners[i]];
         const bool sized = hlo_shape_count(shape) >= 0;
         if (!sized || hlo_types[shape->type].class == HLO_CLASS_COMPLEX) {
             hlo_diag_emit(module, sink, HLO_ERROR, parameter->offset, 1,
@@ -341,11 +341,11 @@ static hlo_status draw_each(const hlo_module *module, const hlo_leaves *leaves, 
     uint32_t *sources = hlo_arena_array(arena, devices * leaves->count + 1, sizeof *sources);
     /* Set sources[device * leaves + leaf] to the device whose array the device uses for the
      * leaf. */
-    const hlo_instr *marked;
+    const hlo_instruction *marked;
     const bool whole = hlo_devices_unpartitioned(module, &marked);
     for (size_t i = 0, first = 0; i < leaves->count; i++) {
         if (i && leaves->owners[i - 1] != leaves->owners[i]) first = i;
-        const hlo_instr *parameter = module->entry->parameters[leaves->owners[i]];
+        const hlo_instruction *parameter = module->entry->parameters[leaves->owners[i]];
         const hlo_sharding *sharding = whole ? NULL : hlo_instr_sharding(parameter);
         if (sharding && sharding->kind == HLO_SHARDING_TUPLE)
             sharding = i - first < sharding->count ? sharding->v[i - first] : NULL;

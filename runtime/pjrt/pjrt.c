@@ -223,16 +223,16 @@ void hlo_pjrt_options_init_sized(hlo_pjrt_options *options, size_t struct_size) 
     hlo_options_fill(options, struct_size, &all, sizeof all);
 }
 
-static hlo_status refuse(const hlo_module *module, const hlo_instr *value,
+static hlo_status refuse(const hlo_module *module, const hlo_instruction *value,
                          const hlo_diag_sink *sink, const char *why) {
     hlo_diag_emit(module, sink, HLO_ERROR, value->offset, strlen(value->name), "%s", why);
     return HLO_INVALID_INPUT;
 }
 
 /* Returns a custom call whose target begins with `start`, or NULL. */
-static const hlo_instr *find_call(const hlo_module *module, const char *start) {
+static const hlo_instruction *find_call(const hlo_module *module, const char *start) {
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+        for (const hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
             const char *target = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
             if (target && strncmp(target, start, strlen(start)) == 0) return instr;
         }
@@ -247,7 +247,7 @@ static hlo_status check_module(const hlo_module *module, const hlo_pjrt_options 
                                const hlo_diag_sink *sink) {
     const hlo_computation *entry = module->entry;
     for (uint32_t i = 0; i < entry->parameter_count; i++) {
-        const hlo_instr *parameter = entry->parameters[i];
+        const hlo_instruction *parameter = entry->parameters[i];
         if (parameter->shape->type != HLO_TYPE_TUPLE) continue;
         if (entry->parameter_count > 1)
             return refuse(
@@ -265,7 +265,7 @@ static hlo_status check_module(const hlo_module *module, const hlo_pjrt_options 
                       (long long)partitions, options->devices);
         return HLO_INVALID_INPUT;
     }
-    const hlo_instr *call = find_call(module, "__cublas$lt$matmul");
+    const hlo_instruction *call = find_call(module, "__cublas$lt$matmul");
     for (size_t i = 0; call && i < options->setting_count; i++)
         if (strstr(options->settings[i], "layout-assignment")) call = NULL;
     return call ? refuse(module, call, sink,
@@ -303,7 +303,7 @@ static hlo_status describe_leaves(hlo_pjrt *pjrt, hlo_role role, const hlo_diag_
     *(role == HLO_INPUTS ? &pjrt->inputs : &pjrt->outputs) = all;
     for (size_t i = 0, first = 0; i < leaves->count; i++) {
         const uint32_t owner = leaves->owners[i];
-        const hlo_instr *value = role == HLO_INPUTS ? entry->parameters[owner] : entry->root;
+        const hlo_instruction *value = role == HLO_INPUTS ? entry->parameters[owner] : entry->root;
         const uint32_t position = role == HLO_INPUTS ? owner : entry->parameter_count;
         const hlo_shape *shape = leaves->shapes[i];
         pjrt_leaf *leaf = &all[i];
@@ -705,7 +705,7 @@ hlo_status hlo_pjrt_new(const hlo_module *module, const hlo_pjrt_options *option
     *out = NULL;
     hlo_pjrt_options own = {.devices = 0};
     if (hlo_options_take("hlo_pjrt_options", &own, sizeof own, options, sink) != HLO_OK ||
-        !own.plugin || !own.devices || own.devices > HLO_PJRT_MOST_DEVICES)
+        !own.plugin || !own.devices || own.devices > HLO_PJRT_MAX_DEVICES)
         return HLO_INVALID_USAGE;
     for (size_t i = 0; i < own.setting_count; i++)
         if (!strchr(own.settings[i], '=')) return HLO_INVALID_USAGE;

@@ -105,7 +105,7 @@ typedef struct range {
 } range;
 
 /* Computations with at most this many slots are also placed by size, which takes quadratic time. */
-enum { MOST_BY_SIZE = 1024 };
+enum { MAX_BY_SIZE = 1024 };
 
 static int compare_sizes(const void *a, const void *b) {
     const range *x = a, *y = b;
@@ -226,7 +226,7 @@ void plan_place_buffers(hlo_plan *plan, plan_comp *comp) {
             freed[slots[i]] = true;
         }
     }
-    if (comp->slot_count <= MOST_BY_SIZE) place_by_size(&f, comp, shares, done);
+    if (comp->slot_count <= MAX_BY_SIZE) place_by_size(&f, comp, shares, done);
     comp->frame_size = f.end;
     hlo_arena_release(plan->arena, mark);
 }

@@ -26,12 +26,12 @@ typedef struct build {
 
 /* A unit of the schedule: an instruction, or a group that runs as one. */
 typedef struct build_unit {
-    const hlo_instr *instr; /* the group's last instruction */
-    const hlo_group *group; /* NULL for a single instruction */
+    const hlo_instruction *instr; /* the group's last instruction */
+    const hlo_group *group;       /* NULL for a single instruction */
 } build_unit;
 
 /* Reports an error at the instruction, which makes building the plan fail. */
-void build_refuse(build *b, const hlo_instr *instr, const char *format, ...)
+void build_refuse(build *b, const hlo_instruction *instr, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* True if all dimensions are static, and their number and sizes do not exceed the limits. */

@@ -5,7 +5,7 @@
 
 /* Maximum number of instructions that inlining copies, for all calls together: with nested calls,
  * the module could grow exponentially. */
-enum { MOST_COPIES = 1 << 18 };
+enum { MAX_COPIES = 1 << 18 };
 
 /* True if a value of one shape can replace one of the other, after a copy of the layout. */
 static bool is_convertible(const hlo_shape *from, const hlo_shape *to) {
@@ -13,7 +13,7 @@ static bool is_convertible(const hlo_shape *from, const hlo_shape *to) {
 }
 
 /* Returns the computation that replaces the call, or NULL if the call is not inlined. */
-static const hlo_computation *callee_of(const hlo_instr *call) {
+static const hlo_computation *callee_of(const hlo_instruction *call) {
     if (call->op != HLO_OP_CALL) return NULL;
     const hlo_computation *callee = hlo_instr_comp(call, HLO_ATTR_TO_APPLY);
     if (callee->attr_count || callee->parameter_count != call->operand_count ||
@@ -24,26 +24,27 @@ static const hlo_computation *callee_of(const hlo_instr *call) {
             return NULL;
     /* Do not inline instructions with side effects, whose order matters, or with computations that
      * must have only one caller. */
-    for (const hlo_instr *i = callee->first; i; i = hlo_instr_next(i))
+    for (const hlo_instruction *i = callee->first; i; i = hlo_instr_next(i))
         if (hlo_op_is(i->op, HLO_SIDE_EFFECT | HLO_NONDET | HLO_COLLECTIVE | HLO_SOLE_CALLER))
             return NULL;
     return callee;
 }
 
 /* Returns `value`, or a copy of `value` in the layout of `shape`. */
-static hlo_instr *in_layout(hlo_instr *call, hlo_instr *value, const hlo_shape *shape) {
+static hlo_instruction *in_layout(hlo_instruction *call, hlo_instruction *value,
+                                  const hlo_shape *shape) {
     if (value->shape == shape || hlo_shape_same_memory(value->shape, shape)) return value;
-    hlo_instr *copy = hlo_instr_new(call->parent, call, HLO_OP_COPY, shape, 1, &value, NULL);
+    hlo_instruction *copy = hlo_instr_new(call->parent, call, HLO_OP_COPY, shape, 1, &value, NULL);
     copy->offset = call->offset;
     return copy;
 }
 
 void plan_inline_calls(hlo_module *module, hlo_arena *scratch) {
     hlo_arena_mark mark = hlo_arena_here(scratch);
-    hlo_instr **copies = NULL; /* indexed by the id of the callee's instruction */
-    uint32_t capacity = 0, budget = MOST_COPIES;
+    hlo_instruction **copies = NULL; /* indexed by the id of the callee's instruction */
+    uint32_t capacity = 0, budget = MAX_COPIES;
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (hlo_instr *call = comp->first, *next; call; call = next) {
+        for (hlo_instruction *call = comp->first, *next; call; call = next) {
             next = hlo_instr_next(call);
             const hlo_computation *callee = callee_of(call);
             if (!callee || callee->instr_count > budget) continue;
@@ -52,14 +53,14 @@ void plan_inline_calls(hlo_module *module, hlo_arena *scratch) {
                 copies = hlo_arena_array(scratch, capacity, sizeof *copies);
             }
             budget -= callee->instr_count;
-            for (const hlo_instr *from = callee->first; from; from = hlo_instr_next(from)) {
+            for (const hlo_instruction *from = callee->first; from; from = hlo_instr_next(from)) {
                 if (from->op == HLO_OP_PARAMETER) {
-                    hlo_instr *operand = hlo_instr_operand(call, (uint32_t)from->u.parameter);
+                    hlo_instruction *operand = hlo_instr_operand(call, (uint32_t)from->u.parameter);
                     copies[from->id] = in_layout(call, operand, from->shape);
                     continue;
                 }
                 hlo_arena_mark here = hlo_arena_here(scratch);
-                hlo_instr **operands =
+                hlo_instruction **operands =
                     hlo_arena_array(scratch, from->operand_count, sizeof *operands);
                 for (uint32_t o = 0; o < from->operand_count; o++)
                     operands[o] = copies[hlo_instr_operand(from, o)->id];
@@ -74,7 +75,7 @@ void plan_inline_calls(hlo_module *module, hlo_arena *scratch) {
      * largest, would become large. */
     module->next_id = 0;
     for (hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+        for (hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr))
             instr->id = module->next_id++;
     hlo_arena_release(scratch, mark);
 }

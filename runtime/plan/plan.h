@@ -65,7 +65,7 @@ typedef struct plan_resident plan_resident;
 
 typedef struct plan_step {
     plan_step_kind kind;
-    const hlo_instr *instr;
+    const hlo_instruction *instr;
     uint32_t operand_count, result_count;
     uint32_t *operands; /* slots */
     uint32_t *results;  /* slots; PLAN_NONE if the callee's result is an argument or a constant,
@@ -161,7 +161,7 @@ struct hlo_plan {
     hlo_watch watch; /* watch of the jobs */
     plan_progress progress;
     /* The first failure of the last run. `failed_at` is NULL if the whole run failed. */
-    const hlo_instr *failed_at;
+    const hlo_instruction *failed_at;
     const char *failure;
     /* In the plan of device 0: the plans of all devices, including this plan. */
     hlo_plan *self, **devices;
@@ -181,7 +181,7 @@ static inline bool plan_looks(const hlo_plan *plan) {
     return plan->kept || plan->options.check_finite;
 }
 /* True if the instruction's value is saved. */
-static inline bool plan_keeps(const hlo_plan *plan, const hlo_instr *instr) {
+static inline bool plan_keeps(const hlo_plan *plan, const hlo_instruction *instr) {
     return plan->kept && plan->kept[instr->id];
 }
 /* donation.c: sets given, taken and in_place of a resident plan. If a requested donation is
@@ -210,9 +210,9 @@ hlo_status plan_bind(hlo_plan *plan, const hlo_diag_sink *sink);
 hlo_status plan_record(hlo_plan *plan, const hlo_diag_sink *sink);
 
 /* steps.c: returns the number of branches of a conditional. */
-uint32_t plan_branch_count(const hlo_instr *conditional);
+uint32_t plan_branch_count(const hlo_instruction *conditional);
 /* Returns the computation of a branch. */
-hlo_computation *plan_branch(const hlo_instr *conditional, uint32_t index);
+hlo_computation *plan_branch(const hlo_instruction *conditional, uint32_t index);
 
 /* donation.c: returns true if nothing reads argument `input` after result `output` is begun, so
  * that both may have the same memory. */

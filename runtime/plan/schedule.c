@@ -5,7 +5,7 @@
 #include "ir/text/diag.h"
 #include "runtime/plan/build.h"
 
-void build_refuse(build *b, const hlo_instr *instr, const char *format, ...) {
+void build_refuse(build *b, const hlo_instruction *instr, const char *format, ...) {
     va_list args;
     va_start(args, format);
     hlo_diag_vemit(b->plan->module, b->sink, HLO_ERROR, instr->offset, strlen(instr->name), format,
@@ -29,7 +29,7 @@ bool build_is_static(const hlo_shape *shape) {
 typedef struct order {
     const build *b;
     uint32_t instr_count, unit_count;
-    const hlo_instr **instrs; /* indexed by position */
+    const hlo_instruction **instrs; /* indexed by position */
     hlo_group *groups;
     uint32_t *maker;   /* by position of an instruction: the unit that computes its value */
     bool *wanted;      /* by unit: true if the unit runs */
@@ -42,7 +42,7 @@ typedef struct order {
 
 enum { UNSEEN, OPEN, MADE };
 
-static uint32_t place_of(const order *o, const hlo_instr *instr) {
+static uint32_t place_of(const order *o, const hlo_instruction *instr) {
     return o->b->place[instr->id - o->b->first_id];
 }
 
@@ -57,7 +57,7 @@ static uint32_t input_count(build_unit unit) {
 }
 
 static uint32_t maker_of_input(const order *o, build_unit unit, uint32_t index) {
-    const hlo_instr *input =
+    const hlo_instruction *input =
         unit.group ? unit.group->inputs[index] : hlo_instr_operand(unit.instr, index);
     return o->maker[place_of(o, input)];
 }
@@ -68,7 +68,7 @@ static bool *find_live(const order *o) {
     bool *live = hlo_arena_zero(o->b->plan->arena, o->instr_count);
     const hlo_computation *comp = o->b->comp->comp;
     live[place_of(o, comp->root)] = true;
-    for (const hlo_instr *i = comp->last; i; i = i->prev) {
+    for (const hlo_instruction *i = comp->last; i; i = i->prev) {
         uint32_t place = place_of(o, i);
         if (hlo_op_is(i->op, HLO_SIDE_EFFECT) || plan_keeps(o->b->plan, i)) live[place] = true;
         if (!live[place]) continue;
@@ -241,9 +241,10 @@ build_unit *build_order(build *b, uint32_t *out_count) {
     const hlo_computation *comp = b->comp->comp;
     order o = {.b = b, .instr_count = comp->instr_count};
     o.instrs = hlo_arena_array(arena, o.instr_count, sizeof *o.instrs);
-    for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) o.instrs[place_of(&o, i)] = i;
+    for (const hlo_instruction *i = comp->first; i; i = hlo_instr_next(i))
+        o.instrs[place_of(&o, i)] = i;
     const bool *live = find_live(&o);
-    const hlo_instr **instrs = hlo_arena_array(arena, o.instr_count, sizeof *instrs);
+    const hlo_instruction **instrs = hlo_arena_array(arena, o.instr_count, sizeof *instrs);
     uint32_t live_count = 0;
     for (uint32_t i = 0; i < o.instr_count; i++)
         if (live[i] && build_is_static(o.instrs[i]->shape)) instrs[live_count++] = o.instrs[i];
@@ -268,7 +269,7 @@ build_unit *build_order(build *b, uint32_t *out_count) {
         group->input_count = 0;
         for (uint32_t i = 0; i < group->instr_count; i++)
             for (uint32_t k = 0; k < group->instrs[i]->operand_count; k++) {
-                const hlo_instr *operand = hlo_instr_operand(group->instrs[i], k);
+                const hlo_instruction *operand = hlo_instr_operand(group->instrs[i], k);
                 uint32_t *mine = &seen[place_of(&o, operand)];
                 if (*mine != mark) group->inputs[group->input_count++] = operand;
                 *mine = mark;

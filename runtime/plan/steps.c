@@ -17,7 +17,7 @@
 /* ----------------------------------------------------------------------------- values and slots */
 
 /* Returns the instruction's value, which must have been built. */
-static build_value *value_of(const build *b, const hlo_instr *instr) {
+static build_value *value_of(const build *b, const hlo_instruction *instr) {
     return &b->values[b->place[instr->id - b->first_id]];
 }
 
@@ -73,14 +73,14 @@ static build_value new_slots(build *b, plan_slot_kind kind, const hlo_shape *sha
     return v;
 }
 
-static uint32_t leaf_count(const hlo_instr *const *instrs, uint32_t count) {
+static uint32_t leaf_count(const hlo_instruction *const *instrs, uint32_t count) {
     uint32_t leaves = 0;
     for (uint32_t i = 0; i < count; i++) leaves += hlo_shape_leaf_count(instrs[i]->shape);
     return leaves;
 }
 
 /* Returns the shapes of the leaves of several instructions, in order. */
-static const hlo_shape **shapes_of_all(const build *b, const hlo_instr *const *instrs,
+static const hlo_shape **shapes_of_all(const build *b, const hlo_instruction *const *instrs,
                                        uint32_t count) {
     const hlo_shape **shapes =
         hlo_arena_array(b->plan->arena, leaf_count(instrs, count) + 1, sizeof *shapes);
@@ -90,7 +90,8 @@ static const hlo_shape **shapes_of_all(const build *b, const hlo_instr *const *i
 }
 
 /* Returns the slots of the leaves of several instructions, in order. */
-static build_value slots_of_all(const build *b, const hlo_instr *const *instrs, uint32_t count) {
+static build_value slots_of_all(const build *b, const hlo_instruction *const *instrs,
+                                uint32_t count) {
     build_value v = new_value(b, leaf_count(instrs, count));
     uint32_t at = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -101,18 +102,18 @@ static build_value slots_of_all(const build *b, const hlo_instr *const *instrs, 
     return v;
 }
 
-static const hlo_instr **list_operands(const build *b, const hlo_instr *instr) {
-    const hlo_instr **list =
+static const hlo_instruction **list_operands(const build *b, const hlo_instruction *instr) {
+    const hlo_instruction **list =
         hlo_arena_array(b->plan->arena, instr->operand_count + 1, sizeof *list);
     for (uint32_t i = 0; i < instr->operand_count; i++) list[i] = hlo_instr_operand(instr, i);
     return list;
 }
 
-static build_value operands_of(const build *b, const hlo_instr *instr) {
+static build_value operands_of(const build *b, const hlo_instruction *instr) {
     return slots_of_all(b, list_operands(b, instr), instr->operand_count);
 }
 
-static plan_step *new_step(build *b, plan_step_kind kind, const hlo_instr *instr,
+static plan_step *new_step(build *b, plan_step_kind kind, const hlo_instruction *instr,
                            build_value operands, build_value results) {
     plan_comp *comp = b->comp;
     hlo_arena_grow(b->plan->arena, &comp->steps, comp->step_count, &comp->step_capacity,
@@ -168,7 +169,7 @@ static void add_job_step(build *b, hlo_job *job, build_value operands, build_val
 
 /* Adds a step for a group whose results have slots. `shape` is NULL, or a shape of the results that
  * differs from the group's. */
-static void add_job(build *b, const hlo_instr *instr, hlo_group group, const hlo_shape *shape,
+static void add_job(build *b, const hlo_instruction *instr, hlo_group group, const hlo_shape *shape,
                     build_value results) {
     hlo_job *job = hlo_arena_zero(b->plan->arena, sizeof *job);
     build_value operands = slots_of_all(b, group.inputs, group.input_count);
@@ -185,13 +186,13 @@ static void add_job(build *b, const hlo_instr *instr, hlo_group group, const hlo
 
 /* Creates the job of a separate instruction, with its first `operands` operands and with results of
  * the shape `shape`. */
-static build_value job_of(build *b, const hlo_instr *instr, uint32_t operands,
+static build_value job_of(build *b, const hlo_instruction *instr, uint32_t operands,
                           const hlo_shape *shape) {
     const char *why;
     build_value v = new_slots(b, SLOT_BUFFER, shape);
     if (!b->plan->backend->supports(b->plan->device, instr, b->plan->arena, &why)) {
         build_refuse(b, instr, "`%s` %s", hlo_ops[instr->op].name, why);
-        const hlo_instr *blocker = hlo_region_blocker(instr);
+        const hlo_instruction *blocker = hlo_region_blocker(instr);
         if (blocker)
             hlo_diag_emit(b->plan->module, b->sink, HLO_NOTE, blocker->offset,
                           strlen(blocker->name), "this `%s` in computation %s is the cause",
@@ -199,19 +200,20 @@ static build_value job_of(build *b, const hlo_instr *instr, uint32_t operands,
         return v;
     }
     hlo_group group = {.instr_count = 1, .result_count = 1, .input_count = operands};
-    group.instrs = group.results = hlo_arena_copy(b->plan->arena, &instr, sizeof(hlo_instr *));
+    group.instrs = group.results =
+        hlo_arena_copy(b->plan->arena, &instr, sizeof(hlo_instruction *));
     group.inputs = list_operands(b, instr);
     add_job(b, instr, group, shape, v);
     return v;
 }
 
-static build_value separate_job(build *b, const hlo_instr *instr, const hlo_shape *shape) {
+static build_value separate_job(build *b, const hlo_instruction *instr, const hlo_shape *shape) {
     return job_of(b, instr, instr->operand_count, shape);
 }
 
 /* Converts the leaves of `value` from the layouts of `from` to the layouts of `to`. Adds a copy for
  * each leaf whose layouts differ. */
-static build_value adapt(build *b, const hlo_instr *instr, build_value value,
+static build_value adapt(build *b, const hlo_instruction *instr, build_value value,
                          const hlo_shape *const *from, const hlo_shape *const *to) {
     build_value adapted = value;
     for (uint32_t i = 0; i < value.count; i++) {
@@ -240,14 +242,14 @@ enum { UNROLLED = 1 << 14 };
 
 /* Maximum nesting depth of computations. The depth is limited because a run visits computations
  * recursively, on threads with small stacks. */
-enum { MOST_NESTED = 100 };
+enum { MAX_NESTED = 100 };
 
-uint32_t plan_branch_count(const hlo_instr *conditional) {
+uint32_t plan_branch_count(const hlo_instruction *conditional) {
     const hlo_attr *branches = hlo_instr_attr(conditional, HLO_ATTR_BRANCH_COMPUTATIONS);
     return branches ? branches->u.comps->count : 2;
 }
 
-hlo_computation *plan_branch(const hlo_instr *conditional, uint32_t index) {
+hlo_computation *plan_branch(const hlo_instruction *conditional, uint32_t index) {
     const hlo_attr *branches = hlo_instr_attr(conditional, HLO_ATTR_BRANCH_COMPUTATIONS);
     if (branches) return branches->u.comps->v[index];
     return hlo_instr_comp(conditional,
@@ -263,9 +265,9 @@ static void finish_call(build *b, plan_step *step, uint32_t count, plan_comp **c
         if (called[i]->frame_size > frame) frame = called[i]->frame_size;
         if (called[i]->nesting >= b->comp->nesting) b->comp->nesting = called[i]->nesting + 1;
     }
-    if (b->comp->nesting > MOST_NESTED)
+    if (b->comp->nesting > MAX_NESTED)
         build_refuse(b, step->instr, "`%s` nests computations %u levels deep, but the limit is %d",
-                     hlo_ops[step->instr->op].name, b->comp->nesting, MOST_NESTED);
+                     hlo_ops[step->instr->op].name, b->comp->nesting, MAX_NESTED);
     step->called = called;
     step->called_count = count;
     step->arguments = hlo_arena_zero(arena, (step->operand_count + 1) * sizeof *step->arguments);
@@ -278,7 +280,8 @@ static plan_comp **callees(const build *b, uint32_t count) {
 }
 
 /* Returns the slots of the leaves of all operands, converted to the layouts of `to`. */
-static build_value adapted_operands(build *b, const hlo_instr *instr, const hlo_shape *const *to) {
+static build_value adapted_operands(build *b, const hlo_instruction *instr,
+                                    const hlo_shape *const *to) {
     const hlo_shape **from = shapes_of_all(b, list_operands(b, instr), instr->operand_count);
     return adapt(b, instr, operands_of(b, instr), from, to);
 }
@@ -292,7 +295,7 @@ static build_value result_slots(build *b, const plan_comp *callee) {
 
 /* Creates the results of a call, with the layouts of `shape`. Leaves that the callee only forwards
  * keep their slots. */
-static build_value call_value(build *b, const hlo_instr *instr, hlo_computation *called,
+static build_value call_value(build *b, const hlo_instruction *instr, hlo_computation *called,
                               const hlo_shape *shape) {
     plan_comp **callee = callees(b, 1);
     callee[0] = b->plan->comps[called->id];
@@ -317,7 +320,7 @@ static build_value call_value(build *b, const hlo_instr *instr, hlo_computation 
 
 /* Creates a loop's state. Leaves that the body only forwards, or can write in place, have one slot;
  * other leaves have two slots, because the body reads one slot while it writes the other. */
-static build_value while_value(build *b, const hlo_instr *instr) {
+static build_value while_value(build *b, const hlo_instruction *instr) {
     plan_comp **callee = callees(b, 2);
     callee[0] = b->plan->comps[hlo_instr_comp(instr, HLO_ATTR_CONDITION)->id];
     callee[1] = b->plan->comps[hlo_instr_comp(instr, HLO_ATTR_BODY)->id];
@@ -344,7 +347,7 @@ static build_value while_value(build *b, const hlo_instr *instr) {
     return adapt(b, instr, v, body->result_shapes, leaf_shapes(b, instr->shape));
 }
 
-static build_value conditional_value(build *b, const hlo_instr *instr) {
+static build_value conditional_value(build *b, const hlo_instruction *instr) {
     uint32_t count = plan_branch_count(instr), at = 1;
     plan_comp **callee = callees(b, count);
     uint32_t *starts = hlo_arena_array(b->plan->arena, count, sizeof *starts);
@@ -376,7 +379,7 @@ static build_value conditional_value(build *b, const hlo_instr *instr) {
 /* ----------------------------------------------------------------------------- inspected values */
 
 /* True if every leaf of the instruction's value has memory. */
-static bool has_memory(const hlo_instr *instr) {
+static bool has_memory(const hlo_instruction *instr) {
     const bool starts = instr->op == HLO_OP_SEND || instr->op == HLO_OP_RECV ||
                         instr->op == HLO_OP_COPY_START || instr->op == HLO_OP_ASYNC_START ||
                         instr->op == HLO_OP_COLLECTIVE_PERMUTE_START;
@@ -397,10 +400,10 @@ bool plan_find_kept(hlo_plan *plan, const bool *runs, const hlo_diag_sink *sink)
         /* Mark the matching instructions in computations that are executed directly. Set
          * `elsewhere` to a matching instruction that cannot be saved: it is in another computation,
          * or its value has no array. */
-        const hlo_instr *elsewhere = NULL;
+        const hlo_instruction *elsewhere = NULL;
         const bool glob = strpbrk(name, "*?[") != NULL;
         for (const hlo_computation *c = plan->module->first; c; c = c->next)
-            for (const hlo_instr *i = c->first; i; i = hlo_instr_next(i)) {
+            for (const hlo_instruction *i = c->first; i; i = hlo_instr_next(i)) {
                 if (glob ? fnmatch(name, i->name, 0) != 0 : strcmp(name, i->name) != 0) {
                     if (runs[c->id]) hlo_suggest_offer(&near, i->name);
                     continue;
@@ -430,7 +433,7 @@ bool plan_find_kept(hlo_plan *plan, const bool *runs, const hlo_diag_sink *sink)
 }
 
 /* Adds the step that inspects the value of an instruction, if requested. */
-static void add_look(build *b, const hlo_instr *instr) {
+static void add_look(build *b, const hlo_instruction *instr) {
     const hlo_plan *plan = b->plan;
     const plan_comp *comp = b->comp;
     const plan_step *last = comp->step_count ? &comp->steps[comp->step_count - 1] : NULL;
@@ -463,7 +466,7 @@ static void add_look(build *b, const hlo_instr *instr) {
 }
 
 /* Returns a value in the layouts of another shape: a module may give one value two layouts. */
-static build_value relaid(build *b, const hlo_instr *instr, build_value value,
+static build_value relaid(build *b, const hlo_instruction *instr, build_value value,
                           const hlo_shape *from, const hlo_shape *to) {
     if (from == to) return value;
     return adapt(b, instr, value, leaf_shapes(b, from), leaf_shapes(b, to));
@@ -472,7 +475,7 @@ static build_value relaid(build *b, const hlo_instr *instr, build_value value,
 /* ------------------------------------------------------------------------------------- plumbing */
 
 /* True if the instruction's value is its first operand, possibly in another layout. */
-static bool is_alias(const build *b, const hlo_instr *instr) {
+static bool is_alias(const build *b, const hlo_instruction *instr) {
     const hlo_shape *from =
         instr->operand_count ? hlo_instr_operand(instr, 0)->shape : instr->shape;
     switch (instr->op) {
@@ -524,8 +527,8 @@ static bool is_alias(const build *b, const hlo_instr *instr) {
 }
 
 /* Returns the value of element `index` of the operand, a tuple. */
-static build_value element_of(build *b, const hlo_instr *instr, uint32_t index) {
-    const hlo_instr *tuple = hlo_instr_operand(instr, 0);
+static build_value element_of(build *b, const hlo_instruction *instr, uint32_t index) {
+    const hlo_instruction *tuple = hlo_instr_operand(instr, 0);
     const uint32_t **starts = &b->starts[b->place[tuple->id - b->first_id]];
     if (!*starts) { /* compute the number of leaves before each element */
         uint32_t *made = hlo_arena_array(b->plan->arena, tuple->shape->rank, sizeof *made), at = 0;
@@ -541,11 +544,11 @@ static build_value element_of(build *b, const hlo_instr *instr, uint32_t index) 
 }
 
 /* Returns the value of a tuple: its elements, in the layouts of the tuple's shape. */
-static build_value tuple_value(build *b, const hlo_instr *instr) {
+static build_value tuple_value(build *b, const hlo_instruction *instr) {
     build_value v = operands_of(b, instr);
     uint32_t at = 0;
     for (uint32_t i = 0; i < instr->operand_count; i++) {
-        const hlo_instr *operand = hlo_instr_operand(instr, i);
+        const hlo_instruction *operand = hlo_instr_operand(instr, i);
         build_value part = {v.slots + at, hlo_shape_leaf_count(operand->shape)};
         part = relaid(b, instr, part, operand->shape, instr->shape->elements[i]);
         memmove(v.slots + at, part.slots, part.count * sizeof *part.slots);
@@ -555,7 +558,8 @@ static build_value tuple_value(build *b, const hlo_instr *instr) {
 }
 
 /* Imports the bytes of a constant to the device, for slot `index`. */
-static void set_constant(build *b, const hlo_instr *instr, uint32_t index, const void *bytes) {
+static void set_constant(build *b, const hlo_instruction *instr, uint32_t index,
+                         const void *bytes) {
     plan_slot *slot = &b->comp->slots[index];
     slot->place.data = (void *)b->plan->backend->import(b->plan->device, bytes, slot->size);
     if (!slot->place.data && slot->size) build_refuse(b, instr, "out of memory for this constant");
@@ -563,7 +567,7 @@ static void set_constant(build *b, const hlo_instr *instr, uint32_t index, const
 
 /* Creates a constant from the elements of the literal, in the layout of `shape`, which is the shape
  * of the instruction or an element of it. Ignores the layout of the literal. */
-static build_value constant_value(build *b, const hlo_instr *instr, const hlo_shape *shape,
+static build_value constant_value(build *b, const hlo_instruction *instr, const hlo_shape *shape,
                                   const hlo_literal *literal) {
     if (shape->type == HLO_TYPE_TUPLE) {
         build_value v = new_value(b, hlo_shape_leaf_count(shape));
@@ -604,7 +608,7 @@ static void check_called(void *user, hlo_computation *called) {
 /* Creates the value of an asynchronous start: its operands, its results, and further elements,
  * which other devices use and which have no memory here. For a copy-start, the results come
  * first. */
-static build_value start_value(build *b, const hlo_instr *instr) {
+static build_value start_value(build *b, const hlo_instruction *instr) {
     const bool copies = instr->op == HLO_OP_COPY_START;
     const hlo_shape *shape = instr->shape, *from = shape->elements[copies];
     build_value v = new_slots(b, SLOT_NOWHERE, shape), result;
@@ -625,7 +629,7 @@ static build_value start_value(build *b, const hlo_instr *instr) {
     return v;
 }
 
-static build_value zeros(build *b, const hlo_instr *instr) {
+static build_value zeros(build *b, const hlo_instruction *instr) {
     build_value v = new_slots(b, SLOT_CONSTANT, instr->shape);
     const size_t size = b->comp->slots[v.slots[0]].size;
     set_constant(b, instr, v.slots[0], hlo_arena_zero(b->plan->arena, size));
@@ -633,7 +637,7 @@ static build_value zeros(build *b, const hlo_instr *instr) {
 }
 
 /* Creates the value of a send: its operand, and further elements without memory. */
-static build_value send_value(build *b, const hlo_instr *instr) {
+static build_value send_value(build *b, const hlo_instruction *instr) {
     build_value v = new_slots(b, SLOT_NOWHERE, instr->shape);
     job_of(b, instr, 1, hlo_instr_operand(instr, 1)->shape);
     const hlo_shape *data = instr->shape->elements[0];
@@ -642,7 +646,7 @@ static build_value send_value(build *b, const hlo_instr *instr) {
     return v;
 }
 
-static build_value value_for(build *b, const hlo_instr *instr) {
+static build_value value_for(build *b, const hlo_instruction *instr) {
     if (!build_is_static(instr->shape)) {
         build_refuse(b, instr, "`%s` has a shape that plans do not support",
                      hlo_ops[instr->op].name);
@@ -713,7 +717,7 @@ static build_value value_for(build *b, const hlo_instr *instr) {
     default: break;
     }
     if (!is_alias(b, instr)) return separate_job(b, instr, instr->shape);
-    const hlo_instr *operand = hlo_instr_operand(instr, 0);
+    const hlo_instruction *operand = hlo_instr_operand(instr, 0);
     build_value v = *value_of(b, operand);
     if (hlo_op_is(instr->op, HLO_MOVES_DIMENSIONS)) return v;
     return relaid(b, instr, v, operand->shape, instr->shape);
@@ -780,10 +784,10 @@ static void find_signature(build *b) {
 
 bool plan_build(hlo_plan *plan, plan_comp *comp, const hlo_diag_sink *sink) {
     build b = {.plan = plan, .comp = comp, .sink = sink};
-    const hlo_instr *root = comp->comp->root;
+    const hlo_instruction *root = comp->comp->root;
     uint32_t last_id = 0, count = 0;
     b.first_id = UINT32_MAX;
-    for (const hlo_instr *i = comp->comp->first; i; i = hlo_instr_next(i)) {
+    for (const hlo_instruction *i = comp->comp->first; i; i = hlo_instr_next(i)) {
         if (i->id < b.first_id) b.first_id = i->id;
         if (i->id > last_id) last_id = i->id;
         count++;
@@ -793,7 +797,7 @@ bool plan_build(hlo_plan *plan, plan_comp *comp, const hlo_diag_sink *sink) {
     b.values = hlo_arena_zero(arena, count * sizeof *b.values);
     b.starts = hlo_arena_zero(arena, count * sizeof *b.starts);
     count = 0;
-    for (const hlo_instr *i = comp->comp->first; i; i = hlo_instr_next(i))
+    for (const hlo_instruction *i = comp->comp->first; i; i = hlo_instr_next(i))
         b.place[i->id - b.first_id] = count++;
     find_signature(&b);
     const build_unit *units = build_order(&b, &count);

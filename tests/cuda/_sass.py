@@ -13,7 +13,7 @@ import shutil
 
 from _standin import run
 
-ACCESS, PACK_MOST, HELD = 16, 32, 256  # bytes: EMIT_ACCESS of emit.h, twice EMIT_ACCESS, HELD of tile.c
+ACCESS, MAX_PACK, HELD = 16, 32, 256  # bytes: EMIT_ACCESS of emit.h, twice EMIT_ACCESS, HELD of tile.c
 IN_FLIGHT = 2
 BYTES = {"uchar": 1, "signed char": 1, "ushort": 2, "short": 2, "int": 4, "uint": 4, "float": 4, "int64": 8,
          "uint64": 8, "double": 8}
@@ -119,8 +119,8 @@ def faults_of_text(found, held):
     packs = [access.bytes for access in found if access.pack]
     if not packs:
         faults.append("has no packs")
-    if packs and min(packs) < ACCESS and max(packs) < PACK_MOST and held < HELD:
-        faults.append(f"has packs of {min(packs)} bytes, and none of {PACK_MOST}, nor {HELD} bytes of them")
+    if packs and min(packs) < ACCESS and max(packs) < MAX_PACK and held < HELD:
+        faults.append(f"has packs of {min(packs)} bytes, and none of {MAX_PACK}, nor {HELD} bytes of them")
     one_by_one = [access for access in found if access.each and not access.pack]
     if one_by_one:
         faults.append(f"has {len(one_by_one)} loads or stores of single elements")

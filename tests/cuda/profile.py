@@ -22,7 +22,7 @@ import _standin
 
 # The duration of each function's work in milliseconds. The duration of a matmul depends on its algorithm (cublaslt.c).
 WORK = {"cuLaunchKernel": 1.0, "cuMemcpyDtoDAsync": 0.25, "cuMemsetD8Async": 0.25}
-MOST_EVENTS = 4096 + 64
+MAX_EVENTS = 4096 + 64
 
 # The module has a data-dependent loop that contains a job of the host, and a conditional.
 CONTROL = """HloModule control
@@ -205,7 +205,7 @@ def check_tables(p, said, events):
 def check_bound(p):
     status, said, calls, events = p.run("long", LONG, "--time=0")
     made = sum(call.startswith("cuEventCreate") for call in calls)
-    p.check(status == 0 and 1000 < made <= MOST_EVENTS, f"status {status}, {made} events: {said}")
+    p.check(status == 0 and 1000 < made <= MAX_EVENTS, f"status {status}, {made} events: {said}")
     steps = [e for e in events if e.get("cat") in ("sine", "add")]
     p.check(len(steps) == 2200 and all(abs(e["dur"] - 1000) < 1 for e in steps), f"{len(steps)} steps of the loop")
     overlaps = sum(a["ts"] + a["dur"] > b["ts"] + 1 for a, b in zip(steps, steps[1:]))

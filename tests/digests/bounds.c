@@ -80,7 +80,7 @@ static number crossed(hlo_type type, uint32_t index, int64_t i) {
 /* ----------------------------------------------------------------------------- what is computed */
 
 /* Results with more elements are not computed. */
-enum { MOST_ELEMENTS = 1 << 16 };
+enum { MAX_ELEMENTS = 1 << 16 };
 
 /* The leaves of each instruction's result, by its id. */
 typedef struct state {
@@ -117,14 +117,14 @@ static void set(const hlo_view *view, int64_t i, double value) {
 }
 
 /* Creates the leaves of a result. Returns false if one is not an array, is dynamic or is large. */
-static bool make_leaves(state *s, const hlo_instr *instr) {
+static bool make_leaves(state *s, const hlo_instruction *instr) {
     const uint32_t count = leaf_count(instr->shape);
     hlo_view *values = hlo_arena_array(s->arena, count, sizeof *values),
              *sigmas = hlo_arena_array(s->arena, count, sizeof *sigmas);
     for (uint32_t i = 0; i < count; i++) {
         const hlo_shape *leaf = leaf_of(instr->shape, i);
         if (!hlo_shape_is_array(leaf) || leaf->dynamic) return false;
-        if (hlo_shape_count(leaf) < 0 || hlo_shape_count(leaf) > MOST_ELEMENTS) return false;
+        if (hlo_shape_count(leaf) < 0 || hlo_shape_count(leaf) > MAX_ELEMENTS) return false;
         values[i] = new_view(s->arena, leaf->type, leaf);
         sigmas[i] = new_view(s->arena, HLO_TYPE_F32, leaf);
     }
@@ -133,7 +133,7 @@ static bool make_leaves(state *s, const hlo_instr *instr) {
     return true;
 }
 
-static void make_up_leaves(state *s, const hlo_instr *instr) {
+static void make_up_leaves(state *s, const hlo_instruction *instr) {
     const uint32_t first = instr->op == HLO_OP_PARAMETER ? (uint32_t)instr->u.parameter : 0;
     for (uint32_t l = 0; l < leaf_count(instr->shape); l++) {
         const hlo_view *value = &s->values[instr->id][l], *sigma = &s->sigmas[instr->id][l];
@@ -147,7 +147,7 @@ static void make_up_leaves(state *s, const hlo_instr *instr) {
 }
 
 /* Computes the leaves of an instruction. Returns false if it cannot be computed separately. */
-static bool compute(state *s, const hlo_instr *instr, const hlo_error_options *options) {
+static bool compute(state *s, const hlo_instruction *instr, const hlo_error_options *options) {
     uint32_t count = 0;
     const char *why;
     if (!hlo_eval_supports(instr, &why)) return false;
@@ -157,7 +157,7 @@ static bool compute(state *s, const hlo_instr *instr, const hlo_error_options *o
              *sigmas = hlo_arena_array(s->arena, count + 1, sizeof *sigmas);
     count = 0;
     for (uint32_t o = 0; o < instr->operand_count; o++) {
-        const hlo_instr *operand = hlo_instr_operand(instr, o);
+        const hlo_instruction *operand = hlo_instr_operand(instr, o);
         const uint32_t leaves = leaf_count(operand->shape);
         if (!s->values[operand->id]) return false;
         memcpy(operands + count, s->values[operand->id], leaves * sizeof *operands);
@@ -171,7 +171,7 @@ static bool compute(state *s, const hlo_instr *instr, const hlo_error_options *o
 
 /* Prints the first elements' sigmas, as bf16 codes: digits that do not depend on the math
  * library. */
-static void print_sigmas(const state *s, const hlo_instr *instr, FILE *out) {
+static void print_sigmas(const state *s, const hlo_instruction *instr, FILE *out) {
     fprintf(out, "%s:", instr->name);
     for (uint32_t l = 0; l < leaf_count(instr->shape); l++) {
         const float *sigma = s->sigmas[instr->id][l].data;
@@ -197,7 +197,7 @@ static void print_bounds(const hlo_module *module, make_up *made, const hlo_erro
     state s = {arena, made, hlo_arena_zero(arena, module->next_id * sizeof(hlo_view *)),
                hlo_arena_zero(arena, module->next_id * sizeof(hlo_view *)),
                made == crossed ? NUMBERS * NUMBERS : 256};
-    for (const hlo_instr *i = module->entry->first; i; i = hlo_instr_next(i)) {
+    for (const hlo_instruction *i = module->entry->first; i; i = hlo_instr_next(i)) {
         if (i->op == HLO_OP_GET_TUPLE_ELEMENT) {
             const uint32_t from = hlo_instr_operand(i, 0)->id;
             const int64_t index = hlo_instr_int(i, HLO_ATTR_INDEX, 0);

@@ -27,12 +27,12 @@
 #include "perturb.h"
 #include "variants.h"
 
-/* Modules that compute MOST_ELEMENTS elements or more are not run. */
+/* Modules that compute MAX_ELEMENTS elements or more are not run. */
 enum {
-    MOST_ELEMENTS = 1 << 16,
-    MOST_EXTRACTED = 4,
-    MOST_SYNTAX = 10000,
-    MOST_VARIED = 100,
+    MAX_ELEMENTS = 1 << 16,
+    MAX_EXTRACTED = 4,
+    MAX_SYNTAX = 10000,
+    MAX_VARIED = 100,
     LARGE_SHARE = 16
 };
 
@@ -53,7 +53,7 @@ static bool original_is_valid;
 
 /* Returns true for a module whose text and message are also mutated. */
 static bool is_syntax(const hlo_module *module) {
-    return module->source_size < MOST_SYNTAX &&
+    return module->source_size < MAX_SYNTAX &&
            (strstr(module->file, "/parse/") || strstr(module->file, "/verify/"));
 }
 
@@ -110,7 +110,7 @@ static void bytes(const hlo_module *module, FILE *out) {
     size_t size = 0;
     FILE *to = open_memstream(&message, &size);
     if (!to) no_memory();
-    if (is_syntax(module) && module->source_size < MOST_SYNTAX / 4)
+    if (is_syntax(module) && module->source_size < MAX_SYNTAX / 4)
         hlo_module_print_proto(module, HLO_PROTO_BINARY, NULL, to);
     fclose(to);
     perturb_bytes(message, size, outcome_of_bytes, out);
@@ -124,8 +124,8 @@ static const char *or_none(const char *text) {
 }
 
 static void print_verdict(const hlo_verdict *v, FILE *out) {
-    fprintf(out, "%d %s %s %s %s at %u\n", v->kind, or_none(v->instr), or_none(v->input_instr),
-            or_none(v->reason), or_none(v->blocker), v->column);
+    fprintf(out, "%d %s %s %s %s at %u\n", v->kind, or_none(v->instruction),
+            or_none(v->input_instruction), or_none(v->reason), or_none(v->blocker), v->column);
     fprintf(out, "  %s %s %s %s %s %s\n", or_none(v->shape), or_none(v->input_shape),
             or_none(v->operands), or_none(v->operation), or_none(v->fusion), or_none(v->epilogue));
     fprintf(out, "  %s %s:%ld\n", or_none(v->op_name), or_none(v->source_file), v->source_line);
@@ -247,9 +247,9 @@ static void extracted(const hlo_module *module, FILE *out) {
     if (hlo_module_optimize(copy, &options, &report) == HLO_OK) {
         const size_t count = hlo_report_count(report);
         for (size_t i = 0; i < count; i++) {
-            if (i >= MOST_EXTRACTED && i + 1 < count) continue;
+            if (i >= MAX_EXTRACTED && i + 1 < count) continue;
             hlo_module *one = copy_of(module);
-            const char *name = hlo_report_verdict(report, i)->input_instr;
+            const char *name = hlo_report_verdict(report, i)->input_instruction;
             const hlo_diag_sink sink = {print_diag, out};
             fprintf(out, "%s: status %d\n", name, hlo_module_extract(one, name, NULL, &sink));
             hlo_module_print(one, NULL, out);
@@ -297,7 +297,7 @@ static bool is_run(const hlo_module *module) {
     if (!times) no_memory();
     hlo_run_counts(module, times);
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) {
+        for (const hlo_instruction *i = comp->first; i; i = hlo_instr_next(i)) {
             const hlo_shape *shape = i->shape;
             const double count = hlo_shape_is_array(shape) ? (double)hlo_shape_count(shape) : 0;
             const char *config = hlo_instr_str(i, HLO_ATTR_BACKEND_CONFIG);
@@ -306,10 +306,10 @@ static bool is_run(const hlo_module *module) {
                 i->op == HLO_OP_WHILE && hlo_while_trip_count(i) == HLO_TRIP_COUNT_UNKNOWN;
             const bool inexact = hlo_op_is(i->op, HLO_TRANSCENDENTAL) && i->op != HLO_OP_RSQRT &&
                                  i->op != HLO_OP_SQRT;
-            if (endless || inexact || (config && strstr(config, "GELU"))) elements = MOST_ELEMENTS;
+            if (endless || inexact || (config && strstr(config, "GELU"))) elements = MAX_ELEMENTS;
         }
     free(times);
-    return elements < MOST_ELEMENTS;
+    return elements < MAX_ELEMENTS;
 }
 
 static void bounds(const hlo_module *module, FILE *out) {
@@ -385,7 +385,7 @@ static void optimized_and_merged(const hlo_module *module, FILE *out) {
 /* Prints the outcomes of the variants of a module in passes/ or run/. For a large module, prints
  * none if it is in passes/, and a fraction if it is in run/. */
 static void variants(const hlo_module *module, FILE *out) {
-    const bool large = module->instr_count >= MOST_VARIED;
+    const bool large = module->instr_count >= MAX_VARIED;
     if (strstr(module->file, "/passes/") && !large)
         variants_of_module(module, 1, optimized_and_merged, out);
     if (strstr(module->file, "/run/"))

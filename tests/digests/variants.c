@@ -141,14 +141,14 @@ static void change_everywhere(variants *v) {
 /* Creates variants that add an array of the entry to the result. */
 static void use_elsewhere(variants *v, const hlo_module *module) {
     uint32_t index = 0;
-    for (const hlo_instr *i = module->entry->first; i; i = hlo_instr_next(i), index++) {
+    for (const hlo_instruction *i = module->entry->first; i; i = hlo_instr_next(i), index++) {
         hlo_module *copy;
         if (i == module->entry->root || !hlo_shape_is_array(i->shape) || !is_chosen(v)) continue;
         if (hlo_module_clone(module, &copy) != HLO_OK) abort();
         hlo_computation *entry = copy->entry;
-        hlo_instr *used = entry->first;
+        hlo_instruction *used = entry->first;
         for (uint32_t n = 0; n < index; n++) used = hlo_instr_next(used);
-        hlo_instr *both[] = {entry->root, used};
+        hlo_instruction *both[] = {entry->root, used};
         const hlo_shape *shapes[] = {entry->root->shape, used->shape};
         const hlo_shape *tuple = hlo_shape_tuple(copy, 2, shapes);
         hlo_computation_set_root(entry,

@@ -37,11 +37,11 @@ static void print_verdicts(const hlo_report *report) {
     for (i = 0; i < hlo_report_count(report); i++) {
         const hlo_verdict *verdict = hlo_report_verdict(report, i);
         if (verdict->kind == HLO_VERDICT_WIDE)
-            printf("%u: %s %s stays wide: %s\n", (unsigned)verdict->line, verdict->input_instr,
-                   verdict->shape, verdict->reason);
+            printf("%u: %s %s stays wide: %s\n", (unsigned)verdict->line,
+                   verdict->input_instruction, verdict->shape, verdict->reason);
         else
-            printf("%u: %s %s is FP8, epilogue %s\n", (unsigned)verdict->line, verdict->input_instr,
-                   verdict->shape, verdict->epilogue);
+            printf("%u: %s %s is FP8, epilogue %s\n", (unsigned)verdict->line,
+                   verdict->input_instruction, verdict->shape, verdict->epilogue);
     }
 }
 

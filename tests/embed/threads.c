@@ -14,7 +14,7 @@
 #include "hlo/text.h"
 #include "unit/api/rules.h"
 
-enum { MOST_MODELS = 16, MOST_THREADS = 64 };
+enum { MAX_MODELS = 16, MAX_THREADS = 64 };
 
 /* The results for a model: concatenated text, reports, binary and values. */
 typedef struct outcome {
@@ -128,11 +128,11 @@ static void *work(void *user) {
 }
 
 int main(int argc, char **argv) {
-    outcome expected[MOST_MODELS];
-    pthread_t threads[MOST_THREADS];
-    job jobs[MOST_THREADS];
+    outcome expected[MAX_MODELS];
+    pthread_t threads[MAX_THREADS];
+    job jobs[MAX_THREADS];
     const int count = argc > 3 ? atoi(argv[1]) : 0, models = argc - 3;
-    if (count < 1 || count > MOST_THREADS || models > MOST_MODELS) return 2;
+    if (count < 1 || count > MAX_THREADS || models > MAX_MODELS) return 2;
     job first = {.models = (const char *const *)argv + 3,
                  .found = expected,
                  .model_count = models,

@@ -8,7 +8,7 @@ Rejects, by the symbols of the object files in BUILD:
 - a reference to a file of a folder that the referring folder does not see, or of a part of the library (cmake/options.cmake)
   that the part of the referring folder does not require,
 - a cycle of files, except for real recursion (RECURSION below); in the tree, also a README.md whose line
-  `This folder may include headers of` differs from the map, and a folder with more than MOST sources.
+  `This folder may include headers of` differs from the map, and a folder with more than MAX sources.
 
 Prints a line for each finding; exit status 1 if there are any, or if there were no object files.
 """
@@ -19,7 +19,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(next((a[7:] for a in sys.argv if a.startswith("--root=")), pathlib.Path(__file__).parents[2]))
-MOST = 16
+MAX = 16
 SOURCES = {".c", ".cuh", ".def", ".h", ".l", ".proto", ".y"}
 
 # Allowed cycles: these files are recursive by nature.
@@ -128,8 +128,8 @@ def findings(build):
         if not readme.exists() or line not in readme.read_text().split("\n"):
             yield f"{folder}/README.md: does not say '{line}'"
         sources = [p for p in (ROOT / folder).glob("*.*") if p.suffix in SOURCES]
-        if len(sources) > MOST:
-            yield f"{folder}: {len(sources)} sources, more than {MOST}"
+        if len(sources) > MAX:
+            yield f"{folder}: {len(sources)} sources, more than {MAX}"
 
 
 def main():

@@ -517,7 +517,7 @@ static hlo_status prepare(void) {
 }
 
 int main(int argc, char **argv) {
-    enum { MOST = 150 }; /* maximum runs per row and kind of failure, without --long */
+    enum { MAX = 150 }; /* maximum runs per row and kind of failure, without --long */
     const bool all = argc == 4 && strcmp(argv[1], "--long") == 0;
     bool failed = false;
     *(void **)&begin = dlsym(RTLD_DEFAULT, "failing_begin");
@@ -534,7 +534,7 @@ int main(int argc, char **argv) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         (void)run(&rows[i]); /* a first run initializes caches of libraries */
         const long count = try(&rows[i], 0, false, &failed);
-        const long step = all || count < MOST ? 1 : 1 + count / MOST;
+        const long step = all || count < MAX ? 1 : 1 + count / MAX;
         for (int on = 0; on < 2 && !failed; on++)
             for (long at = 1; at <= count; at += step) try(&rows[i], at, on, &failed);
     }

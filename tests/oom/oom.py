@@ -17,7 +17,7 @@ import subprocess
 import sys
 
 FORMATS = pathlib.Path(__file__).parents[2] / "report" / "format.def"
-MOST = 60  # maximum number of runs per command and kind of failure, without --long
+MAX = 60  # maximum number of runs per command and kind of failure, without --long
 SAYS = "out of memory"
 RULES = """phase algebra measure expression_size
 let twice(%x) = negate(negate(%x))
@@ -212,7 +212,7 @@ def main():
         if args.word not in row[0]:
             continue
         command = Command(args, *row)
-        faults = list(command.faults(None if args.long else MOST))
+        faults = list(command.faults(None if args.long else MAX))
         failed += bool(faults)
         for at, on, fault in faults[:5]:
             print(f"{command.name}: allocation {at}{' and all later ones' if on else ''}: {fault}")

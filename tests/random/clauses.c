@@ -20,18 +20,18 @@
 #include "tests/random/check/check.h"
 #include "tests/random/module/edit.h"
 
-enum { FILES_MOST = 12, CLAUSES_MOST = 1024, CAUGHT_SIZE = 160, CLAUSE_SECONDS = 120 };
-enum { WAYS_MOST = 8, PASSES_SIZE = 64 };
+enum { MAX_FILES = 12, MAX_CLAUSES = 1024, CAUGHT_SIZE = 160, CLAUSE_SECONDS = 120 };
+enum { MAX_WAYS = 8, PASSES_SIZE = 64 };
 
 extern const hlo_rules *const hlo_rules_real[];
 extern const uint32_t hlo_rules_real_count;
 
 /* The rules that the engine uses: the original tables, or one table without a clause. */
-static hlo_rules tables[FILES_MOST];
+static hlo_rules tables[MAX_FILES];
 const hlo_rules *const hlo_rules_builtin[] = {&tables[0], &tables[1], &tables[2],  &tables[3],
                                               &tables[4], &tables[5], &tables[6],  &tables[7],
                                               &tables[8], &tables[9], &tables[10], &tables[11]};
-const uint32_t hlo_rules_builtin_count = FILES_MOST;
+const uint32_t hlo_rules_builtin_count = MAX_FILES;
 
 /* A module, its options, and the result with the complete rules. */
 typedef struct subject {
@@ -95,7 +95,7 @@ static hlo_module *optimized(const subject *s, char **out_text, char **out_verdi
 
 static void add_subject(subjects *list, subject s) {
     if (!s.module) return;
-    s.fired = calloc(RULES_MOST, sizeof *s.fired);
+    s.fired = calloc(MAX_RULES, sizeof *s.fired);
     if (!s.fired) abort();
     hlo_module *after = optimized(&s, &s.text, &s.verdicts, s.fired);
     hlo_module_free(after);
@@ -145,7 +145,7 @@ static bool alike(const hlo_pass_options *a, const hlo_pass_options *b) {
 /* Adds cases of a golden test: one for each set of options in its RUN lines, and for either order
  * of work. */
 static void add_case(subjects *list, const text_case *c, char (*passes)[PASSES_SIZE]) {
-    hlo_pass_options ways[WAYS_MOST];
+    hlo_pass_options ways[MAX_WAYS];
     uint32_t count = 0;
     const char *run = strstr(c->head, "RUN:");
     do {
@@ -158,7 +158,7 @@ static void add_case(subjects *list, const text_case *c, char (*passes)[PASSES_S
         for (uint32_t i = 0; i < count; i++) known |= alike(&ways[i], &ways[count]);
         count += !known;
         run = next;
-    } while (run && count < WAYS_MOST);
+    } while (run && count < MAX_WAYS);
     for (uint32_t i = 0; i < count; i++) {
         subject s = {.name = c->name, .golden = true, .seed = 1, .options = ways[i]};
         for (; s.options.rule_order < 2; s.options.rule_order++) {
@@ -170,8 +170,8 @@ static void add_case(subjects *list, const text_case *c, char (*passes)[PASSES_S
 
 static void find_subjects(subjects *list, const text_cases *cases, uint64_t count) {
     *list = (subjects){0};
-    static char passes[CLAUSES_MOST][WAYS_MOST][PASSES_SIZE];
-    for (size_t i = 0; i < cases->count && i < CLAUSES_MOST; i++)
+    static char passes[MAX_CLAUSES][MAX_WAYS][PASSES_SIZE];
+    for (size_t i = 0; i < cases->count && i < MAX_CLAUSES; i++)
         add_case(list, &cases->v[i], passes[i]);
     for (uint64_t seed = 1; seed <= count; seed++) {
         subject s = {.name = "seed", .seed = seed};
@@ -329,11 +329,11 @@ static void print_clause(clause c, const char *caught) {
 
 typedef struct clauses {
     uint32_t count;
-    clause v[CLAUSES_MOST];
+    clause v[MAX_CLAUSES];
 } clauses;
 
 static void add_clause(clauses *list, clause c) {
-    if (list->count == CLAUSES_MOST) abort();
+    if (list->count == MAX_CLAUSES) abort();
     list->v[list->count++] = c;
 }
 
@@ -381,9 +381,9 @@ static uint32_t run(const subjects *list, const char *only, int jobs) {
     static clauses all;
     find_clauses(&all, only);
     uint32_t count = all.count, missed = 0;
-    char(*caught)[CAUGHT_SIZE] = mmap(NULL, CLAUSES_MOST * sizeof *caught, PROT_READ | PROT_WRITE,
+    char(*caught)[CAUGHT_SIZE] = mmap(NULL, MAX_CLAUSES * sizeof *caught, PROT_READ | PROT_WRITE,
                                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (caught == MAP_FAILED) return CLAUSES_MOST;
+    if (caught == MAP_FAILED) return MAX_CLAUSES;
     fflush(stdout);
     int running = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -400,7 +400,7 @@ static uint32_t run(const subjects *list, const char *only, int jobs) {
         missed += !*caught[i];
     }
     printf("%u clauses, %u not caught, by %zu modules\n", count, missed, list->count);
-    munmap(caught, CLAUSES_MOST * sizeof *caught);
+    munmap(caught, MAX_CLAUSES * sizeof *caught);
     return missed;
 }
 
@@ -422,7 +422,7 @@ int main(int argc, char **argv) {
         else
             return 2;
     }
-    if (jobs < 1 || hlo_rules_real_count > FILES_MOST) return 2;
+    if (jobs < 1 || hlo_rules_real_count > MAX_FILES) return 2;
     for (uint32_t i = 0; i < hlo_rules_real_count; i++) tables[i] = *hlo_rules_real[i];
     text_cases cases;
     find_cases(&cases, HLO_GOLDEN "/*/*.hlo");

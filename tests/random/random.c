@@ -17,7 +17,7 @@
 #include "tests/random/check/check.h"
 #include "tests/random/module/edit.h"
 
-enum { JOBS_MOST = 64, REDUCED_MOST = 3, WAYS = 2, SEED_SECONDS = 120 };
+enum { MAX_JOBS = 64, MAX_REDUCED = 3, WAYS = 2, SEED_SECONDS = 120 };
 
 typedef struct worker {
     census counts;
@@ -53,7 +53,7 @@ static void try_seed(const text_cases *cases, uint64_t seed, worker *w) {
         hlo_pass_options options = draw_options(&d);
         char why[WHY_SIZE];
         if (check_rewrite(module, &options, seed, &w->counts, why) >= OUTCOME_NO_END)
-            show(module, &options, seed, why, w->failures++ < REDUCED_MOST);
+            show(module, &options, seed, why, w->failures++ < MAX_REDUCED);
     }
     hlo_module_free(module);
 }
@@ -122,12 +122,12 @@ static void work(const text_cases *cases, uint64_t first, uint64_t count, int jo
 }
 
 static bool run(uint64_t first, uint64_t count, int jobs) {
-    worker *workers = mmap(NULL, JOBS_MOST * sizeof *workers, PROT_READ | PROT_WRITE,
+    worker *workers = mmap(NULL, MAX_JOBS * sizeof *workers, PROT_READ | PROT_WRITE,
                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (workers == MAP_FAILED) return false;
     text_cases cases;
     find_cases(&cases, HLO_GOLDEN "/*/*.hlo");
-    pid_t pids[JOBS_MOST];
+    pid_t pids[MAX_JOBS];
     fflush(stdout);
     for (int j = 0; j < jobs; j++)
         if (!(pids[j] = fork())) work(&cases, first, count, j, jobs, &workers[j]);
@@ -142,7 +142,7 @@ static bool run(uint64_t first, uint64_t count, int jobs) {
         add(&sum, &workers[j].counts);
     }
     free_cases(&cases);
-    munmap(workers, JOBS_MOST * sizeof *workers);
+    munmap(workers, MAX_JOBS * sizeof *workers);
     return report(&sum) && ok;
 }
 
@@ -187,7 +187,7 @@ int main(int argc, char **argv) {
         else
             return 2;
     }
-    if (jobs < 1 || jobs > JOBS_MOST) return 2;
+    if (jobs < 1 || jobs > MAX_JOBS) return 2;
     if (print) return print_one(print, inputs);
     return run(first, count, jobs) ? 0 : 1;
 }

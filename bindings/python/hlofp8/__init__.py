@@ -15,7 +15,7 @@ from ._advise import Advice, LayerAdvice, advise
 from ._explain import Explanation, assert_fp8, explain
 from ._explorer import ModelExplorer, model_explorer
 from ._library import Diagnostic, Error, RewriteWarning, get_include
-from ._look import Bisected, Bisection, Budget, Moved, Profile, bisect, extract, profile
+from ._look import Bisection, Budget, MatmulEffect, OutputChange, Profile, bisect, extract, profile
 from ._module import ModuleLike, Rewritten, Verdict, rewrite, split
 from ._report import Difference, Group, Matmul, Totals
 from ._run import Comparison, compare, draw, record_amaxes, run, values
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Advice",
-    "Bisected",
     "Bisection",
     "Budget",
     "Comparison",
@@ -38,9 +37,10 @@ __all__ = [
     "Jitted",
     "LayerAdvice",
     "Matmul",
+    "MatmulEffect",
     "ModelExplorer",
     "ModuleLike",
-    "Moved",
+    "OutputChange",
     "Profile",
     "RewriteWarning",
     "Rewritten",

@@ -84,7 +84,7 @@ class Advice:
     def summary(self) -> str:
         """A line such as ``quantize 3 of 4 matmuls: an output changes by 0.012 (limit 0.02)``."""
         matmuls = [matmul for layer in self for matmul in layer.matmuls]
-        moved, limit = self.budget.moved.distance, self.budget.max_error
+        moved, limit = self.budget.measured.distance, self.budget.max_error
         line = f"quantize {sum(m.is_fp8 for m in matmuls)} of {len(matmuls)} matmuls: an output changes by {moved:.3g}"
         line += "" if math.isinf(limit) else f" (limit {limit:g}{', exceeded' if moved > limit else ''})"
         others = [verdict for verdict in self.budget.verdicts if not verdict.measured and not verdict.is_fp8]

@@ -32,7 +32,7 @@ def _worst(verdicts: tuple[Verdict, ...]) -> dict[str, Verdict]:
     """Returns a verdict for each matmul of the input: the worst one, if the matmul was inlined several times."""
     order = list(COLORS)
     ordered = sorted(verdicts, key=lambda verdict: order.index(verdict.kind))
-    return {verdict.input_instr or verdict.instr: verdict for verdict in ordered}
+    return {verdict.input_instruction or verdict.instruction: verdict for verdict in ordered}
 
 
 def _facts(instruction: Instruction, verdict: Verdict | None) -> dict[str, str]:

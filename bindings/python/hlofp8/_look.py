@@ -61,7 +61,7 @@ def profile(
 
 
 @dataclass(frozen=True)
-class Moved:
+class OutputChange:
     """The relative change of an output: the norm of the difference divided by the norm of the original output."""
 
     distance: float
@@ -69,13 +69,13 @@ class Moved:
 
 
 @dataclass(frozen=True)
-class Bisected:
+class MatmulEffect:
     """The effect of a rewritten matmul on the outputs."""
 
     matmul: str  #: the name of the matmul in the original module
     op_name: str | None
-    alone: Moved  #: the change if only this matmul is rewritten
-    without: Moved | None  #: the change if all other matmuls are rewritten; None with ``max_error``
+    alone: OutputChange  #: the change if only this matmul is rewritten
+    without: OutputChange | None  #: the change if all other matmuls are rewritten; None with ``max_error``
     chosen: bool  #: with ``max_error``: the matmul is selected
     predicted_saving: float  #: with ``max_error``: the predicted seconds that quantization saves; 0 if unknown
     snr_db: float  #: with ``max_error``: the signal-to-noise ratio of its result; NaN if unknown
@@ -87,7 +87,7 @@ class Budget:
 
     max_error: float
     predicted: float  #: the predicted change of the most affected output
-    moved: Moved  #: the measured change, which may exceed ``max_error``
+    measured: OutputChange  #: the measured change, which may exceed ``max_error``
     wide: list[str]  #: the matmuls that stay wide, as the option ``wide`` of ``hlofp8.jit`` and ``rewrite``
     predicted_saving: float  #: the predicted seconds that the selected matmuls save; 0 if unknown
     runs: int  #: the number of executions of modules
@@ -96,29 +96,29 @@ class Budget:
 
 @dataclass(frozen=True)
 class Bisection:
-    """The effect of each rewritten matmul on the outputs: a sequence of Bisected, the largest ``alone`` first."""
+    """The effect of each rewritten matmul on the outputs: a sequence of MatmulEffect, the largest ``alone`` first."""
 
-    matmuls: tuple[Bisected, ...]
-    all: Moved  #: the change if all matmuls are rewritten
-    rounding: Moved  #: the change if no matmul is rewritten, but results are changed by their rounding errors
+    matmuls: tuple[MatmulEffect, ...]
+    all: OutputChange  #: the change if all matmuls are rewritten
+    rounding: OutputChange  #: the change if no matmul is rewritten, but results are changed by their rounding errors
     text: str  #: these changes as a table
     budget: Budget | None  #: with ``max_error``: the selection
 
     def __len__(self) -> int:
         return len(self.matmuls)
 
-    def __iter__(self) -> Iterator[Bisected]:
+    def __iter__(self) -> Iterator[MatmulEffect]:
         return iter(self.matmuls)
 
-    def __getitem__(self, index: int) -> Bisected:
+    def __getitem__(self, index: int) -> MatmulEffect:
         return self.matmuls[index]
 
     def __str__(self) -> str:
         return self.text
 
 
-def _moved(moved: Any) -> Moved:
-    return Moved(float(moved.distance), int(moved.output))
+def _change(change: Any) -> OutputChange:
+    return OutputChange(float(change.distance), int(change.output))
 
 
 def bisect(
@@ -165,19 +165,19 @@ def bisect(
         _, text = written(lambda file: lib.hlo_bisection_print(found, file))
         return Bisection(
             tuple(
-                Bisected(
+                MatmulEffect(
                     string(r.matmul) or "",
                     string(r.op_name),
-                    _moved(r.alone),
-                    _moved(r.without) if max_error is None else None,
+                    _change(r.alone),
+                    _change(r.without) if max_error is None else None,
                     bool(r.chosen),
                     float(r.predicted_saving),
                     float(r.snr_db),
                 )
                 for r in rows
             ),
-            _moved(lib.hlo_bisection_all(found)),
-            _moved(lib.hlo_bisection_rounding(found)),
+            _change(lib.hlo_bisection_all(found)),
+            _change(lib.hlo_bisection_rounding(found)),
             text.decode("utf-8", "backslashreplace").rstrip("\n"),
             _budget(lib.hlo_bisection_budget(found)),
         )
@@ -190,7 +190,7 @@ def _budget(found: Any) -> Budget | None:
     return Budget(
         float(found.max_error),
         float(found.predicted),
-        _moved(found.moved),
+        _change(found.measured),
         wide.split(",") if wide else [],
         float(found.predicted_saving),
         int(found.runs),

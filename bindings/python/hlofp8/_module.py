@@ -32,8 +32,8 @@ class Verdict:
     """The result of rewriting one matmul. ``reason`` is a stable identifier that does not change between versions."""
 
     kind: str  #: "fp8", "missed" (FP8, but an operation is not fused), "wide", or "lint"
-    instr: str  #: the name of the FP8 call in the output; for a wide matmul, the same as input_instr
-    input_instr: str | None  #: the name of the matmul in the input; None for a lint
+    instruction: str  #: the name of the FP8 call in the output; for a wide matmul, the same as input_instruction
+    input_instruction: str | None  #: the name of the matmul in the input; None for a lint
     shape: str  #: the shape of the result, for example "bf16[32,64]"
     input_shape: str | None  #: the shape of the result in the input
     operands: str | None  #: the shapes of the operands
@@ -71,7 +71,7 @@ class Verdict:
     @property
     def name(self) -> str:
         """The name in the input and, if different, in the output: ``dot.5 -> cublas-gemm.6``."""
-        return self.instr if self.input_instr in (None, self.instr) else f"{self.input_instr} -> {self.instr}"
+        return self.instruction if self.input_instruction in (None, self.instruction) else f"{self.input_instruction} -> {self.instruction}"
 
     @property
     def is_fp8(self) -> bool:
@@ -455,8 +455,8 @@ def rewrite(
       amaxes: the result of ``record_amaxes``, or a path of such a JSON file, which "static" requires.
       ahead: names or globs of parameters for ``split``, to select matmuls for ``quantize``: values that depend only on
         these parameters are quantized at no cost.
-      wide: matmuls that are not converted: names of instructions (``Verdict.input_instr``, or else ``Verdict.instr``),
-        op_names, "model.py:12", or globs of these. "%NAME" is exactly the instruction ``Verdict.input_instr``.
+      wide: matmuls that are not converted: names of instructions (``Verdict.input_instruction``, or else ``Verdict.instruction``),
+        op_names, "model.py:12", or globs of these. "%NAME" is exactly the instruction ``Verdict.input_instruction``.
       rules: a file of additional rewrite rules (docs/rules.md).
       allow_bias_rounding: allow rounding an f32 bias to bf16.
       merge_dots: merge matmuls that share an operand, and whose other operands have the same scale, into one.

@@ -356,7 +356,8 @@ const emit_index *emit_reshape(emit *e, const emit_index *from, uint32_t rank,
     return emit_index_new(e, rank, dims, at, dense ? from->linear : NULL, row_major);
 }
 
-const emit_index *emit_result_index(emit *e, const emit_index *index, const hlo_instr *result) {
+const emit_index *emit_result_index(emit *e, const emit_index *index,
+                                    const hlo_instruction *result) {
     const hlo_shape *shape = result->shape, *from = shape;
     const bool turned = result->op == HLO_OP_TRANSPOSE;
     if (turned) from = hlo_instr_operand(result, 0)->shape;
@@ -372,7 +373,7 @@ const emit_index *emit_result_index(emit *e, const emit_index *index, const hlo_
     return emit_index_new(e, index->rank, shape->dims, at, index->linear, strides);
 }
 
-const char *emit_remembered(const emit *e, const hlo_instr *instr, const emit_index *index,
+const char *emit_remembered(const emit *e, const hlo_instruction *instr, const emit_index *index,
                             bool cell) {
     for (uint32_t i = e->memo_count; i-- > 0;) {
         const emit_memo *memo = &e->memos[i];
@@ -383,7 +384,7 @@ const char *emit_remembered(const emit *e, const hlo_instr *instr, const emit_in
     return NULL;
 }
 
-void emit_remember(emit *e, const hlo_instr *instr, const emit_index *index, bool cell,
+void emit_remember(emit *e, const hlo_instruction *instr, const emit_index *index, bool cell,
                    const char *name) {
     hlo_arena_grow(e->arena, &e->memos, e->memo_count, &e->memo_capacity, sizeof *e->memos);
     e->memos[e->memo_count++] = (emit_memo){instr, index, cell, name, e->scope};
@@ -440,14 +441,14 @@ const char *emit_result(emit *e, uint32_t leaf) {
     return hlo_arena_format(e->arena, "q%u", leaf);
 }
 
-bool emit_is_member(const emit *e, const hlo_instr *instr) {
+bool emit_is_member(const emit *e, const hlo_instruction *instr) {
     const hlo_group *group = &e->job->group;
     for (uint32_t i = 0; i < group->instr_count; i++)
         if (group->instrs[i] == instr) return true;
     return false;
 }
 
-uint32_t emit_leaf(const emit *e, const hlo_instr *instr) {
+uint32_t emit_leaf(const emit *e, const hlo_instruction *instr) {
     const hlo_group *group = &e->job->group;
     uint32_t leaf = 0;
     for (uint32_t i = 0; i < group->input_count && group->inputs[i] != instr; i++)

@@ -62,7 +62,7 @@ typedef struct emit_array {
 } emit_array;
 
 typedef struct emit_memo {
-    const hlo_instr *instr;
+    const hlo_instruction *instr;
     const emit_index *index;
     bool cell;
     const char *name;
@@ -72,7 +72,7 @@ typedef struct emit_memo {
 /* A reduce of the group whose result is in a variable of every thread of the block. Pulling the
  * reduce returns this variable. */
 typedef struct emit_known {
-    const hlo_instr *instr;
+    const hlo_instruction *instr;
     const char *name;
     bool cell; /* `name` has the form in memory */
 } emit_known;
@@ -173,9 +173,9 @@ void emit_close_as(emit *e, const char *line);
 const char *emit_finish(const emit *e, const emit_lines *lines);
 
 /* Returns the variable of an earlier equal emit_pull() that is in scope, or NULL. */
-const char *emit_remembered(const emit *e, const hlo_instr *instr, const emit_index *index,
+const char *emit_remembered(const emit *e, const hlo_instruction *instr, const emit_index *index,
                             bool cell);
-void emit_remember(emit *e, const hlo_instr *instr, const emit_index *index, bool cell,
+void emit_remember(emit *e, const hlo_instruction *instr, const emit_index *index, bool cell,
                    const char *name);
 
 /* Returns the index plus `count` elements. */
@@ -197,15 +197,15 @@ void emit_split(emit *e, const char *linear, const int64_t *dims, const uint32_t
 /* --------------------------------------------------------------------------------------- values */
 
 /* Returns a variable or literal with the value or, if `cell`, the cell of `instr` at an index. */
-const char *emit_pull(emit *e, const hlo_instr *instr, const emit_index *index, bool cell);
-const char *emit_pull_scalar(emit *e, const hlo_instr *instr, bool cell);
+const char *emit_pull(emit *e, const hlo_instruction *instr, const emit_index *index, bool cell);
+const char *emit_pull_scalar(emit *e, const hlo_instruction *instr, bool cell);
 /* Loads and clamps the start of a slice or window that is known only at run time, for the result's
  * element at `index`. Returns the index variable of the start. */
 const char *emit_start(emit *e, const hlo_index_map *map, const hlo_index *x,
                        const emit_index *index);
 /* Loads element `k` of the index vector at `place`. `place` has an index for every dimension of
  * `indices` except `vector`. */
-const char *emit_index_element(emit *e, const hlo_instr *indices, int64_t vector, int64_t k,
+const char *emit_index_element(emit *e, const hlo_instruction *indices, int64_t vector, int64_t k,
                                const char *const *place);
 /* Load an element of an operand or of a result of the job, in its form in memory. */
 const char *emit_load(emit *e, uint32_t operand, const emit_index *index);
@@ -216,8 +216,8 @@ const char *emit_operand(emit *e, uint32_t leaf);
 const char *emit_result(emit *e, uint32_t leaf);
 /* emit_is_member() returns true if the instruction is in the group. For an instruction outside,
  * emit_leaf() returns the operand leaf of its value. */
-bool emit_is_member(const emit *e, const hlo_instr *instr);
-uint32_t emit_leaf(const emit *e, const hlo_instr *instr);
+bool emit_is_member(const emit *e, const hlo_instruction *instr);
+uint32_t emit_leaf(const emit *e, const hlo_instruction *instr);
 
 void emit_store(emit *e, uint32_t result, const emit_index *index, const char *cell);
 /* Opens an unrolled loop around a thread's elements; `name` counts to `count`. See emit_close(). */
@@ -239,7 +239,7 @@ void emit_region(emit *e, const hlo_computation *region, const char *const *in, 
  * in which a NaN keeps its sign. */
 bool emit_region_moves(const hlo_computation *region);
 /* Returns the expression of an elementwise instruction, before rounding to its type. */
-const char *emit_operation(emit *e, const hlo_instr *instr, const char *const *in);
+const char *emit_operation(emit *e, const hlo_instruction *instr, const char *const *in);
 /* Converts `in`, computed as `from`, like HLO's convert. `within`: `in` is in the range of `to`. */
 const char *emit_cast(emit *e, hlo_type from, hlo_type to, bool within, const char *in, bool cell);
 /* Rounds an expression to the type. */
@@ -252,12 +252,12 @@ const char *emit_as(emit *e, hlo_type type, const char *it, bool is_cell, bool c
 
 /* Returns why kernels cannot evaluate a computation as a region, or NULL. */
 const char *cuda_region_refusal(const hlo_computation *region);
-const char *cuda_reduce_refusal(const hlo_instr *instr);
+const char *cuda_reduce_refusal(const hlo_instruction *instr);
 /* True if the reduced dimensions have only one element. Each result is then computed from one
  * element, like an elementwise instruction's. */
-bool cuda_reduce_is_single(const hlo_instr *instr);
+bool cuda_reduce_is_single(const hlo_instruction *instr);
 /* Returns why the instruction cannot be pulled, for cuda_part's `why`, or NULL. */
-const char *cuda_pull_refusal(const hlo_instr *instr);
+const char *cuda_pull_refusal(const hlo_instruction *instr);
 /* ---------------------------------------------------------------------------------------- forms */
 
 /* The index space of a kernel. `order` has its dimensions from fastest to slowest in memory. */
@@ -298,7 +298,8 @@ void emit_relayout(emit *e, cuda_code *code, uint32_t from, uint32_t to);
 /* Returns the index at which a result stores the element at `index` of the space. The result and
  * the space have the same number of elements. If the result transposes an array of the space's
  * dimensions, returns the transposed index, otherwise the index with the same row-major number. */
-const emit_index *emit_result_index(emit *e, const emit_index *index, const hlo_instr *result);
+const emit_index *emit_result_index(emit *e, const emit_index *index,
+                                    const hlo_instruction *result);
 
 /* A rectangle of elements that one thread computes: the elements are contiguous both in arrays of
  * the space's memory order and in transposed arrays. */
@@ -337,10 +338,10 @@ void emit_ragged(emit *e, cuda_code *code);
 void emit_sort(emit *e, cuda_code *code);
 void emit_scatter(emit *e, cuda_code *code);
 /* Return why kernels do not support a ragged-dot, or a scatter or sort, or NULL. */
-const char *cuda_ragged_refusal(const hlo_instr *instr);
-const char *cuda_applied_refusal(const hlo_instr *instr);
+const char *cuda_ragged_refusal(const hlo_instruction *instr);
+const char *cuda_applied_refusal(const hlo_instruction *instr);
 /* True if the reduce has so few and long rows that several blocks share each row. */
-bool cuda_reduce_is_chunked(const hlo_instr *reduce);
+bool cuda_reduce_is_chunked(const hlo_instruction *reduce);
 
 /* Texts of device.cuh, ir/float/encode.h, element.cuh, opcodes.cuh and sort.cuh, terminated by
  * NULL. cmake/embed.cmake generates the array. */

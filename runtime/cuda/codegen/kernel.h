@@ -53,7 +53,7 @@ cuda_code *cuda_code_new(const cuda_device *device, const hlo_job *job, hlo_aren
                          const char **why);
 
 /* Returns NULL if the instruction can run alone, otherwise the reason, as in cuda_part. */
-const char *cuda_kernel_refusal(const hlo_instr *instr);
+const char *cuda_kernel_refusal(const hlo_instruction *instr);
 
 enum { CUDA_POINTERS = 60 }; /* maximum number of pointers of a kernel */
 

@@ -171,9 +171,9 @@ int64_t emit_blocks(const emit *e, int64_t count) {
 /* The values that a kernel stores: those of all results, or of one part of the only result. The
  * part is an operand of the result's instruction. */
 typedef struct stored {
-    const char *form;      /* form of the launch */
-    const hlo_instr *part; /* NULL if the kernel stores all results */
-    const int64_t *begin;  /* offset of the part in the result; NULL for an update */
+    const char *form;            /* form of the launch */
+    const hlo_instruction *part; /* NULL if the kernel stores all results */
+    const int64_t *begin;        /* offset of the part in the result; NULL for an update */
 } stored;
 
 /* Finds the operands whose memory a result may reuse: each thread reads an element of the operand
@@ -197,7 +197,7 @@ static void find_overwrites(emit *e, int64_t count, cuda_code *code) {
 
 static void store(emit *e, const emit_index *index, const stored *s) {
     if (s->part) {
-        const hlo_instr *instr = e->job->group.results[0];
+        const hlo_instruction *instr = e->job->group.results[0];
         const char *at[HLO_EVAL_MAX_RANK];
         hlo_index_map map;
         hlo_index x;
@@ -322,7 +322,7 @@ static void emit_part(emit *e, cuda_code *code, const stored *s) {
 }
 
 bool emit_update(emit *e, cuda_code *code) {
-    const hlo_instr *instr = e->job->group.results[0], *into = hlo_instr_operand(instr, 0);
+    const hlo_instruction *instr = e->job->group.results[0], *into = hlo_instr_operand(instr, 0);
     const stored update = {.form = "update", .part = hlo_instr_operand(instr, 1)};
     if (e->job->group.result_count != 1 || emit_is_member(e, into)) return false;
     if (!emit_copy(e, code, emit_leaf(e, into), 0)) return false;
@@ -334,7 +334,7 @@ bool emit_update(emit *e, cuda_code *code) {
 }
 
 bool emit_parts(emit *e, cuda_code *code) {
-    const hlo_instr *instr = e->job->group.results[0];
+    const hlo_instruction *instr = e->job->group.results[0];
     if (e->job->operand_count + e->job->result_count <= CUDA_POINTERS ||
         e->job->group.result_count != 1)
         return false;

@@ -118,26 +118,26 @@ static const char *type_refusal(const hlo_shape *shape) {
     return cuda_types[shape->type].cell ? NULL : "has no CUDA kernel for its element type";
 }
 
-static const char *elementwise_refusal(const hlo_instr *instr) {
+static const char *elementwise_refusal(const hlo_instruction *instr) {
     const char *why = type_refusal(instr->shape);
     for (uint32_t i = 0; i < instr->operand_count && !why; i++)
         why = type_refusal(hlo_instr_operand(instr, i)->shape);
     if (why || instr->op == HLO_OP_CONVERT) return why;
     const hlo_elementwise *op = hlo_kernel_elementwise(instr);
-    const hlo_instr *last = hlo_instr_operand(instr, instr->operand_count - 1);
+    const hlo_instruction *last = hlo_instr_operand(instr, instr->operand_count - 1);
     if (!op || !hlo_elementwise_loop(op, last->shape->type))
         return "is not defined for this element type";
     return NULL;
 }
 
 /* True if an elementwise instruction operates on its operands' cells, not on their values. */
-static bool takes_codes(const hlo_instr *instr) {
+static bool takes_codes(const hlo_instruction *instr) {
     const char *order = hlo_instr_str(instr, HLO_ATTR_TYPE);
     return instr->op == HLO_OP_COMPARE && order && strcmp(order, "TOTALORDER") == 0 &&
            hlo_type_is_float(hlo_instr_operand(instr, 0)->shape->type);
 }
 
-const char *emit_operation(emit *e, const hlo_instr *instr, const char *const *in) {
+const char *emit_operation(emit *e, const hlo_instruction *instr, const char *const *in) {
     hlo_type type = hlo_instr_operand(instr, 0)->shape->type;
     if (instr->op == HLO_OP_SELECT)
         return hlo_arena_format(e->arena, "%s ? %s : %s", in[0], in[1], in[2]);
@@ -192,7 +192,7 @@ static bool is_rounding(hlo_type from, hlo_type to) {
 }
 
 /* True if the result of the instruction is always representable in its type. */
-static bool needs_no_rounding(const hlo_instr *instr) {
+static bool needs_no_rounding(const hlo_instruction *instr) {
     switch (instr->op) {
     case HLO_OP_MAXIMUM:
     case HLO_OP_MINIMUM:
@@ -219,7 +219,7 @@ const char *emit_cast(emit *e, hlo_type from, hlo_type to, bool within, const ch
 }
 
 /* Returns a variable with the rounded result of an elementwise instruction. */
-static const char *apply_elementwise(emit *e, const hlo_instr *instr, const char *const *in,
+static const char *apply_elementwise(emit *e, const hlo_instruction *instr, const char *const *in,
                                      bool cell) {
     if (instr->op == HLO_OP_CONVERT) {
         hlo_type from = hlo_instr_operand(instr, 0)->shape->type, to = instr->shape->type;
@@ -244,7 +244,7 @@ static const char *apply_elementwise(emit *e, const hlo_instr *instr, const char
 const char *cuda_region_refusal(const hlo_computation *region) {
     static const char unsupported[] = "applies a computation that is not supported on CUDA";
     const char *why = hlo_region_refusal(region) ? unsupported : NULL;
-    for (const hlo_instr *i = region->first; i && !why; i = hlo_instr_next(i)) {
+    for (const hlo_instruction *i = region->first; i && !why; i = hlo_instr_next(i)) {
         const bool root_tuple = i->op == HLO_OP_TUPLE && i == region->root;
         if (i->op == HLO_OP_CONDITIONAL || (i->shape->type == HLO_TYPE_TUPLE && !root_tuple))
             why = unsupported;
@@ -260,9 +260,9 @@ const char *cuda_region_refusal(const hlo_computation *region) {
 }
 
 bool emit_region_moves(const hlo_computation *region) {
-    const hlo_instr *root = region->root;
+    const hlo_instruction *root = region->root;
     bool any = false;
-    for (const hlo_instr *i = region->first; i && !any; i = hlo_instr_next(i)) {
+    for (const hlo_instruction *i = region->first; i && !any; i = hlo_instr_next(i)) {
         if (hlo_instr_called(i)) {
             any = emit_region_moves(hlo_instr_called(i));
             continue;
@@ -282,12 +282,12 @@ bool emit_region_moves(const hlo_computation *region) {
 static void write_region(emit *e, const hlo_computation *region, const region_value *in,
                          region_value *out) {
     uint32_t first = UINT32_MAX, last = 0;
-    for (const hlo_instr *i = region->first; i; i = hlo_instr_next(i)) {
+    for (const hlo_instruction *i = region->first; i; i = hlo_instr_next(i)) {
         if (i->id < first) first = i->id;
         if (i->id > last) last = i->id;
     }
     region_value *values = hlo_arena_zero(e->arena, (last - first + 1) * sizeof *values);
-    for (const hlo_instr *i = region->first; i; i = hlo_instr_next(i)) {
+    for (const hlo_instruction *i = region->first; i; i = hlo_instr_next(i)) {
         region_value *own = &values[i->id - first];
         region_value *operands = hlo_arena_array(e->arena, i->operand_count + 1, sizeof *operands);
         for (uint32_t o = 0; o < i->operand_count; o++)
@@ -324,12 +324,12 @@ static void write_region(emit *e, const hlo_computation *region, const region_va
 
 void emit_region(emit *e, const hlo_computation *region, const char *const *in, bool in_cells,
                  const char **out, bool out_cells) {
-    const hlo_instr *root = region->root;
+    const hlo_instruction *root = region->root;
     const bool tuple = root->op == HLO_OP_TUPLE;
     const uint32_t outputs = tuple ? root->operand_count : 1;
     region_value *given = hlo_arena_zero(e->arena, (region->parameter_count + 1) * sizeof *given);
     region_value *made = hlo_arena_zero(e->arena, (outputs + 1) * sizeof *made);
-    for (const hlo_instr *i = region->first; i; i = hlo_instr_next(i)) {
+    for (const hlo_instruction *i = region->first; i; i = hlo_instr_next(i)) {
         if (i->op != HLO_OP_PARAMETER) continue;
         const char *it = in[i->u.parameter];
         given[i->u.parameter] = (region_value){it, NULL};
@@ -338,12 +338,12 @@ void emit_region(emit *e, const hlo_computation *region, const char *const *in, 
     }
     write_region(e, region, given, made);
     for (uint32_t o = 0; o < outputs; o++) {
-        const hlo_instr *leaf = tuple ? hlo_instr_operand(root, o) : root;
+        const hlo_instruction *leaf = tuple ? hlo_instr_operand(root, o) : root;
         out[o] = out_cells ? cell_of(e, leaf->shape->type, made[o]) : made[o].name;
     }
 }
 
-DEEP const char *emit_pull_scalar(emit *e, const hlo_instr *instr, bool cell) {
+DEEP const char *emit_pull_scalar(emit *e, const hlo_instruction *instr, bool cell) {
     const char *at[HLO_EVAL_MAX_RANK];
     for (uint32_t d = 0; d < instr->shape->rank; d++) at[d] = "0";
     return emit_pull(e, instr, emit_index_in(e, instr->shape, at), cell);
@@ -371,7 +371,7 @@ static void physical(const hlo_shape *shape, int64_t *order, int64_t *dims) {
     }
 }
 
-DEEP static const emit_index *bitcast_index(emit *e, const hlo_instr *instr,
+DEEP static const emit_index *bitcast_index(emit *e, const hlo_instruction *instr,
                                             const emit_index *index) {
     const hlo_shape *to = instr->shape, *from = hlo_instr_operand(instr, 0)->shape;
     int64_t order[HLO_EVAL_MAX_RANK], inverse[HLO_EVAL_MAX_RANK], dims[HLO_EVAL_MAX_RANK];
@@ -382,8 +382,8 @@ DEEP static const emit_index *bitcast_index(emit *e, const hlo_instr *instr,
     return permuted(e, emit_reshape(e, bytes, from->rank, dims), order, from->dims);
 }
 
-DEEP const char *emit_index_element(emit *e, const hlo_instr *indices, int64_t vector, int64_t k,
-                                    const char *const *place) {
+DEEP const char *emit_index_element(emit *e, const hlo_instruction *indices, int64_t vector,
+                                    int64_t k, const char *const *place) {
     const char *at[HLO_EVAL_MAX_RANK];
     for (uint32_t d = 0, next = 0; d < indices->shape->rank; d++)
         at[d] = d == vector ? hlo_arena_format(e->arena, "%lld", (long long)k) : place[next++];
@@ -474,7 +474,7 @@ static choice begin_choice(emit *e, hlo_type type, bool cell) {
     return c;
 }
 
-static void choose(emit *e, choice c, const hlo_instr *instr, const emit_index *index) {
+static void choose(emit *e, choice c, const hlo_instruction *instr, const emit_index *index) {
     emit_set(e, c.name, "%s = %s;", c.name, emit_pull(e, instr, index, c.cell));
     emit_close(e);
 }
@@ -482,7 +482,7 @@ static void choose(emit *e, choice c, const hlo_instr *instr, const emit_index *
 /* -------------------------------------------------------------------------------- other opcodes */
 
 /* Returns the bits of a wide element whose parts are elements of the operand, low bits first. */
-static const char *joined(emit *e, const hlo_instr *operand, const emit_index *index) {
+static const char *joined(emit *e, const hlo_instruction *operand, const emit_index *index) {
     const hlo_shape *parts = operand->shape;
     const char *at[HLO_EVAL_MAX_RANK], *all = "0";
     memcpy(at, index->at, index->rank * sizeof *at);
@@ -497,9 +497,9 @@ static const char *joined(emit *e, const hlo_instr *operand, const emit_index *i
     return all;
 }
 
-DEEP static const char *pull_bits(emit *e, const hlo_instr *instr, const emit_index *index,
+DEEP static const char *pull_bits(emit *e, const hlo_instruction *instr, const emit_index *index,
                                   bool cell) {
-    const hlo_instr *operand = hlo_instr_operand(instr, 0);
+    const hlo_instruction *operand = hlo_instr_operand(instr, 0);
     const hlo_shape *from = operand->shape, *shape = instr->shape;
     const char *name, *type = cuda_types[shape->type].cell;
     const int bits = hlo_types[shape->type].bits;
@@ -522,16 +522,16 @@ DEEP static const char *pull_bits(emit *e, const hlo_instr *instr, const emit_in
     return cell ? name : emit_decoded(e, shape->type, name);
 }
 
-static const char *apply(emit *e, const hlo_instr *instr, const char *const *in, bool in_cells,
-                         bool cell) {
+static const char *apply(emit *e, const hlo_instruction *instr, const char *const *in,
+                         bool in_cells, bool cell) {
     const char *out;
     emit_region(e, hlo_instr_comp(instr, HLO_ATTR_TO_APPLY), in, in_cells, &out, cell);
     return out;
 }
 
-DEEP static const char *pull_window(emit *e, const hlo_instr *instr, const emit_index *index,
+DEEP static const char *pull_window(emit *e, const hlo_instruction *instr, const emit_index *index,
                                     bool cell) {
-    const hlo_instr *operand = hlo_instr_operand(instr, 0);
+    const hlo_instruction *operand = hlo_instr_operand(instr, 0);
     hlo_type type = instr->shape->type;
     const bool cells = emit_region_moves(hlo_instr_comp(instr, HLO_ATTR_TO_APPLY));
     const char *acc = emit_name(e, "a"), *at[HLO_EVAL_MAX_RANK], *inside = "true";
@@ -565,14 +565,14 @@ DEEP static const char *pull_window(emit *e, const hlo_instr *instr, const emit_
     return emit_as(e, type, acc, cells, cell);
 }
 
-bool cuda_reduce_is_single(const hlo_instr *instr) {
+bool cuda_reduce_is_single(const hlo_instruction *instr) {
     const hlo_shape *shape = hlo_instr_operand(instr, 0)->shape;
     return instr->operand_count == 2 && hlo_shape_count(shape) == hlo_shape_count(instr->shape);
 }
 
 /* ----------------------------------------------------------------------------------- the switch */
 
-DEEP const char *cuda_pull_refusal(const hlo_instr *instr) {
+DEEP const char *cuda_pull_refusal(const hlo_instruction *instr) {
     hlo_index_map map;
     if (!cuda_types[instr->shape->type].cell) return "has no CUDA kernel for its element type";
     if (hlo_op_is(instr->op, HLO_ELEMENTWISE)) return elementwise_refusal(instr);
@@ -605,7 +605,8 @@ DEEP const char *cuda_pull_refusal(const hlo_instr *instr) {
     }
 }
 
-static const char *pull_moved(emit *e, const hlo_instr *instr, const emit_index *index, bool cell) {
+static const char *pull_moved(emit *e, const hlo_instruction *instr, const emit_index *index,
+                              bool cell) {
     hlo_index_map *map = hlo_arena_array(e->arena, 1, sizeof *map); /* not in the stack frame of
                                                                      * nested calls */
     if (!hlo_index_map_first(instr, map)) return emit_refuse(e, "has no CUDA kernel");
@@ -648,7 +649,7 @@ static const char *pull_moved(emit *e, const hlo_instr *instr, const emit_index 
     return emit_pull(e, map->from, index, cell);
 }
 
-static const char *pull_member(emit *e, const hlo_instr *instr, const emit_index *index,
+static const char *pull_member(emit *e, const hlo_instruction *instr, const emit_index *index,
                                bool cell) {
     const char *why = cuda_pull_refusal(instr);
     if (why) return emit_refuse(e, "%s", why);
@@ -658,7 +659,7 @@ static const char *pull_member(emit *e, const hlo_instr *instr, const emit_index
         /* Select cells, so that a NaN keeps its bits. */
         const bool chooses = instr->op == HLO_OP_SELECT && cell && hlo_type_is_float(type);
         for (uint32_t i = 0; i < instr->operand_count; i++) {
-            const hlo_instr *from = hlo_instr_operand(instr, i);
+            const hlo_instruction *from = hlo_instr_operand(instr, i);
             const emit_index *at = from->shape->rank == index->rank
                                        ? index
                                        : emit_index_new(e, 0, NULL, NULL, NULL, NULL);
@@ -690,7 +691,7 @@ static const char *pull_member(emit *e, const hlo_instr *instr, const emit_index
     }
     case HLO_OP_BITCAST_CONVERT: return pull_bits(e, instr, index, cell);
     case HLO_OP_REDUCE: { /* a reduce of one element: cuda_reduce_is_single() */
-        const hlo_instr *operand = hlo_instr_operand(instr, 0);
+        const hlo_instruction *operand = hlo_instr_operand(instr, 0);
         const hlo_shape *shape = operand->shape;
         const bool cells = emit_region_moves(hlo_instr_comp(instr, HLO_ATTR_TO_APPLY));
         const char *in[] = {
@@ -703,7 +704,7 @@ static const char *pull_member(emit *e, const hlo_instr *instr, const emit_index
     }
 }
 
-const char *emit_pull(emit *e, const hlo_instr *instr, const emit_index *index, bool cell) {
+const char *emit_pull(emit *e, const hlo_instruction *instr, const emit_index *index, bool cell) {
     if (e->why) return "0";
     const hlo_type type = instr->shape->type;
     cell = cell && !emit_is_wide(type);

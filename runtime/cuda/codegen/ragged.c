@@ -19,7 +19,7 @@ typedef struct ragged_dims {
 
 /* One side of the tile: its rows, or its columns. */
 typedef struct ragged_side {
-    const hlo_instr *operand;
+    const hlo_instruction *operand;
     const hlo_ints *summed;
     int64_t to[HLO_EVAL_MAX_RANK], after; /* `to`: for each dimension of the operand, the dimension
                                            * of the result, or -1; `after`: the next dimension of
@@ -33,7 +33,7 @@ typedef struct ragged_side {
 
 typedef struct ragging {
     emit *e;
-    const hlo_instr *instr;
+    const hlo_instruction *instr;
     hlo_ragged r;
     hlo_type type;
     const char *sum_type; /* type of sums; integers wrap */
@@ -69,7 +69,7 @@ _Static_assert(SIDE *SIDE == CUDA_BLOCK, "a thread for each position in the squa
 
 /* ----------------------------------------------------------------------------------- supporting */
 
-const char *cuda_ragged_refusal(const hlo_instr *instr) {
+const char *cuda_ragged_refusal(const hlo_instruction *instr) {
     hlo_ragged r;
     if (!hlo_ragged_read(instr, &r)) return "has no CUDA kernel";
     const hlo_type type = instr->shape->type;
@@ -217,7 +217,7 @@ static int64_t find_place(ragging *g) {
 static void open_groups(ragging *g, const char *below, const char *which, const char *start,
                         const char *end) {
     emit *e = g->e;
-    const hlo_instr *sizes = hlo_instr_operand(g->instr, 2);
+    const hlo_instruction *sizes = hlo_instr_operand(g->instr, 2);
     const char *at[HLO_EVAL_MAX_RANK];
     emit_text(e, "%s %s = 0, %s = 0;", e->offset, start, end);
     emit_open(e, "for (%s %s = 0; %s < %s; %s++) {", e->offset, which, which, below, which);

@@ -17,7 +17,7 @@
 #include "runtime/cuda/codegen/emit.h"
 
 typedef struct reducing {
-    const hlo_instr *instr;
+    const hlo_instruction *instr;
     const hlo_computation *region;
     hlo_op simple;          /* the region's only operation, if that has an identity, or INVALID */
     bool cells;             /* accumulators are cells, not values */
@@ -238,16 +238,16 @@ static void gather_lanes(reduction *s, uint32_t phase) {
 }
 
 enum {
-    LONG = 1 << 14,        /* maximum elements of a row that one block reduces */
-    CHUNK = 1 << 12,       /* minimum elements of a chunk of a contiguous row */
-    TALL = 64,             /* minimum elements of a chunk of a column */
-    BLOCKS = 4,            /* number of blocks that fill a multiprocessor */
-    PAIRED = 2,            /* steps whose loads are started together: a pair */
-    MANY_PAIRS = 4,        /* minimum number of pairs per chunk for which chunks are rounded to
-                            * whole pairs */
-    SHARED = 1 << 15,      /* maximum bytes of shared memory for accumulators of columns */
-    ACROSS = 32,           /* threads along the columns of a block */
-    MOST_SHARED = 48 << 10 /* bytes of shared memory that a kernel has by default */
+    LONG = 1 << 14,       /* maximum elements of a row that one block reduces */
+    CHUNK = 1 << 12,      /* minimum elements of a chunk of a contiguous row */
+    TALL = 64,            /* minimum elements of a chunk of a column */
+    BLOCKS = 4,           /* number of blocks that fill a multiprocessor */
+    PAIRED = 2,           /* steps whose loads are started together: a pair */
+    MANY_PAIRS = 4,       /* minimum number of pairs per chunk for which chunks are rounded to
+                           * whole pairs */
+    SHARED = 1 << 15,     /* maximum bytes of shared memory for accumulators of columns */
+    ACROSS = 32,          /* threads along the columns of a block */
+    MAX_SHARED = 48 << 10 /* bytes of shared memory that a kernel has by default */
 };
 
 /* ------------------------------------------------------------------- several columns per thread */
@@ -325,7 +325,7 @@ static void finish(reduction *s, uint32_t phase) {
     }
 }
 
-static bool is_row_result(const reduction *s, const hlo_instr *result) {
+static bool is_row_result(const reduction *s, const hlo_instruction *result) {
     for (uint32_t i = 0; i < s->count; i++)
         if (s->reduces[i].instr == result) return true;
     return hlo_shape_count(result->shape) != s->kept * s->reduced;
@@ -344,7 +344,7 @@ static void write_rows(reduction *s) {
     const emit_index *index = emit_index_new(s->e, kept_rank, s->kept_dims, kept_at, NULL, NULL);
     emit_open(e, "if (%s == 0%s) {", s->lane, s->live);
     for (uint32_t i = 0, leaf = 0; i < group->result_count; i++) {
-        const hlo_instr *result = group->results[i];
+        const hlo_instruction *result = group->results[i];
         bool tuple = result->shape->type == HLO_TYPE_TUPLE;
         const reducing *r = NULL;
         for (uint32_t j = 0; j < s->count; j++)
@@ -362,7 +362,7 @@ static void write_rows(reduction *s) {
     emit_close(e);
 }
 
-static uint32_t level_of(const reduction *s, const hlo_instr *instr) {
+static uint32_t level_of(const reduction *s, const hlo_instruction *instr) {
     const hlo_group *group = &s->e->job->group;
     for (uint32_t i = 0; i < group->instr_count; i++)
         if (group->instrs[i] == instr) return s->levels[i];
@@ -444,7 +444,7 @@ static void run_phase(reduction *s, uint32_t phase) {
                                   ? emit_tile_begin(e, &s->space, &s->tile, step, &inner)
                                   : element_index(s, step, &inner);
     for (uint32_t i = 0; i < group->result_count; i++) {
-        const hlo_instr *result = group->results[i];
+        const hlo_instruction *result = group->results[i];
         if (is_row_result(s, result) || level_of(s, result) != phase) continue;
         const emit_index *at = emit_result_index(e, index, result);
         emit_store(e, i, at, emit_pull(e, result, at, true));
@@ -454,7 +454,7 @@ static void run_phase(reduction *s, uint32_t phase) {
         if (r->phase != phase) continue;
         const char **x = hlo_arena_array(e->arena, r->arrays, sizeof *x);
         for (uint32_t a = 0; a < r->arrays; a++) {
-            const hlo_instr *operand = hlo_instr_operand(r->instr, a);
+            const hlo_instruction *operand = hlo_instr_operand(r->instr, a);
             x[a] = emit_pull(e, operand,
                              emit_reshape(e, index, operand->shape->rank, operand->shape->dims),
                              r->cells);
@@ -595,7 +595,7 @@ static void find_reduces(reduction *s) {
     s->levels = hlo_arena_zero(e->arena, (group->instr_count + 1) * sizeof *s->levels);
     e->known = hlo_arena_array(e->arena, group->instr_count + 1, sizeof *e->known);
     for (uint32_t i = 0; i < group->instr_count; i++) {
-        const hlo_instr *instr = group->instrs[i];
+        const hlo_instruction *instr = group->instrs[i];
         for (uint32_t o = 0; o < instr->operand_count; o++) {
             uint32_t level = level_of(s, hlo_instr_operand(instr, o));
             if (level > s->levels[i]) s->levels[i] = level;
@@ -620,7 +620,7 @@ static void find_reduces(reduction *s) {
     }
 }
 
-static void find_rows(reduction *s, const hlo_instr *first) {
+static void find_rows(reduction *s, const hlo_instruction *first) {
     const hlo_ints *dims = hlo_instr_ints(first, HLO_ATTR_DIMENSIONS);
     s->shape = hlo_instr_operand(first, 0)->shape;
     s->kept = s->reduced = 1;
@@ -651,20 +651,20 @@ static int64_t chunks_of(const reduction *s, int64_t full) {
     return chunks < 1 || most < 1 ? 1 : chunks < most ? chunks : most;
 }
 
-bool cuda_reduce_is_chunked(const hlo_instr *reduce) {
+bool cuda_reduce_is_chunked(const hlo_instruction *reduce) {
     reduction s = {.each = 1, .paired = 1};
     find_rows(&s, reduce);
     return chunks_of(&s, (int64_t)BLOCKS * CUDA_PROCESSORS) > 1;
 }
 
-const char *cuda_reduce_refusal(const hlo_instr *instr) {
+const char *cuda_reduce_refusal(const hlo_instruction *instr) {
     uint32_t arrays = instr->operand_count / 2, bytes = 0;
     for (uint32_t i = 0; i < arrays; i++) {
         const hlo_type type = hlo_instr_operand(instr, i)->shape->type;
         if (!cuda_types[type].cell) return "has no CUDA kernel for its element type";
         bytes += CUDA_BLOCK * (hlo_types[type].bits > 32 ? 8U : 4U);
     }
-    if (bytes > MOST_SHARED) return "has no CUDA kernel for accumulators that exceed shared memory";
+    if (bytes > MAX_SHARED) return "has no CUDA kernel for accumulators that exceed shared memory";
     const hlo_shape *result = instr->shape;
     for (uint32_t i = 0; i < arrays; i++) {
         hlo_type type = result->type == HLO_TYPE_TUPLE ? result->elements[i]->type : result->type;
@@ -699,7 +699,7 @@ void emit_reduce(emit *e, cuda_code *code) {
     for (uint32_t i = 0; i < s.count; i++)
         if (s.reduces[i].phase + 1 > s.phases) s.phases = s.reduces[i].phase + 1;
     for (uint32_t i = 0; i < group->result_count; i++) {
-        const hlo_instr *result = group->results[i];
+        const hlo_instruction *result = group->results[i];
         uint32_t level = level_of(&s, result);
         if (!is_row_result(&s, result) && level + 1 > s.phases) s.phases = level + 1;
     }

@@ -27,9 +27,9 @@ struct sorting {
 };
 
 enum {
-    EACH = 8,                   /* maximum records per thread */
-    SHARED = 1 << 15,           /* maximum bytes per tile */
-    MOST = 3 * SHARED / 2 - 256 /* maximum bytes per tile if each thread has one record */
+    EACH = 8,                  /* maximum records per thread */
+    SHARED = 1 << 15,          /* maximum bytes per tile */
+    MAX = 3 * SHARED / 2 - 256 /* maximum bytes per tile if each thread has one record */
 };
 
 /* ------------------------------------------------------------------------------------- launches */
@@ -76,7 +76,7 @@ static size_t add_sorting(sorting *s) {
            s->rows * places / (s->each * CUDA_BLOCK) < s->e->device->processors)
         s->each /= 2;
     s->span = places < s->each * CUDA_BLOCK ? (int)places : s->each * CUDA_BLOCK;
-    if (CUDA_BLOCK * s->bytes > MOST) emit_refuse(s->e, "has too many operands for a CUDA kernel");
+    if (CUDA_BLOCK * s->bytes > MAX) emit_refuse(s->e, "has too many operands for a CUDA kernel");
     emit_scratch buffers[2];
     uint32_t passes = 0;
     const int64_t tile = (int64_t)s->each * CUDA_BLOCK;
@@ -123,7 +123,7 @@ static size_t add_sorting(sorting *s) {
 
 /* ----------------------------------------------------------------------------------------- sort */
 
-const char *cuda_applied_refusal(const hlo_instr *instr) {
+const char *cuda_applied_refusal(const hlo_instruction *instr) {
     for (uint32_t i = 0; i < instr->operand_count; i++)
         if (!cuda_types[hlo_instr_operand(instr, i)->shape->type].cell)
             return "has no CUDA kernel for its element type";
@@ -133,7 +133,7 @@ const char *cuda_applied_refusal(const hlo_instr *instr) {
 /* A record contains the elements that the comparator reads, and the position from which the other
  * elements are copied. */
 typedef struct sorted {
-    const hlo_instr *instr;
+    const hlo_instruction *instr;
     int64_t dim;
     emit_space rows; /* the dimensions other than the sorted one */
     bool *is_key;    /* indexed by operand */
@@ -211,7 +211,7 @@ void emit_sort(emit *e, cuda_code *code) {
     /* Find the operands that the comparator reads. */
     const hlo_computation *region = hlo_instr_comp(o.instr, HLO_ATTR_TO_APPLY);
     o.is_key = hlo_arena_zero(e->arena, o.instr->operand_count * sizeof *o.is_key);
-    for (const hlo_instr *i = region->first; i; i = hlo_instr_next(i))
+    for (const hlo_instruction *i = region->first; i; i = hlo_instr_next(i))
         if (i->op == HLO_OP_PARAMETER && (i->uses || i == region->root))
             o.is_key[i->u.parameter / 2] = true;
     for (uint32_t a = 0; a < o.instr->operand_count; a++) o.positioned |= !o.is_key[a];
@@ -248,7 +248,7 @@ enum {
 
 typedef struct scattering {
     emit *e;
-    const hlo_instr *instr, *indices;
+    const hlo_instruction *instr, *indices;
     const hlo_shape *wide, *narrow;
     const hlo_ints *window, *dropped, *batching, *with, *map;
     int64_t vector;
@@ -278,7 +278,7 @@ static bool moves_along(const scattering *s, uint32_t d) {
 }
 
 static void find_dimensions(scattering *s) {
-    const hlo_instr *i = s->instr;
+    const hlo_instruction *i = s->instr;
     s->updates = 1;
     s->arrays = i->operand_count / 2;
     s->cells = emit_region_moves(hlo_instr_comp(i, HLO_ATTR_TO_APPLY));
@@ -597,7 +597,7 @@ void emit_scatter(emit *e, cuda_code *code) {
     if (hlo_shape_count(s.wide) == 0) return;
     /* Copy operands to results. A result may reuse the memory of an operand that occurs once. */
     for (uint32_t a = 0; a < s.arrays; a++) {
-        const hlo_instr *operand = hlo_instr_operand(s.instr, a);
+        const hlo_instruction *operand = hlo_instr_operand(s.instr, a);
         const uint32_t leaf = emit_leaf(e, operand);
         uint32_t times = 0;
         for (uint32_t o = 0; o < s.instr->operand_count; o++)

@@ -143,7 +143,7 @@ static hlo_status add_choice(cuda_device *device, const char *key, uint32_t trie
 }
 
 enum {
-    MOST = 128,        /* maximum number of algorithms */
+    MAX = 128,         /* maximum number of algorithms */
     TIMES = 9,         /* number of timed launches per algorithm */
     PATTERN = 1 << 18, /* number of elements of the pattern that fills memory */
     PIECES = 16,       /* number of parts of a result that are compared */
@@ -169,11 +169,11 @@ typedef struct tuning {
     cuda_address flush; /* memory of twice the size of the L2 cache, written to clear the cache */
     size_t flush_size;
     cuda_event *begun, *ended;
-    void *raw;            /* buffer on the host */
-    float *samples[MOST]; /* sample of the result of each algorithm; NULL if the algorithm failed */
-    int broken;           /* first nonzero CUresult, which means that the device failed, not an
-                           * algorithm */
-    int64_t sampled;      /* number of elements per sample */
+    void *raw;           /* buffer on the host */
+    float *samples[MAX]; /* sample of the result of each algorithm; NULL if the algorithm failed */
+    int broken;          /* first nonzero CUresult, which means that the device failed, not an
+                          * algorithm */
+    int64_t sampled;     /* number of elements per sample */
     char *why;
     size_t size;
 } tuning;
@@ -191,7 +191,7 @@ static bool done(tuning *t, int result) {
 }
 
 static void say(const tuning *t, hlo_severity severity, const char *text) {
-    const hlo_instr *instr = t->job->instr;
+    const hlo_instruction *instr = t->job->instr;
     hlo_diag_emit(instr->parent->module, t->device->sink, severity, instr->offset,
                   strlen(instr->name) + 1, "%s", text);
 }
@@ -454,7 +454,7 @@ static int tear_down(tuning *t) {
     if (t->flush) t->lib->cuMemFree(t->flush);
     if (t->ended) t->lib->cuEventDestroy(t->ended);
     if (t->begun) t->lib->cuEventDestroy(t->begun);
-    for (int i = 0; i < MOST; i++) free(t->samples[i]);
+    for (int i = 0; i < MAX; i++) free(t->samples[i]);
     free(t->raw);
     return result ? result : waited;
 }
@@ -470,7 +470,7 @@ hlo_status cuda_autotune(cuda_device *device, const hlo_job *job, const cuda_mat
                 .addresses = addresses,
                 .why = why,
                 .size = size};
-    uint32_t wanted = device->autotune < MOST ? (uint32_t)device->autotune : MOST;
+    uint32_t wanted = device->autotune < MAX ? (uint32_t)device->autotune : MAX;
     jmp_buf recover;
     hlo_arena *arena = hlo_arena_new(&recover);
     if (!arena || setjmp(recover)) {
@@ -484,7 +484,7 @@ hlo_status cuda_autotune(cuda_device *device, const hlo_job *job, const cuda_mat
     hlo_status status = find_choice(device, key, wanted, &known, out_chosen, why, size);
     if (status == HLO_OK && known) known = cuda_call_accepts(call, out_chosen);
     if (status == HLO_OK && !known) {
-        lt_heuristic found[MOST];
+        lt_heuristic found[MAX];
         uint32_t count;
         status = cuda_call_heuristic(call, wanted, found, &count, why, size);
         if (status == HLO_OK) {

@@ -128,8 +128,8 @@ static int set_pointers(cuda_call *call, void *const *addresses) {
 }
 
 uint32_t cuda_alignment_of(const void *address) {
-    enum { MOST = 256 };
-    const uintptr_t bits = (uintptr_t)address | MOST;
+    enum { MAX = 256 };
+    const uintptr_t bits = (uintptr_t)address | MAX;
     return (uint32_t)(bits & (~bits + 1));
 }
 

@@ -19,7 +19,7 @@ typedef struct matmul_job {
 
 /* Plans the instruction's problem with cuda_matmul_plan(). On failure for a device without FP8,
  * `why` names the missing feature. */
-static bool plan_for(const cuda_device *device, const hlo_instr *instr, hlo_arena *arena,
+static bool plan_for(const cuda_device *device, const hlo_instruction *instr, hlo_arena *arena,
                      cuda_matmul *problem, const char **why) {
     const cuda_matmul_options options = {
         .target = device->target,
@@ -38,8 +38,8 @@ static bool plan_for(const cuda_device *device, const hlo_instr *instr, hlo_aren
     return false;
 }
 
-static bool matmul_supports(const cuda_device *device, const hlo_instr *instr, hlo_arena *arena,
-                            const char **why) {
+static bool matmul_supports(const cuda_device *device, const hlo_instruction *instr,
+                            hlo_arena *arena, const char **why) {
     cuda_matmul problem;
     return plan_for(device, instr, arena, &problem, why);
 }
@@ -101,13 +101,13 @@ static hlo_status run_copies(cuda_device *device, const hlo_job *job, uint32_t b
     return status;
 }
 
-enum { MOST_RANGES = 64 };
+enum { MAX_RANGES = 64 };
 
 static hlo_status matmul_execute(cuda_device *device, const hlo_job *job, const char **why) {
     matmul_job *state = job->state;
     const cuda_matmul *p = &state->problem;
     void *addresses[LT_PART_COUNT];
-    cuda_range ranges[MOST_RANGES];
+    cuda_range ranges[MAX_RANGES];
     hlo_status status = run_copies(device, job, 0, p->copies_before, why);
     if (status != HLO_OK) return status;
     find_addresses(job, addresses);

@@ -146,8 +146,8 @@ typedef struct cuda_matmul_options {
  * instruction; another part may then support a dot. `why` is then a reason as in cuda_part, static
  * or in the arena, that names the violated rule. If the instruction is not a matmul, `why` is
  * NULL. */
-bool cuda_matmul_plan(const hlo_instr *instr, const cuda_matmul_options *options, hlo_arena *arena,
-                      cuda_matmul *out_matmul, const char **why);
+bool cuda_matmul_plan(const hlo_instruction *instr, const cuda_matmul_options *options,
+                      hlo_arena *arena, cuda_matmul *out_matmul, const char **why);
 
 /* Returns a text in the arena that names the limit of cuBLASLt that a problem violates and the
  * violating number, or NULL. Checks the limits that types.def and limit.def do not cover: sizes,

@@ -26,7 +26,7 @@ typedef struct split {
 } split;
 
 typedef struct builder {
-    const hlo_instr *instr;
+    const hlo_instruction *instr;
     const hlo_matmul *m;
     const cuda_matmul_options *options;
     hlo_arena *arena;
@@ -107,13 +107,13 @@ static void put(builder *b, lt_part part, cuda_pointer_kind kind, uint32_t index
     b->p->places[part] = (cuda_pointer){kind, index, offset};
 }
 
-static cuda_pointer operand_place(const builder *b, const hlo_instr *operand) {
+static cuda_pointer operand_place(const builder *b, const hlo_instruction *operand) {
     uint32_t i = 0;
     while (hlo_instr_operand(b->instr, i) != operand) i++;
     return (cuda_pointer){CUDA_OPERAND, i, 0};
 }
 
-static void put_operand(builder *b, lt_part part, const hlo_instr *operand) {
+static void put_operand(builder *b, lt_part part, const hlo_instruction *operand) {
     if (operand) put(b, part, CUDA_OPERAND, operand_place(b, operand).index, 0);
 }
 
@@ -160,8 +160,8 @@ static void copy_part(builder *b, lt_part part, cuda_pointer outside, hlo_type t
 }
 
 /* Places the library's A (free dimension m) or B (free dimension n). */
-static void place_operand(builder *b, lt_part part, const hlo_instr *operand, const hlo_ints *batch,
-                          const hlo_ints *contracting) {
+static void place_operand(builder *b, lt_part part, const hlo_instruction *operand,
+                          const hlo_ints *batch, const hlo_ints *contracting) {
     split s = {.shape = operand->shape, .apart = b->apart};
     for (uint32_t i = 0; i < batch->count; i++) add_dim(&s, BATCH, batch->v[i]);
     for (uint32_t i = 0; i < contracting->count; i++) add_dim(&s, CONTRACTING, contracting->v[i]);
@@ -493,8 +493,8 @@ static const char *plan_dot(builder *b) {
                             hlo_types[ta].name, hlo_types[tb].name, hlo_types[td].name);
 }
 
-bool cuda_matmul_plan(const hlo_instr *instr, const cuda_matmul_options *options, hlo_arena *arena,
-                      cuda_matmul *out_matmul, const char **why) {
+bool cuda_matmul_plan(const hlo_instruction *instr, const cuda_matmul_options *options,
+                      hlo_arena *arena, cuda_matmul *out_matmul, const char **why) {
     hlo_matmul m;
     builder b = {
         .instr = instr,

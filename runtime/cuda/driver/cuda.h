@@ -74,7 +74,7 @@ typedef struct cuda_part {
     const char *name; /* name of the part's jobs in the plan's text */
     /* True if the part supports the instruction as a group of one. Otherwise sets `why` to a
      * reason, static or in the arena, or to NULL if the instruction belongs to another part. */
-    bool (*supports)(const cuda_device *device, const hlo_instr *instr, hlo_arena *arena,
+    bool (*supports)(const cuda_device *device, const hlo_instruction *instr, hlo_arena *arena,
                      const char **why);
     /* Chooses the implementation and generates code. May allocate device memory only for private
      * state. Sets the job's scratch_size, overwrites, untouched and state. */
@@ -95,7 +95,7 @@ extern const cuda_part cuda_kernel_part; /* kernel.c: groups of other instructio
 
 /* kernel/kernel.c: groups live instructions, for the backend's table (backend.h). An instruction
  * outside all groups runs separately, or only forwards values. */
-uint32_t cuda_kernel_group(void *device, const hlo_instr *const *live, uint32_t count,
+uint32_t cuda_kernel_group(void *device, const hlo_instruction *const *live, uint32_t count,
                            hlo_arena *arena, hlo_group **out_groups);
 
 /* nvrtc.c: compiles and loads the device's program. Sets `why` as in cuda_part. */

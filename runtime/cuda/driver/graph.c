@@ -380,7 +380,7 @@ struct cuda_branching {
     bool works;
     cuda_module *module;
     cuda_function *choose;
-    level levels[HLO_MOST_BRANCHES];
+    level levels[HLO_MAX_BRANCHES];
 };
 
 /* ------------------------------------------------------------------------------------- branches */
@@ -394,7 +394,7 @@ static int choose(const cuda_device *d, level *l) {
 
 static int begin_branch(cuda_device *d, const hlo_choice *choice, bool loop) {
     const uint32_t depth = d->capture->depth;
-    if (depth == HLO_MOST_BRANCHES) return CUDA_NOT_SUPPORTED;
+    if (depth == HLO_MAX_BRANCHES) return CUDA_NOT_SUPPORTED;
     level *l = &d->branching->levels[depth];
     l->choice = *choice;
     l->loop = loop;
@@ -470,7 +470,7 @@ static int try_branches(cuda_device *d, void *predicate) {
 
 static void release_branching(cuda_device *device, void *branching) {
     cuda_branching *b = branching;
-    for (uint32_t i = 0; i < HLO_MOST_BRANCHES; i++)
+    for (uint32_t i = 0; i < HLO_MAX_BRANCHES; i++)
         if (b->levels[i].stream) device->lib->cuStreamDestroy(b->levels[i].stream);
     if (b->module) device->lib->cuModuleUnload(b->module);
     free(b);
@@ -488,7 +488,7 @@ static int prepare(cuda_device *d) {
         result = CUDA_NOT_SUPPORTED;
     if (!result) result = lib->cuModuleLoadData(&b->module, choose_program);
     if (!result) result = lib->cuModuleGetFunction(&b->choose, b->module, "choose");
-    for (uint32_t i = 0; i < HLO_MOST_BRANCHES && !result; i++)
+    for (uint32_t i = 0; i < HLO_MAX_BRANCHES && !result; i++)
         result = lib->cuStreamCreate(&b->levels[i].stream, CUDA_STREAM_NON_BLOCKING);
     void *predicate = result ? NULL : cuda_allocate(d, 1);
     if (!predicate) return result ? result : CUDA_NOT_SUPPORTED;

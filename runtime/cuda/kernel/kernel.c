@@ -148,7 +148,7 @@ char *cuda_program_source(const cuda_program *program) {
 
 _Static_assert(GROUP_INPUTS + GROUP_RESULTS < CUDA_POINTERS, "and places of scratch memory");
 
-static group_class class_of(const hlo_instr *instr) {
+static group_class class_of(const hlo_instruction *instr) {
     if (instr->op == HLO_OP_PARAMETER || cuda_kernel_refusal(instr)) return GROUP_OTHER;
     if (instr->op == HLO_OP_CONSTANT)
         return instr->u.literal->data && (hlo_shape_count(instr->shape) == 1 ||
@@ -178,7 +178,7 @@ static group_class class_of(const hlo_instr *instr) {
 }
 
 /* True if the opcode compiles to tens of instructions, which may use local memory. */
-static bool is_slow(const hlo_instr *instr) {
+static bool is_slow(const hlo_instruction *instr) {
     switch (instr->op) {
     case HLO_OP_ATAN2:
     case HLO_OP_CBRT:
@@ -191,7 +191,7 @@ static bool is_slow(const hlo_instr *instr) {
     }
 }
 
-uint32_t cuda_kernel_group(void *device, const hlo_instr *const *live, uint32_t count,
+uint32_t cuda_kernel_group(void *device, const hlo_instruction *const *live, uint32_t count,
                            hlo_arena *arena, hlo_group **out_groups) {
     static const group_rules rules = {.class_of = class_of,
                                       .is_chunked = cuda_reduce_is_chunked,
@@ -212,7 +212,7 @@ static bool is_array(const hlo_shape *shape) {
     return shape->type != HLO_TYPE_TUPLE && hlo_types[shape->type].bytes;
 }
 
-const char *cuda_kernel_refusal(const hlo_instr *instr) {
+const char *cuda_kernel_refusal(const hlo_instruction *instr) {
     const hlo_shape *shape = instr->shape;
     if (shape->type == HLO_TYPE_TUPLE) {
         for (uint32_t i = 0; i < shape->rank; i++)
@@ -236,8 +236,8 @@ const char *cuda_kernel_refusal(const hlo_instr *instr) {
     }
 }
 
-static bool kernel_supports(const cuda_device *device, const hlo_instr *instr, hlo_arena *arena,
-                            const char **why) {
+static bool kernel_supports(const cuda_device *device, const hlo_instruction *instr,
+                            hlo_arena *arena, const char **why) {
     (void)device;
     const char *reason = cuda_kernel_refusal(instr);
     if (!reason) return true;

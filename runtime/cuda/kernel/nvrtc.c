@@ -26,10 +26,9 @@ hlo_status cuda_image_compile(const cuda_library *lib, const char *source, int s
     if (out->result) return HLO_INVALID_INPUT;
     /* Find the latest architecture that NVRTC supports and whose code the device runs: the device's
      * own, or an earlier architecture of the same generation. */
-    enum { MOST = 256 };
-    int archs[MOST], count = 0, arch = 0;
-    if (lib->nvrtcGetNumSupportedArchs(&count) || count > MOST ||
-        lib->nvrtcGetSupportedArchs(archs))
+    enum { MAX = 256 };
+    int archs[MAX], count = 0, arch = 0;
+    if (lib->nvrtcGetNumSupportedArchs(&count) || count > MAX || lib->nvrtcGetSupportedArchs(archs))
         count = 0;
     for (int i = 0; i < count; i++)
         if (archs[i] <= sm && archs[i] / 10 == sm / 10 && archs[i] > arch) arch = archs[i];

@@ -73,7 +73,7 @@ static size_t bytes_of(const hlo_view *view) {
 }
 
 /* Draws an operand, stored in its memory layout. */
-static hlo_view make_operand(tester *t, const hlo_instr *operand) {
+static hlo_view make_operand(tester *t, const hlo_instruction *operand) {
     hlo_view out = view_of(t, operand->shape, operand->shape->type);
     hlo_view dense = hlo_view_scratch(t->arena, HLO_TYPE_F32, &out);
     if (operand->op == HLO_OP_CONSTANT && operand->u.literal->data) {
@@ -94,7 +94,7 @@ typedef struct leaves {
     hlo_view operands[LEAVES], results[LEAVES], sigmas[LEAVES];
 } leaves;
 
-static void run_cpu(tester *t, const hlo_instr *instr, leaves *l) {
+static void run_cpu(tester *t, const hlo_instruction *instr, leaves *l) {
     static const hlo_view exact[LEAVES];
     hlo_view operand_sigmas[LEAVES];
     memcpy(operand_sigmas, exact, sizeof exact);
@@ -229,7 +229,7 @@ static void compare(tester *t, const leaves *l, const cuda_matmul *p, const memo
 
 /* -------------------------------------------------------------------------------------- matmuls */
 
-static void test_call(tester *t, const hlo_instr *instr, const cuda_matmul *p) {
+static void test_call(tester *t, const hlo_instruction *instr, const cuda_matmul *p) {
     leaves l = {.operand_count = instr->operand_count};
     memory m = {.scratch = allocate(t, p->scratch)};
     for (uint32_t i = 0; i < l.operand_count; i++) {
@@ -260,7 +260,7 @@ static void test_call(tester *t, const hlo_instr *instr, const cuda_matmul *p) {
     t->lib.cuMemFree(m.scratch);
 }
 
-static void test_instr(tester *t, const hlo_instr *instr) {
+static void test_instr(tester *t, const hlo_instruction *instr) {
     cuda_matmul p;
     const char *why;
     hlo_arena_mark mark = hlo_arena_here(t->arena);
@@ -346,7 +346,7 @@ int main(int argc, char **argv) {
         return 1;
     if (!t.plan_only) open_device(&t);
     for (const hlo_computation *comp = t.module->first; comp; comp = comp->next)
-        for (const hlo_instr *i = comp->first; i; i = i->next) test_instr(&t, i);
+        for (const hlo_instruction *i = comp->first; i; i = i->next) test_instr(&t, i);
     if (!t.plan_only) close_device(&t);
     hlo_module_free(t.module);
     hlo_arena_free(t.arena);

@@ -57,23 +57,23 @@ def selects(args):
     everything = hlofp8.advise(step, *arguments(), **ALL)
     count = sum(len(layer.matmuls) for layer in everything)
     assert everything.wide == [] and everything.budget.runs == count + 2 and count > 20
-    limit = 0.6 * everything.budget.moved.distance
+    limit = 0.6 * everything.budget.measured.distance
     found = hlofp8.advise(step, *arguments(), max_error=limit, **ALL)
-    assert found.wide and found.budget.runs == count + 3 and 0.3 * limit < found.budget.moved.distance <= limit
+    assert found.wide and found.budget.runs == count + 3 and 0.3 * limit < found.budget.measured.distance <= limit
     assert [m.snr_db for layer in found for m in layer.matmuls] and all(20 < layer.snr_db < 40 for layer in found)
     assert {layer.layer for layer in found} == {f'{layer} ({way})' for layer in ('layer_0/attention', 'layer_0/mlp', 'logits') for way in ('forward', 'backward')}
     assert [layer.output_distance for layer in found] == sorted((layer.output_distance for layer in found), reverse=True)
     assert f'(limit {limit:g})' in found.summary and str(found).splitlines()[0].split()[:2] == ['layer', 'matmuls']
     assert found._repr_html_().count('<tr>') == len(found) + 1 and any(f'of {len(layer.matmuls)}' in layer.advice for layer in found)
     fast = hlofp8.jit(step, quantize='current', wide=found.wide, **ALL)
-    quantized = {v.input_instr for v in fast.explain(*arguments()) if v.quantized}
-    assert quantized == {m.input_instr for layer in found for m in layer.matmuls if m.is_fp8}
+    quantized = {v.input_instruction for v in fast.explain(*arguments()) if v.quantized}
+    assert quantized == {m.input_instruction for layer in found for m in layer.matmuls if m.is_fp8}
     before, after = jax.tree.leaves(jax.jit(step)(*arguments())), jax.tree.leaves(fast(*arguments()))
     moved = max(np.linalg.norm(np.float64(a) - np.float64(b)) / np.linalg.norm(np.float64(b)) for a, b in zip(after, before, strict=True))
-    assert abs(moved / found.budget.moved.distance - 1) < 0.3, (moved, found.budget.moved)
+    assert abs(moved / found.budget.measured.distance - 1) < 0.3, (moved, found.budget.measured)
     same = hlofp8.advise(fast, *arguments())
-    assert len(same.wide) == len(found.wide) and same.budget.moved == found.budget.moved
-    return f'{len(quantized)} of {count} matmuls, {moved:.4f} in XLA, {found.budget.moved.distance:.4f} measured'
+    assert len(same.wide) == len(found.wide) and same.budget.measured == found.budget.measured
+    return f'{len(quantized)} of {count} matmuls, {moved:.4f} in XLA, {found.budget.measured.distance:.4f} measured'
 
 
 def accepts_arguments(args):
@@ -83,7 +83,7 @@ def accepts_arguments(args):
     plain = hlofp8.advise(step, params, unused, tokens, key, **ALL)
     static = hlofp8.advise(step, params, unused, tokens=tokens, key=key, power=1, static_argnames='power', **ALL)
     jitted = hlofp8.advise(hlofp8.jit(step, static_argnums=4), params, unused, tokens, key, 1, **ALL)
-    assert str(plain.budget.moved) == str(static.budget.moved) == str(jitted.budget.moved)
+    assert str(plain.budget.measured) == str(static.budget.measured) == str(jitted.budget.measured)
     for call, words in ((lambda: hlofp8.advise(jax.jit(step, static_argnums=4), params, unused, tokens, key, 1, **ALL), 'static arguments'),
                         (lambda: hlofp8.advise(step, params, unused, jax.ShapeDtypeStruct(tokens.shape, tokens.dtype), key, **ALL), 'must be arrays'),
                         (lambda: hlofp8.advise(step, params, unused, tokens, key, max_error='x'), 'max_error')):

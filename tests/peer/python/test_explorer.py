@@ -73,14 +73,14 @@ def overlays(args):
     made = hlofp8.model_explorer(pathlib.Path(args.models, 'llama_train.hlo'))
     nodes = {node.id: node for graph in made.graphs for node in graph.nodes}
     data = {name: result for graph in made.node_data['FP8'].graphsData.values() for name, result in graph.results.items()}
-    assert set(data) == {verdict.input_instr for verdict in made.explanation} == {n for n, node in nodes.items() if node.style}
+    assert set(data) == {verdict.input_instruction for verdict in made.explanation} == {n for n, node in nodes.items() if node.style}
     assert {str(result.value).split(':')[0] for result in data.values()} >= {'fp8', 'wide'}
     for verdict in made.explanation:
-        facts = {attribute.key: attribute.value for attribute in nodes[verdict.input_instr].attrs}
-        assert data[verdict.input_instr].value.startswith(verdict.kind) and facts['fp8: kind'] == verdict.kind
-        assert data[verdict.input_instr].bgColor == nodes[verdict.input_instr].style.backgroundColor
+        facts = {attribute.key: attribute.value for attribute in nodes[verdict.input_instruction].attrs}
+        assert data[verdict.input_instruction].value.startswith(verdict.kind) and facts['fp8: kind'] == verdict.kind
+        assert data[verdict.input_instruction].bgColor == nodes[verdict.input_instruction].style.backgroundColor
         assert facts.get('fp8: reason') == verdict.reason and facts['source'] == f'{verdict.source_file}:{verdict.source_line}'
-        assert facts['op_name'].startswith(nodes[verdict.input_instr].namespace + '/') and verdict.op_name.endswith(facts['op_name'])
+        assert facts['op_name'].startswith(nodes[verdict.input_instruction].namespace + '/') and verdict.op_name.endswith(facts['op_name'])
     times = made.node_data['µs by a roofline'].graphsData.values()
     assert all(result.value > 0 for graph in times for result in graph.results.values())
     dot = hlofp8.model_explorer(hlofp8.rewrite(pathlib.Path(args.models, 'seed_matmul.hlo')))

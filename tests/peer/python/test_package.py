@@ -74,7 +74,7 @@ def verdicts(args):
         document, found = json.loads(made.remarks('json')), hlofp8.explain(module)
         assert len(document['dots']) == len(made.verdicts) == len(found) > 0 and found.matmuls[0] == found[0]
         for dot, verdict, matmul in zip(document['dots'], made.verdicts, found, strict=True):
-            assert dot['verdict'] == verdict.kind and dot['instruction'] == verdict.instr and dot['input_instruction'] == verdict.input_instr
+            assert dot['verdict'] == verdict.kind and dot['instruction'] == verdict.instruction and dot['input_instruction'] == verdict.input_instruction
             for key in set(dot) - {'verdict', 'instruction', 'input_instruction'}:
                 assert (dot[key] or None) == (getattr(matmul, key) or None) or np.isclose(dot[key], getattr(matmul, key)), key
             assert all(getattr(matmul, key) == value or value != value for key, value in vars(verdict).items()), matmul
@@ -127,7 +127,7 @@ def differs(args):
     assert [m.kind for m in wide] == ['wide'] * 3 and [m.kind for m in fp8] == ['fp8', 'wide', 'fp8']
 
     def names(found):
-        return [[m.input_instr for m in each] for each in (found.newly_fp8, found.lost_fp8, found.new, found.gone)]
+        return [[m.input_instruction for m in each] for each in (found.newly_fp8, found.lost_fp8, found.new, found.gone)]
     forth, back, same = wide.diff(fp8), fp8.diff(wide), fp8.diff(fp8)
     assert names(forth) == [['y'], [], ['big'], ['x']] and names(back) == [[], ['y'], ['x'], ['big']] and names(same) == [[]] * 4
     assert forth.newly_fp8[0].is_fp8 and not back.lost_fp8[0].is_fp8 and back.lost_fp8[0] is wide[1] and forth.gone[0] is wide[0]

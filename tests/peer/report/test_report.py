@@ -17,7 +17,7 @@ import _page
 import _script
 
 VOID = {"meta", "br", "input"}
-DRAWN_MOST, LISTED_MOST = 100, 200
+MAX_DRAWN, MAX_LISTED = 100, 200
 
 
 class Page(html.parser.HTMLParser):
@@ -73,7 +73,7 @@ def check_data(data, remarks):
     assert times == sorted(times, reverse=True) and len(set(times)) > 20
     assert all(m["facts"]["op_name"] == m["op_name"] for m in data["matmuls"] if "op_name" in m)
     shown = [m for m in data["matmuls"] if m["before_graph"]]
-    assert shown == data["matmuls"][:LISTED_MOST] and all(m["after_graph"] for m in shown if "output" in m)
+    assert shown == data["matmuls"][:MAX_LISTED] and all(m["after_graph"] for m in shown if "output" in m)
     return shown
 
 
@@ -99,7 +99,7 @@ def main():
     if shutil.which("dot"):
         sides = [m[side] for m in shown for side in ("before_graph", "after_graph")]
         numbers = {side for side in sides if isinstance(side, int) and side}
-        assert 50 < drawn <= DRAWN_MOST and numbers == set(range(1, drawn + 1)), drawn
+        assert 50 < drawn <= MAX_DRAWN and numbers == set(range(1, drawn + 1)), drawn
         assert all(f'<template id="drawing{i}"><svg' in text for i in range(1, drawn + 1))
     print(f"{len(dots)} matmuls, {drawn} drawings{'' if shutil.which('dot') else ' (no Graphviz here)'}")
 

@@ -25,7 +25,7 @@ ATTRIBUTE = re.compile(r', [a-z_\-]+=(?:\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}
 NUMBER = re.compile(r'(?<![\w.%])-?\d+(?![\w.])')
 GAPS = ('/**/', ' ', '\n', '/*,{]"=*/', '//{,"=\n', '\t/* x */\r\n', '')
 NUMBERS = ('0', '1', '2', '3', '5', '7', '-1', '10', '12', '1.5', '01')
-MOST = {'jaxlib alone reads': 0.001, 'jaxlib alone refuses': 0.001, 'read as another module': 0.001}
+MAX = {'jaxlib alone reads': 0.001, 'jaxlib alone refuses': 0.001, 'read as another module': 0.001}
 
 # Patterns of texts that jaxlib misreads: it drops or invents a part.
 ACCIDENTS = {
@@ -125,7 +125,7 @@ def main():
     if none or len(printed) != len(both):
         raise RuntimeError('what was read once is not read again')
     back = dict(zip(both, zip(printed, _jaxlib_text.read(printed, forms))))
-    told = {why: [] for why in MOST}
+    told = {why: [] for why in MAX}
     for i, text in enumerate(texts):
         if isinstance(theirs[i], list) and i in no:
             told['jaxlib alone reads'] += [] if is_accident(text) else [(text, theirs[i][0])]
@@ -137,7 +137,7 @@ def main():
     failed = len(both) < len(texts) // 8
     for why, cases in told.items():
         print(f'{why}: {len(cases)}')
-        if len(cases) > MOST[why] * len(texts):
+        if len(cases) > MAX[why] * len(texts):
             failed = True
             for text, answer in cases:
                 print(f'{text}=> {answer[:600]}\n')

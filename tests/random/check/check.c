@@ -239,7 +239,7 @@ outcome check_values(const hlo_module *before, const hlo_module *after, uint64_t
 }
 
 /* True if the parameter is computed ahead in check_split(). */
-static bool is_ahead(const hlo_instr *parameter, uint64_t seed) {
+static bool is_ahead(const hlo_instruction *parameter, uint64_t seed) {
     return seed >> (parameter->u.parameter % 8 + 1) & 1;
 }
 
@@ -259,7 +259,7 @@ static bool check_split(const hlo_module *whole, uint64_t seed, char *why) {
     char names[1024] = "";
     bool good = true;
     for (uint32_t i = 0; i < module->entry->parameter_count; i++) {
-        const hlo_instr *parameter = module->entry->parameters[i];
+        const hlo_instruction *parameter = module->entry->parameters[i];
         const size_t used = strlen(names);
         if (is_ahead(parameter, seed) && used + strlen(parameter->name) + 2 < sizeof names)
             sprintf(names + used, used ? ",%s" : "%s", parameter->name);
@@ -276,7 +276,7 @@ static bool check_split(const hlo_module *whole, uint64_t seed, char *why) {
     if (expected && hlo_arrays_new(&parts[0]) == HLO_OK && hlo_arrays_new(&parts[1]) == HLO_OK) {
         size_t at = 0;
         for (uint32_t i = 0; i < module->entry->parameter_count; i++) {
-            const hlo_instr *parameter = module->entry->parameters[i];
+            const hlo_instruction *parameter = module->entry->parameters[i];
             const size_t count = hlo_shape_leaf_count(parameter->shape);
             append_leaves(parts[is_ahead(parameter, seed)], inputs, at, count);
             at += count;
@@ -304,7 +304,7 @@ static bool check_split(const hlo_module *whole, uint64_t seed, char *why) {
 void count_rules(const hlo_report *report, uint64_t *fired) {
     for (const tally *t = report->rules.first; t; t = t->next) {
         int index = rule_index(t->name);
-        if (index >= 0 && index < RULES_MOST) fired[index] += t->times;
+        if (index >= 0 && index < MAX_RULES) fired[index] += t->times;
     }
 }
 
@@ -332,7 +332,7 @@ static product_count count_products(const hlo_module *module) {
     const bool *reached = hlo_facts_reached(module, module->arena);
     const bool *live = hlo_facts_live(module, module->arena);
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (const hlo_instr *i = comp->first; i; i = i->next) {
+        for (const hlo_instruction *i = comp->first; i; i = i->next) {
             const hlo_product_kind kind = hlo_product_kind_of(i);
             bool dot = kind == HLO_PRODUCT_DOT || kind == HLO_PRODUCT_RAGGED ||
                        kind == HLO_PRODUCT_BLOCK_SCALED || i->op == HLO_OP_CONVOLUTION ||
@@ -369,7 +369,7 @@ static bool products_told(const hlo_module *before, const hlo_module *after,
  * even if the inputs have few. */
 static bool has_bits(const hlo_module *module) {
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (const hlo_instr *i = comp->first; i; i = i->next)
+        for (const hlo_instruction *i = comp->first; i; i = i->next)
             if (i->op == HLO_OP_BITCAST && !hlo_instr_moves(i)) return true;
     return false;
 }
@@ -420,9 +420,9 @@ outcome check_rewrite(const hlo_module *module, const hlo_pass_options *options,
 
 /* ------------------------------------------------------------------------------------- reducing */
 
-static hlo_instr *instr_at(const hlo_module *module, uint32_t index) {
+static hlo_instruction *instr_at(const hlo_module *module, uint32_t index) {
     for (hlo_computation *c = module->first; c; c = c->next)
-        for (hlo_instr *i = c->first; i; i = i->next)
+        for (hlo_instruction *i = c->first; i; i = i->next)
             if (!index--) return i;
     return NULL;
 }
@@ -430,7 +430,7 @@ static hlo_instr *instr_at(const hlo_module *module, uint32_t index) {
 /* Replaces the instruction by an operand of the same shape (`way` >= 0), or by a parameter (-1). A
  * root tuple is reduced to a tuple of the operand. */
 static bool simplify(hlo_module *module, uint32_t index, int way) {
-    hlo_instr *i = instr_at(module, index);
+    hlo_instruction *i = instr_at(module, index);
     if (!i || (!i->use_count && i->parent->root != i) || i->op == HLO_OP_PARAMETER) return false;
     hlo_computation *comp = i->parent;
     if (comp != module->entry) return false; /* a loop might not terminate */
@@ -438,17 +438,17 @@ static bool simplify(hlo_module *module, uint32_t index, int way) {
         if (!hlo_shape_is_array(i->shape) || comp->root == i) return false;
         char name[16];
         snprintf(name, sizeof name, "r%u", comp->parameter_count);
-        hlo_instr *p = hlo_instr_new(comp, i, HLO_OP_PARAMETER, i->shape, 0, NULL, name);
+        hlo_instruction *p = hlo_instr_new(comp, i, HLO_OP_PARAMETER, i->shape, 0, NULL, name);
         hlo_instr_set_parameter(p, comp->parameter_count);
         hlo_instr_replace_uses(i, p);
         return true;
     }
     if ((uint32_t)way >= i->operand_count) return false;
-    hlo_instr *from = hlo_instr_operand(i, (uint32_t)way);
+    hlo_instruction *from = hlo_instr_operand(i, (uint32_t)way);
     bool root = i == module->entry->root && i->op == HLO_OP_TUPLE && i->operand_count > 1;
     if (root) {
-        hlo_instr *one = hlo_instr_new(comp, NULL, HLO_OP_TUPLE,
-                                       hlo_shape_tuple(module, 1, &from->shape), 1, &from, NULL);
+        hlo_instruction *one = hlo_instr_new(
+            comp, NULL, HLO_OP_TUPLE, hlo_shape_tuple(module, 1, &from->shape), 1, &from, NULL);
         hlo_computation_set_root(comp, one);
         return true;
     }

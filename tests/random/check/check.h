@@ -8,7 +8,7 @@
 #include "passes/verdict/remark.h"
 #include "tests/random/module/draw.h"
 
-enum { RULES_MOST = 256, WHY_SIZE = 4096 };
+enum { MAX_RULES = 256, WHY_SIZE = 4096 };
 
 typedef enum outcome {
     OUTCOME_SAME,     /* the rewrite is correct */
@@ -22,7 +22,7 @@ typedef enum outcome {
 /* Counts over many random modules. */
 typedef struct census {
     uint64_t modules, no_case, rewrites, verdicts[3]; /* verdicts by hlo_verdict_kind */
-    uint64_t fired[RULES_MOST]; /* number of applications of each rule, by rule_index() */
+    uint64_t fired[MAX_RULES]; /* number of applications of each rule, by rule_index() */
     uint64_t reasons[HLO_REASON_COUNT];
 } census;
 
@@ -33,7 +33,7 @@ int rule_index(const char *name);
 /* Returns true if the rule only sets a reason. */
 bool rule_only_remarks(int index);
 
-/* Adds the applications of each rule to an array of RULES_MOST numbers, by rule_index(). */
+/* Adds the applications of each rule to an array of MAX_RULES numbers, by rule_index(). */
 void count_rules(const hlo_report *report, uint64_t *fired);
 
 /* Parses a module. Returns NULL if the text is not a valid module. The caller frees the module. */

@@ -47,19 +47,19 @@ static const hlo_computation *find_computation(const hlo_module *module, const c
     return NULL;
 }
 
-static const hlo_instr *find_instr(const hlo_computation *comp, const char *name) {
-    for (const hlo_instr *i = comp->first; i; i = i->next)
+static const hlo_instruction *find_instr(const hlo_computation *comp, const char *name) {
+    for (const hlo_instruction *i = comp->first; i; i = i->next)
         if (!strcmp(i->name, name)) return i;
     return NULL;
 }
 
 /* ----------------------------------------------------------------------------------- what stays */
 
-static bool is_elsewhere(const hlo_instr *i) {
+static bool is_elsewhere(const hlo_instruction *i) {
     return hlo_shape_is_array(i->shape) && i->shape->layout && i->shape->layout->memory_space;
 }
 
-static bool crosses(const hlo_instr *i) {
+static bool crosses(const hlo_instruction *i) {
     if (i->op == HLO_OP_TUPLE || i->op == HLO_OP_CALL || i->op == HLO_OP_WHILE ||
         i->op == HLO_OP_CONDITIONAL || i->op == HLO_OP_OPT_BARRIER)
         return false;
@@ -68,8 +68,8 @@ static bool crosses(const hlo_instr *i) {
     return yes;
 }
 
-static bool is_named(const hlo_instr *named) {
-    for (const hlo_instr *i = named->parent->first; i; i = i->next) {
+static bool is_named(const hlo_instruction *named) {
+    for (const hlo_instruction *i = named->parent->first; i; i = i->next) {
         const hlo_attr *control = hlo_instr_attr(i, HLO_ATTR_CONTROL_PREDECESSORS);
         for (uint32_t c = 0; control && c < control->u.instrs->count; c++)
             if (control->u.instrs->v[c] == named) return true;
@@ -77,19 +77,19 @@ static bool is_named(const hlo_instr *named) {
     return false;
 }
 
-static bool is_end(const hlo_instr *i) {
+static bool is_end(const hlo_instruction *i) {
     return hlo_instr_attr(i, HLO_ATTR_CONTROL_PREDECESSORS) || is_named(i);
 }
 
-static bool names(const hlo_instr *i, const char *predecessor) {
+static bool names(const hlo_instruction *i, const char *predecessor) {
     const hlo_attr *control = hlo_instr_attr(i, HLO_ATTR_CONTROL_PREDECESSORS);
     for (uint32_t c = 0; control && c < control->u.instrs->count; c++)
         if (!strcmp(control->u.instrs->v[c]->name, predecessor)) return true;
     return false;
 }
 
-static bool stays(const kept *k, const hlo_instr *was, const hlo_computation *in) {
-    const hlo_instr *is = find_instr(in, was->name);
+static bool stays(const kept *k, const hlo_instruction *was, const hlo_computation *in) {
+    const hlo_instruction *is = find_instr(in, was->name);
     if (!is) return lost(k, "had to stay, and is gone", was->name);
     if (is->op != was->op || !hlo_shape_compatible(is->shape, was->shape) ||
         is_elsewhere(is) != is_elsewhere(was))
@@ -104,7 +104,7 @@ static bool stays(const kept *k, const hlo_instr *was, const hlo_computation *in
 /* --------------------------------------------------------------------------------------- orders */
 
 /* Marks all instructions that must run before `from`, by id. */
-static void mark_before(const hlo_instr *from, bool *marks) {
+static void mark_before(const hlo_instruction *from, bool *marks) {
     if (marks[from->id]) return;
     marks[from->id] = true;
     for (uint32_t i = 0; i < from->operand_count; i++)
@@ -115,20 +115,20 @@ static void mark_before(const hlo_instr *from, bool *marks) {
 }
 
 /* Returns true for values that exist before execution. */
-static bool is_given(const hlo_instr *instr) {
+static bool is_given(const hlo_instruction *instr) {
     return instr->op == HLO_OP_PARAMETER || instr->op == HLO_OP_CONSTANT;
 }
 
 /* Checks that an end of a control dependency still runs after all ends that it had to run after. */
-static bool same_order(const kept *k, const hlo_instr *was, const hlo_computation *in) {
-    const hlo_instr *is = find_instr(in, was->name);
+static bool same_order(const kept *k, const hlo_instruction *was, const hlo_computation *in) {
+    const hlo_instruction *is = find_instr(in, was->name);
     bool *old = calloc(was->parent->module->next_id, 1), *new = calloc(in->module->next_id, 1);
     bool same = old && new;
     if (same) mark_before(was, old);
     if (same) mark_before(is, new);
-    for (const hlo_instr *i = was->parent->first; i && same; i = i->next) {
+    for (const hlo_instruction *i = was->parent->first; i && same; i = i->next) {
         if (!old[i->id] || !is_end(i) || is_given(i)) continue;
-        const hlo_instr *still = find_instr(in, i->name);
+        const hlo_instruction *still = find_instr(in, i->name);
         same = still && new[still->id];
     }
     free(old);
@@ -139,7 +139,7 @@ static bool same_order(const kept *k, const hlo_instr *was, const hlo_computatio
 /* -------------------------------------------------------------------------------------- threads */
 
 static bool same_instrs(const kept *k, const hlo_computation *was, const hlo_computation *is) {
-    const hlo_instr *a = was->first, *b = is->first;
+    const hlo_instruction *a = was->first, *b = is->first;
     for (; a && b; a = a->next, b = b->next) {
         bool same = a->op == b->op && !strcmp(a->name, b->name) &&
                     hlo_shape_compatible(a->shape, b->shape) &&
@@ -153,7 +153,7 @@ static bool same_instrs(const kept *k, const hlo_computation *was, const hlo_com
 
 /* Returns true if the instruction runs on another thread. A collective runs on the module's thread:
  * it may have become synchronous. */
-static bool is_host(const hlo_instr *i) {
+static bool is_host(const hlo_instruction *i) {
     const char *text = hlo_instr_str(i, HLO_ATTR_FRONTEND_ATTRIBUTES);
     const hlo_computation *called =
         i->op == HLO_OP_ASYNC_START ? hlo_instr_comp(i, HLO_ATTR_CALLS) : NULL;
@@ -173,14 +173,14 @@ static void check_called(void *user, hlo_computation *called) {
     if (!t->same) return;
     t->same = is ? same_instrs(&t->k, called, is)
                  : lost(&t->k, "is another thread's, and is gone", called->name);
-    for (const hlo_instr *i = called->first; i && t->same; i = i->next)
+    for (const hlo_instruction *i = called->first; i && t->same; i = i->next)
         hlo_instr_visit_called(i, check_called, t);
 }
 
 static bool check_computation(const kept *k, const hlo_computation *was, const hlo_module *after) {
     const hlo_computation *is = find_computation(after, was->name);
     threads t = {.k = *k, .after = after, .same = true};
-    for (const hlo_instr *i = is ? was->first : NULL; i && t.same; i = i->next) {
+    for (const hlo_instruction *i = is ? was->first : NULL; i && t.same; i = i->next) {
         const bool end = is_end(i);
         const bool must = end || crosses(i) || is_host(i) ||
                           hlo_instr_int(i, HLO_ATTR_CUSTOM_CALL_HAS_SIDE_EFFECT, 0);

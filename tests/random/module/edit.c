@@ -125,13 +125,13 @@ static char *edit_text(const char *text, dice *d) {
 
 /* --------------------------------------------------------------------------------------- module */
 
-static hlo_instr *any_instr(const hlo_computation *comp, dice *d) {
-    hlo_instr *i = comp->first;
+static hlo_instruction *any_instr(const hlo_computation *comp, dice *d) {
+    hlo_instruction *i = comp->first;
     for (int n = dice_below(d, comp->instr_count); n > 0; n--) i = i->next;
     return i;
 }
 
-static bool stands_before(const hlo_instr *a, const hlo_instr *b) {
+static bool stands_before(const hlo_instruction *a, const hlo_instruction *b) {
     for (; a; a = a->next)
         if (a == b) return true;
     return false;
@@ -139,7 +139,7 @@ static bool stands_before(const hlo_instr *a, const hlo_instr *b) {
 
 /* Replaces an operand by another value of its shape that comes before the user. */
 static void edit_operand(hlo_computation *comp, dice *d) {
-    hlo_instr *user = any_instr(comp, d), *value = any_instr(comp, d);
+    hlo_instruction *user = any_instr(comp, d), *value = any_instr(comp, d);
     if (!user->operand_count || value == user || !stands_before(value, user)) return;
     for (uint32_t i = 0; i < user->operand_count; i++)
         if (hlo_shape_compatible(hlo_instr_operand(user, i)->shape, value->shape) &&
@@ -150,9 +150,9 @@ static void edit_operand(hlo_computation *comp, dice *d) {
 }
 
 static void swap_operands(hlo_computation *comp, dice *d) {
-    hlo_instr *i = any_instr(comp, d);
+    hlo_instruction *i = any_instr(comp, d);
     if (i->operand_count < 2) return;
-    hlo_instr *a = hlo_instr_operand(i, 0), *b = hlo_instr_operand(i, 1);
+    hlo_instruction *a = hlo_instr_operand(i, 0), *b = hlo_instr_operand(i, 1);
     hlo_instr_set_operand(i, 0, b);
     hlo_instr_set_operand(i, 1, a);
 }
@@ -160,7 +160,7 @@ static void swap_operands(hlo_computation *comp, dice *d) {
 static void edit_opcode(hlo_computation *comp, dice *d) {
     static const hlo_op binary[] = {HLO_OP_ADD,    HLO_OP_SUBTRACT, HLO_OP_MULTIPLY,
                                     HLO_OP_DIVIDE, HLO_OP_MAXIMUM,  HLO_OP_MINIMUM};
-    hlo_instr *i = any_instr(comp, d);
+    hlo_instruction *i = any_instr(comp, d);
     for (size_t k = 0; k < sizeof binary / sizeof *binary; k++)
         if (i->op == binary[k]) {
             i->op = DICE_PICK(d, binary);
@@ -171,7 +171,7 @@ static void edit_opcode(hlo_computation *comp, dice *d) {
 static void edit_constant(hlo_computation *comp, dice *d) {
     static const double numbers[] = {0, 1, -1, 0.5, 2, 448, -448, 57344, -57344, 240, 3};
     for (int tries = 0; tries < 8; tries++) {
-        hlo_instr *i = any_instr(comp, d);
+        hlo_instruction *i = any_instr(comp, d);
         if (i->op != HLO_OP_CONSTANT || !hlo_shape_is_array(i->shape) || i->shape->rank ||
             !hlo_type_is_float(i->shape->type))
             continue;
@@ -184,7 +184,7 @@ static void edit_constant(hlo_computation *comp, dice *d) {
 
 /* Makes another value a result of the module. */
 static void add_result(hlo_computation *comp, dice *d) {
-    hlo_instr *value = any_instr(comp, d), *root = comp->root;
+    hlo_instruction *value = any_instr(comp, d), *root = comp->root;
     if (!hlo_shape_is_array(value->shape) || value == root) return;
     if (root->op == HLO_OP_TUPLE) {
         const hlo_shape *shapes[64];
@@ -196,10 +196,10 @@ static void add_result(hlo_computation *comp, dice *d) {
         root->shape = hlo_shape_tuple(comp->module, root->operand_count, shapes);
         return;
     }
-    hlo_instr *both[] = {root, value};
+    hlo_instruction *both[] = {root, value};
     const hlo_shape *shapes[] = {root->shape, value->shape};
-    hlo_instr *tuple = hlo_instr_new(comp, NULL, HLO_OP_TUPLE,
-                                     hlo_shape_tuple(comp->module, 2, shapes), 2, both, NULL);
+    hlo_instruction *tuple = hlo_instr_new(comp, NULL, HLO_OP_TUPLE,
+                                           hlo_shape_tuple(comp->module, 2, shapes), 2, both, NULL);
     hlo_computation_set_root(comp, tuple);
 }
 
@@ -207,19 +207,19 @@ static void add_result(hlo_computation *comp, dice *d) {
 static void insert_link(hlo_computation *comp, dice *d) {
     static const hlo_op ops[] = {HLO_OP_NEGATE, HLO_OP_ABS,     HLO_OP_COPY,
                                  HLO_OP_COPY,   HLO_OP_RESHAPE, HLO_OP_CONVERT};
-    hlo_instr *value = any_instr(comp, d);
+    hlo_instruction *value = any_instr(comp, d);
     if (!hlo_shape_is_array(value->shape) || !value->use_count || !value->next ||
         !hlo_type_is_float(value->shape->type))
         return;
     hlo_op op = DICE_PICK(d, ops);
-    hlo_instr *first = value->next, *use = value->uses->user;
-    hlo_instr *link = hlo_instr_new(comp, first, op, value->shape, 1, &value, NULL);
+    hlo_instruction *first = value->next, *use = value->uses->user;
+    hlo_instruction *link = hlo_instr_new(comp, first, op, value->shape, 1, &value, NULL);
     for (uint32_t i = 0; i < use->operand_count; i++)
         if (hlo_instr_operand(use, i) == value) hlo_instr_set_operand(use, i, link);
 }
 
 static void edit_layout(hlo_computation *comp, dice *d) {
-    hlo_instr *i = any_instr(comp, d);
+    hlo_instruction *i = any_instr(comp, d);
     int64_t order[HLO_RULE_ARGS];
     if (!hlo_shape_is_array(i->shape) || i->shape->rank < 2 || i->shape->rank > HLO_RULE_ARGS ||
         i->shape->dynamic)
@@ -236,7 +236,7 @@ static void edit_layout(hlo_computation *comp, dice *d) {
 /* Changes one number of a list attribute, or exchanges two. */
 static void edit_dimensions(hlo_computation *comp, dice *d) {
     static const hlo_attr_id ids[] = {HLO_ATTR_DIMENSIONS, HLO_ATTR_PADDING, HLO_ATTR_SLICE};
-    hlo_instr *i = any_instr(comp, d);
+    hlo_instruction *i = any_instr(comp, d);
     hlo_attr_id id = DICE_PICK(d, ids);
     const hlo_ints *old = hlo_instr_ints(i, id);
     int64_t v[64];
@@ -284,15 +284,16 @@ static void add_runs(void *sum, hlo_computation *called) {
 
 /* Returns true if computations call each other so often that the entry would run for seconds. */
 static bool calls_many(const hlo_module *module) {
-    const uint64_t MOST = 100000;
+    const uint64_t MAX = 100000;
     uint64_t *runs = calloc(1 + module->next_computation_id, sizeof *runs);
     if (!runs) abort();
     for (const hlo_computation *comp = module->first; comp; comp = comp->next) {
         runs[0] = 1;
-        for (hlo_instr *i = comp->first; i; i = i->next) hlo_instr_visit_called(i, add_runs, runs);
-        runs[1 + comp->id] = runs[0] < MOST ? runs[0] : MOST;
+        for (hlo_instruction *i = comp->first; i; i = i->next)
+            hlo_instr_visit_called(i, add_runs, runs);
+        runs[1 + comp->id] = runs[0] < MAX ? runs[0] : MAX;
     }
-    const bool many = runs[1 + module->entry->id] == MOST;
+    const bool many = runs[1 + module->entry->id] == MAX;
     free(runs);
     return many;
 }

@@ -393,11 +393,11 @@ static side draw_side(gen *g, const char *type, const array *batch, const array 
 
 /* The first of several dimensions may be large. */
 static array draw_dims(gen *g, int rank, int most) {
-    enum { MOST_OF_OTHERS = 8 };
+    enum { MAX_OF_OTHERS = 8 };
     array a = {.rank = rank};
     for (int i = 0; i < rank; i++) {
         a.dims[i] = size_of_dim(g);
-        if (i && most > MOST_OF_OTHERS) most = MOST_OF_OTHERS;
+        if (i && most > MAX_OF_OTHERS) most = MAX_OF_OTHERS;
         if (a.dims[i] > most) a.dims[i] = most;
     }
     return a;

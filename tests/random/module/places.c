@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-static hlo_instr *any_instr(const hlo_computation *comp, dice *d) {
-    hlo_instr *i = comp->first;
+static hlo_instruction *any_instr(const hlo_computation *comp, dice *d) {
+    hlo_instruction *i = comp->first;
     for (int n = dice_below(d, comp->instr_count); n > 0; n--) i = i->next;
     return i;
 }
@@ -20,7 +20,7 @@ static hlo_computation *any_computation(const hlo_module *module, dice *d) {
     return comp;
 }
 
-static void add_control(hlo_instr *before, hlo_instr *after) {
+static void add_control(hlo_instruction *before, hlo_instruction *after) {
     const hlo_attr *old = hlo_instr_attr(after, HLO_ATTR_CONTROL_PREDECESSORS);
     const uint32_t count = old ? old->u.instrs->count : 0;
     hlo_arena *arena = after->parent->module->arena;
@@ -36,10 +36,10 @@ static void add_control(hlo_instr *before, hlo_instr *after) {
 static void control(hlo_module *module, dice *d) {
     for (int n = 1 + dice_below(d, 4); n > 0; n--) {
         hlo_computation *comp = any_computation(module, d);
-        hlo_instr *a = any_instr(comp, d), *b = any_instr(comp, d);
-        const hlo_instr *at = a;
+        hlo_instruction *a = any_instr(comp, d), *b = any_instr(comp, d);
+        const hlo_instruction *at = a;
         while (at && at != b) at = at->next;
-        hlo_instr *first = at ? a : b, *second = at ? b : a;
+        hlo_instruction *first = at ? a : b, *second = at ? b : a;
         if (a != b && second->op != HLO_OP_PARAMETER) add_control(first, second);
     }
 }
@@ -67,7 +67,8 @@ static const hlo_shape *in_space(hlo_module *module, const hlo_shape *shape, int
     return hlo_shape_intern(module, &moved);
 }
 
-static hlo_instr *copy_to(hlo_instr *value, hlo_instr *before, const hlo_shape *shape) {
+static hlo_instruction *copy_to(hlo_instruction *value, hlo_instruction *before,
+                                const hlo_shape *shape) {
     return hlo_instr_new(value->parent, before, HLO_OP_COPY, shape, 1, &value, "copied");
 }
 
@@ -75,14 +76,14 @@ static hlo_instr *copy_to(hlo_instr *value, hlo_instr *before, const hlo_shape *
  * may copy it back. */
 static void space(hlo_module *module, dice *d) {
     static const int64_t spaces[] = {5, 5, 1};
-    hlo_instr *value = any_instr(any_computation(module, d), d);
+    hlo_instruction *value = any_instr(any_computation(module, d), d);
     if (!hlo_shape_is_array(value->shape) || !value->shape->rank || value->shape->dynamic ||
         !value->uses || !value->next)
         return;
     const hlo_shape *here = value->shape;
     const hlo_shape *there = in_space(module, here, DICE_PICK(d, spaces));
     hlo_use *use = value->uses;
-    hlo_instr *user = use->user, *next = value->next;
+    hlo_instruction *user = use->user, *next = value->next;
     const uint32_t index = (uint32_t)(use - user->operands);
     if (dice_chance(d, 60)) {
         value = copy_to(value, next, there);
@@ -95,8 +96,8 @@ static void space(hlo_module *module, dice *d) {
 }
 
 /* Returns a scalar with users, as scales are. After eight attempts, returns any instruction. */
-static hlo_instr *any_scalar(hlo_module *module, dice *d) {
-    hlo_instr *value = NULL;
+static hlo_instruction *any_scalar(hlo_module *module, dice *d) {
+    hlo_instruction *value = NULL;
     for (int tries = 0; tries < 8; tries++) {
         value = any_instr(any_computation(module, d), d);
         if (hlo_shape_is_scalar(value->shape) && value->uses) return value;
@@ -107,22 +108,22 @@ static hlo_instr *any_scalar(hlo_module *module, dice *d) {
 /* Adds a side effect that reads a value. Its result may replace the value, and may then come right
  * before the user. */
 static void effect(hlo_module *module, dice *d) {
-    hlo_instr *value = any_scalar(module, d);
+    hlo_instruction *value = any_scalar(module, d);
     if (!hlo_shape_is_array(value->shape) || !value->next) return;
     const bool through = dice_chance(d, 70) && value->uses;
     hlo_use *use = value->uses;
-    hlo_instr *user = through ? use->user : NULL;
+    hlo_instruction *user = through ? use->user : NULL;
     const uint32_t index = through ? (uint32_t)(use - user->operands) : 0;
-    hlo_instr *call = hlo_instr_new(value->parent, user ? user : value->next, HLO_OP_CUSTOM_CALL,
-                                    value->shape, 1, &value, "watched");
+    hlo_instruction *call = hlo_instr_new(value->parent, user ? user : value->next,
+                                          HLO_OP_CUSTOM_CALL, value->shape, 1, &value, "watched");
     hlo_instr_set_str(call, HLO_ATTR_CUSTOM_CALL_TARGET, "watch");
     hlo_instr_set_int(call, HLO_ATTR_CUSTOM_CALL_HAS_SIDE_EFFECT, true);
     if (through) hlo_instr_set_operand(user, index, call);
 }
 
-static hlo_instr *find_call(const hlo_module *module) {
+static hlo_instruction *find_call(const hlo_module *module) {
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (hlo_instr *i = comp->first; i; i = i->next)
+        for (hlo_instruction *i = comp->first; i; i = i->next)
             if (i->op == HLO_OP_CALL) return i;
     return NULL;
 }
@@ -131,7 +132,7 @@ static void keep_call(hlo_module *module, dice *d) {
     static const char *const texts[] = {"{inlineable=\"false\"}", "{_xla_compute_type=\"host\"}",
                                         "{MUST_FUSE=\"\"}",
                                         "{a=\"{b=,\\\"}\",_xla_compute_type=\"host\"}"};
-    hlo_instr *call = find_call(module);
+    hlo_instruction *call = find_call(module);
     if (call) hlo_instr_set_str(call, HLO_ATTR_FRONTEND_ATTRIBUTES, DICE_PICK(d, texts));
 }
 
@@ -145,12 +146,12 @@ static void set_thread(hlo_computation *comp) {
 
 /* Makes a call asynchronous, usually in another thread. */
 static void start_call(hlo_module *module, dice *d) {
-    enum { MOST = 64 };
-    hlo_instr *call = find_call(module), *operands[MOST], *inner[MOST];
-    if (!call || call->operand_count > MOST || !call->operand_count) return;
+    enum { MAX = 64 };
+    hlo_instruction *call = find_call(module), *operands[MAX], *inner[MAX];
+    if (!call || call->operand_count > MAX || !call->operand_count) return;
     hlo_computation *caller = call->parent, *called = hlo_instr_comp(call, HLO_ATTR_TO_APPLY);
     hlo_computation *wrap = hlo_computation_new(module, "wrap");
-    const hlo_shape *shapes[MOST];
+    const hlo_shape *shapes[MAX];
     for (uint32_t i = 0; i < call->operand_count; i++) {
         operands[i] = hlo_instr_operand(call, i);
         shapes[i] = operands[i]->shape;
@@ -161,11 +162,11 @@ static void start_call(hlo_module *module, dice *d) {
     hlo_computation_move(wrap, caller);
     const hlo_shape *whole[] = {hlo_shape_tuple(module, call->operand_count, shapes), call->shape,
                                 hlo_shape_array(module, HLO_TYPE_U32, 0, NULL)};
-    hlo_instr *start =
+    hlo_instruction *start =
         hlo_instr_new(call->parent, call, HLO_OP_ASYNC_START, hlo_shape_tuple(module, 3, whole),
                       call->operand_count, operands, "started");
     hlo_instr_set_comp(start, HLO_ATTR_CALLS, wrap);
-    hlo_instr *done =
+    hlo_instruction *done =
         hlo_instr_new(call->parent, call, HLO_OP_ASYNC_DONE, call->shape, 1, &start, "done");
     if (dice_chance(d, 70)) {
         hlo_instr_set_str(start, HLO_ATTR_ASYNC_EXECUTION_THREAD, "host");

@@ -136,7 +136,7 @@ static void test_verdict(void **state) {
     assert_done(f, optimize(f, &pass, "sink-negate,default", &report));
     assert_int_equal(hlo_report_count(report), 1);
     const hlo_verdict *verdict = hlo_report_verdict(report, 0);
-    assert_string_equal(verdict->input_instr, "d");
+    assert_string_equal(verdict->input_instruction, "d");
     assert_string_equal(verdict->reason, "not-quantized");
     hlo_report_free(report);
     assert_sound(f, "negate(%made)");

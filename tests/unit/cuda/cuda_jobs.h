@@ -12,14 +12,15 @@ typedef struct jobs {
     uint32_t count;
 } jobs;
 
-static uint32_t jobs_leaves(const hlo_instr *const *instrs, uint32_t count) {
+static uint32_t jobs_leaves(const hlo_instruction *const *instrs, uint32_t count) {
     uint32_t leaves = 0;
     for (uint32_t i = 0; i < count; i++)
         leaves += instrs[i]->shape->type == HLO_TYPE_TUPLE ? instrs[i]->shape->rank : 1;
     return leaves;
 }
 
-static hlo_view *jobs_views(hlo_arena *arena, const hlo_instr *const *instrs, uint32_t count) {
+static hlo_view *jobs_views(hlo_arena *arena, const hlo_instruction *const *instrs,
+                            uint32_t count) {
     hlo_view *views = hlo_arena_array(arena, jobs_leaves(instrs, count) + 1, sizeof *views);
     uint32_t at = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -44,7 +45,7 @@ static void jobs_add(jobs *all, hlo_arena *arena, const hlo_group *group) {
     job->group.input_count = 0;
     for (uint32_t i = 0; i < group->instr_count; i++)
         for (uint32_t o = 0; o < group->instrs[i]->operand_count; o++) {
-            const hlo_instr *operand = hlo_instr_operand(group->instrs[i], o);
+            const hlo_instruction *operand = hlo_instr_operand(group->instrs[i], o);
             bool known = false;
             for (uint32_t k = 0; k < group->instr_count; k++) known |= group->instrs[k] == operand;
             for (uint32_t k = 0; k < job->group.input_count && group->instr_count > 1; k++)
@@ -71,11 +72,11 @@ static bool jobs_is_call(hlo_op op) {
 
 static void jobs_of_computation(jobs *all, const hlo_computation *c, const cuda_device *device,
                                 hlo_arena *arena) {
-    const hlo_instr **live = hlo_arena_array(arena, c->instr_count, sizeof *live);
+    const hlo_instruction **live = hlo_arena_array(arena, c->instr_count, sizeof *live);
     bool *made = hlo_arena_zero(arena, c->module->next_id);
     bool *wanted = hlo_arena_zero(arena, c->module->next_id);
     uint32_t count = 0;
-    for (const hlo_instr *i = c->first; i; i = i->next) live[count++] = i;
+    for (const hlo_instruction *i = c->first; i; i = i->next) live[count++] = i;
     hlo_group *groups;
     uint32_t group_count = cuda_kernel_group((void *)device, live, count, arena, &groups);
     wanted[c->root->id] = true;
@@ -85,12 +86,12 @@ static void jobs_of_computation(jobs *all, const hlo_computation *c, const cuda_
         for (uint32_t i = 0; i < group->result_count; i++) made[group->results[i]->id] = true;
         for (uint32_t i = 0; i < group->input_count; i++) wanted[group->inputs[i]->id] = true;
     }
-    for (const hlo_instr *i = c->last; i; i = i->prev) {
+    for (const hlo_instruction *i = c->last; i; i = i->prev) {
         if (made[i->id] || (!wanted[i->id] && !hlo_op_is(i->op, HLO_SIDE_EFFECT))) continue;
         for (uint32_t o = 0; o < i->operand_count; o++) wanted[hlo_instr_operand(i, o)->id] = true;
         if (i->op == HLO_OP_CONSTANT || i->op == HLO_OP_PARAMETER || cuda_kernel_refusal(i))
             continue;
-        const hlo_instr **one = hlo_arena_copy(arena, &i, sizeof i);
+        const hlo_instruction **one = hlo_arena_copy(arena, &i, sizeof i);
         hlo_group group = {.instr_count = 1, .result_count = 1, .instrs = one, .results = one};
         jobs_add(all, arena, &group);
     }
@@ -101,7 +102,7 @@ static jobs jobs_of_module(const hlo_module *m, const cuda_device *device, hlo_a
     jobs all = {hlo_arena_array(arena, m->next_id, sizeof *all.v), 0};
     wanted[m->entry->id] = true;
     for (const hlo_computation *c = m->last; c; c = c->prev)
-        for (const hlo_instr *i = c->first; i && wanted[c->id]; i = i->next)
+        for (const hlo_instruction *i = c->first; i && wanted[c->id]; i = i->next)
             if (jobs_is_call(i->op)) hlo_instr_visit_called(i, jobs_call, wanted);
     for (const hlo_computation *c = m->first; c; c = c->next)
         if (wanted[c->id]) jobs_of_computation(&all, c, device, arena);

@@ -70,7 +70,7 @@ static const hlo_shape *leaf(const hlo_shape *shape, uint32_t index) {
     return shape->type == HLO_TYPE_TUPLE ? shape->elements[index] : shape;
 }
 
-static value constant_value(hlo_arena *arena, const hlo_instr *instr) {
+static value constant_value(hlo_arena *arena, const hlo_instruction *instr) {
     value v = new_value(arena, instr->shape);
     int64_t *strides = hlo_arena_array(arena, instr->shape->rank + 1, sizeof *strides), stride = 1;
     for (uint32_t d = instr->shape->rank; d-- > 0; stride *= instr->shape->dims[d])
@@ -81,7 +81,7 @@ static value constant_value(hlo_arena *arena, const hlo_instr *instr) {
 }
 
 /* Computes an instruction; `values` has the leaves of each value, by instruction id. */
-static void evaluate(hlo_arena *arena, const hlo_instr *instr, value **values) {
+static void evaluate(hlo_arena *arena, const hlo_instruction *instr, value **values) {
     hlo_view operands[128], sigmas[128], results[64], result_sigmas[64];
     uint32_t count = 0;
     if (instr->op == HLO_OP_CONSTANT) {
@@ -90,7 +90,7 @@ static void evaluate(hlo_arena *arena, const hlo_instr *instr, value **values) {
         return;
     }
     for (uint32_t i = 0; i < instr->operand_count; i++) {
-        const hlo_instr *operand = hlo_instr_operand(instr, i);
+        const hlo_instruction *operand = hlo_instr_operand(instr, i);
         for (uint32_t l = 0; l < leaf_count(operand->shape); l++) {
             operands[count] = values[operand->id][l].view;
             sigmas[count++] = values[operand->id][l].sigma;

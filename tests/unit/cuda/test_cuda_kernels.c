@@ -75,7 +75,7 @@ static bool check(const hlo_module *m, hlo_job *job, const cuda_code *code, cuda
     value **values = hlo_arena_zero(arena, m->next_id * sizeof *values);
     uint32_t at = 0;
     for (uint32_t i = 0; i < job->group.input_count; i++) {
-        const hlo_instr *input = job->group.inputs[i];
+        const hlo_instruction *input = job->group.inputs[i];
         uint32_t leaves = leaf_count(input->shape);
         if (!values[input->id]) values[input->id] = drawn(arena, input->shape);
         for (uint32_t l = 0; l < leaves; l++)
@@ -93,7 +93,7 @@ static bool check(const hlo_module *m, hlo_job *job, const cuda_code *code, cuda
     bool good = true;
     at = 0;
     for (uint32_t i = 0; i < job->group.result_count; i++) {
-        const hlo_instr *result = job->group.results[i];
+        const hlo_instruction *result = job->group.results[i];
         for (uint32_t l = 0; l < leaf_count(result->shape); l++) {
             hlo_error_comparison c;
             hlo_error_compare(&job->results[at++], &values[result->id][l].view,

@@ -140,7 +140,7 @@ static size_t make_calls(const hlo_module *module, hlo_arena *arena, const cuda_
     void *addresses[LT_PART_COUNT];
     for (int part = 0; part < LT_PART_COUNT; part++)
         addresses[part] = (void *)((uintptr_t)(part + 1) << 20);
-    for (const hlo_instr *i = module->entry->first; i; i = i->next) {
+    for (const hlo_instruction *i = module->entry->first; i; i = i->next) {
         cuda_matmul matmul;
         cuda_call *call;
         lt_heuristic found;

@@ -64,7 +64,7 @@ static void text_becomes_ir(void **state) {
     const hlo_computation *e = m->entry;
     assert_ptr_equal(e, m->first);
     assert_int_equal(e->parameter_count, 1);
-    const hlo_instr *p = e->parameters[0], *t = e->root;
+    const hlo_instruction *p = e->parameters[0], *t = e->root;
     assert_ptr_equal(hlo_instr_operand(t, 0), p);
     assert_int_equal(p->use_count, 1);
     assert_int_equal(p->shape->layout->minor_to_major[0], 0);
@@ -85,7 +85,7 @@ static void names_of_inline_computations_hide_outer_ones(void **state) {
                          " ROOT d = f32[] add(a, b) }\n");
     assert_ptr_not_equal(m->first, m->entry);
     assert_int_equal(m->first->root->op, HLO_OP_SINE);
-    const hlo_instr *d = m->entry->root;
+    const hlo_instruction *d = m->entry->root;
     assert_int_equal(hlo_instr_operand(d, 0)->op, HLO_OP_PARAMETER);
     assert_int_equal(hlo_instr_operand(d, 1)->op, HLO_OP_NEGATE);
     hlo_module_free(m);

@@ -21,7 +21,7 @@ enum { MAX_COUNT = 4096 };
 /* A module with one instruction, the root of its entry, on parameters. */
 typedef struct setup {
     hlo_module *module;
-    const hlo_instr *root;
+    const hlo_instruction *root;
     hlo_view operands[3], operand_sigmas[3], result, sigma;
 } setup;
 

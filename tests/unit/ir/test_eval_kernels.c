@@ -38,14 +38,14 @@ static void expect(const char *body, int count, const double *numbers) {
     if (setjmp(recover)) fail();
     hlo_arena_set_recover(m->arena, &recover);
     void **data = hlo_arena_zero(m->arena, m->next_id * sizeof *data);
-    for (hlo_instr *i = m->entry->first; i; i = i->next) {
+    for (hlo_instruction *i = m->entry->first; i; i = i->next) {
         if (i->op == HLO_OP_CONSTANT) {
             data[i->id] = i->u.literal->data;
             continue;
         }
         hlo_view operands[8];
         for (uint32_t o = 0; o < i->operand_count; o++) {
-            hlo_instr *operand = hlo_instr_operand(i, o);
+            hlo_instruction *operand = hlo_instr_operand(i, o);
             operands[o] = dense_view(m->arena, operand->shape, data[operand->id]);
         }
         data[i->id] = hlo_arena_alloc(m->arena, (size_t)hlo_shape_bytes(i->shape));
@@ -53,7 +53,7 @@ static void expect(const char *body, int count, const double *numbers) {
         const char *why = NULL;
         if (hlo_eval(NULL, i, operands, &result, m->arena, &why) != HLO_OK) fail_msg("%s", why);
     }
-    const hlo_instr *root = m->entry->root;
+    const hlo_instruction *root = m->entry->root;
     assert_int_equal(hlo_shape_count(root->shape), count);
     for (int i = 0; i < count; i++) {
         const char *at = (const char *)data[root->id] + i * hlo_types[root->shape->type].bytes;

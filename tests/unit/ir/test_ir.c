@@ -61,10 +61,10 @@ static void uses_follow_their_definition(void **state) {
     if (setjmp(recover)) fail();
     hlo_module *m = hlo_module_new(&recover);
     hlo_computation *c = hlo_computation_new(m, "main");
-    hlo_instr *one = hlo_constant_scalar(c, NULL, HLO_TYPE_F32, 1);
-    hlo_instr *two = hlo_constant_scalar(c, NULL, HLO_TYPE_F32, 2);
-    hlo_instr *twice[] = {one, one};
-    hlo_instr *add = hlo_instr_new(c, NULL, HLO_OP_ADD, one->shape, 2, twice, NULL);
+    hlo_instruction *one = hlo_constant_scalar(c, NULL, HLO_TYPE_F32, 1);
+    hlo_instruction *two = hlo_constant_scalar(c, NULL, HLO_TYPE_F32, 2);
+    hlo_instruction *twice[] = {one, one};
+    hlo_instruction *add = hlo_instr_new(c, NULL, HLO_OP_ADD, one->shape, 2, twice, NULL);
     hlo_computation_set_root(c, add);
     assert_int_equal(one->use_count, 2);
     hlo_instr_replace_uses(one, two);
@@ -89,16 +89,16 @@ static void a_snapshot_brings_all_back(void **state) {
     if (setjmp(recover)) fail();
     hlo_module *m = hlo_module_new(&recover);
     hlo_computation *c = hlo_computation_new(m, "main");
-    hlo_instr *one = hlo_constant_scalar(c, NULL, HLO_TYPE_F32, 1);
-    hlo_instr *two = hlo_constant_scalar(c, NULL, HLO_TYPE_F32, 2);
-    hlo_instr *both[] = {one, two};
-    hlo_instr *add = hlo_instr_new(c, NULL, HLO_OP_ADD, one->shape, 2, both, NULL);
+    hlo_instruction *one = hlo_constant_scalar(c, NULL, HLO_TYPE_F32, 1);
+    hlo_instruction *two = hlo_constant_scalar(c, NULL, HLO_TYPE_F32, 2);
+    hlo_instruction *both[] = {one, two};
+    hlo_instruction *add = hlo_instr_new(c, NULL, HLO_OP_ADD, one->shape, 2, both, NULL);
     hlo_instr_set_str(add, HLO_ATTR_ORIGIN, "{{\"a\"}}");
     hlo_computation_set_root(c, add);
     const hlo_attr *attrs = m->attrs = hlo_arena_array(m->arena, 1, sizeof *attrs);
     const hlo_snapshot *before = hlo_snapshot_take(m, m->arena);
     for (int times = 0; times < 2; times++) {
-        hlo_instr *made = hlo_instr_new(c, add, HLO_OP_NEGATE, one->shape, 1, &one, "add");
+        hlo_instruction *made = hlo_instr_new(c, add, HLO_OP_NEGATE, one->shape, 1, &one, "add");
         assert_string_equal(made->name, "add.1");
         hlo_instr_replace_uses(add, made);
         hlo_instr_drop_attr(add, HLO_ATTR_ORIGIN);
@@ -135,11 +135,11 @@ static void laid_side_by_side_all_is_the_same(void **state) {
     hlo_module *m = hlo_module_new(&recover);
     hlo_computation *c = hlo_computation_new(m, "main");
     const hlo_shape *scalar = hlo_shape_array(m, HLO_TYPE_F32, 0, NULL);
-    hlo_instr *x = hlo_instr_new(c, NULL, HLO_OP_PARAMETER, scalar, 0, NULL, "x");
+    hlo_instruction *x = hlo_instr_new(c, NULL, HLO_OP_PARAMETER, scalar, 0, NULL, "x");
     hlo_instr_set_parameter(x, 0);
-    hlo_instr *twice[] = {x, x};
-    hlo_instr *add = hlo_instr_new(c, NULL, HLO_OP_ADD, scalar, 2, twice, NULL);
-    hlo_instr *first = hlo_instr_new(c, add, HLO_OP_NEGATE, scalar, 1, &x, NULL);
+    hlo_instruction *twice[] = {x, x};
+    hlo_instruction *add = hlo_instr_new(c, NULL, HLO_OP_ADD, scalar, 2, twice, NULL);
+    hlo_instruction *first = hlo_instr_new(c, add, HLO_OP_NEGATE, scalar, 1, &x, NULL);
     hlo_instr_set_operand(add, 1, first);
     hlo_instrs *named = hlo_arena_alloc(m->arena, sizeof *named + sizeof *named->v);
     named->count = 1;
@@ -150,11 +150,11 @@ static void laid_side_by_side_all_is_the_same(void **state) {
     for (int i = 0; i < 9; i++)
         hlo_instr_remove(hlo_instr_new(c, NULL, HLO_OP_NEGATE, scalar, 1, &x, NULL));
     assert_true(hlo_module_is_fragmented(m));
-    hlo_instr **relocated = hlo_module_compact(m, m->arena);
+    hlo_instruction **relocated = hlo_module_compact(m, m->arena);
     assert_false(hlo_module_is_fragmented(m));
     assert_null(relocated[first->id + 1]);
-    hlo_instr *new_x = relocated[x->id], *new_first = relocated[first->id],
-              *new_add = relocated[add->id];
+    hlo_instruction *new_x = relocated[x->id], *new_first = relocated[first->id],
+                    *new_add = relocated[add->id];
     assert_ptr_equal(new_x + 1, new_first);
     assert_ptr_equal(new_first + 1, new_add);
     assert_ptr_equal(c->first, new_x);
@@ -191,24 +191,24 @@ static void what_was_made_is_unmade(void **state) {
     hlo_module *m = hlo_module_new(&recover);
     hlo_computation *c = hlo_computation_new(m, "main");
     const hlo_shape *scalar = hlo_shape_array(m, HLO_TYPE_F32, 0, NULL);
-    hlo_instr *x = hlo_instr_new(c, NULL, HLO_OP_PARAMETER, scalar, 0, NULL, "x");
+    hlo_instruction *x = hlo_instr_new(c, NULL, HLO_OP_PARAMETER, scalar, 0, NULL, "x");
     hlo_instr_set_parameter(x, 0);
-    hlo_instr *twice[] = {x, x};
-    hlo_instr *add = hlo_instr_new(c, NULL, HLO_OP_ADD, scalar, 2, twice, "negate.2");
+    hlo_instruction *twice[] = {x, x};
+    hlo_instruction *add = hlo_instr_new(c, NULL, HLO_OP_ADD, scalar, 2, twice, "negate.2");
     hlo_computation_set_root(c, add);
     const uint64_t print = hlo_module_fingerprint(m);
     hlo_journal *journal = hlo_journal_new(m->arena);
     for (int times = 0; times < 2; times++) {
         hlo_journal_open(journal, m);
-        hlo_instr *first = hlo_instr_new(c, add, HLO_OP_NEGATE, scalar, 1, &x, NULL);
+        hlo_instruction *first = hlo_instr_new(c, add, HLO_OP_NEGATE, scalar, 1, &x, NULL);
         assert_string_equal(first->name, "negate");
-        hlo_instr *made = hlo_instr_new(c, first, HLO_OP_NEGATE, scalar, 1, &x, NULL);
+        hlo_instruction *made = hlo_instr_new(c, first, HLO_OP_NEGATE, scalar, 1, &x, NULL);
         assert_string_equal(made->name, "negate.1");
         made = hlo_instr_new(c, add, HLO_OP_NEGATE, scalar, 1, &made, NULL);
         assert_string_equal(made->name, "negate.3");
         hlo_computation *other = hlo_computation_new(m, "main");
         assert_string_equal(other->name, "main.1");
-        hlo_instr *root = hlo_instr_new(other, NULL, HLO_OP_PARAMETER, scalar, 0, NULL, "x");
+        hlo_instruction *root = hlo_instr_new(other, NULL, HLO_OP_PARAMETER, scalar, 0, NULL, "x");
         hlo_instr_set_parameter(root, 0);
         hlo_computation_set_root(other, root);
         assert_true(hlo_module_fingerprint(m) != print);
@@ -224,7 +224,7 @@ static void what_was_made_is_unmade(void **state) {
 }
 
 static bool admits_none(hlo_builder *b, const hlo_shape *shape, uint32_t count,
-                        hlo_instr *const *operands) {
+                        hlo_instruction *const *operands) {
     (void)b, (void)shape, (void)count, (void)operands;
     return false;
 }
@@ -238,9 +238,9 @@ static void test_builder(void **state) {
     const int64_t dims[] = {1, 3}, turned[] = {3, 1}, order[] = {1, 0}, wide[] = {2, 3},
                   last[] = {1};
     const hlo_shape *shape = hlo_shape_array(m, HLO_TYPE_F32, 2, dims);
-    hlo_instr *x = hlo_instr_new(c, NULL, HLO_OP_PARAMETER, shape, 0, NULL, "x");
+    hlo_instruction *x = hlo_instr_new(c, NULL, HLO_OP_PARAMETER, shape, 0, NULL, "x");
     hlo_instr_set_parameter(x, 0);
-    hlo_instr *end = hlo_instr_new(c, NULL, HLO_OP_NEGATE, shape, 1, &x, NULL);
+    hlo_instruction *end = hlo_instr_new(c, NULL, HLO_OP_NEGATE, shape, 1, &x, NULL);
     end->offset = 7;
     hlo_builder b = {.at = end};
     /* If the result would equal the operand, the builder returns the operand. */
@@ -249,16 +249,16 @@ static void test_builder(void **state) {
     assert_ptr_equal(hlo_build_prefix(&b, x, shape), x);
     assert_ptr_equal(end->prev, x);
     /* A transpose that only moves dimensions of size 1 becomes a reshape. */
-    hlo_instr *moved = hlo_build_transpose(&b, x, order);
+    hlo_instruction *moved = hlo_build_transpose(&b, x, order);
     assert_int_equal(moved->op, HLO_OP_RESHAPE);
     assert_int_equal(moved->offset, 7);
     assert_ptr_equal(moved->next, end);
-    hlo_instr *line = hlo_build_reshape(&b, moved, 1, turned);
+    hlo_instruction *line = hlo_build_reshape(&b, moved, 1, turned);
     assert_int_equal(hlo_build_broadcast(&b, line, 2, wide, 1, last)->op, HLO_OP_BROADCAST);
     assert_int_equal(hlo_build_broadcast(&b, line, 2, dims, 1, last)->op, HLO_OP_RESHAPE);
     /* A scalar is converted before it is broadcast. */
-    hlo_instr *two = hlo_build_number(&b, HLO_TYPE_BF16, 2);
-    hlo_instr *splat = hlo_build_splat(&b, two, shape);
+    hlo_instruction *two = hlo_build_number(&b, HLO_TYPE_BF16, 2);
+    hlo_instruction *splat = hlo_build_splat(&b, two, shape);
     assert_int_equal(splat->op, HLO_OP_BROADCAST);
     assert_int_equal(hlo_instr_operand(splat, 0)->op, HLO_OP_CONVERT);
     assert_null(hlo_build_splat(&b, x, shape)); /* x does not repeat one element */
@@ -292,9 +292,9 @@ static void what_is_said_is_inherited(void **state) {
     hlo_computation *c = hlo_computation_new(m, "main");
     const hlo_shape *row = hlo_shape_array(m, HLO_TYPE_F32, 1, (int64_t[]){4});
     const hlo_shape *scalar = hlo_shape_array(m, HLO_TYPE_F32, 0, NULL);
-    hlo_instr *x = hlo_instr_new(c, NULL, HLO_OP_PARAMETER, row, 0, NULL, "x");
-    hlo_instr *like = hlo_instr_new(c, NULL, HLO_OP_NEGATE, row, 1, &x, NULL);
-    hlo_instr *other = hlo_instr_new(c, NULL, HLO_OP_RESHAPE, scalar, 1, &x, NULL);
+    hlo_instruction *x = hlo_instr_new(c, NULL, HLO_OP_PARAMETER, row, 0, NULL, "x");
+    hlo_instruction *like = hlo_instr_new(c, NULL, HLO_OP_NEGATE, row, 1, &x, NULL);
+    hlo_instruction *other = hlo_instr_new(c, NULL, HLO_OP_RESHAPE, scalar, 1, &x, NULL);
     const hlo_sharding replicated = {.parsed.text = hlo_intern_string(m, "{replicated}")};
     hlo_instr_set_attr(x, (hlo_attr){.id = HLO_ATTR_SHARDING, .u.sharding = &replicated});
     hlo_instr_set_str(x, HLO_ATTR_FRONTEND_ATTRIBUTES, "{a=\"1\"}");

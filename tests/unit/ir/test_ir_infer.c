@@ -48,10 +48,10 @@ static const hlo_shape *shape_of(bench *b, hlo_type type, uint32_t rank, const i
 #define SCALAR 0, NULL
 
 /* Creates a parameter of that shape; the layout is row-major if `order` is NULL. */
-static hlo_instr *operand(bench *b, hlo_type type, uint32_t rank, const int64_t *dims,
-                          const int64_t *order) {
-    hlo_instr *p = hlo_instr_new(b->c, NULL, HLO_OP_PARAMETER, shape_of(b, type, rank, dims, order),
-                                 0, NULL, "p");
+static hlo_instruction *operand(bench *b, hlo_type type, uint32_t rank, const int64_t *dims,
+                                const int64_t *order) {
+    hlo_instruction *p = hlo_instr_new(b->c, NULL, HLO_OP_PARAMETER,
+                                       shape_of(b, type, rank, dims, order), 0, NULL, "p");
     hlo_instr_set_parameter(p, b->c->parameter_count);
     return p;
 }
@@ -60,7 +60,7 @@ static hlo_instr *operand(bench *b, hlo_type type, uint32_t rank, const int64_t 
 static hlo_computation *combiner(bench *b, hlo_op op, hlo_type type) {
     hlo_computation *comp = hlo_computation_new(b->m, "combine");
     const hlo_shape *scalar = hlo_shape_array(b->m, type, 0, NULL);
-    hlo_instr *both[2];
+    hlo_instruction *both[2];
     for (int i = 0; i < 2; i++) {
         both[i] = hlo_instr_new(comp, NULL, HLO_OP_PARAMETER, scalar, 0, NULL, "x");
         hlo_instr_set_parameter(both[i], i);
@@ -83,7 +83,7 @@ static void ints(bench *b, attrs *list, hlo_attr_id id, uint32_t count, const in
 
 /* Infers a shape, and compares its text (with layout) or the reason for failure. */
 static void expect(bench *b, hlo_op op, const attrs *list, const char *wanted, uint32_t count,
-                   hlo_instr *const *operands) {
+                   hlo_instruction *const *operands) {
     char text[512];
     const hlo_shape *shape = hlo_infer(b->m, op, count, operands, list ? list->count : 0,
                                        list ? list->v : NULL, text, sizeof text);
@@ -91,18 +91,19 @@ static void expect(bench *b, hlo_op op, const attrs *list, const char *wanted, u
     assert_string_equal(text, wanted);
 }
 #define EXPECT(b, op, list, wanted, ...)                                                           \
-    expect(b, op, list, wanted, sizeof((hlo_instr *[]){__VA_ARGS__}) / sizeof(hlo_instr *),        \
-           (hlo_instr *[]){__VA_ARGS__})
+    expect(b, op, list, wanted,                                                                    \
+           sizeof((hlo_instruction *[]){__VA_ARGS__}) / sizeof(hlo_instruction *),                 \
+           (hlo_instruction *[]){__VA_ARGS__})
 
 static void elementwise_keeps_the_first_operands_layout(void **state) {
     bench *b = *state;
-    hlo_instr *x = operand(b, HLO_TYPE_F32, DIMS(2, 3), ORDER(0, 1));
-    hlo_instr *y = operand(b, HLO_TYPE_F32, DIMS(2, 3), NULL);
-    hlo_instr *h = operand(b, HLO_TYPE_BF16, DIMS(2, 3), NULL);
-    hlo_instr *z = operand(b, HLO_TYPE_F32, DIMS(2, 4), NULL);
-    hlo_instr *s = operand(b, HLO_TYPE_F32, SCALAR, NULL);
-    hlo_instr *p = operand(b, HLO_TYPE_PRED, DIMS(2, 3), NULL);
-    hlo_instr *c = operand(b, HLO_TYPE_C64, DIMS(5), NULL);
+    hlo_instruction *x = operand(b, HLO_TYPE_F32, DIMS(2, 3), ORDER(0, 1));
+    hlo_instruction *y = operand(b, HLO_TYPE_F32, DIMS(2, 3), NULL);
+    hlo_instruction *h = operand(b, HLO_TYPE_BF16, DIMS(2, 3), NULL);
+    hlo_instruction *z = operand(b, HLO_TYPE_F32, DIMS(2, 4), NULL);
+    hlo_instruction *s = operand(b, HLO_TYPE_F32, SCALAR, NULL);
+    hlo_instruction *p = operand(b, HLO_TYPE_PRED, DIMS(2, 3), NULL);
+    hlo_instruction *c = operand(b, HLO_TYPE_C64, DIMS(5), NULL);
     attrs lt = {1, {{.id = HLO_ATTR_DIRECTION, .u.str = hlo_intern_string(b->m, "LT")}}};
     EXPECT(b, HLO_OP_ADD, NULL, "f32[2,3]{0,1}", x, y);
     EXPECT(b, HLO_OP_ADD, NULL, "f32[2,3]{1,0}", y, x);
@@ -132,8 +133,8 @@ static void elementwise_keeps_the_first_operands_layout(void **state) {
 
 static void a_transpose_keeps_the_bytes(void **state) {
     bench *b = *state;
-    hlo_instr *x = operand(b, HLO_TYPE_F32, DIMS(2, 3, 4), NULL);
-    hlo_instr *y = operand(b, HLO_TYPE_F32, DIMS(2, 3, 4), ORDER(1, 2, 0));
+    hlo_instruction *x = operand(b, HLO_TYPE_F32, DIMS(2, 3, 4), NULL);
+    hlo_instruction *y = operand(b, HLO_TYPE_F32, DIMS(2, 3, 4), ORDER(1, 2, 0));
     attrs list = {0}, swap = {0}, twice = {0}, few = {0};
     ints(b, &list, HLO_ATTR_DIMENSIONS, DIMS(2, 0, 1));
     ints(b, &swap, HLO_ATTR_DIMENSIONS, DIMS(1, 0, 2));
@@ -148,12 +149,12 @@ static void a_transpose_keeps_the_bytes(void **state) {
 
 static void movement(void **state) {
     bench *b = *state;
-    hlo_instr *x = operand(b, HLO_TYPE_F32, DIMS(2, 3, 4), ORDER(0, 1, 2));
-    hlo_instr *y = operand(b, HLO_TYPE_F32, DIMS(2, 5, 4), NULL);
-    hlo_instr *huge = operand(b, HLO_TYPE_S8, DIMS(INT64_MAX), NULL);
-    hlo_instr *zero = operand(b, HLO_TYPE_F32, SCALAR, NULL);
-    hlo_instr *byte = operand(b, HLO_TYPE_S8, SCALAR, NULL);
-    hlo_instr *i = operand(b, HLO_TYPE_S32, SCALAR, NULL);
+    hlo_instruction *x = operand(b, HLO_TYPE_F32, DIMS(2, 3, 4), ORDER(0, 1, 2));
+    hlo_instruction *y = operand(b, HLO_TYPE_F32, DIMS(2, 5, 4), NULL);
+    hlo_instruction *huge = operand(b, HLO_TYPE_S8, DIMS(INT64_MAX), NULL);
+    hlo_instruction *zero = operand(b, HLO_TYPE_F32, SCALAR, NULL);
+    hlo_instruction *byte = operand(b, HLO_TYPE_S8, SCALAR, NULL);
+    hlo_instruction *i = operand(b, HLO_TYPE_S32, SCALAR, NULL);
     attrs slice = {0}, past = {0}, inside = {0}, pad = {0}, shrink = {0}, more = {0}, along = {0},
           sizes = {0};
     ints(b, &slice, HLO_ATTR_SLICE, DIMS(0, 1, 1, 1, 3, 1, 0, 4, 3));
@@ -197,8 +198,8 @@ static void movement(void **state) {
 
 static void gathered_windows(void **state) {
     bench *b = *state;
-    hlo_instr *x = operand(b, HLO_TYPE_F32, DIMS(9, 3, 4), NULL);
-    hlo_instr *rows = operand(b, HLO_TYPE_S32, DIMS(7, 1), NULL);
+    hlo_instruction *x = operand(b, HLO_TYPE_F32, DIMS(9, 3, 4), NULL);
+    hlo_instruction *rows = operand(b, HLO_TYPE_S32, DIMS(7, 1), NULL);
     attrs list = {0};
     ints(b, &list, HLO_ATTR_OFFSET_DIMS, DIMS(0, 2));
     ints(b, &list, HLO_ATTR_COLLAPSED_SLICE_DIMS, DIMS(0));
@@ -217,10 +218,10 @@ static void gathered_windows(void **state) {
 
 static void dots(void **state) {
     bench *b = *state;
-    hlo_instr *x = operand(b, HLO_TYPE_BF16, DIMS(8, 2, 3), ORDER(0, 1, 2));
-    hlo_instr *y = operand(b, HLO_TYPE_BF16, DIMS(3, 8, 5), NULL);
-    hlo_instr *q = operand(b, HLO_TYPE_F8E4M3FN, DIMS(2, 3), NULL);
-    hlo_instr *w = operand(b, HLO_TYPE_F8E4M3FN, DIMS(4, 5), NULL);
+    hlo_instruction *x = operand(b, HLO_TYPE_BF16, DIMS(8, 2, 3), ORDER(0, 1, 2));
+    hlo_instruction *y = operand(b, HLO_TYPE_BF16, DIMS(3, 8, 5), NULL);
+    hlo_instruction *q = operand(b, HLO_TYPE_F8E4M3FN, DIMS(2, 3), NULL);
+    hlo_instruction *w = operand(b, HLO_TYPE_F8E4M3FN, DIMS(4, 5), NULL);
     attrs list = {0}, plain = {0}, far = {0}, both = {0};
     ints(b, &list, HLO_ATTR_LHS_BATCH_DIMS, DIMS(0));
     ints(b, &list, HLO_ATTR_RHS_BATCH_DIMS, DIMS(1));
@@ -246,9 +247,9 @@ static void dots(void **state) {
            "batch and a contracting dimension",
            q, w);
     /* The HLO text may specify a wider result type. */
-    hlo_instr *pair[] = {q, q};
+    hlo_instruction *pair[] = {q, q};
     const hlo_shape *wide = shape_of(b, HLO_TYPE_BF16, DIMS(2, 2), NULL);
-    hlo_instr *dot = hlo_instr_new(b->c, NULL, HLO_OP_DOT, wide, 2, pair, NULL);
+    hlo_instruction *dot = hlo_instr_new(b->c, NULL, HLO_OP_DOT, wide, 2, pair, NULL);
     hlo_instr_set_ints(dot, HLO_ATTR_LHS_CONTRACTING_DIMS, DIMS(1));
     hlo_instr_set_ints(dot, HLO_ATTR_RHS_CONTRACTING_DIMS, DIMS(1));
     char why[256];
@@ -262,9 +263,9 @@ static void dots(void **state) {
 
 static void reductions(void **state) {
     bench *b = *state;
-    hlo_instr *x = operand(b, HLO_TYPE_F32, DIMS(2, 3, 4), ORDER(0, 1, 2));
-    hlo_instr *zero = operand(b, HLO_TYPE_F32, SCALAR, NULL);
-    hlo_instr *half = operand(b, HLO_TYPE_F16, SCALAR, NULL);
+    hlo_instruction *x = operand(b, HLO_TYPE_F32, DIMS(2, 3, 4), ORDER(0, 1, 2));
+    hlo_instruction *zero = operand(b, HLO_TYPE_F32, SCALAR, NULL);
+    hlo_instruction *half = operand(b, HLO_TYPE_F16, SCALAR, NULL);
     attrs list = {0};
     ints(b, &list, HLO_ATTR_DIMENSIONS, DIMS(1));
     list.v[list.count++] =
@@ -290,8 +291,8 @@ static void reductions(void **state) {
 
 static void windows_are_parsed(void **state) {
     bench *b = *state;
-    hlo_instr *x = operand(b, HLO_TYPE_F32, DIMS(1, 8), NULL);
-    hlo_instr *zero = operand(b, HLO_TYPE_F32, SCALAR, NULL);
+    hlo_instruction *x = operand(b, HLO_TYPE_F32, DIMS(1, 8), NULL);
+    hlo_instruction *zero = operand(b, HLO_TYPE_F32, SCALAR, NULL);
     hlo_attrs *window = hlo_arena_zero(b->m->arena, sizeof *window + 4 * sizeof *window->v);
     window->count = 4;
     window->v[0] =
@@ -313,8 +314,8 @@ static void windows_are_parsed(void **state) {
     window->v[0].u.ints = hlo_ints_new(b->m, 2, (int64_t[]){3, 1});
     EXPECT(b, HLO_OP_REDUCE_WINDOW, &list, "f32[0,6]{1,0}", x, zero);
 
-    hlo_instr *image = operand(b, HLO_TYPE_F32, DIMS(2, 8, 6), NULL);
-    hlo_instr *kernel = operand(b, HLO_TYPE_F32, DIMS(3, 6, 5), NULL);
+    hlo_instruction *image = operand(b, HLO_TYPE_F32, DIMS(2, 8, 6), NULL);
+    hlo_instruction *kernel = operand(b, HLO_TYPE_F32, DIMS(3, 6, 5), NULL);
     window->count = 1;
     window->v[0].u.ints = hlo_ints_new(b->m, 1, (int64_t[]){3});
     list.v[1] =
@@ -329,14 +330,14 @@ static void windows_are_parsed(void **state) {
 
 static void tuples_and_tokens(void **state) {
     bench *b = *state;
-    hlo_instr *x = operand(b, HLO_TYPE_F32, DIMS(2, 3), ORDER(0, 1));
-    hlo_instr *none = NULL;
+    hlo_instruction *x = operand(b, HLO_TYPE_F32, DIMS(2, 3), ORDER(0, 1));
+    hlo_instruction *none = NULL;
     attrs list = {1, {{.id = HLO_ATTR_INDEX, .u.i = 1}}};
     EXPECT(b, HLO_OP_TUPLE, NULL, "(f32[2,3]{0,1}, f32[2,3]{0,1})", x, x);
-    hlo_instr *pair[] = {x, x};
+    hlo_instruction *pair[] = {x, x};
     char text[64];
     const hlo_shape *shape = hlo_infer(b->m, HLO_OP_TUPLE, 2, pair, 0, NULL, NULL, 0);
-    hlo_instr *tuple = hlo_instr_new(b->c, NULL, HLO_OP_TUPLE, shape, 2, pair, NULL);
+    hlo_instruction *tuple = hlo_instr_new(b->c, NULL, HLO_OP_TUPLE, shape, 2, pair, NULL);
     EXPECT(b, HLO_OP_GET_TUPLE_ELEMENT, &list, "f32[2,3]{0,1}", tuple);
     list.v[0].u.i = 2;
     EXPECT(b, HLO_OP_GET_TUPLE_ELEMENT, &list,

@@ -95,10 +95,10 @@ static void every_element_is_the_one_that_is_computed(void **state) {
         "whole, "
         "mask, piece, get, chain, high)\n");
     hlo_arrays *outputs = run(m);
-    const hlo_instr *root = m->entry->root;
+    const hlo_instruction *root = m->entry->root;
     assert_int_equal(outputs->count, root->operand_count);
     for (uint32_t o = 0; o < root->operand_count; o++) {
-        const hlo_instr *value = hlo_instr_operand(root, o);
+        const hlo_instruction *value = hlo_instr_operand(root, o);
         const char *data = outputs->items[o].data;
         for (int64_t i = 0; i < hlo_shape_count(value->shape); i++) {
             double known, got = hlo_number_load(value->shape->type,

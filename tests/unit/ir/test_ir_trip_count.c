@@ -32,7 +32,7 @@ typedef struct loop {
     int64_t start, step, limit;
 } loop;
 
-enum { MOST_TRIPS = 1 << 20 };
+enum { MAX_TRIPS = 1 << 20 };
 
 static bool holds(const char *direction, int64_t a, int64_t b) {
     const bool equal = a == b, less = a < b;
@@ -48,7 +48,7 @@ static bool holds(const char *direction, int64_t a, int64_t b) {
 static uint64_t carried_out(const loop *l) {
     const bool down = strstr(l->update, "subtract") != NULL;
     int64_t at = l->start;
-    for (uint64_t count = 0; count < MOST_TRIPS; count++) {
+    for (uint64_t count = 0; count < MAX_TRIPS; count++) {
         const int64_t a = l->limit_first ? l->limit : at, b = l->limit_first ? at : l->limit;
         if (!holds(l->direction, a, b)) return count;
         if (down ? __builtin_sub_overflow(at, l->step, &at)
@@ -124,7 +124,7 @@ static void counts_are_those_of_the_loop(void **state) {
 /* Tests trip counts just below and above the analysis' limit. */
 static void long_loops_have_no_count(void **state) {
     (void)state;
-    for (int64_t limit = MOST_TRIPS - 2; limit <= MOST_TRIPS + 1; limit++) {
+    for (int64_t limit = MAX_TRIPS - 2; limit <= MAX_TRIPS + 1; limit++) {
         const loop l = {counters[2], "add(i, c)", "LT", false, false, 0, 1, limit};
         compare(&l);
     }

@@ -18,7 +18,7 @@ typedef struct bench {
     jmp_buf recover;
     hlo_module *m;
     hlo_computation *c; /* the entry: two scalars and their sum */
-    hlo_instr *x, *y, *sum;
+    hlo_instruction *x, *y, *sum;
     unsigned errors;
     char first[512]; /* the first error message */
 } bench;
@@ -32,8 +32,8 @@ static const hlo_shape *f32(bench *b, uint32_t rank, const int64_t *dims) {
     return hlo_shape_array(b->m, HLO_TYPE_F32, rank, dims);
 }
 
-static hlo_instr *parameter(hlo_computation *c, const hlo_shape *shape, const char *name) {
-    hlo_instr *p = hlo_instr_new(c, NULL, HLO_OP_PARAMETER, shape, 0, NULL, name);
+static hlo_instruction *parameter(hlo_computation *c, const hlo_shape *shape, const char *name) {
+    hlo_instruction *p = hlo_instr_new(c, NULL, HLO_OP_PARAMETER, shape, 0, NULL, name);
     hlo_instr_set_parameter(p, c->parameter_count);
     return p;
 }
@@ -45,8 +45,8 @@ static int set_up(void **state) {
     b->c = b->m->entry = hlo_computation_new(b->m, "main");
     b->x = parameter(b->c, f32(b, 0, NULL), "x");
     b->y = parameter(b->c, f32(b, 0, NULL), "y");
-    b->sum =
-        hlo_instr_new(b->c, NULL, HLO_OP_ADD, b->x->shape, 2, (hlo_instr *[]){b->x, b->y}, "sum");
+    b->sum = hlo_instr_new(b->c, NULL, HLO_OP_ADD, b->x->shape, 2,
+                           (hlo_instruction *[]){b->x, b->y}, "sum");
     hlo_computation_set_root(b->c, b->sum);
     return 0;
 }
@@ -86,7 +86,7 @@ static void a_callee_behind_its_caller(void **state) {
     bench *b = *state;
     hlo_computation *callee = hlo_computation_new(b->m, "callee");
     hlo_computation_set_root(callee, parameter(callee, b->x->shape, "z"));
-    hlo_instr *call = hlo_instr_new(b->c, b->sum, HLO_OP_CALL, b->x->shape, 1, &b->x, "call");
+    hlo_instruction *call = hlo_instr_new(b->c, b->sum, HLO_OP_CALL, b->x->shape, 1, &b->x, "call");
     hlo_instr_set_comp(call, HLO_ATTR_TO_APPLY, callee);
     expect(b, "%call calls %callee, which must precede %main");
     hlo_computation_move(callee, b->c);
@@ -96,7 +96,7 @@ static void a_callee_behind_its_caller(void **state) {
 static void an_operand_of_another_computation(void **state) {
     bench *b = *state;
     hlo_computation *other = hlo_computation_new(b->m, "other");
-    hlo_instr *z = parameter(other, b->x->shape, "z");
+    hlo_instruction *z = parameter(other, b->x->shape, "z");
     hlo_computation_set_root(other, z);
     hlo_instr_set_operand(b->sum, 1, z);
     expect(b, "operand %z of %sum is in another computation, %other");
@@ -104,7 +104,7 @@ static void an_operand_of_another_computation(void **state) {
 
 static void an_operand_that_was_removed(void **state) {
     bench *b = *state;
-    hlo_instr *n = hlo_instr_new(b->c, b->sum, HLO_OP_NEGATE, b->x->shape, 1, &b->x, "n");
+    hlo_instruction *n = hlo_instr_new(b->c, b->sum, HLO_OP_NEGATE, b->x->shape, 1, &b->x, "n");
     hlo_instr_set_operand(b->sum, 0, n);
     hlo_instr_remove(n);
     expect(b, "operand %n of %sum was removed");
@@ -121,7 +121,7 @@ static void a_control_predecessor_behind(void **state) {
 
 static void a_gap_in_the_parameters(void **state) {
     bench *b = *state;
-    hlo_instr *z = hlo_instr_new(b->c, NULL, HLO_OP_PARAMETER, b->x->shape, 0, NULL, "z");
+    hlo_instruction *z = hlo_instr_new(b->c, NULL, HLO_OP_PARAMETER, b->x->shape, 0, NULL, "z");
     hlo_instr_set_parameter(z, 3);
     expect(b, "%main has 4 parameters, but no parameter 2");
 }
@@ -152,10 +152,10 @@ static void no_entry(void **state) {
 }
 
 static void a_call(bench *b, hlo_computation *from, hlo_computation *to) {
-    hlo_instr *p = parameter(from, b->x->shape, "p");
-    hlo_instr *q = parameter(from, b->x->shape, "q");
-    hlo_instr *call =
-        hlo_instr_new(from, NULL, HLO_OP_CALL, b->x->shape, 2, (hlo_instr *[]){p, q}, "call");
+    hlo_instruction *p = parameter(from, b->x->shape, "p");
+    hlo_instruction *q = parameter(from, b->x->shape, "q");
+    hlo_instruction *call =
+        hlo_instr_new(from, NULL, HLO_OP_CALL, b->x->shape, 2, (hlo_instruction *[]){p, q}, "call");
     hlo_instr_set_comp(call, HLO_ATTR_TO_APPLY, to);
     hlo_computation_set_root(from, call);
 }
@@ -222,23 +222,23 @@ static void two_computations_of_one_name(void **state) {
 
 static void a_value_of_another_shape(void **state) {
     bench *b = *state;
-    hlo_instr *one = hlo_constant_scalar(b->c, NULL, HLO_TYPE_F32, 1);
+    hlo_instruction *one = hlo_constant_scalar(b->c, NULL, HLO_TYPE_F32, 1);
     one->shape = hlo_shape_array(b->m, HLO_TYPE_BF16, 0, NULL);
     expect(b, "the value of %constant is f32[], but its shape is bf16[]");
 }
 
 static void a_constant_without_value(void **state) {
     bench *b = *state;
-    hlo_instr *one = hlo_constant_scalar(b->c, NULL, HLO_TYPE_F32, 1);
+    hlo_instruction *one = hlo_constant_scalar(b->c, NULL, HLO_TYPE_F32, 1);
     one->u.literal = NULL;
     expect(b, "%constant has no value");
 }
 
 static void a_word_that_is_none(void **state) {
     bench *b = *state;
-    hlo_instr *less =
+    hlo_instruction *less =
         hlo_instr_new(b->c, NULL, HLO_OP_COMPARE, hlo_shape_array(b->m, HLO_TYPE_PRED, 0, NULL), 2,
-                      (hlo_instr *[]){b->x, b->y}, "less");
+                      (hlo_instruction *[]){b->x, b->y}, "less");
     hlo_instr_set_str(less, HLO_ATTR_DIRECTION, "LESS");
     expect(b, "compare: invalid direction 'LESS', expected one of EQ NE GE GT LE LT");
 }

@@ -20,7 +20,7 @@ typedef struct fixture {
     jmp_buf recover;
     hlo_module *module;
     hlo_computation *comp;
-    hlo_instr *c, *bias, *scale[4];
+    hlo_instruction *c, *bias, *scale[4];
     hlo_matmul matmul; /* a batched matmul without scales and with a bf16 result */
     const hlo_target *target;
     int cuda;
@@ -33,8 +33,8 @@ static const hlo_shape *array(fixture *f, hlo_type type, uint32_t rank, int64_t 
     return hlo_shape_array(f->module, type, rank, dims);
 }
 
-static hlo_instr *parameter(fixture *f, const hlo_shape *shape) {
-    hlo_instr *p = hlo_instr_new(f->comp, NULL, HLO_OP_PARAMETER, shape, 0, NULL, "p");
+static hlo_instruction *parameter(fixture *f, const hlo_shape *shape) {
+    hlo_instruction *p = hlo_instr_new(f->comp, NULL, HLO_OP_PARAMETER, shape, 0, NULL, "p");
     hlo_instr_set_parameter(p, f->comp->parameter_count);
     return p;
 }

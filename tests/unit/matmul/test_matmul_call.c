@@ -7,18 +7,18 @@
 #include "matmul/json.h"
 #include "tests/unit/matmul/matmul_fixture.h"
 
-static hlo_instr *encode(fixture *f, const hlo_matmul *m) {
+static hlo_instruction *encode(fixture *f, const hlo_matmul *m) {
     return hlo_matmul_encode(m, f->target, f->scales, f->comp, NULL, f->matmul.a);
 }
 
-static hlo_matmul decode(const hlo_instr *call) {
+static hlo_matmul decode(const hlo_instruction *call) {
     hlo_matmul m = {0};
     const char *why = NULL;
     if (hlo_matmul_decode(call, &m, &why)) fail_msg("%s", why);
     return m;
 }
 
-static const char *refusal(const hlo_instr *call) {
+static const char *refusal(const hlo_instruction *call) {
     hlo_matmul m;
     const char *why = NULL;
     assert_int_equal(hlo_matmul_decode(call, &m, &why), HLO_INVALID_INPUT);
@@ -76,7 +76,7 @@ static void every_form_comes_back(void **state) {
         for (int epilogue = 0; epilogue < HLO_EPILOGUE_COUNT; epilogue++)
             for (unsigned choice = 0; choice < 128; choice++) {
                 hlo_matmul before = choose(f, (hlo_epilogue)epilogue, choice, !form);
-                hlo_instr *call = encode(f, &before);
+                hlo_instruction *call = encode(f, &before);
                 hlo_matmul after = decode(call);
                 assert_same(&before, &after);
                 uint32_t c = before.c != NULL, bias = before.bias != NULL;
@@ -86,19 +86,19 @@ static void every_form_comes_back(void **state) {
             }
     }
     uint32_t constants = 0;
-    for (hlo_instr *i = f->comp->first; i; i = i->next) constants += i->op == HLO_OP_CONSTANT;
+    for (hlo_instruction *i = f->comp->first; i; i = i->next) constants += i->op == HLO_OP_CONSTANT;
     assert_int_equal(constants, 1);
 }
 
 static void operands_stand_in_order(void **state) {
     fixture *f = *state;
     hlo_matmul m = choose(f, HLO_EPILOGUE_BIAS, 31, true);
-    hlo_instr *all = encode(f, &m);
-    hlo_instr *want[] = {m.a, m.b, m.c, m.a_scale, m.b_scale, m.c_scale, m.d_scale, m.bias};
+    hlo_instruction *all = encode(f, &m);
+    hlo_instruction *want[] = {m.a, m.b, m.c, m.a_scale, m.b_scale, m.c_scale, m.d_scale, m.bias};
     for (uint32_t i = 0; i < 8; i++) assert_ptr_equal(hlo_instr_operand(all, i), want[i]);
     f->scales = HLO_SCALES_USED;
-    hlo_instr *used = encode(f, &m);
-    hlo_instr *less[] = {m.a, m.b, m.c, m.a_scale, m.b_scale, m.bias, m.d_scale};
+    hlo_instruction *used = encode(f, &m);
+    hlo_instruction *less[] = {m.a, m.b, m.c, m.a_scale, m.b_scale, m.bias, m.d_scale};
     assert_int_equal(used->operand_count, 7);
     for (uint32_t i = 0; i < 7; i++) assert_ptr_equal(hlo_instr_operand(used, i), less[i]);
 }
@@ -108,9 +108,9 @@ static void an_output_scale_may_be_absent(void **state) {
     fixture *f = *state;
     f->scales = HLO_SCALES_USED;
     hlo_matmul m = choose(f, HLO_EPILOGUE_DEFAULT, 8, false);
-    hlo_instr *full = encode(f, &m), *operands[4];
+    hlo_instruction *full = encode(f, &m), *operands[4];
     for (uint32_t i = 0; i < 4; i++) operands[i] = hlo_instr_operand(full, i);
-    hlo_instr *call =
+    hlo_instruction *call =
         hlo_instr_new(f->comp, NULL, HLO_OP_CUSTOM_CALL, full->shape, 4, operands, NULL);
     hlo_instr_copy_attrs(call, full);
     hlo_matmul read = decode(call);
@@ -237,7 +237,7 @@ static void wrong_scales_are_refused(void **state) {
     m.a = parameter(f, hlo_shape_retype(f->module, m.a->shape, HLO_TYPE_F8E4M3FN));
     assert_string_equal(refusal(encode(f, &m)), "a or b is not f4e2m1fn");
     set_scales(f, &m, HLO_SCALE_VEC32, HLO_SCALE_VEC32);
-    hlo_instr *other = encode(f, &m);
+    hlo_instruction *other = encode(f, &m);
     hlo_instr_set_str(other, HLO_ATTR_CUSTOM_CALL_TARGET, hlo_matmul_fp8_target);
     assert_string_equal(refusal(other), "the scale modes do not match the call target");
     set_scales(f, &m, HLO_SCALE_OUTER_VEC, HLO_SCALE_OUTER_VEC);
@@ -264,14 +264,14 @@ static void wrong_scales_are_refused(void **state) {
 static void results_are_taken_apart(void **state) {
     fixture *f = *state;
     hlo_matmul m = choose(f, HLO_EPILOGUE_GELU_AUX, 32, true);
-    hlo_instr *call = encode(f, &m);
+    hlo_instruction *call = encode(f, &m);
     char text[128];
     hlo_shape_format(call->shape, true, text, sizeof text);
     assert_string_equal(text, "(bf16[2,16,32]{2,1,0}, bf16[2,16,32]{2,1,0}, f32[], "
                               "s8[33554432]{0})");
     assert_int_equal(hlo_matmul_aux_index(&m), 1);
     assert_int_equal(hlo_matmul_amax_index(&m), 2);
-    hlo_instr *d = hlo_matmul_result(call, 0), *amax = hlo_matmul_result(call, 2);
+    hlo_instruction *d = hlo_matmul_result(call, 0), *amax = hlo_matmul_result(call, 2);
     assert_ptr_equal(d->shape, m.d);
     assert_ptr_equal(amax->shape, f->scale[0]->shape);
     assert_ptr_equal(hlo_matmul_result(call, 0), d);
@@ -285,8 +285,8 @@ static void results_are_taken_apart(void **state) {
 
 static void a_dot_is_read(void **state) {
     fixture *f = *state;
-    hlo_instr *operands[] = {f->matmul.a, f->matmul.b};
-    hlo_instr *dot = hlo_instr_new(f->comp, NULL, HLO_OP_DOT, f->matmul.d, 2, operands, NULL);
+    hlo_instruction *operands[] = {f->matmul.a, f->matmul.b};
+    hlo_instruction *dot = hlo_instr_new(f->comp, NULL, HLO_OP_DOT, f->matmul.d, 2, operands, NULL);
     hlo_instr_set_ints(dot, HLO_ATTR_LHS_BATCH_DIMS, 1, (int64_t[]){0});
     hlo_instr_set_ints(dot, HLO_ATTR_LHS_CONTRACTING_DIMS, 1, (int64_t[]){2});
     hlo_instr_set_ints(dot, HLO_ATTR_RHS_BATCH_DIMS, 1, (int64_t[]){0});
@@ -305,9 +305,9 @@ static void a_dot_is_read(void **state) {
 static void a_wide_call_is_read(void **state) {
     fixture *f = *state;
     hlo_matmul m = f->matmul;
-    hlo_instr *call = encode(f, &m);
-    hlo_instr *operands[] = {m.a, m.b, f->c, f->bias};
-    hlo_instr *wide =
+    hlo_instruction *call = encode(f, &m);
+    hlo_instruction *operands[] = {m.a, m.b, f->c, f->bias};
+    hlo_instruction *wide =
         hlo_instr_new(f->comp, NULL, HLO_OP_CUSTOM_CALL, call->shape, 4, operands, NULL);
     hlo_instr_set_str(wide, HLO_ATTR_CUSTOM_CALL_TARGET, "__cublas$lt$matmul");
     hlo_instr_set_str(
@@ -326,8 +326,8 @@ static void a_wide_call_is_read(void **state) {
 }
 
 /* Creates the first call of the fixture with `from` in its config replaced by `to`. */
-static hlo_instr *with_config(fixture *f, const char *from, const char *to) {
-    hlo_instr *call = encode(f, &f->matmul);
+static hlo_instruction *with_config(fixture *f, const char *from, const char *to) {
+    hlo_instruction *call = encode(f, &f->matmul);
     char text[1024];
     const char *config = hlo_instr_str(call, HLO_ATTR_BACKEND_CONFIG);
     const char *at = strstr(config, from);
@@ -439,7 +439,7 @@ static void configs_have_several_forms(void **state) {
          "backend_config lacks gemm_backend_config"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        hlo_instr *call = with_config(f, cases[i].from, cases[i].to);
+        hlo_instruction *call = with_config(f, cases[i].from, cases[i].to);
         const hlo_matmul read = decode(call);
         assert_true(read.alpha == cases[i].alpha);
         assert_int_equal(read.precision != NULL, cases[i].precision != NULL);
@@ -535,13 +535,13 @@ static void wrong_calls_are_refused(void **state) {
         {6, 0, "a scale is not f32[]"},
         {7, 2, "the bias is not a vector along n"},
     };
-    hlo_instr *by[] = {f->matmul.a, f->c, f->scale[0]};
+    hlo_instruction *by[] = {f->matmul.a, f->c, f->scale[0]};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        hlo_instr *call = encode(f, &m);
+        hlo_instruction *call = encode(f, &m);
         hlo_instr_set_operand(call, (uint32_t)cases[i].operand, by[cases[i].by]);
         assert_string_equal(refusal(call), cases[i].why);
     }
-    hlo_instr *call = encode(f, &m);
+    hlo_instruction *call = encode(f, &m);
     hlo_instr_append_operand(call, f->scale[0]);
     assert_string_equal(refusal(call), "the number of operands matches neither form of the call");
     call = encode(f, &m);
@@ -575,7 +575,7 @@ static void a_module_is_verified(void **state) {
 }
 
 /* Decodes a call with `bytes` bytes of memory. Returns false if the memory does not suffice. */
-static bool decode_within(fixture *f, const hlo_instr *call, size_t bytes) {
+static bool decode_within(fixture *f, const hlo_instruction *call, size_t bytes) {
     hlo_arena *arena = f->module->arena;
     if (setjmp(f->recover)) return false;
     hlo_arena_set_limit(arena, hlo_arena_used(arena) + bytes);
@@ -592,7 +592,7 @@ static void a_config_is_whole_or_not_kept(void **state) {
         hlo_matmul wanted = f->matmul;
         wanted.alpha = 3;
         wanted.precision = "{highest,highest}";
-        const hlo_instr *call = encode(f, &wanted);
+        const hlo_instruction *call = encode(f, &wanted);
         enough = decode_within(f, call, 8 * tries);
         hlo_arena_set_limit(f->module->arena, 0);
         const hlo_matmul found = decode(call);

@@ -16,19 +16,19 @@ typedef struct counts {
     uint32_t fp8, wide, amax, bias, c;
 } counts;
 
-static hlo_matmul decode(const hlo_instr *call) {
+static hlo_matmul decode(const hlo_instruction *call) {
     hlo_matmul m = {0};
     const char *why = NULL;
     if (hlo_matmul_decode(call, &m, &why)) fail_msg("%s: %s", call->name, why);
     return m;
 }
 
-static void check_round_trip(hlo_instr *call, const hlo_matmul *m) {
+static void check_round_trip(hlo_instruction *call, const hlo_matmul *m) {
     for (int form = HLO_SCALES_ALL; form <= HLO_SCALES_USED; form++) {
         const hlo_target *target = hlo_target_find(90);
         const hlo_scale_form scales = (hlo_scale_form)form;
         assert_null(hlo_matmul_check(m, target, 12080, scales));
-        hlo_instr *made = hlo_matmul_encode(m, target, scales, call->parent, call, call);
+        hlo_instruction *made = hlo_matmul_encode(m, target, scales, call->parent, call, call);
         assert_ptr_equal(made->shape, call->shape);
         hlo_matmul again = decode(made);
         assert_ptr_equal(again.bias, m->bias);
@@ -49,7 +49,7 @@ static void visit_module(const char *path, counts *all) {
     if (setjmp(recover)) fail();
     hlo_arena_set_recover(module->arena, &recover);
     for (hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (hlo_instr *instr = comp->first; instr; instr = instr->next) {
+        for (hlo_instruction *instr = comp->first; instr; instr = instr->next) {
             if (hlo_matmul_is_wide_call(instr)) {
                 assert_true(decode(instr).wide);
                 all->wide++;

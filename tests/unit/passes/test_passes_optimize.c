@@ -50,7 +50,7 @@ static void test_nothing_fires(void **state) {
     assert_int_equal(hlo_module_optimize(module, &options, &report), HLO_OK);
     assert_int_equal(hlo_report_count(report), 1);
     assert_string_equal(hlo_report_verdict(report, 0)->reason, "not-quantized");
-    assert_string_equal(hlo_report_verdict(report, 0)->instr, "d");
+    assert_string_equal(hlo_report_verdict(report, 0)->instruction, "d");
     char *after = print(module);
     assert_string_equal(before, after);
     /* The resulting module can be rewritten again, and freed; the first report remains valid. */
@@ -114,7 +114,7 @@ static void test_lints(void **state) {
         const hlo_verdict *lint = hlo_report_lint(report, i);
         assert_int_equal(lint->kind, HLO_VERDICT_LINT);
         assert_string_equal(lint->reason, "lint-no-clamp");
-        assert_string_equal(lint->instr, i ? "b" : "a");
+        assert_string_equal(lint->instruction, i ? "b" : "a");
         assert_int_equal(lint->line, 4 + i);
         assert_null(lint->input_shape);
     }

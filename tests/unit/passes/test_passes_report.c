@@ -37,16 +37,16 @@ static void close_all(fixture *f) {
     hlo_module_free(f->context.module);
 }
 
-static hlo_instr *find(const fixture *f, const char *name) {
+static hlo_instruction *find(const fixture *f, const char *name) {
     for (hlo_computation *comp = f->context.module->first; comp; comp = comp->next)
-        for (hlo_instr *instr = comp->first; instr; instr = instr->next)
+        for (hlo_instruction *instr = comp->first; instr; instr = instr->next)
             if (strcmp(instr->name, name) == 0) return instr;
     fail_msg("no %s", name);
     return NULL;
 }
 
-static hlo_instr *copy_of(const hlo_instr *instr) {
-    hlo_instr *operands[] = {hlo_instr_operand(instr, 0), hlo_instr_operand(instr, 1)};
+static hlo_instruction *copy_of(const hlo_instruction *instr) {
+    hlo_instruction *operands[] = {hlo_instr_operand(instr, 0), hlo_instr_operand(instr, 1)};
     return hlo_instr_copy(instr->parent, instr->next, instr, operands);
 }
 
@@ -71,13 +71,13 @@ static void test_untouched(void **state) {
     hlo_report_close(&f.context);
     assert_int_equal(hlo_report_count(f.context.report), 2);
     assert_int_equal(verdict(&f, 0)->kind, HLO_VERDICT_WIDE);
-    assert_string_equal(verdict(&f, 0)->instr, "a");
+    assert_string_equal(verdict(&f, 0)->instruction, "a");
     assert_string_equal(verdict(&f, 0)->shape, "bf16[16,16]");
     assert_string_equal(verdict(&f, 0)->operands, "bf16[16,16] bf16[16,16]");
     assert_string_equal(verdict(&f, 0)->reason, "not-quantized");
     assert_null(verdict(&f, 0)->op_name);
     assert_null(verdict(&f, 0)->source_file);
-    assert_string_equal(verdict(&f, 1)->instr, "b");
+    assert_string_equal(verdict(&f, 1)->instruction, "b");
     assert_string_equal(verdict(&f, 1)->file, "t.hlo");
     assert_int_equal(verdict(&f, 1)->line, 6);
     assert_int_equal(verdict(&f, 1)->column, 3);
@@ -88,17 +88,17 @@ static void test_follow_and_reason(void **state) {
     (void)state;
     fixture f;
     open_text(&f, TEXT);
-    hlo_instr *a = find(&f, "a"), *b = find(&f, "b");
+    hlo_instruction *a = find(&f, "a"), *b = find(&f, "b");
     hlo_remark_reason(&f.context, b, HLO_REASON_SCALE_NOT_SCALAR, a);
     hlo_remark_reason(&f.context, a, HLO_REASON_SCALE_NOT_SCALAR, NULL);
     hlo_remark_clear(&f.context, a);
-    hlo_instr *moved = copy_of(a);
+    hlo_instruction *moved = copy_of(a);
     hlo_remark_follow(&f.context, a, moved);
     hlo_instr_replace_uses(a, moved);
     hlo_instr_remove(a);
     hlo_remark_reason(&f.context, moved, HLO_REASON_CHAIN_NOT_MOVABLE, find(&f, "p"));
     hlo_report_close(&f.context);
-    assert_string_equal(verdict(&f, 0)->instr, "a");
+    assert_string_equal(verdict(&f, 0)->instruction, "a");
     assert_string_equal(verdict(&f, 0)->reason, "chain-not-movable");
     assert_string_equal(verdict(&f, 0)->blocker, "p");
     assert_string_equal(verdict(&f, 1)->reason, "scale-not-scalar");
@@ -110,8 +110,8 @@ static void test_merged_copied_unused(void **state) {
     (void)state;
     fixture f;
     open_text(&f, TEXT);
-    hlo_instr *a = find(&f, "a"), *b = find(&f, "b");
-    hlo_instr *copy = copy_of(a);
+    hlo_instruction *a = find(&f, "a"), *b = find(&f, "b");
+    hlo_instruction *copy = copy_of(a);
     hlo_remark_copy(&f.context, a, copy);
     hlo_remark_follow(&f.context, b, a); /* as if b were equal to a */
     hlo_instr_replace_uses(b, a);
@@ -121,9 +121,9 @@ static void test_merged_copied_unused(void **state) {
     hlo_report_close(&f.context);
     assert_int_equal(hlo_report_count(f.context.report), 3);
     assert_string_equal(verdict(&f, 0)->reason, "epilogue-taken");
-    assert_string_equal(verdict(&f, 1)->instr, "a");
+    assert_string_equal(verdict(&f, 1)->instruction, "a");
     assert_string_equal(verdict(&f, 1)->reason, "unused");
-    assert_string_equal(verdict(&f, 2)->instr, "b");
+    assert_string_equal(verdict(&f, 2)->instruction, "b");
     assert_string_equal(verdict(&f, 2)->reason, "epilogue-taken");
     close_all(&f);
 }
@@ -133,7 +133,7 @@ static void test_back(void **state) {
     fixture f;
     open_text(&f, TEXT);
     const hlo_attempt *attempt = hlo_attempt_begin(&f.context);
-    hlo_instr *copy = copy_of(find(&f, "a"));
+    hlo_instruction *copy = copy_of(find(&f, "a"));
     hlo_remark_copy(&f.context, find(&f, "a"), copy);
     hlo_remark_reason(&f.context, copy, HLO_REASON_SCALE_NOT_SCALAR, NULL);
     hlo_attempt_undo(&f.context, attempt);

@@ -124,7 +124,7 @@ static void write_attr(writer *w, const hlo_attr *a) {
     }
 }
 
-static uint32_t write_value(writer *w, const hlo_instr *value) {
+static uint32_t write_value(writer *w, const hlo_instruction *value) {
     if (w->numbers[value->id]) return w->numbers[value->id];
     for (uint32_t i = 0; i < value->operand_count; i++) write_value(w, hlo_instr_operand(value, i));
     char shape[512];

@@ -137,11 +137,11 @@ static void write_module(text *t, uint64_t seed) {
     put(t, "\n}\n");
 }
 
-enum { MODULES = 20000, MOST_BYTES = 1 << 20, LEAST_RUNS = MODULES / 100 };
+enum { MODULES = 20000, MAX_BYTES = 1 << 20, LEAST_RUNS = MODULES / 100 };
 
 static bool runs(hlo_module *module) {
-    hlo_instr *root = module->entry->root;
-    hlo_instr *operands[8];
+    hlo_instruction *root = module->entry->root;
+    hlo_instruction *operands[8];
     for (uint32_t i = 0; i < root->operand_count; i++) operands[i] = hlo_instr_operand(root, i);
     const hlo_shape *shape = hlo_infer(module, root->op, root->operand_count, operands,
                                        root->attr_count, root->attrs, NULL, 0);
@@ -153,7 +153,7 @@ static bool runs(hlo_module *module) {
     if (hlo_module_verify(module, NULL, NULL) != HLO_OK) return false;
     hlo_plan *plan;
     const int64_t bytes = hlo_shape_bytes(shape);
-    if (bytes > MOST_BYTES || hlo_plan_new(module, NULL, NULL, &plan) != HLO_OK) return false;
+    if (bytes > MAX_BYTES || hlo_plan_new(module, NULL, NULL, &plan) != HLO_OK) return false;
     hlo_arrays *inputs, *outputs;
     assert_int_equal(hlo_arrays_draw(module, 0, NULL, &inputs), HLO_OK);
     assert_int_equal(hlo_plan_run(plan, inputs, NULL, &outputs), HLO_OK);

@@ -23,7 +23,7 @@ static hlo_module *make_module(uint32_t count, const hlo_type *types, uint32_t r
     hlo_module *m = hlo_module_new(&recover);
     hlo_computation *comp = hlo_computation_new(m, "main");
     m->entry = comp;
-    hlo_instr *parameters[8];
+    hlo_instruction *parameters[8];
     const hlo_shape *shapes[8];
     for (uint32_t i = 0; i < count; i++) {
         shapes[i] = hlo_shape_array(m, types[i], rank, dims);

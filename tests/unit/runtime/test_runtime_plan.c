@@ -156,7 +156,7 @@ static void a_constant_is_read_in_the_layout_of_its_instruction(void **state) {
     hlo_plan_options options;
     hlo_plan_options_init(&options);
     assert_int_equal(hlo_module_parse(text, strlen(text), "m.hlo", &sink, &module), HLO_OK);
-    hlo_instr *constant = module->entry->first;
+    hlo_instruction *constant = module->entry->first;
     constant->shape = hlo_shape_with_layout(module, HLO_TYPE_F32, 2, constant->shape->dims,
                                             (const int64_t[]){0, 1});
     assert_int_equal(hlo_arrays_new(&inputs), HLO_OK);
@@ -192,7 +192,7 @@ static void a_run_is_timed_again_and_changes_nothing(void **state) {
     assert_int_equal(hlo_arrays_draw(module, 0, &sink, &inputs), HLO_OK);
     assert_int_equal(hlo_plan_time(plan, 1, &sink, seconds), HLO_INVALID_USAGE);
     assert_int_equal(hlo_plan_run(plan, inputs, &sink, &first), HLO_OK);
-    assert_int_equal(hlo_plan_time(plan, HLO_MOST_RUNS + 1u, &sink, seconds), HLO_INVALID_USAGE);
+    assert_int_equal(hlo_plan_time(plan, HLO_MAX_RUNS + 1u, &sink, seconds), HLO_INVALID_USAGE);
     assert_int_equal(hlo_plan_time(plan, 0, &sink, seconds), HLO_OK);
     assert_int_equal(hlo_plan_time(plan, 40, &sink, seconds), HLO_OK);
     for (int i = 0; i < 40; i++) assert_true(seconds[i] > 0);
