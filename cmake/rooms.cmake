@@ -46,5 +46,11 @@ function(hlo_room folder)
   target_link_libraries(hlo_${name} PRIVATE hlo_flags ${R_LINK})
   set_target_properties(hlo_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON
     C_VISIBILITY_PRESET hidden)
+  if(HLOFP8_LTO AND R_PART MATCHES "^(|REPORTS)$")
+    target_compile_options(hlo_${name} PRIVATE -flto -ffat-lto-objects)
+  endif()
+  if(folder MATCHES "^(ir/(kernel|eval|float|error)|runtime/(cpu|group))$")
+    target_compile_options(hlo_${name} PRIVATE $<$<CONFIG:Release>:-O3>) # their loops take most of the time of a run
+  endif()
   set_property(GLOBAL APPEND PROPERTY HLO_ROOMS hlo_${name})
 endfunction()
