@@ -35,8 +35,7 @@ foreach(part ${hlo_parts})
     list(APPEND hlo_not_installed ${hlo_headers_${part}})
   endif()
 endforeach()
-list(TRANSFORM hlo_not_installed PREPEND "PATTERN;")
-list(TRANSFORM hlo_not_installed APPEND ";EXCLUDE")
+list(TRANSFORM hlo_not_installed REPLACE "(.+)" "PATTERN;\\1;EXCLUDE")
 install(DIRECTORY include/hlo DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
   ${hlo_not_installed})
 install(EXPORT hlofp8 NAMESPACE hlofp8:: DESTINATION ${config} COMPONENT development
