@@ -1,19 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 # HLO text, and rewrite rules: two lexers, two parsers. Binary modules: one schema.
-
-# hlo_protobuf(VARIABLE FILE): sets VARIABLE to the C sources of the schema FILE.proto.
-function(hlo_protobuf variable file)
-  get_filename_component(folder ${file} DIRECTORY)
-  set(to ${PROJECT_BINARY_DIR}/generated/${file}.pb-c)
-  file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/generated/${folder})
-  add_custom_command(OUTPUT ${to}.c ${to}.h
-    COMMAND ${HLO_PROTOC_C} -I ${PROJECT_SOURCE_DIR}/${folder}
-      --c_out=${PROJECT_BINARY_DIR}/generated/${folder} ${PROJECT_SOURCE_DIR}/${file}.proto
-    DEPENDS ${PROJECT_SOURCE_DIR}/${file}.proto VERBATIM)
-  hlo_generated(${to}.c)
-  set(${variable} ${to}.c ${to}.h PARENT_SCOPE)
-endfunction()
-
 set(hlo_generated_dir ${PROJECT_BINARY_DIR}/generated/grammar)
 file(MAKE_DIRECTORY ${hlo_generated_dir}/text ${hlo_generated_dir}/rules)
 foreach(language text/hlo rules/rules)
@@ -26,5 +12,5 @@ foreach(language text/hlo rules/rules)
   add_flex_bison_dependency(${folder}_lexer ${folder}_parser)
   set(hlo_${folder}_generated ${to}.lex.c ${to}.tab.c)
 endforeach()
-hlo_protobuf(hlo_proto_generated grammar/proto/hlo)
+hlo_schema(hlo_proto_generated grammar/proto/hlo)
 hlo_generated(${hlo_text_generated} ${hlo_rules_generated})

@@ -25,7 +25,8 @@ void plan_new(void) {
 int main(int argc, char **argv) {
     hlo_module *module = NULL;
     hlo_plan *plan = NULL;
-    hlo_status status = argc == 2 ? hlo_module_parse_file(argv[1], NULL, &module) : HLO_INVALID_USAGE;
+    hlo_status status =
+        argc == 2 ? hlo_module_parse_file(argv[1], NULL, &module) : HLO_INVALID_USAGE;
     if (status == HLO_OK) status = hlo_module_optimize(module, NULL, NULL);
     if (status == HLO_OK) status = hlo_plan_new(module, NULL, NULL, &plan);
     hlo_plan_free(plan);
