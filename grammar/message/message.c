@@ -107,17 +107,31 @@ void *hlo_field_element(const hlo_pb *message, const hlo_pb_field *field, size_t
     return first ? first + index * value_size(field) : NULL;
 }
 
-void *hlo_field_add(hlo_arena *arena, hlo_pb *message, const hlo_pb_field *field) {
-    char *place = hlo_field_at(message, field);
-    if (is_oneof(field)) memcpy(extra(message, field), &field->id, sizeof field->id);
-    if (field->label != HLO_PB_REPEATED) return place;
-    size_t *count = extra(message, field), size = value_size(field);
-    if ((*count & (*count - 1)) == 0) {
-        char *grown = hlo_arena_array(arena, *count ? *count * 2 : 1, size);
-        if (*count) memcpy(grown, *(char **)(void *)place, *count * size);
-        *(char **)(void *)place = grown;
+/* Returns the capacity of a repeated field with `count` elements: a power of two, or 0. */
+static size_t capacity(size_t count) {
+    size_t power = count > 0;
+    while (power < count) power *= 2;
+    return power;
+}
+
+/* Appends `added` elements to a repeated field, and returns the first one. */
+static char *append(hlo_arena *arena, hlo_pb *message, const hlo_pb_field *field, size_t added) {
+    char **elements = hlo_field_at(message, field);
+    size_t *count = extra(message, field);
+    const size_t size = value_size(field), before = *count;
+    if (capacity(before + added) > capacity(before)) {
+        char *grown = hlo_arena_array(arena, capacity(before + added), size);
+        if (before) memcpy(grown, *elements, before * size);
+        *elements = grown;
     }
-    return memset(*(char **)(void *)place + (*count)++ * size, 0, size);
+    *count += added;
+    return added ? memset(*elements + before * size, 0, added * size) : NULL;
+}
+
+void *hlo_field_add(hlo_arena *arena, hlo_pb *message, const hlo_pb_field *field) {
+    if (is_oneof(field)) memcpy(extra(message, field), &field->id, sizeof field->id);
+    return field->label == HLO_PB_REPEATED ? append(arena, message, field, 1)
+                                           : hlo_field_at(message, field);
 }
 
 void *hlo_message_add(hlo_arena *arena, void *message, const char *name) {
@@ -267,46 +281,18 @@ bool hlo_wire_check(const hlo_pb_type *type, const hlo_wire *message, const uint
     return whole;
 }
 
-/* Reads the next field of a message for unpacking. *out_field is NULL for an unknown field, whose
- * value, in `out`, includes its length. A packed field has the kind DELIMITED. Returns false if the
- * bytes are not a field of the type. */
-static bool next_field(const hlo_pb_type *type, hlo_wire *w, const hlo_pb_field **out_field,
-                       uint32_t *out_number, int *out_kind, hlo_wire *out) {
-    if (!read_tag(w, out_number, out_kind)) return false;
-    const uint8_t *from = w->at;
-    const hlo_pb_field *field = *out_field = hlo_field_numbered(type, *out_number);
-    if (!read_value(w, *out_kind, out)) return false;
-    if (!field) out->at = from;
-    return !field || *out_kind == wire_type(field) ||
-           (field->label == HLO_PB_REPEATED && *out_kind == DELIMITED);
-}
-
-/* Returns the number of elements of a repeated field in the value. */
-static size_t element_count(const hlo_pb_field *field, int kind, const hlo_wire *value) {
-    const int each = wire_type(field);
+/* Returns the number of elements of a packed repeated field. */
+static size_t packed_count(const hlo_pb_field *field, const hlo_wire *value) {
     const size_t size = (size_t)(value->end - value->at);
-    if (kind == each) return 1;
-    if (each != VARINT) return size / (each == FIXED32 ? 4 : 8);
+    if (wire_type(field) != VARINT) return size / value_size(field);
     size_t count = 0;
     for (size_t i = 0; i < size; i++) count += value->at[i] < 128;
     return count;
 }
 
-/* Appends `added` elements to a repeated field, and returns the first one. */
-static char *append(hlo_arena *arena, hlo_pb *message, const hlo_pb_field *field, size_t added) {
-    const size_t size = value_size(field);
-    char **elements = hlo_field_at(message, field);
-    size_t *count = extra(message, field), before = *count;
-    char *grown = hlo_arena_array(arena, before + added, size);
-    if (before) memcpy(grown, *elements, before * size);
-    *elements = grown;
-    *count += added;
-    return grown + before * size;
-}
-
 static bool unpack(hlo_arena *arena, hlo_pb *to, hlo_wire w, unsigned depth);
 
-/* Reads one value from the start of `from`, which for a delimited field is the value itself. */
+/* Reads one value from the start of `from`. A delimited value is all of `from`. */
 static bool unpack_value(hlo_arena *arena, const hlo_pb_field *field, hlo_wire *from, void *place,
                          unsigned depth) {
     const size_t size = (size_t)(from->end - from->at);
@@ -341,50 +327,42 @@ static bool unpack_value(hlo_arena *arena, const hlo_pb_field *field, hlo_wire *
     }
 }
 
+static void keep_unknown(hlo_arena *arena, hlo_pb *to, uint32_t number, int kind,
+                         const hlo_wire *value) {
+    const size_t count = to->n_unknown_fields, size = (size_t)(value->end - value->at);
+    if (capacity(count + 1) > capacity(count)) {
+        hlo_pb_unknown *grown = hlo_arena_array(arena, capacity(count + 1), sizeof *grown);
+        if (count) memcpy(grown, to->unknown_fields, count * sizeof *grown);
+        to->unknown_fields = grown;
+    }
+    to->unknown_fields[to->n_unknown_fields++] =
+        (hlo_pb_unknown){number, (uint32_t)kind, size, hlo_arena_copy(arena, value->at, size)};
+}
+
 /* Merges the fields in `w` into a message. */
 static bool unpack(hlo_arena *arena, hlo_pb *to, hlo_wire w, unsigned depth) {
-    const hlo_pb_type *type = to->descriptor;
-    const hlo_pb_field *field;
-    size_t counts[HLO_PB_MAX_FIELDS], unknown = 0;
-    char *next[HLO_PB_MAX_FIELDS];
-    uint32_t number;
-    int kind;
-    hlo_wire value;
     if (depth > HLO_WIRE_DEEPEST) return false;
-    memset(counts, 0, type->n_fields * sizeof *counts);
-    for (hlo_wire ahead = w; ahead.at < ahead.end;) {
-        if (!next_field(type, &ahead, &field, &number, &kind, &value)) return false;
-        if (!field)
-            unknown++;
-        else if (field->label == HLO_PB_REPEATED)
-            counts[field - type->fields] += element_count(field, kind, &value);
-    }
-    for (unsigned f = 0; f < type->n_fields; f++)
-        if (counts[f]) {
-            next[f] = append(arena, to, &type->fields[f], counts[f]);
-            memset(next[f], 0, counts[f] * value_size(&type->fields[f]));
-        }
-    if (unknown) {
-        hlo_pb_unknown *all = hlo_arena_array(arena, to->n_unknown_fields + unknown, sizeof *all);
-        if (to->n_unknown_fields)
-            memcpy(all, to->unknown_fields, to->n_unknown_fields * sizeof *all);
-        to->unknown_fields = all;
-    }
     while (w.at < w.end) {
-        if (!next_field(type, &w, &field, &number, &kind, &value)) return false;
+        uint32_t number;
+        int kind;
+        if (!read_tag(&w, &number, &kind)) return false;
+        const hlo_pb_field *field = hlo_field_numbered(to->descriptor, number);
+        hlo_wire value, raw = {w.at, w.at, false};
+        if (!read_value(&w, kind, &value)) return false;
+        raw.end = w.at;
         if (!field) {
-            const size_t size = (size_t)(value.end - value.at);
-            to->unknown_fields[to->n_unknown_fields++] = (hlo_pb_unknown){
-                number, (uint32_t)kind, size, hlo_arena_copy(arena, value.at, size)};
-        } else if (field->label != HLO_PB_REPEATED) {
-            if (is_oneof(field)) memcpy(extra(to, field), &field->id, sizeof field->id);
-            if (!unpack_value(arena, field, &value, hlo_field_at(to, field), depth)) return false;
+            keep_unknown(arena, to, number, kind, &raw);
+        } else if (kind == wire_type(field)) {
+            void *place = hlo_field_add(arena, to, field);
+            if (!unpack_value(arena, field, &value, place, depth)) return false;
+        } else if (field->label == HLO_PB_REPEATED && kind == DELIMITED) {
+            const size_t count = packed_count(field, &value);
+            char *place = append(arena, to, field, count);
+            for (size_t i = 0; i < count; i++, place += value_size(field))
+                if (!unpack_value(arena, field, &value, place, depth)) return false;
+            if (value.at < value.end) return false;
         } else {
-            char **place = &next[field - type->fields];
-            const size_t count = element_count(field, kind, &value);
-            for (size_t i = 0; i < count; i++, *place += value_size(field))
-                if (!unpack_value(arena, field, &value, *place, depth)) return false;
-            if (kind != wire_type(field) && value.at < value.end) return false;
+            return false;
         }
     }
     return true;

@@ -26,7 +26,6 @@ enum {
     HLO_PB_MESSAGE
 };
 enum { HLO_PB_SINGLE, HLO_PB_REPEATED, HLO_PB_ONEOF };
-enum { HLO_PB_MAX_FIELDS = 128 }; /* the maximum number of fields of a message type */
 
 typedef struct hlo_pb_value {
     const char *name;
