@@ -22,13 +22,17 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
 
+file(WRITE ${PROJECT_BINARY_DIR}/debian/triggers "activate-noawait ldconfig\n")
+
 set(CPACK_DEBIAN_PROGRAMS_PACKAGE_NAME hlofp8)
 set(CPACK_DEBIAN_PROGRAMS_DESCRIPTION "The programs hlo-fp8-opt and hlo-fp8-run, and the functions that
 XLA calls, libhlofp8_ffi.")
+set(CPACK_DEBIAN_PROGRAMS_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/debian/triggers)
 set(CPACK_DEBIAN_PROGRAMS_PACKAGE_SUGGESTS libopenblas0) # LAPACK, which hlo-fp8-run loads at run time
 
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME libhlofp8-${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 set(CPACK_DEBIAN_LIBRARY_DESCRIPTION "The shared library.")
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/debian/triggers)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
 
 # Linking the static library requires the development packages of its dependencies.

@@ -9,34 +9,33 @@ cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.."
 version=$(sed -n 's/^project(hlo-fp8 VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 work=$PWD/build/release-work
 
-# The code blocks of README's sections: FILE.sh or README.md for Python, with the lines of the page, and FILE.out, what
-# they print.
+# The code blocks of README.md: the Python code with its line numbers, the commands of the quick start, what both print,
+# and the commands that install.
 rm -rf "$work/blocks"
 mkdir -p "$work/blocks"
 PYTHONPATH=tests python3 - "$work/blocks" <<'END'
-import pathlib, re, sys
+import pathlib
+import sys
 import blocks
-folder = pathlib.Path(sys.argv[1])
-page = pathlib.Path("README.md").read_text()
-found, _ = blocks.read("README.md", page)
-files = {"python": "README.md", "sh": "quick.sh", "": "install.sh"}
-previous = None
-for block in found:
-    if block.output:
-        with open(folder / (previous + ".out"), "a") as file:
-            file.write(block.code)
-    elif block.shown in ("", "`tools/dev release --check` runs it") and block.language in files:
-        previous = files[block.language]
-        lines = "\n" * (block.line - 1) if block.language == "python" else ""
-        if not block.language:
-            previous = ("venv" if "venv" in block.code else "dev" if "-dev_" in block.code else "programs") + ".sh"
-        with open(folder / previous, "a") as file:
-            file.write(lines + block.code)
+
+folder, page = pathlib.Path(sys.argv[1]), pathlib.Path("README.md").read_text()
+made = {}
+for block in blocks.read("README.md", page)[0]:
+    if not block.output:
+        name = {"python": "README.md", "sh": "quick.sh"}.get(block.language, "install" if "release --check" in block.shown else "rest")
+        made.setdefault(name, "\n" * (block.line - 1) if name == "README.md" else "")
+    made[name + ".out"] = made.get(name + ".out", "") + (block.code if block.output else "")
+    made[name] += "" if block.output else block.code
+for number, line in enumerate(made["install"].splitlines()):
+    made[("venv.sh", "programs.sh", "development.sh")[number]] = line + "\n"
+made["readme.py"] = 'exec(compile(open("README.md").read(), "README.md", "exec"))\n'  # prints relative names
+for name, text in made.items():
+    (folder / name).write_text(text)
 END
 
 inside() { # COMMAND: the mounts disappear with the last process
-    unshare --mount --pid --fork --root="$system" --mount-proc env HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin \
-        LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive JAX_PLATFORMS=cpu bash -euo pipefail -c "sudo() { \"\$@\"; }; cd /root; $1"
+    unshare --mount --pid --fork --root="$system" --mount-proc env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin \
+        LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive JAX_PLATFORMS=cpu ${PIP_CERT:+PIP_CERT=/root/pip.crt} bash -euo pipefail -c "sudo() { \"\$@\"; }; cd /root; $1"
 }
 
 # Installs the suite, and copies what a user has: the files of the release, and the unpacked source archive.
@@ -45,7 +44,7 @@ install_system() { # SUITE MIRROR COMPONENTS
     rm -rf "$system"
     debootstrap --variant=minbase --components="$3" "$1" "$system" "$2" &&
         cp /etc/hosts /etc/resolv.conf "$system/etc/" &&
-        { [ -z "${PIP_CERT-}" ] || install -D -m 644 "$PIP_CERT" "$system$PIP_CERT"; } &&
+        { [ -z "${PIP_CERT-}" ] || cp "$PIP_CERT" "$system/root/pip.crt"; } &&
         cp "$out"/* "$work"/blocks/* "$system/root/" &&
         tar -C "$system/root" -xf "$out/hlo-fp8-$version.tar.xz" --strip-components=1 --skip-old-files &&
         inside 'apt-get -q update'
@@ -54,7 +53,7 @@ install_system() { # SUITE MIRROR COMPONENTS
 use() { # SUITE
     inside 'apt-get install -y -q --no-install-recommends python3-venv
         . ./venv.sh
-        venv/bin/python README.md >found || { cat found; exit 1; }
+        venv/bin/python readme.py >found || { cat found; exit 1; }
         head -n 1 README.md.out | diff - <(head -n 1 found)
         diff README.md.out found || echo "other figures, with another version of JAX"
         PATH=$PWD/venv/bin:$PATH bash -eu quick.sh 2>&1 | diff quick.sh.out -' &&
@@ -63,7 +62,7 @@ use() { # SUITE
         bash -eu quick.sh 2>&1 | diff quick.sh.out -
         test -s /usr/share/man/man1/hlo-fp8-opt.1.gz' &&
         echo "checked: $1: hlofp8" &&
-        inside '. ./dev.sh
+        inside '. ./development.sh
         apt-get install -y -q --no-install-recommends gcc libc6-dev cmake make pkg-config
         cmake -S examples -B find_package
         cmake --build find_package
