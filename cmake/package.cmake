@@ -42,7 +42,7 @@ the documentation.")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SHLIBDEPS OFF)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "${CPACK_DEBIAN_LIBRARY_PACKAGE_NAME} (= ${PROJECT_VERSION}-1), \
-libjansson-dev, libprotobuf-c-dev, libxxhash-dev, libzip-dev, zlib1g-dev")
+libjansson-dev, libxxhash-dev, libzip-dev, zlib1g-dev")
 
 include(CPack)
 cpack_add_component_group(programs)

@@ -35,7 +35,7 @@ portable() { # PREFIX
     mkdir -p "$prefix/lib" "$prefix/src"
     made=$prefix/src/log
     {
-        download "$prefix/src" jansson xxhash protobuf-c libzip
+        download "$prefix/src" jansson xxhash libzip
         for archive in "$prefix"/src/*.orig.tar.*; do tar -C "$prefix/src" -xf "$archive"; done
         (
             export CFLAGS="-O2 -fPIC -DNDEBUG -ffile-prefix-map=$prefix/src=."
@@ -48,14 +48,11 @@ portable() { # PREFIX
             library "$prefix"/src/xxHash-*/cmake_unofficial -DXXHASH_BUILD_XXHSUM=OFF
             library "$prefix"/src/libzip-* -DENABLE_{OPENSSL,GNUTLS,MBEDTLS,COMMONCRYPTO,BZIP2,LZMA}=OFF \
                 -DBUILD_{TOOLS,REGRESS,EXAMPLES,DOC}=OFF -DHAVE_ARC4RANDOM=OFF # which glibc 2.36 has
-            cd "$prefix"/src/protobuf-c-*
-            ./configure --disable-protoc --disable-shared --prefix="$prefix"
-            make -j "$(nproc)" install
         )
         gcc -O2 -fPIC -c -o "$prefix/lib/glibc_2_27.o" tools/release/glibc_2_27.c
         echo "INPUT($prefix/lib/glibc_2_27.o -l:libm.so.6 -l:libpthread.so.0 -l:libdl.so.2)" >"$prefix/lib/libglibc_2_27.so"
         ar rcD "$prefix/lib/libglibc_2_27.a"
-        for package in libjansson-dev libxxhash-dev libprotobuf-c-dev libzip-dev zlib1g-dev libc6; do
+        for package in libjansson-dev libxxhash-dev libzip-dev zlib1g-dev libc6; do
             printf '==== %s\n\n' "$package"
             cat "/usr/share/doc/$package/copyright"
         done >"$prefix/NOTICES"
