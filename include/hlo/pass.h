@@ -22,7 +22,7 @@ extern "C" {
  * read from no file (`-`), and, for HLO without folder names, for the files of Flax and JAX that
  * call matmuls. */
 #define HLO_FRAMEWORK_FILES                                                                        \
-    "*/site-packages/*,*/dist-packages/*,<*,-,fp8_ops.py,linear.py,linen/*,dtypes.py,"               \
+    "*/site-packages/*,*/dist-packages/*,<*,-,fp8_ops.py,linear.py,linen/*,dtypes.py,"             \
     "transform.py,axes_scan.py,module.py,attention.py,lax_numpy.py"
 
 /* The output form of FP8 matmuls (docs/emit.md). */
