@@ -85,10 +85,10 @@ static char *describe(const finding *at) {
             v->message, v->blocker ? ", at " : "", v->blocker ? v->blocker : "", v->hint);
     if (m && m->figures.saving > 0)
         fprintf(out, " FP8 would save %s.", writer_quantity(m->figures.saving, "s", number));
-    if (m && m->passage && m->passage->lost != SIZE_MAX)
+    if (m && m->history && m->history->lost != SIZE_MAX)
         fprintf(out, " FP8 was lost at %s: %s.",
-                m->passage->pass ? m->passage->pass : "a pass that was not dumped",
-                m->passage->how);
+                m->history->pass ? m->history->pass : "a pass that was not dumped",
+                m->history->how);
     if (fclose(out) == 0) return text;
     free(text);
     return NULL;
@@ -373,7 +373,7 @@ hlo_status writer_markdown(const report_writer *t) {
     enum { MAX_GROUPS = 20 };
     const report_model *m = t->model;
     FILE *out = t->out;
-    char number[WRITER_NUMBER];
+    char number[WRITER_NUMBER], assumed[256];
     fputs("### FP8 matmuls\n\n", out);
     print_totals(t);
     size_t shown = 0, found = 0;
@@ -402,22 +402,28 @@ hlo_status writer_markdown(const report_writer *t) {
         fputs(" |\n", out);
     }
     if (found > shown) fprintf(out, "\n%zu more groups are not shown.\n", found - shown);
-    for (size_t i = 0; i < m->change_count && i < MAX_GROUPS; i++) {
+    const size_t changed = t->baseline ? t->baseline->layer_count : 0;
+    for (size_t i = 0; i < changed && i < MAX_GROUPS; i++) {
+        const report_layer_change *at = &t->baseline->layers[i];
         char change[256];
         if (!i) fputs("\n| layer | result | since the baseline |\n|---|---|---|\n", out);
         fputs("| ", out);
-        put_markdown(out, m->changes[i].layer);
+        put_markdown(out, at->layer);
         fputs(" | ", out);
-        put_markdown(out, m->changes[i].shape);
+        put_markdown(out, at->shape);
         fputs(" | ", out);
-        put_markdown(out, writer_change(&m->changes[i], change, sizeof change));
+        put_markdown(out, writer_change(at, change, sizeof change));
         fputs(" |\n", out);
     }
-    if (m->change_count > MAX_GROUPS)
-        fprintf(out, "\n%zu more changed layers are not shown.\n", m->change_count - MAX_GROUPS);
-    if (m->edit_count) fputs("\n\n", out);
+    if (changed > MAX_GROUPS)
+        fprintf(out, "\n%zu more changed layers are not shown.\n", changed - MAX_GROUPS);
+    if (*writer_assumed(m, assumed, sizeof assumed)) fprintf(out, "\n\n%s.", assumed);
+    bool listed = false;
     for (size_t i = 0; i < m->edit_count; i++) {
         const report_edit *edit = &m->edits[i];
+        if (!writer_selects_edit(t, edit)) continue;
+        if (!listed) fputs("\n\n", out);
+        listed = true;
         fprintf(out, "- **%s** (%zu", edit->cause, edit->figures.count + edit->lints);
         if (edit->figures.saving > 0)
             fprintf(out, ", saves %s", writer_quantity(edit->figures.saving, "s", number));
@@ -427,6 +433,6 @@ hlo_status writer_markdown(const report_writer *t) {
         put_markdown(out, edit->hint);
         fputs(".\n", out);
     }
-    if (!m->edit_count) fputc('\n', out);
+    if (!listed) fputc('\n', out);
     return HLO_OK;
 }

@@ -221,6 +221,7 @@ static void print_gain(const report_writer *t) {
             writer_quantity(f->seconds - f->saving, "s", best),
             f->input_seconds / (f->seconds - f->saving));
     print_words(t, 0, "%s", writer_worth(m, why, sizeof why));
+    if (*writer_assumed(m, why, sizeof why)) print_words(t, 0, "%s", why);
 }
 
 /* Prints each reason of the selected verdicts once, with its hint. */
@@ -228,13 +229,7 @@ static void print_edits(const report_writer *t) {
     char saving[WRITER_NUMBER];
     for (size_t i = 0; i < t->model->edit_count; i++) {
         const report_edit *edit = &t->model->edits[i];
-        const size_t *kinds = edit->figures.kinds;
-        /* Reasons are either of wide and missed matmuls, of FP8 matmuls ("slower"), or of lints. */
-        if (!edit->lints && ((t->options.which == HLO_REMARKS_PASSED &&
-                              kinds[HLO_VERDICT_WIDE] == edit->figures.count) ||
-                             (t->options.which == HLO_REMARKS_MISSED &&
-                              kinds[HLO_VERDICT_FP8] == edit->figures.count)))
-            continue;
+        if (!writer_selects_edit(t, edit)) continue;
         char counts[CELL] = "";
         if (edit->figures.count)
             append(counts, "%zu matmul%s", edit->figures.count,
@@ -308,7 +303,8 @@ static void fill_matmul(const void *row, cells out) {
         snprintf(times, CELL, "?");
         return;
     }
-    if (v->runs != 1) times += snprintf(times, CELL, "%g x ", v->runs);
+    if (v->runs != 1 || v->runs_assumed)
+        times += snprintf(times, CELL, "%g%s x ", v->runs, v->runs_assumed ? "?" : "");
     writer_quantity(v->input_seconds, "s", before);
     writer_quantity(v->seconds, "s", now);
     times +=
@@ -392,28 +388,53 @@ static void fill_group(const void *row, cells out) {
 
 static void print_changes(const report_writer *t) {
     enum { MAX_CHANGES = 10 };
-    const report_model *m = t->model;
+    const report_baseline *b = t->baseline;
     char before[WRITER_NUMBER], now[WRITER_NUMBER], change[256];
-    if (!t->options.baseline) return;
+    if (!b) return;
     fputc('\n', t->out);
-    if (!m->changes) {
+    if (!b->has_layers) {
         hlo_print_plain(t->out, "%s has no layers to compare: write it again\n",
                         t->options.baseline);
         return;
     }
     hlo_print_plain(t->out, "since %s: %s -> %s%s\n", t->options.baseline,
-                    writer_quantity(m->earlier_seconds, "s", before),
-                    writer_quantity(m->totals.figures.seconds, "s", now),
-                    m->change_count ? "; changed layers:" : "; no layer changed");
-    for (size_t i = 0; i < m->change_count && i < MAX_CHANGES; i++)
-        hlo_print_plain(t->out, "  - %s %s: %s\n", m->changes[i].layer, m->changes[i].shape,
-                        writer_change(&m->changes[i], change, sizeof change));
-    if (m->change_count > MAX_CHANGES)
-        fprintf(t->out, "  and %zu more layers\n", m->change_count - MAX_CHANGES);
+                    writer_quantity(report_baseline_total(b, "seconds"), "s", before),
+                    writer_quantity(t->model->totals.figures.seconds, "s", now),
+                    b->layer_count ? "; changed layers:" : "; no layer changed");
+    for (size_t i = 0; i < b->layer_count && i < MAX_CHANGES; i++)
+        hlo_print_plain(t->out, "  - %s %s: %s\n", b->layers[i].layer, b->layers[i].shape,
+                        writer_change(&b->layers[i], change, sizeof change));
+    if (b->layer_count > MAX_CHANGES)
+        fprintf(t->out, "  and %zu more layers\n", b->layer_count - MAX_CHANGES);
 }
 
-hlo_status writer_text_summary(const report_writer *t) {
+/* Prints what made the matmuls of a dump folder lose FP8. */
+static void print_losses(const report_writer *t) {
+    enum { MAX_LOSSES = 20 };
+    const report_model *m = t->model;
+    size_t lost = 0;
+    for (size_t i = 0; i < m->loss_count; i++) lost += m->losses[i].count;
+    if (lost) fprintf(t->out, "\nFP8 lost in %zu matmul%s, by:\n", lost, lost == 1 ? "" : "s");
+    for (size_t i = 0; i < m->loss_count && i < MAX_LOSSES; i++) {
+        const report_loss *loss = &m->losses[i];
+        const hlo_matmul_history *p = loss->first;
+        fprintf(t->out, "  %zu x ", loss->count);
+        if (p->pass)
+            hlo_print_plain(t->out, "%s", p->pass);
+        else
+            hlo_print_plain(t->out, "passes not dumped, between %s and %s",
+                            hlo_dump_stage(m->dump, loss->module, p->kept),
+                            hlo_dump_stage(m->dump, loss->module, p->lost));
+        hlo_print_plain(t->out, ": %s\n", p->how);
+    }
+    if (m->loss_count > MAX_LOSSES)
+        fprintf(t->out, "  and %zu more; --remarks=all lists all\n", m->loss_count - MAX_LOSSES);
+}
+
+static hlo_status print_summary(const report_writer *t) {
     enum { MAX_GROUPS = 20 };
+    const hlo_status status = writer_modules(t);
+    if (status != HLO_OK) return status;
     const report_model *m = t->model;
     const size_t shown = m->group_count > MAX_GROUPS ? MAX_GROUPS : m->group_count;
     table form = {
@@ -456,11 +477,12 @@ hlo_status writer_text_summary(const report_writer *t) {
         print_words(
             t, 0,
             "hlo-fp8-opt --explain=REASON describes a reason; --remarks=all lists all matmuls");
+    print_losses(t);
     return HLO_OK;
 }
 
 hlo_status writer_text(const report_writer *t) {
-    if (t->options.which == HLO_REMARKS_SUMMARY) return writer_text_summary(t);
+    if (t->options.which == HLO_REMARKS_SUMMARY) return print_summary(t);
     print_list(t, t->model->count, t->model->totals.lints);
     print_edits(t);
     print_totals(t);

@@ -23,6 +23,13 @@ bool writer_selects(const report_writer *t, hlo_verdict_kind kind) {
                                                     : true;
 }
 
+bool writer_selects_edit(const report_writer *t, const report_edit *edit) {
+    bool selects = edit->lints > 0;
+    for (int kind = 0; kind < HLO_VERDICT_LINT; kind++)
+        selects |= edit->figures.kinds[kind] && writer_selects(t, (hlo_verdict_kind)kind);
+    return selects;
+}
+
 const char *writer_output_name(const hlo_verdict *v) {
     return v->input_instruction && strcmp(v->input_instruction, v->instruction) != 0
                ? v->instruction
@@ -39,10 +46,22 @@ const char *writer_name(const hlo_verdict *v, char out[WRITER_NAME]) {
 const char *writer_quantity(double value, const char *unit, char out[WRITER_NUMBER]) {
     static const char *const prefixes[] = {"n", "µ", "m", "", "k", "M", "G", "T", "P", "E"};
     enum { ONE = 3, COUNT = sizeof prefixes / sizeof *prefixes };
+    static const struct {
+        double seconds;
+        const char *name;
+    } times[] = {{365.25 * 86400, "years"}, {86400, "days"}, {3600, "hours"}};
+    const bool seconds = strcmp(unit, "s") == 0;
+    for (size_t i = 0; i < sizeof times / sizeof *times && seconds; i++) {
+        if (value < 2 * times[i].seconds) continue;
+        snprintf(out, WRITER_NUMBER, "%.3g %s", value / times[i].seconds, times[i].name);
+        return out;
+    }
     int prefix = ONE;
     for (; value > 0 && value < 0.9995 && prefix > 0; prefix--) value *= 1000;
-    for (; value >= 999.5 && prefix < COUNT - 1; prefix++) value /= 1000;
-    snprintf(out, WRITER_NUMBER, "%.3g %s%s", value, prefixes[prefix], unit);
+    /* Less than two hours are seconds. */
+    for (; value >= 999.5 && prefix < (seconds ? ONE : COUNT - 1); prefix++) value /= 1000;
+    snprintf(out, WRITER_NUMBER, value >= 999.5 && seconds ? "%.0f %s%s" : "%.3g %s%s", value,
+             prefixes[prefix], unit);
     return out;
 }
 
@@ -56,7 +75,8 @@ writer_figures writer_figures_of(const report_figures *f, const report_figures *
     if (f->saving > 0)
         writer_quantity(f->saving, "s", text.saves);
     else
-        snprintf(text.saves, sizeof text.saves, "%s", !edited || f->estimated ? "-" : "?");
+        snprintf(text.saves, sizeof text.saves, "%s",
+                 !edited || f->estimated || f->kinds[HLO_VERDICT_FP8] ? "-" : "?");
     if (!(f->seconds > 0)) return text;
     writer_quantity(f->seconds, "s", text.time);
     snprintf(text.share, sizeof text.share, "%.1f %%", writer_percent(f->seconds, all->seconds));
@@ -77,8 +97,11 @@ const char *writer_worth(const report_model *m, char *out, size_t size) {
                       "FP8 is not worth it: most of the time, matmuls take less than a launch");
     else if (f->input_seconds < 1.05 * least)
         at = snprintf(out, size,
-                      "hlo-fp8 gains little here: even with all edits, less than 5 %% faster than "
-                      "stock XLA");
+                      2 * f->fp8_flops > f->flops
+                          ? "Stock XLA uses FP8, too: with all edits, hlo-fp8 is less than 5 %% "
+                            "faster than stock XLA"
+                          : "FP8 is not worth it: even with all edits, less than 5 %% faster than "
+                            "stock XLA");
     else if (f->saving < 0.05 * f->seconds)
         at = snprintf(out, size, "FP8 is worth it, and little is left to save");
     else
@@ -92,7 +115,17 @@ const char *writer_worth(const report_model *m, char *out, size_t size) {
     return out;
 }
 
-const char *writer_change(const report_change *c, char *out, size_t size) {
+const char *writer_assumed(const report_model *m, char *out, size_t size) {
+    *out = '\0';
+    if (m->totals.figures.assumed)
+        snprintf(out, size,
+                 "%zu of %zu matmuls have an assumed number of executions: all branches of a "
+                 "conditional count, and one iteration of a loop with an unknown trip count",
+                 m->totals.figures.assumed, m->totals.figures.count);
+    return out;
+}
+
+const char *writer_change(const report_layer_change *c, char *out, size_t size) {
     char times[2][WRITER_NUMBER];
     for (int i = 0; i < 2; i++) {
         writer_quantity(c->seconds[i], "s", times[i]);

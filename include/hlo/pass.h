@@ -265,8 +265,10 @@ typedef struct hlo_verdict {
     /* The position of the matmul in `file`, or 0 if it is unknown. */
     uint32_t line, column;
     /* The number of executions in one run of the module. A loop with an unknown trip count counts
-     * as one iteration. */
+     * as one iteration, and each branch of a conditional as executed. */
     double runs;
+    /* True if `runs` depends on such a loop or conditional. */
+    bool runs_assumed;
     /* The number of floating-point operations of one execution, which is 2*batch*m*n*k for a
      * matmul, or 0 if it is unknown. */
     double flops;

@@ -134,6 +134,7 @@ static void print_summary(const html_page *page) {
     char why[256];
     fprintf(out, "<p class=\"worth\">%s.</p>\n", writer_worth(page->model, why, sizeof why));
     print_first_edit(page);
+    if (*writer_assumed(page->model, why, sizeof why)) fprintf(out, "<p>%s.</p>\n", why);
     fprintf(out, "<ul class=\"facts\"><li><b>%zu of %zu</b>matmuls in FP8</li>",
             report_fp8_count(totals), f->count);
     if (f->flops > 0)
@@ -147,6 +148,12 @@ static void print_summary(const html_page *page) {
         fprintf(out, "<li><b class=\"wide\">%zu</b>wide</li>", f->kinds[HLO_VERDICT_WIDE]);
     if (totals->slower) fprintf(out, "<li><b>%zu</b>slower in FP8</li>", totals->slower);
     if (totals->lints) fprintf(out, "<li><b class=\"lint\">%zu</b>lints</li>", totals->lints);
+    size_t lost = 0;
+    for (size_t i = 0; i < page->model->loss_count; i++) lost += page->model->losses[i].count;
+    if (lost)
+        fprintf(out,
+                "<li><b class=\"wide\">%zu</b><a href=\"#stages\">lost FP8 between stages</a></li>",
+                lost);
     fputs("</ul>\n", out);
     print_times(page);
 }
@@ -169,22 +176,22 @@ static void print_then_and_now(const html_page *page, const char *name, double t
 
 /* Prints the layers whose time or number of FP8 matmuls differs, largest difference first. */
 static void print_changed_layers(const html_page *page) {
-    const report_model *m = page->model;
+    const report_baseline *b = page->baseline;
     FILE *out = page->out;
     char text[256];
-    if (!m->change_count) return;
+    if (!b->layer_count) return;
     fputs("<h3>Changed layers</h3>\n<table class=\"plain\"><thead><tr><th "
           "scope=\"col\">layer</th><th "
           "scope=\"col\">result</th><th scope=\"col\">since the baseline</th></tr></thead>\n",
           out);
-    for (size_t i = 0; i < m->change_count && i < MAX_CHANGES; i++) {
-        writer_element(out, "<tr><td>", m->changes[i].layer, "</td><td class=\"mono\">");
-        writer_element(out, "", m->changes[i].shape, "</td><td>");
-        writer_element(out, "", writer_change(&m->changes[i], text, sizeof text), "</td></tr>\n");
+    for (size_t i = 0; i < b->layer_count && i < MAX_CHANGES; i++) {
+        writer_element(out, "<tr><td>", b->layers[i].layer, "</td><td class=\"mono\">");
+        writer_element(out, "", b->layers[i].shape, "</td><td>");
+        writer_element(out, "", writer_change(&b->layers[i], text, sizeof text), "</td></tr>\n");
     }
     fputs("</table>\n", out);
-    if (m->change_count > MAX_CHANGES)
-        fprintf(out, "<p>and %zu more layers</p>\n", m->change_count - MAX_CHANGES);
+    if (b->layer_count > MAX_CHANGES)
+        fprintf(out, "<p>and %zu more layers</p>\n", b->layer_count - MAX_CHANGES);
 }
 
 static void print_baseline(const html_page *page) {
@@ -379,6 +386,7 @@ static hlo_status print_page(const html_page *page, char *const *drawings, size_
     print_summary(page);
     print_baseline(page);
     print_edits(page);
+    html_stages(page);
     print_table(page);
     hlo_status status = html_roofline(page);
     html_errors(page);
@@ -471,34 +479,54 @@ static void fill_matmuls(html_page *page) {
     }
 }
 
-hlo_status hlo_reports_page(const hlo_report *const *reports, size_t count,
-                            const hlo_page_options *options, FILE *out) {
-    HLO_IN_C_LOCALE;
-    hlo_page_options own = {.draw = NULL};
-    if (hlo_options_take("hlo_page_options", &own, sizeof own, options, NULL) != HLO_OK)
-        return HLO_INVALID_USAGE;
+/* Prints the page of a model, and frees the model. */
+static hlo_status print_model(report_model *model, const hlo_page_options *options, FILE *out) {
     report_baseline baseline = {0};
-    report_model *model = NULL;
     hlo_status status =
-        own.baseline ? report_baseline_read(reports, count, own.baseline, own.sink, &baseline)
-                     : HLO_OK;
-    if (status == HLO_OK) status = report_model_new(reports, NULL, count, &model);
-    if (status == HLO_OK && own.baseline) status = report_model_compare(model, own.baseline);
+        options->baseline ? report_baseline_read(model, options->baseline, options->sink, &baseline)
+                          : HLO_OK;
     html_page page = {.model = model,
-                      .options = &own,
-                      .baseline = own.baseline ? &baseline : NULL,
-                      .matmuls = model ? calloc(model->count + 1, sizeof *page.matmuls) : NULL,
+                      .options = options,
+                      .baseline = options->baseline ? &baseline : NULL,
+                      .matmuls = calloc(model->count + 1, sizeof *page.matmuls),
                       .out = out};
     if (status == HLO_OK && !page.matmuls) status = HLO_OUT_OF_MEMORY;
     char *drawings[MAX_DRAWN] = {NULL};
     size_t drawing_count = 0;
     if (status == HLO_OK) fill_matmuls(&page);
-    if (status == HLO_OK && own.draw) status = draw_all(&page, drawings, &drawing_count);
+    if (status == HLO_OK && options->draw) status = draw_all(&page, drawings, &drawing_count);
     if (status == HLO_OK) status = print_page(&page, drawings, drawing_count);
     if (status == HLO_OK && (fflush(out) != 0 || ferror(out))) status = HLO_INVALID_INPUT;
     for (size_t i = 0; i < drawing_count; i++) free(drawings[i]);
     free(page.matmuls);
-    report_model_free(model);
     report_baseline_free(&baseline);
+    report_model_free(model);
     return status;
+}
+
+static hlo_status take_options(const hlo_page_options *options, hlo_page_options *out) {
+    *out = (hlo_page_options){.draw = NULL};
+    return hlo_options_take("hlo_page_options", out, sizeof *out, options, NULL) == HLO_OK
+               ? HLO_OK
+               : HLO_INVALID_USAGE;
+}
+
+hlo_status hlo_reports_page(const hlo_report *const *reports, size_t count,
+                            const hlo_page_options *options, FILE *out) {
+    HLO_IN_C_LOCALE;
+    hlo_page_options own;
+    report_model *model;
+    hlo_status status = take_options(options, &own);
+    if (status == HLO_OK) status = report_model_new(reports, count, &model);
+    return status == HLO_OK ? print_model(model, &own, out) : status;
+}
+
+hlo_status hlo_histories_page(const hlo_dump *dump, const hlo_history *const *histories,
+                              const hlo_page_options *options, FILE *out) {
+    HLO_IN_C_LOCALE;
+    hlo_page_options own;
+    report_model *model;
+    hlo_status status = take_options(options, &own);
+    if (status == HLO_OK) status = report_model_of_dump(dump, histories, &model);
+    return status == HLO_OK ? print_model(model, &own, out) : status;
 }

@@ -51,6 +51,7 @@ class Verdict:
     line: int
     column: int
     runs: float  #: the number of times that the matmul runs in one execution of the module
+    runs_assumed: bool  #: ``runs`` counts all branches of a conditional, or one iteration of an unknown number
     flops: float  #: floating-point operations of one execution of the matmul; 0 if unknown
     input_bytes: float  #: bytes that one execution reads and writes before rewriting
     bytes: float  #: the same after rewriting

@@ -73,6 +73,7 @@ class Totals:
     saving_seconds: float  #: the time that all edits save
     launch_bound: int  #: the number of matmuls that take less time than a kernel launch
     launch_bound_seconds: float  #: the time of these matmuls
+    runs_assumed: int  #: the number of matmuls whose ``runs`` are assumed
     reasons: dict[str, int]  #: the number of verdicts and lints for each reason
 
 
