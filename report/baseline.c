@@ -170,6 +170,8 @@ static void compare_layers(report_baseline *b, const report_entry *now, size_t n
             change.count[at->side]++;
             change.fp8[at->side] += at->entry->origin != REPORT_WIDE;
             change.seconds[at->side] += at->entry->seconds;
+            if (at->side && !change.lost && at->entry->change == HLO_CHANGE_LOST_FP8)
+                change.lost = at->entry;
         }
         const double *seconds = change.seconds;
         const double least = fmin(seconds[0], seconds[1]), most = fmax(seconds[0], seconds[1]);

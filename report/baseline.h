@@ -28,6 +28,7 @@ typedef struct report_layer_change {
     const char *layer, *shape;
     size_t count[2], fp8[2]; /* numbers of matmuls and of FP8 matmuls */
     double seconds[2];
+    const report_entry *lost; /* the first matmul that lost FP8, or NULL */
 } report_layer_change;
 
 typedef struct report_baseline {

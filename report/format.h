@@ -47,13 +47,18 @@ typedef struct writer_figures {
 /* Formats figures; `edited` is true if there is an edit. */
 writer_figures writer_figures_of(const report_figures *figures, const report_figures *all,
                                  bool edited);
-/* Formats a sentence on whether FP8 is worth it: whether the predicted speedup of all matmuls, or
- * the saving of all edits, is 5 % or more, and how many matmuls are launch bound. Returns `out`. */
+/* Formats a sentence on whether FP8 is worth it: whether the predicted speedup of all matmuls over
+ * wide types, or the saving of all edits, is 5 % or more, and how many matmuls are launch bound.
+ * Returns `out`. */
 const char *writer_worth(const report_model *model, char *out, size_t size);
+/* Formats what the edit of the layer to fix first saves, without the name of the layer, or "" if no
+ * edit saves time. Returns `out`. */
+const char *writer_start(const report_model *model, char *out, size_t size);
 /* Formats a sentence on how many matmuls have an assumed number of executions, or "" if there are
  * none. Returns `out`. */
 const char *writer_assumed(const report_model *model, char *out, size_t size);
-/* Formats a change, such as "30 of 32 -> 2 of 32 in FP8, 1.2 ms -> 1.9 ms". Returns `out`. */
+/* Formats a change, such as "30 of 32 -> 2 of 32 in FP8, 1.2 ms -> 1.9 ms; first lost:
+ * layers_3/up". Returns `out`. */
 const char *writer_change(const report_layer_change *change, char *out, size_t size);
 
 /* Creates a JSON string, or null if `text` is NULL. Text that is not UTF-8 (HLO text may contain

@@ -70,6 +70,19 @@ static const char *const primitives[] = {"dot_general", "dot",         "conv_gen
                                          "Einsum",      "Conv2D*",     "convert_element_type",
                                          "aten__*",     "aten.*"};
 
+static const char *const directions[] = {"", " (recomputed)", " (backward)", " (forward)"};
+enum { NO_DIRECTION, AGAIN, BACKWARD, FORWARD, DIRECTIONS };
+
+size_t report_layer_length(const char *layer) {
+    const size_t length = strlen(layer);
+    for (int i = AGAIN; i < DIRECTIONS; i++) {
+        const size_t size = strlen(directions[i]);
+        if (length > size && strcmp(layer + length - size, directions[i]) == 0)
+            return length - size;
+    }
+    return length;
+}
+
 /* Returns the length of the component at `at`: up to a `/` outside of parentheses. */
 static size_t component(const char *at) {
     const char *end = at;
@@ -111,11 +124,12 @@ static char *layer_of_name(hlo_arena *arena, const char *op_name, const char **o
         to += length;
     }
     *to = '\0';
-    *out_direction = seen[RECOMPUTED] ? " (recomputed)"
-                     : seen[FIRST_GRADIENT] || seen[LAST_GRADIENT] || transformed[TRANSPOSE]
-                         ? " (backward)"
-                     : transformed[JVP] ? " (forward)"
-                                        : "";
+    *out_direction =
+        directions[seen[RECOMPUTED] ? AGAIN
+                   : seen[FIRST_GRADIENT] || seen[LAST_GRADIENT] || transformed[TRANSPOSE]
+                       ? BACKWARD
+                   : transformed[JVP] ? FORWARD
+                                      : NO_DIRECTION];
     return *layer ? layer : NULL;
 }
 

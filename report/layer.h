@@ -11,6 +11,9 @@
  * operation and shape. `out_named` is true if the layer is from the op_name. */
 const char *report_layer_of(hlo_arena *arena, const hlo_verdict *v, bool *out_named);
 
+/* Returns the length of a layer without its direction, such as " (backward)". */
+size_t report_layer_length(const char *layer);
+
 /* Returns the shape of the result, followed by the length of the contracting dimension if it is
  * known. */
 const char *report_shape_of(hlo_arena *arena, const hlo_verdict *v);

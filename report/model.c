@@ -42,6 +42,7 @@ static report_figures figures_of(const hlo_verdict *v, const hlo_target *target)
                 : v->compute_seconds >= v->bytes / (1e9 * target->memory_gbs) ? REPORT_COMPUTE
                                                                               : REPORT_MEMORY;
         f.input_seconds = v->runs * v->input_seconds;
+        f.wide_seconds = v->runs * v->wide_seconds;
         f.seconds = f.bound_seconds[bound] = v->runs * v->seconds;
         f.compute_seconds = v->runs * v->compute_seconds;
         f.timed_flops = f.flops;
@@ -59,6 +60,7 @@ static void add_figures(report_figures *sum, const report_figures *f) {
     sum->fp8_flops += f->fp8_flops;
     sum->input_bytes += f->input_bytes;
     sum->bytes += f->bytes;
+    sum->wide_seconds += f->wide_seconds;
     sum->input_seconds += f->input_seconds;
     sum->seconds += f->seconds;
     sum->compute_seconds += f->compute_seconds;
@@ -225,6 +227,36 @@ static void group_matmuls(report_model *m) {
     for (size_t i = 0; i < m->group_count; i++) {
         m->groups[i] = groups[i].group;
         for (size_t j = 0; j < groups[i].count; j++) groups[i].matmuls[j]->group = &m->groups[i];
+    }
+}
+
+static char *layer_without_direction(hlo_arena *arena, const char *layer) {
+    return hlo_arena_format(arena, "%.*s", (int)report_layer_length(layer), layer);
+}
+
+/* Finds the layer whose edits save most. The directions of a layer are one edit of the program. */
+static void find_start(report_model *m) {
+    hlo_arena *arena = m->arena;
+    keyed *all = hlo_arena_array(arena, m->count, sizeof *all);
+    size_t count = 0;
+    for (size_t i = 0; i < m->count; i++) {
+        report_matmul *at = &m->matmuls[i];
+        if (!(at->figures.saving > 0)) continue;
+        const char *layer = layer_without_direction(arena, at->layer);
+        all[count++] = (keyed){at->named ? report_fold(arena, layer) : layer, at};
+    }
+    if (count) qsort(all, count, sizeof *all, by_key);
+    for (size_t i = 0, next; i < count; i = next) {
+        char *layer = layer_without_direction(arena, all[i].matmul->layer);
+        report_start start = {.layer = layer, .group = all[i].matmul->group};
+        for (next = i; next < count && strcmp(all[i].key, all[next].key) == 0; next++) {
+            const report_matmul *at = all[next].matmul;
+            report_fold_differences(layer, layer_without_direction(arena, at->layer));
+            if (at->group < start.group) start.group = at->group; /* groups are sorted by saving */
+            start.count++;
+            start.saving += at->figures.saving;
+        }
+        if (start.saving > m->start.saving) m->start = start;
     }
 }
 
@@ -401,6 +433,7 @@ static hlo_status fill(report_model **out, const hlo_report *const *reports, con
     }
     group_matmuls(m);
     list_edits(m);
+    find_start(m);
     if (dump) group_histories(m);
     hlo_arena_set_recover(arena, NULL);
     return HLO_OK;

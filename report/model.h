@@ -30,7 +30,7 @@ typedef struct report_figures {
     double input_bytes, bytes;
     /* The following figures omit matmuls for which the time before or after rewriting is
      * unknown. */
-    double input_seconds, seconds;
+    double wide_seconds, input_seconds, seconds;
     double compute_seconds;              /* part of `seconds`: the FLOPs at the peak */
     double timed_flops;                  /* FLOPs of the matmuls with a time */
     double bound_seconds[REPORT_BOUNDS]; /* `seconds` by what limits the matmul */
@@ -83,6 +83,14 @@ typedef struct report_edit {
     report_figures figures;
 } report_edit;
 
+/* The layer, in all directions, whose edits save most. */
+typedef struct report_start {
+    const char *layer;
+    const report_group *group; /* the group of the layer whose edit saves most */
+    size_t count;              /* number of matmuls with an edit */
+    double saving;
+} report_start;
+
 /* Matmuls of one layer of a module of a dump folder that have the same shape, and the same verdicts
  * at all stages. */
 typedef struct report_timeline {
@@ -127,6 +135,7 @@ typedef struct report_model {
     size_t group_count;
     report_edit *edits; /* by `saving`, largest first; lints last */
     size_t edit_count;
+    report_start start; /* `group` is NULL if no edit saves time */
     report_totals totals;
     /* The following members are 0 without a dump folder. */
     const hlo_dump *dump;

@@ -209,18 +209,22 @@ static void print_totals(const report_writer *t) {
 static void print_gain(const report_writer *t) {
     const report_model *m = t->model;
     const report_figures *f = &m->totals.figures;
-    char before[WRITER_NUMBER], now[WRITER_NUMBER], best[WRITER_NUMBER], why[256];
+    char wide[WRITER_NUMBER], stock[WRITER_NUMBER], now[WRITER_NUMBER], best[WRITER_NUMBER];
+    char why[512];
     if (!m->target) return;
     if (f->seconds > 0)
         print_words(
             t, 0,
-            "On sm_%d (%s) by roofline: %s as stock XLA compiles the matmuls, %s now (%.2fx), "
-            "%s with all edits (%.2fx)",
-            m->target->sm, m->target->gpu, writer_quantity(f->input_seconds, "s", before),
-            writer_quantity(f->seconds, "s", now), f->input_seconds / f->seconds,
+            "On sm_%d (%s) by roofline: %s on wide types, %s as stock XLA compiles the matmuls "
+            "(%.2fx), %s now (%.2fx), %s with all edits (%.2fx)",
+            m->target->sm, m->target->gpu, writer_quantity(f->wide_seconds, "s", wide),
+            writer_quantity(f->input_seconds, "s", stock), f->wide_seconds / f->input_seconds,
+            writer_quantity(f->seconds, "s", now), f->wide_seconds / f->seconds,
             writer_quantity(f->seconds - f->saving, "s", best),
-            f->input_seconds / (f->seconds - f->saving));
+            f->wide_seconds / (f->seconds - f->saving));
     print_words(t, 0, "%s", writer_worth(m, why, sizeof why));
+    if (m->start.group)
+        print_words(t, 0, "Fix first: %s, %s", m->start.layer, writer_start(m, why, sizeof why));
     if (*writer_assumed(m, why, sizeof why)) print_words(t, 0, "%s", why);
 }
 
@@ -354,11 +358,11 @@ static void print_list(const report_writer *t, size_t count, size_t lints) {
 
 /* -------------------------------------------------------------------------------------- summary */
 
-enum { SAVES, SHARE, TIME, MATMULS, BOUND, RATE, WHY, GROUP_SOURCE, SHAPE, LAYER, GROUP_COLUMNS };
+enum { SAVES, TIME, SHARE, MATMULS, BOUND, RATE, WHY, GROUP_SOURCE, SHAPE, LAYER, GROUP_COLUMNS };
 
 static const column group_columns[] = {
-    [SAVES] = {"saves", true, 1},     [SHARE] = {"share", true, 3},
-    [TIME] = {"time", true, 5},       [MATMULS] = {"matmuls", true, 4},
+    [SAVES] = {"saves", true, 1},     [TIME] = {"time", true, 5},
+    [SHARE] = {"share", true, 3},     [MATMULS] = {"matmuls", true, 4},
     [BOUND] = {"bound by", false, 6}, [RATE] = {"speed (of peak)", true, 9},
     [WHY] = {"reason", false, 2},     [GROUP_SOURCE] = {"source", false, 7},
     [SHAPE] = {"result", false, 8},   [LAYER] = {"layer", false, 0}};
@@ -389,7 +393,7 @@ static void fill_group(const void *row, cells out) {
 static void print_changes(const report_writer *t) {
     enum { MAX_CHANGES = 10 };
     const report_baseline *b = t->baseline;
-    char before[WRITER_NUMBER], now[WRITER_NUMBER], change[256];
+    char before[WRITER_NUMBER], now[WRITER_NUMBER], change[512];
     if (!b) return;
     fputc('\n', t->out);
     if (!b->has_layers) {
@@ -465,7 +469,7 @@ static hlo_status print_summary(const report_writer *t) {
         fprintf(t->out, "and %zu more groups: %zu matmuls, %.1f %% of the time, %s to save\n",
                 m->group_count - shown, rest.count,
                 writer_percent(rest.seconds, m->totals.figures.seconds),
-                writer_quantity(rest.saving, "s", saving));
+                rest.saving > 0 ? writer_quantity(rest.saving, "s", saving) : "nothing");
     print_changes(t);
     if (m->totals.lints) fputc('\n', t->out);
     print_list(t, 0, m->totals.lints > MAX_GROUPS ? MAX_GROUPS : m->totals.lints);

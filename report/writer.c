@@ -87,7 +87,8 @@ writer_figures writer_figures_of(const report_figures *f, const report_figures *
 
 const char *writer_worth(const report_model *m, char *out, size_t size) {
     const report_figures *f = &m->totals.figures;
-    const double launch = f->bound_seconds[REPORT_LAUNCH], least = f->seconds - f->saving;
+    const double launch = f->bound_seconds[REPORT_LAUNCH], least = f->seconds - f->saving,
+                 wide = f->wide_seconds;
     char saving[WRITER_NUMBER];
     int at;
     if (f->seconds == 0)
@@ -95,23 +96,42 @@ const char *writer_worth(const report_model *m, char *out, size_t size) {
     else if (launch > 0.5 * f->seconds)
         at = snprintf(out, size,
                       "FP8 is not worth it: most of the time, matmuls take less than a launch");
-    else if (f->input_seconds < 1.05 * least)
+    else if (wide < 1.05 * least && f->fp8_flops > 0 && f->input_seconds < 1.05 * least)
         at = snprintf(out, size,
-                      2 * f->fp8_flops > f->flops
-                          ? "Stock XLA uses FP8, too: with all edits, hlo-fp8 is less than 5 %% "
-                            "faster than stock XLA"
-                          : "FP8 is not worth it: even with all edits, less than 5 %% faster than "
-                            "stock XLA");
-    else if (f->saving < 0.05 * f->seconds)
-        at = snprintf(out, size, "FP8 is worth it, and little is left to save");
-    else
-        at = snprintf(out, size, "FP8 is worth it: all edits save another %s (%.0f %%)",
+                      "The matmuls are FP8 in the input, too, and little is left to save");
+    else if (wide < 1.05 * least)
+        at = snprintf(out, size,
+                      "FP8 is not worth it: even with all edits, less than 5 %% faster than wide "
+                      "types");
+    else if (wide < 1.05 * f->seconds)
+        at = snprintf(out, size, "FP8 is worth it: all edits save %s (%.0f %%)",
                       writer_quantity(f->saving, "s", saving),
                       writer_percent(f->saving, f->seconds));
-    if (f->seconds > 0)
+    else if (f->saving < 0.05 * f->seconds)
+        at = snprintf(
+            out, size, "FP8 is worth it: %.2fx as fast as wide types%s, and little is left to save",
+            wide / f->seconds, f->input_seconds < 1.05 * f->seconds ? ", as in stock XLA" : "");
+    else
+        at = snprintf(out, size,
+                      "FP8 is worth it: %.2fx as fast as wide types; all edits save another %s "
+                      "(%.0f %%)",
+                      wide / f->seconds, writer_quantity(f->saving, "s", saving),
+                      writer_percent(f->saving, f->seconds));
+    if (f->bounds[REPORT_LAUNCH])
         snprintf(out + at, size - (size_t)at,
                  "; %zu of %zu matmuls (%.0f %% of the time) are launch bound",
                  f->bounds[REPORT_LAUNCH], f->count, writer_percent(launch, f->seconds));
+    return out;
+}
+
+const char *writer_start(const report_model *m, char *out, size_t size) {
+    const report_start *start = &m->start;
+    char saving[WRITER_NUMBER];
+    *out = '\0';
+    if (start->group)
+        snprintf(out, size, "%zu matmul%s, saves %s (%.1f %%): %s", start->count,
+                 start->count == 1 ? "" : "s", writer_quantity(start->saving, "s", saving),
+                 writer_percent(start->saving, m->totals.figures.seconds), start->group->hint);
     return out;
 }
 
@@ -134,8 +154,12 @@ const char *writer_change(const report_layer_change *c, char *out, size_t size) 
         else if (c->seconds[i] == 0)
             snprintf(times[i], sizeof times[i], "?");
     }
-    snprintf(out, size, "%zu of %zu -> %zu of %zu in FP8, %s -> %s", c->fp8[0], c->count[0],
-             c->fp8[1], c->count[1], times[0], times[1]);
+    const size_t at =
+        (size_t)snprintf(out, size, "%zu of %zu -> %zu of %zu in FP8, %s -> %s", c->fp8[0],
+                         c->count[0], c->fp8[1], c->count[1], times[0], times[1]);
+    if (c->lost && at < size)
+        snprintf(out + at, size - at, "; first lost: %s",
+                 *c->lost->op_name ? c->lost->layer : c->lost->instr);
     return out;
 }
 

@@ -279,6 +279,9 @@ typedef struct hlo_verdict {
      * rewriting. */
     double input_bytes, bytes;
     double input_seconds, seconds;
+    /* The time in seconds of the matmul on wide types: `input_seconds`, except for a dot of fp8
+     * operands, which stock XLA multiplies in FP8. */
+    double wide_seconds;
     /* The time in seconds of the floating-point operations alone, at the peak of the target, after
      * rewriting; 0 if `seconds` is 0. `compute_seconds` / `seconds` is the fraction of the peak. */
     double compute_seconds;

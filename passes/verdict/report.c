@@ -290,6 +290,7 @@ static hlo_verdict judge(closing *c, slot *s) {
         hlo_cost as_it_is = hlo_costs_of(c->costs, input, now->instr->id);
         verdict.input_bytes = as_it_was.bytes;
         verdict.input_seconds = as_it_was.seconds;
+        verdict.wide_seconds = as_it_was.wide_seconds;
         verdict.bytes = as_it_is.bytes;
         verdict.seconds = as_it_is.seconds;
         verdict.compute_seconds = as_it_is.compute_seconds;

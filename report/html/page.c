@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints the model as one self-contained HTML page. The script of the page makes the rows of the
  * table from the data of data.c; it formats and computes nothing. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -95,15 +96,17 @@ static void print_times(const html_page *page) {
     char more[128] = "", number[WRITER_NUMBER];
     if (!(f->seconds > 0)) return;
     const double least = f->seconds - f->saving,
-                 whole = f->input_seconds > f->seconds ? f->input_seconds : f->seconds;
+                 whole = fmax(fmax(f->wide_seconds, f->input_seconds), f->seconds);
     for (size_t i = 0; i < m->group_count; i++)
         parts[m->groups[i].first->kind] += m->groups[i].figures.seconds;
     fputs("<table class=\"times\"><caption>Time of all matmuls, by the roofline model</caption>\n",
           page->out);
-    print_bar(page->out, "stock XLA", f->input_seconds, whole, "", NULL);
-    snprintf(more, sizeof more, " (%.2fx)", f->input_seconds / f->seconds);
+    print_bar(page->out, "wide types", f->wide_seconds, whole, "", NULL);
+    snprintf(more, sizeof more, " (%.2fx)", f->wide_seconds / f->input_seconds);
+    print_bar(page->out, "stock XLA", f->input_seconds, whole, more, NULL);
+    snprintf(more, sizeof more, " (%.2fx)", f->wide_seconds / f->seconds);
     print_bar(page->out, "now", f->seconds, whole, more, parts);
-    snprintf(more, sizeof more, " (%.2fx)", f->input_seconds / least);
+    snprintf(more, sizeof more, " (%.2fx)", f->wide_seconds / least);
     print_bar(page->out, "with all edits", least, whole, more, NULL);
     fputs("</table>\n<p class=\"legend\">Now: ", page->out);
     for (int kind = 0, shown = 0; kind < HLO_VERDICT_LINT; kind++) {
@@ -115,16 +118,16 @@ static void print_times(const html_page *page) {
     fputs("</p>\n", page->out);
 }
 
-/* Prints the group whose edit saves most. */
-static void print_first_edit(const html_page *page) {
-    const report_group *g = page->model->group_count ? page->model->groups : NULL;
+/* Prints the layer whose edits save most. */
+static void print_start(const html_page *page) {
+    const report_start *start = &page->model->start;
     FILE *out = page->out;
-    char saving[WRITER_NUMBER];
-    if (!g || !(g->figures.saving > 0)) return;
-    writer_element(out, "<p>Begin with <a href=\"#open=g0\"><code>", g->layer, "</code></a>");
-    fprintf(out, ": %zu matmul%s, saves %s. Edit: ", g->figures.count,
-            g->figures.count == 1 ? "" : "s", writer_quantity(g->figures.saving, "s", saving));
-    writer_element(out, "", g->hint, ".</p>\n");
+    char text[512];
+    if (!start->group) return;
+    fprintf(out, "<p>Fix first: <a href=\"#open=g%zu\"><code>",
+            (size_t)(start->group - page->model->groups));
+    writer_element(out, "", start->layer, "</code></a>, ");
+    writer_element(out, "", writer_start(page->model, text, sizeof text), ".</p>\n");
 }
 
 static void print_summary(const html_page *page) {
@@ -133,7 +136,7 @@ static void print_summary(const html_page *page) {
     FILE *out = page->out;
     char why[256];
     fprintf(out, "<p class=\"worth\">%s.</p>\n", writer_worth(page->model, why, sizeof why));
-    print_first_edit(page);
+    print_start(page);
     if (*writer_assumed(page->model, why, sizeof why)) fprintf(out, "<p>%s.</p>\n", why);
     fprintf(out, "<ul class=\"facts\"><li><b>%zu of %zu</b>matmuls in FP8</li>",
             report_fp8_count(totals), f->count);
@@ -146,7 +149,7 @@ static void print_summary(const html_page *page) {
         fprintf(out, "<li><b class=\"missed\">%zu</b>missed</li>", f->kinds[HLO_VERDICT_MISSED]);
     if (f->kinds[HLO_VERDICT_WIDE])
         fprintf(out, "<li><b class=\"wide\">%zu</b>wide</li>", f->kinds[HLO_VERDICT_WIDE]);
-    if (totals->slower) fprintf(out, "<li><b>%zu</b>slower in FP8</li>", totals->slower);
+    if (totals->slower) fprintf(out, "<li><b>%zu</b>slower than in stock XLA</li>", totals->slower);
     if (totals->lints) fprintf(out, "<li><b class=\"lint\">%zu</b>lints</li>", totals->lints);
     size_t lost = 0;
     for (size_t i = 0; i < page->model->loss_count; i++) lost += page->model->losses[i].count;
@@ -178,7 +181,7 @@ static void print_then_and_now(const html_page *page, const char *name, double t
 static void print_changed_layers(const html_page *page) {
     const report_baseline *b = page->baseline;
     FILE *out = page->out;
-    char text[256];
+    char text[512];
     if (!b->layer_count) return;
     fputs("<h3>Changed layers</h3>\n<table class=\"plain\"><thead><tr><th "
           "scope=\"col\">layer</th><th "

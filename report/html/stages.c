@@ -8,14 +8,16 @@ enum { MAX_LOSSES = 100, MAX_TIMELINES = 200 };
 static void print_losses(const html_page *page) {
     const report_model *m = page->model;
     FILE *out = page->out;
+    const bool several = hlo_dump_module_count(m->dump) > 1;
     if (!m->loss_count) {
         fputs("<p>No matmul lost FP8 between the stages.</p>\n", out);
         return;
     }
     fputs("<table class=\"plain\"><thead><tr><th scope=\"col\">FP8 lost in</th><th "
           "scope=\"col\">by the pass</th><th scope=\"col\">change</th><th scope=\"col\">last "
-          "convertible at</th><th scope=\"col\">lost at</th></tr></thead>\n",
+          "convertible at</th><th scope=\"col\">lost at</th>",
           out);
+    fputs(several ? "<th scope=\"col\">module</th></tr></thead>\n" : "</tr></thead>\n", out);
     for (size_t i = 0; i < m->loss_count && i < MAX_LOSSES; i++) {
         const report_loss *loss = &m->losses[i];
         const hlo_matmul_history *p = loss->first;
@@ -25,7 +27,11 @@ static void print_losses(const html_page *page) {
         writer_element(out, "<td class=\"mono\">", hlo_dump_stage(m->dump, loss->module, p->kept),
                        "</td>");
         writer_element(out, "<td class=\"mono\">", hlo_dump_stage(m->dump, loss->module, p->lost),
-                       "</td></tr>\n");
+                       "</td>");
+        if (several)
+            writer_element(out, "<td class=\"mono\">", hlo_dump_module(m->dump, loss->module),
+                           "</td>");
+        fputs("</tr>\n", out);
     }
     fputs("</table>\n", out);
     if (m->loss_count > MAX_LOSSES)

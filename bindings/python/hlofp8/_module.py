@@ -55,6 +55,7 @@ class Verdict:
     flops: float  #: floating-point operations of one execution of the matmul; 0 if unknown
     input_bytes: float  #: bytes that one execution reads and writes before rewriting
     bytes: float  #: the same after rewriting
+    wide_seconds: float  #: roofline time of one execution on wide types; 0 if unknown
     input_seconds: float  #: roofline time of one execution on the target before rewriting; 0 if unknown
     seconds: float  #: the same after rewriting
     compute_seconds: float  #: the time of the floating-point operations alone, at the peak of the target

@@ -44,6 +44,7 @@ class Group:
     flops: float
     input_bytes: float  #: bytes read and written before rewriting
     bytes: float  #: the same after rewriting
+    wide_seconds: float | None  #: roofline time on wide types; None if unknown
     input_seconds: float | None  #: roofline time before rewriting; None if unknown
     seconds: float | None  #: the same after rewriting
     compute_seconds: float | None  #: the time of the floating-point operations alone, at the peak of the target
@@ -67,6 +68,7 @@ class Totals:
     fp8_flops: float  #: the floating-point operations of the FP8 matmuls
     input_bytes: float  #: bytes read and written before rewriting
     bytes: float  #: the same after rewriting
+    wide_seconds: float  #: roofline time on wide types, of the matmuls whose time is known
     input_seconds: float  #: roofline time before rewriting, of the matmuls whose time is known
     seconds: float  #: the same after rewriting
     compute_seconds: float  #: the time of the floating-point operations alone, at the peak of the target

@@ -18,7 +18,7 @@ import _script
 PEAK, BF16_PEAK, BANDWIDTH, LAUNCH = 1979e12, 989e12, 3352e9, 2e-6  # docs/cost.md: sm_90
 SIZES = {"f32": 4, "bf16": 2, "f16": 2}
 INSTRUCTION = re.compile(r"^\s*(?:ROOT )?%?([\w.-]+) = (\w+)\[([\d,]*)\]\S* ([\w-]+)\((.*)")
-SUMS = ("flops", "input_bytes", "bytes", "input_seconds", "seconds", "compute_seconds")
+SUMS = ("flops", "input_bytes", "bytes", "wide_seconds", "input_seconds", "seconds", "compute_seconds")
 
 
 def close(a, b, tolerance=1e-9):
