@@ -429,7 +429,10 @@ static void print_losses(const report_writer *t) {
             hlo_print_plain(t->out, "passes not dumped, between %s and %s",
                             hlo_dump_stage(m->dump, loss->module, p->kept),
                             hlo_dump_stage(m->dump, loss->module, p->lost));
-        hlo_print_plain(t->out, ": %s\n", p->how);
+        hlo_print_plain(t->out, ": %s", p->how);
+        if (hlo_dump_module_count(m->dump) > 1)
+            hlo_print_plain(t->out, " (%s)", hlo_dump_module(m->dump, loss->module));
+        fputc('\n', t->out);
     }
     if (m->loss_count > MAX_LOSSES)
         fprintf(t->out, "  and %zu more; --remarks=all lists all\n", m->loss_count - MAX_LOSSES);

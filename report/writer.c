@@ -96,7 +96,9 @@ const char *writer_worth(const report_model *m, char *out, size_t size) {
     else if (launch > 0.5 * f->seconds)
         at = snprintf(out, size,
                       "FP8 is not worth it: most of the time, matmuls take less than a launch");
-    else if (wide < 1.05 * least && f->fp8_flops > 0 && f->input_seconds < 1.05 * least)
+    else if (wide < 1.05 * least && m->loss_count)
+        at = snprintf(out, size, "FP8 was lost between stages of the compilation");
+    else if (wide < 1.05 * least && 2 * f->fp8_flops > f->flops)
         at = snprintf(out, size,
                       "The matmuls are FP8 in the input, too, and little is left to save");
     else if (wide < 1.05 * least)

@@ -14,8 +14,8 @@ static void print_losses(const html_page *page) {
         return;
     }
     fputs("<table class=\"plain\"><thead><tr><th scope=\"col\">FP8 lost in</th><th "
-          "scope=\"col\">by the pass</th><th scope=\"col\">change</th><th scope=\"col\">last "
-          "convertible at</th><th scope=\"col\">lost at</th>",
+          "scope=\"col\">by the pass</th><th scope=\"col\">change</th><th scope=\"col\">lost "
+          "at</th>",
           out);
     fputs(several ? "<th scope=\"col\">module</th></tr></thead>\n" : "</tr></thead>\n", out);
     for (size_t i = 0; i < m->loss_count && i < MAX_LOSSES; i++) {
@@ -24,8 +24,6 @@ static void print_losses(const html_page *page) {
         fprintf(out, "<tr><td>%zu matmul%s</td>", loss->count, loss->count == 1 ? "" : "s");
         writer_element(out, "<td>", p->pass ? p->pass : "not dumped", "</td>");
         writer_element(out, "<td>", p->how, "</td>");
-        writer_element(out, "<td class=\"mono\">", hlo_dump_stage(m->dump, loss->module, p->kept),
-                       "</td>");
         writer_element(out, "<td class=\"mono\">", hlo_dump_stage(m->dump, loss->module, p->lost),
                        "</td>");
         if (several)
