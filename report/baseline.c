@@ -11,10 +11,8 @@
 #include "ir/text/diag.h"
 #include "ir/text/file.h"
 #include "matmul/json.h"
-#include "report/layer.h"
 
-/* ------------------------------------------------------------------------------------- by matmul
- */
+/* ------------------------------------------------------------------------------------ by matmul */
 
 static int by_name(const report_entry *x, const report_entry *y) {
     const int order = strcmp(x->op_name, y->op_name);
@@ -118,8 +116,7 @@ static void compare_matmuls(report_baseline *b, report_entry *now, size_t count)
     }
 }
 
-/* -------------------------------------------------------------------------------------- by layer
- */
+/* ------------------------------------------------------------------------------------- by layer */
 
 /* A matmul of the baseline (side 0) or of the report (side 1). */
 typedef struct keyed {
@@ -182,8 +179,7 @@ static void compare_layers(report_baseline *b, const report_entry *now, size_t n
     if (b->layer_count) qsort(b->layers, b->layer_count, sizeof *b->layers, by_difference);
 }
 
-/* ----------------------------------------------------------------------------------- comparisons
- */
+/* ---------------------------------------------------------------------------------- comparisons */
 
 static report_entry *entries_of(hlo_arena *arena, const report_model *m, hlo_change change) {
     report_entry *entries = hlo_arena_array(arena, m->count + 1, sizeof *entries);

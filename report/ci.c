@@ -374,6 +374,26 @@ static void put_markdown(FILE *out, const char *text) {
     put_escaped(out, text, "\\`*_{}[]<>()#!|~&$@:", '\\', false);
 }
 
+/* Prints the layers that changed since the baseline. */
+static void put_changes(const report_writer *t) {
+    enum { MAX_CHANGES = 20 };
+    const size_t changed = t->baseline ? t->baseline->layer_count : 0;
+    for (size_t i = 0; i < changed && i < MAX_CHANGES; i++) {
+        const report_layer_change *at = &t->baseline->layers[i];
+        char change[512];
+        if (!i) fputs("\n| layer | result | since the baseline |\n|---|---|---|\n", t->out);
+        fputs("| ", t->out);
+        put_markdown(t->out, at->layer);
+        fputs(" | ", t->out);
+        put_markdown(t->out, at->shape);
+        fputs(" | ", t->out);
+        put_markdown(t->out, writer_change(at, change, sizeof change));
+        fputs(" |\n", t->out);
+    }
+    if (changed > MAX_CHANGES)
+        fprintf(t->out, "\n%zu more changed layers are not shown.\n", changed - MAX_CHANGES);
+}
+
 hlo_status writer_markdown(const report_writer *t) {
     enum { MAX_GROUPS = 20 };
     const report_model *m = t->model;
@@ -414,21 +434,7 @@ hlo_status writer_markdown(const report_writer *t) {
         fputs(" |\n", out);
     }
     if (found > shown) fprintf(out, "\n%zu more groups are not shown.\n", found - shown);
-    const size_t changed = t->baseline ? t->baseline->layer_count : 0;
-    for (size_t i = 0; i < changed && i < MAX_GROUPS; i++) {
-        const report_layer_change *at = &t->baseline->layers[i];
-        char change[512];
-        if (!i) fputs("\n| layer | result | since the baseline |\n|---|---|---|\n", out);
-        fputs("| ", out);
-        put_markdown(out, at->layer);
-        fputs(" | ", out);
-        put_markdown(out, at->shape);
-        fputs(" | ", out);
-        put_markdown(out, writer_change(at, change, sizeof change));
-        fputs(" |\n", out);
-    }
-    if (changed > MAX_GROUPS)
-        fprintf(out, "\n%zu more changed layers are not shown.\n", changed - MAX_GROUPS);
+    put_changes(t);
     if (*writer_assumed(m, text, sizeof text)) fprintf(out, "\n\n%s.", text);
     bool listed = false;
     for (size_t i = 0; i < m->edit_count; i++) {

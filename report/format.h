@@ -74,8 +74,8 @@ void writer_markup_part(FILE *out, const char *text, size_t size);
  * hlo_json_watch(), and HLO_INVALID_INPUT if `out` cannot be written to. */
 hlo_status writer_document(struct json_t *document, FILE *out);
 
-/* Prints the modules of a dump folder that have matmuls. Prints nothing for other models. */
-hlo_status writer_modules(const report_writer *t);
+/* Prints a line about a module of a dump folder. `matmuls` is its number of matmuls. */
+void writer_module(const hlo_dump *dump, size_t module, size_t matmuls, FILE *out);
 /* Writes a report in one format. Returns HLO_OUT_OF_MEMORY if memory runs out. The caller detects
  * write errors by ferror(out). */
 typedef hlo_status writer_format(const report_writer *t);

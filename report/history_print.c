@@ -69,20 +69,6 @@ static void print_sums(const totals *sum, FILE *out) {
     fprintf(out, ", %zu lost\n", sum->lost);
 }
 
-static void print_module(const hlo_dump *dump, size_t module, size_t matmuls, FILE *out) {
-    const char *target = hlo_dump_target(dump, module);
-    const size_t compilations = hlo_dump_compilation_count(dump, module);
-    hlo_print_plain(out, "%s: %zu stages, %zu matmuls", hlo_dump_module(dump, module),
-                    hlo_dump_stage_count(dump, module), matmuls);
-    if (compilations > 1) fprintf(out, ", compiled %zu times", compilations);
-    fputc('\n', out);
-    if (target && strcmp(target, "cpu") == 0)
-        fputs("  compiled for a CPU, where XLA makes no FP8 calls; \"convertible\" applies to a "
-              "GPU. hlo-fp8-opt --remarks=all on the file *.before_optimizations.txt describes the "
-              "program\n",
-              out);
-}
-
 static void print_matmul(const hlo_matmul_history *p, int indent, FILE *out) {
     hlo_print_plain(out, "%*s%-6s  %s", indent, "", outcome(p), p->first.input_instruction);
     if (last_name(p) && strcmp(last_name(p), p->first.input_instruction) != 0)
@@ -121,7 +107,7 @@ static hlo_status print_history(const hlo_dump *dump, size_t module, const hlo_h
         if (is_wanted(p, which)) order[count++] = p;
     }
     if (count) qsort(order, count, sizeof(hlo_matmul_history *), by_loss);
-    print_module(dump, module, sum.matmuls, out);
+    writer_module(dump, module, sum.matmuls, out);
     for (size_t i = 0, next; i < count && order[i]->lost != SIZE_MAX; i = next) {
         const hlo_matmul_history *p = order[i];
         for (next = i + 1;
@@ -170,17 +156,6 @@ static ranked *rank_modules(const hlo_dump *dump, const hlo_history *const *hist
     return order;
 }
 
-hlo_status writer_modules(const report_writer *t) {
-    const hlo_dump *dump = t->model->dump;
-    if (!dump) return HLO_OK;
-    ranked *order = rank_modules(dump, t->model->histories);
-    if (!order) return HLO_OUT_OF_MEMORY;
-    for (size_t i = 0; i < hlo_dump_module_count(dump); i++)
-        if (order[i].sum.matmuls) print_module(dump, order[i].module, order[i].sum.matmuls, t->out);
-    free(order);
-    return HLO_OK;
-}
-
 /* ----------------------------------------------------------------------------------------- JSON */
 
 static json_t *json_of_passage(const hlo_dump *dump, size_t module, const hlo_matmul_history *p) {
@@ -203,8 +178,7 @@ static json_t *json_of_passage(const hlo_dump *dump, size_t module, const hlo_ma
                                      writer_string(p->pass), "how", writer_string(p->how)));
 }
 
-/* ------------------------------------------------------------------------------------- documents
- */
+/* ------------------------------------------------------------------------------------ documents */
 
 static hlo_status print_text(const hlo_dump *dump, const hlo_history *const *histories,
                              const ranked *order, hlo_remarks which, FILE *out) {

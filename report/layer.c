@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Derives the layer of a matmul from its op_name, and folds the indices of layers. */
-#include "report/layer.h"
+#include "report/model.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/layer.h"
-
 /* -------------------------------------------------------------------------------------- figures */
 
 /* Ignores matmuls that --quantize quantized: unlike the predicted gain, their times do not take
@@ -385,8 +383,7 @@ static void group_histories(report_model *m) {
     if (m->loss_count) qsort(losses, m->loss_count, sizeof *losses, by_lost_flops);
 }
 
-/* ---------------------------------------------------------------------------------------- models
- */
+/* --------------------------------------------------------------------------------------- models */
 
 /* Adds the matmuls of the last stage of a module. */
 static void add_history(report_model *m, const hlo_history *h, size_t last_stage) {

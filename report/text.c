@@ -438,14 +438,15 @@ static void print_losses(const report_writer *t) {
         fprintf(t->out, "  and %zu more; --remarks=all lists all\n", m->loss_count - MAX_LOSSES);
 }
 
-static hlo_status print_summary(const report_writer *t) {
+static void print_summary(const report_writer *t) {
     enum { MAX_GROUPS = 20 };
-    const hlo_status status = writer_modules(t);
-    if (status != HLO_OK) return status;
     const report_model *m = t->model;
     const size_t shown = m->group_count > MAX_GROUPS ? MAX_GROUPS : m->group_count;
     table form = {
         .columns = group_columns, .count = GROUP_COLUMNS, .kind = MATMULS, .fill = fill_group};
+    for (size_t i = 0; m->dump && i < hlo_dump_module_count(m->dump); i++)
+        if (hlo_history_count(m->histories[i]))
+            writer_module(m->dump, i, hlo_history_count(m->histories[i]), t->out);
     print_totals(t);
     print_gain(t);
     for (size_t i = 0; i < shown; i++)
@@ -485,11 +486,13 @@ static hlo_status print_summary(const report_writer *t) {
             t, 0,
             "hlo-fp8-opt --explain=REASON describes a reason; --remarks=all lists all matmuls");
     print_losses(t);
-    return HLO_OK;
 }
 
 hlo_status writer_text(const report_writer *t) {
-    if (t->options.which == HLO_REMARKS_SUMMARY) return print_summary(t);
+    if (t->options.which == HLO_REMARKS_SUMMARY) {
+        print_summary(t);
+        return HLO_OK;
+    }
     print_list(t, t->model->count, t->model->totals.lints);
     print_edits(t);
     print_totals(t);

@@ -147,6 +147,20 @@ const char *writer_assumed(const report_model *m, char *out, size_t size) {
     return out;
 }
 
+void writer_module(const hlo_dump *dump, size_t module, size_t matmuls, FILE *out) {
+    const char *target = hlo_dump_target(dump, module);
+    const size_t compilations = hlo_dump_compilation_count(dump, module);
+    hlo_print_plain(out, "%s: %zu stages, %zu matmuls", hlo_dump_module(dump, module),
+                    hlo_dump_stage_count(dump, module), matmuls);
+    if (compilations > 1) fprintf(out, ", compiled %zu times", compilations);
+    fputc('\n', out);
+    if (target && strcmp(target, "cpu") == 0)
+        fputs("  compiled for a CPU, where XLA makes no FP8 calls; \"convertible\" applies to a "
+              "GPU. hlo-fp8-opt --remarks=all on the file *.before_optimizations.txt describes the "
+              "program\n",
+              out);
+}
+
 const char *writer_change(const report_layer_change *c, char *out, size_t size) {
     char times[2][WRITER_NUMBER];
     for (int i = 0; i < 2; i++) {
