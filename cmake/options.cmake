@@ -21,6 +21,7 @@ option(HLOFP8_STATIC "link hlo-fp8-opt statically if all libraries are available
 option(HLOFP8_WERROR "treat warnings as errors" OFF)
 option(HLOFP8_CHECKS "check that a step that reports no change did not change the module" OFF)
 option(HLOFP8_FUZZ "build the fuzz targets; requires clang" OFF)
+set(HLOFP8_HOMEPAGE_URL "" CACHE STRING "public home page, to which SARIF files link; a reason has the page URL#REASON")
 set(HLOFP8_SANITIZE "" CACHE STRING "sanitizers, such as address,undefined")
 set(HLOFP8_PYTHON "" CACHE FILEPATH "Python for the tests; default: build/venv, or python3")
 
