@@ -22,6 +22,8 @@ option(HLOFP8_WERROR "treat warnings as errors" OFF)
 option(HLOFP8_CHECKS "check that passes and queries keep their contracts, at a cost in time" OFF)
 option(HLOFP8_FUZZ "build the fuzz targets; requires clang" OFF)
 set(HLOFP8_SANITIZE "" CACHE STRING "sanitizers, such as address,undefined")
+set(HLOFP8_HOMEPAGE_URL "" CACHE STRING
+  "public home page; SARIF files link to it, and to URL#REASON for each reason (default: no links)")
 set(HLOFP8_PYTHON "" CACHE FILEPATH "Python for the tests; default: build/venv, or python3")
 
 # hlo_requires(OPTION REQUIRED...)

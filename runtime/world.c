@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Number of lists of messages. A message is in the list that its channel and devices select, so that
- * messages that nobody receives do not slow down others. */
+/* Number of lists of messages. A message is in the list that its channel and devices select, so
+ * that messages that nobody receives do not slow down others. */
 enum { MESSAGE_LISTS = 64 };
 
 /* Messages that were not received, in order. */

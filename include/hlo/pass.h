@@ -18,10 +18,11 @@ extern "C" {
 
 /* -------------------------------------------------------------------------------------- options */
 
-/* The default of hlo_pass_options.framework_files: globs for installed packages, and, for HLO
- * without folder names, for the files of Flax and JAX that call matmuls. */
+/* The default of hlo_pass_options.framework_files: globs for installed packages, for text that MLIR
+ * read from no file (`-`), and, for HLO without folder names, for the files of Flax and JAX that
+ * call matmuls. */
 #define HLO_FRAMEWORK_FILES                                                                        \
-    "*/site-packages/*,*/dist-packages/*,<*,fp8_ops.py,linear.py,linen/*,dtypes.py,"               \
+    "*/site-packages/*,*/dist-packages/*,<*,-,fp8_ops.py,linear.py,linen/*,dtypes.py,"             \
     "transform.py,axes_scan.py,module.py,attention.py,lax_numpy.py"
 
 /* The output form of FP8 matmuls (docs/emit.md). */
@@ -164,7 +165,8 @@ typedef struct hlo_pass_options {
 
     /* Globs (fnmatch(3)) of framework source files, separated by commas. The source location of a
      * verdict is the innermost stack frame whose complete file name matches none of them, or the
-     * innermost frame if all frames match. Default: HLO_FRAMEWORK_FILES. */
+     * innermost frame if all frames match. A file that the HLO names without a stack frame is
+     * omitted if it matches. Default: HLO_FRAMEWORK_FILES. */
     const char *framework_files;
     /* Keep the instructions around each matmul in the report, for hlo_reports_page(). Default:
      * false. */
@@ -265,8 +267,10 @@ typedef struct hlo_verdict {
     /* The position of the matmul in `file`, or 0 if it is unknown. */
     uint32_t line, column;
     /* The number of executions in one run of the module. A loop with an unknown trip count counts
-     * as one iteration. */
+     * as one iteration, and each branch of a conditional as executed. */
     double runs;
+    /* True if `runs` depends on such a loop or conditional. */
+    bool runs_assumed;
     /* The number of floating-point operations of one execution, which is 2*batch*m*n*k for a
      * matmul, or 0 if it is unknown. */
     double flops;
@@ -277,6 +281,9 @@ typedef struct hlo_verdict {
      * rewriting. */
     double input_bytes, bytes;
     double input_seconds, seconds;
+    /* The time in seconds of the matmul on wide types: `input_seconds`, except for a dot of fp8
+     * operands, which stock XLA multiplies in FP8. */
+    double wide_seconds;
     /* The time in seconds of the floating-point operations alone, at the peak of the target, after
      * rewriting; 0 if `seconds` is 0. `compute_seconds` / `seconds` is the fraction of the peak. */
     double compute_seconds;

@@ -288,8 +288,7 @@ static bool tiles_of_mesh(hlo_arena *arena, const hlo_sharding *s, const hlo_mes
         for (uint32_t k = 0; k < s->dims[i]->count; k++) {
             bool wanted = !only;
             for (uint32_t j = 0; only && j < only->count; j++)
-                wanted |= mesh->names[only->v[j].axis] ==
-                          s->mesh.names[s->dims[i]->v[k].axis];
+                wanted |= mesh->names[only->v[j].axis] == s->mesh.names[s->dims[i]->v[k].axis];
             if (!wanted) continue;
             d.grouped_count = 0;
             if (!group_part(&d, &s->dims[i]->v[k])) return false;
@@ -497,8 +496,8 @@ static crossing crossing_of(hlo_arena *arena, const hlo_instruction *boundary, u
     const hlo_sharding *result = element_sharding(boundary, index),
                        *operand = hlo_instr_sharding(from);
     if (!operand && from->op == HLO_OP_GET_TUPLE_ELEMENT)
-        operand = element_sharding(hlo_instr_operand(from, 0),
-                                   hlo_instr_int(from, HLO_ATTR_INDEX, 0));
+        operand =
+            element_sharding(hlo_instr_operand(from, 0), hlo_instr_int(from, HLO_ATTR_INDEX, 0));
     const hlo_sharding *inside = enters ? result : operand;
     const bool named = inside && inside->mesh.names;
     return (crossing){enters ? operand : result, named ? &inside->mesh : NULL,

@@ -446,8 +446,7 @@ static config read_config(const hlo_instruction *call, const char *key) {
     c.alpha = float_of_bits(&c, fusions ? fusions : json, "alpha_typecast");
     c.transposed[0] = flag_of(&c, json, "transpose_a");
     c.transposed[1] = flag_of(&c, json, "transpose_b");
-    c.packed =
-        flag_of(&c, json, "weights_prepacked") || flag_of(&c, other, "weights_prepacked");
+    c.packed = flag_of(&c, json, "weights_prepacked") || flag_of(&c, other, "weights_prepacked");
     for (int i = 0; i < 3; i++)
         if (!in_order(member(&c, json, layouts[i], JSON_OBJECT))) c.permuted = layouts[i];
     for (size_t i = 0; i < json_array_size(ops) && i < MAX_FUSED; i++) {
