@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # check.sh FOLDER [SUITE...]: installs the files of a release in new systems, as README.md says, and uses them.
-# Needs root and debootstrap. A suite that debootstrap cannot install is reported as not checked.
+# Needs root and debootstrap. Reports a suite that debootstrap cannot install as not checked; only Debian's is required.
 set -eu
 out=$(readlink -f "$1")
 shift
@@ -35,16 +35,16 @@ END
 
 inside() { # COMMAND: the mounts disappear with the last process
     unshare --mount --pid --fork --root="$system" --mount-proc env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin \
-        LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive JAX_PLATFORMS=cpu ${PIP_CERT:+PIP_CERT=/root/pip.crt} bash -euo pipefail -c "sudo() { \"\$@\"; }; cd /root; $1"
+        LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive JAX_PLATFORMS=cpu ${PIP_CERT:+PIP_CERT=/pip.crt} bash -euo pipefail -c "sudo() { \"\$@\"; }; cd /root; $1"
 }
 
 # Installs the suite, and copies what a user has: the files of the release, and the unpacked source archive.
-install_system() { # SUITE MIRROR COMPONENTS
+install_system() { # SUITE MIRROR COMPONENTS SCRIPT
     if grep -q " $system" /proc/mounts; then echo "$system has mounts" && return 1; fi
     rm -rf "$system"
-    debootstrap --variant=minbase --components="$3" "$1" "$system" "$2" &&
+    debootstrap --variant=minbase --components="$3" "$1" "$system" "$2" "/usr/share/debootstrap/scripts/$4" &&
         cp /etc/hosts /etc/resolv.conf "$system/etc/" &&
-        { [ -z "${PIP_CERT-}" ] || cp "$PIP_CERT" "$system/root/pip.crt"; } &&
+        { [ -z "${PIP_CERT-}" ] || cp "$PIP_CERT" "$system/pip.crt"; } &&
         cp "$out"/* "$work"/blocks/* "$system/root/" &&
         tar -C "$system/root" -xf "$out/hlo-fp8-$version.tar.xz" --strip-components=1 --skip-old-files &&
         inside 'apt-get -q update'
@@ -70,7 +70,7 @@ use() { # SUITE
         cc -std=c99 -o embed tests/embed/embed.c $(pkg-config --cflags --libs hlofp8)
         ./embed | diff tests/embed/expected.txt -' &&
         echo "checked: $1: libhlofp8-dev" || return 1
-    [ "$1" != jammy ] || return 0 # its GCC 11 and CMake 3.22 cannot compile the library
+    [ "$1" != jammy ] || return 0 # it has GCC 11 and CMake 3.22
     inside 'apt-get install -y -q --no-install-recommends ninja-build flex bison zlib1g-dev libjansson-dev libxxhash-dev \
             libzip-dev xz-utils
         mv hlo-fp8-*.tar.xz tests/embed/fetch/
@@ -85,11 +85,12 @@ status=0
 for suite; do
     system=$work/$suite
     case $suite in
-    jammy | noble) mirror=http://archive.ubuntu.com/ubuntu components=main,universe ;;
-    *) mirror=http://deb.debian.org/debian components=main ;;
+    jammy | noble) mirror=http://archive.ubuntu.com/ubuntu components=main,universe script=gutsy ;;
+    *) mirror=http://deb.debian.org/debian components=main script=sid ;;
     esac
-    if ! install_system "$suite" $mirror $components >"$work/$suite.log" 2>&1; then
+    if ! install_system "$suite" $mirror $components $script >"$work/$suite.log" 2>&1; then
         echo "not checked: $suite: $(tail -n 1 "$work/$suite.log")"
+        [ "$suite" != bookworm ] || status=1
     elif ! use "$suite" >>"$work/$suite.log" 2>&1; then
         tail -n 20 "$work/$suite.log"
         status=1

@@ -97,7 +97,8 @@ build() { # FOLDER
 release() { # [--check]
     local name=hlo-fp8-$version work=$root/build/release-work out=$root/build/release-$version folder
     case ${1-} in
-    '' | --check) ;;
+    '') ;;
+    --check) [ "$(id -u)" = 0 ] && command -v debootstrap >/dev/null || die "release --check needs root and debootstrap" ;;
     *) die "no such option: release $1" ;;
     esac
     [ -z "$(git status --porcelain)" ] || die "the tree has changes that are not committed"
@@ -123,4 +124,4 @@ release() { # [--check]
     if [ "${1-}" = --check ]; then tools/release/check.sh "$out"; fi
 }
 
-"$@"
+"$@"; exit
