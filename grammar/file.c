@@ -85,11 +85,29 @@ static const char *inflate_all(z_stream *z, hlo_content *out) {
     }
 }
 
+/* Rejects an encoding that the byte order mark at the beginning of a text states. */
+static hlo_status check_encoding(const char *path, const hlo_diag_sink *sink,
+                                 const hlo_content *text) {
+    const bool utf16 = text->size > 1 && (memcmp(text->bytes, "\xff\xfe", 2) == 0 ||
+                                          memcmp(text->bytes, "\xfe\xff", 2) == 0);
+    const bool utf8 = text->size > 2 && memcmp(text->bytes, "\xef\xbb\xbf", 3) == 0;
+    if (utf16)
+        return hlo_file_refuse(path, sink,
+                               "the text is UTF-16: convert it to UTF-8 (iconv -f UTF-16)");
+    if (utf8)
+        return hlo_file_refuse(path, sink,
+                               "the text starts with a UTF-8 byte order mark: remove it (sed "
+                               "'1s/^\\xef\\xbb\\xbf//')");
+    return HLO_OK;
+}
+
 /* Reads the file at `path`. The caller always frees the text. */
 static hlo_status load(const char *path, const hlo_diag_sink *sink, hlo_content *out) {
     enum { GZIP_ONLY = 16 + MAX_WBITS };
     const hlo_status status = hlo_file_read(path, sink, out);
-    if (status != HLO_OK || out->size <= 2 || memcmp(out->bytes, "\x1f\x8b", 2) != 0) return status;
+    if (status != HLO_OK) return status;
+    if (out->size <= 2 || memcmp(out->bytes, "\x1f\x8b", 2) != 0)
+        return check_encoding(path, sink, out);
     z_stream z = {.next_in = (Bytef *)out->bytes, .avail_in = (uInt)out->size};
     hlo_content plain = {.bytes = NULL};
     if (inflateInit2(&z, GZIP_ONLY) != Z_OK) return HLO_OUT_OF_MEMORY;
@@ -98,7 +116,7 @@ static hlo_status load(const char *path, const hlo_diag_sink *sink, hlo_content 
     free(out->bytes);
     *out = plain;
     if (why == no_memory) return HLO_OUT_OF_MEMORY;
-    return why ? hlo_file_refuse(path, sink, why) : HLO_OK;
+    return why ? hlo_file_refuse(path, sink, why) : check_encoding(path, sink, out);
 }
 
 static const char *shown_name(const char *path) {

@@ -267,8 +267,10 @@ typedef struct hlo_verdict {
     /* The position of the matmul in `file`, or 0 if it is unknown. */
     uint32_t line, column;
     /* The number of executions in one run of the module. A loop with an unknown trip count counts
-     * as one iteration. */
+     * as one iteration, and each branch of a conditional as executed. */
     double runs;
+    /* True if `runs` depends on such a loop or conditional. */
+    bool runs_assumed;
     /* The number of floating-point operations of one execution, which is 2*batch*m*n*k for a
      * matmul, or 0 if it is unknown. */
     double flops;
@@ -279,6 +281,9 @@ typedef struct hlo_verdict {
      * rewriting. */
     double input_bytes, bytes;
     double input_seconds, seconds;
+    /* The time in seconds of the matmul on wide types: `input_seconds`, except for a dot of fp8
+     * operands, which stock XLA multiplies in FP8. */
+    double wide_seconds;
     /* The time in seconds of the floating-point operations alone, at the peak of the target, after
      * rewriting; 0 if `seconds` is 0. `compute_seconds` / `seconds` is the fraction of the peak. */
     double compute_seconds;

@@ -170,7 +170,8 @@ hlo_status hlo_pass_record_costs(hlo_pass_context *context) {
 typedef struct closing {
     hlo_report *report;
     const hlo_costs *costs;
-    const double *runs; /* by computation id: execution counts */
+    const double *runs;  /* by computation id: execution counts */
+    const bool *assumed; /* by computation id: the count is assumed */
     double min_gain;
     const char *recipe;  /* the recipe of options->quantize */
     bool committed;      /* as in hlo_pass_context */
@@ -292,13 +293,14 @@ static hlo_verdict judge(closing *c, slot *s) {
         hlo_cost as_it_is = hlo_costs_of(c->costs, input, now->instr->id);
         verdict.input_bytes = as_it_was.bytes;
         verdict.input_seconds = as_it_was.seconds;
+        verdict.wide_seconds = as_it_was.wide_seconds;
         verdict.bytes = as_it_is.bytes;
         verdict.seconds = as_it_is.seconds;
         verdict.compute_seconds = as_it_is.compute_seconds;
         if (verdict.kind == HLO_VERDICT_WIDE)
             verdict.fp8_seconds = hlo_costs_in_fp8(c->costs, now->instr);
-        else if (!now->quantized && as_it_was.seconds > 0 &&
-                 as_it_was.seconds < c->min_gain * as_it_is.seconds)
+        else if (!now->quantized && as_it_was.wide_seconds > 0 &&
+                 as_it_was.wide_seconds < c->min_gain * as_it_is.seconds)
             keep_wide(c->report, s, "gain-below-minimum");
     }
     if (now->quantized) {
@@ -308,6 +310,7 @@ static hlo_verdict judge(closing *c, slot *s) {
         if (verdict.kind == HLO_VERDICT_WIDE && c->committed) keep_wide(report, s, verdict.reason);
     }
     verdict.runs = present ? c->runs[now->instr->parent->id] : 1;
+    verdict.runs_assumed = present && c->assumed[now->instr->parent->id];
     set_position(c, &verdict, s->offset);
     return verdict;
 }
@@ -351,8 +354,10 @@ void hlo_report_close(hlo_pass_context *context) {
     }
     if (count) qsort(order, count, sizeof *order, by_position);
     double *runs = hlo_arena_array(context->scratch, module->next_computation_id, sizeof *runs);
-    hlo_run_counts(module, runs);
+    bool *assumed = hlo_arena_array(context->scratch, module->next_computation_id, sizeof *assumed);
+    hlo_run_counts(module, runs, assumed);
     c.runs = runs;
+    c.assumed = assumed;
     c.callers = find_callers(module, context->scratch);
     report->verdicts = hlo_arena_array(report->arena, count, sizeof *report->verdicts);
     if (context->options->surroundings)
