@@ -142,7 +142,7 @@ static void put_words(const report_writer *t, int indent, const char *text) {
         if (breaks) fputc('\n', t->out);
         if (breaks) used = 0;
         used += fprintf(t->out, "%*s", used ? 1 : indent, "") + size;
-        fprintf(t->out, "%.*s", size, at);
+        hlo_print_plain(t->out, "%.*s", size, at);
         at += size + (at[size] == ' ');
     }
     fputc('\n', t->out);
@@ -397,19 +397,20 @@ static void print_changes(const report_writer *t) {
     if (!b) return;
     fputc('\n', t->out);
     if (!b->has_layers) {
-        hlo_print_plain(t->out, "%s has no layers to compare: write it again\n",
-                        t->options.baseline);
+        print_words(t, 0, "%s has no layers to compare: write it again", t->options.baseline);
         return;
     }
-    hlo_print_plain(t->out, "since %s: %s -> %s%s\n", t->options.baseline,
-                    writer_quantity(report_baseline_total(b, "seconds"), "s", before),
-                    writer_quantity(t->model->totals.figures.seconds, "s", now),
-                    b->layer_count ? "; changed layers:" : "; no layer changed");
+    print_words(
+        t, 0, "since %s: %s -> %s, %zu newly FP8, %zu lost FP8, %zu new, %zu gone%s",
+        t->options.baseline, writer_quantity(report_baseline_total(b, "seconds"), "s", before),
+        writer_quantity(t->model->totals.figures.seconds, "s", now),
+        b->counts[HLO_CHANGE_NEWLY_FP8], b->counts[HLO_CHANGE_LOST_FP8], b->counts[HLO_CHANGE_NEW],
+        b->counts[HLO_CHANGE_GONE], b->layer_count ? "; changed layers:" : "; no layer changed");
     for (size_t i = 0; i < b->layer_count && i < MAX_CHANGES; i++)
-        hlo_print_plain(t->out, "  - %s %s: %s\n", b->layers[i].layer, b->layers[i].shape,
-                        writer_change(&b->layers[i], change, sizeof change));
+        print_words(t, 2, "- %s %s: %s", b->layers[i].layer, b->layers[i].shape,
+                    writer_change(&b->layers[i], change, sizeof change));
     if (b->layer_count > MAX_CHANGES)
-        fprintf(t->out, "  and %zu more layers\n", b->layer_count - MAX_CHANGES);
+        print_words(t, 2, "and %zu more layers", b->layer_count - MAX_CHANGES);
 }
 
 /* Prints what made the matmuls of a dump folder lose FP8. */
@@ -422,17 +423,13 @@ static void print_losses(const report_writer *t) {
     for (size_t i = 0; i < m->loss_count && i < MAX_LOSSES; i++) {
         const report_loss *loss = &m->losses[i];
         const hlo_matmul_history *p = loss->first;
-        fprintf(t->out, "  %zu x ", loss->count);
-        if (p->pass)
-            hlo_print_plain(t->out, "%s", p->pass);
-        else
-            hlo_print_plain(t->out, "passes not dumped, between %s and %s",
-                            hlo_dump_stage(m->dump, loss->module, p->kept),
-                            hlo_dump_stage(m->dump, loss->module, p->lost));
-        hlo_print_plain(t->out, ": %s", p->how);
-        if (hlo_dump_module_count(m->dump) > 1)
-            hlo_print_plain(t->out, " (%s)", hlo_dump_module(m->dump, loss->module));
-        fputc('\n', t->out);
+        const bool several = hlo_dump_module_count(m->dump) > 1;
+        char place[1024];
+        snprintf(place, sizeof place, "passes not dumped, between %s and %s",
+                 hlo_dump_stage(m->dump, loss->module, p->kept),
+                 hlo_dump_stage(m->dump, loss->module, p->lost));
+        print_words(t, 2, "%zu x %s: %s%s%s%s", loss->count, p->pass ? p->pass : place, p->how,
+                    several ? " (" : "", several ? hlo_dump_module(m->dump, loss->module) : "", several ? ")" : "");
     }
     if (m->loss_count > MAX_LOSSES)
         fprintf(t->out, "  and %zu more; --remarks=all lists all\n", m->loss_count - MAX_LOSSES);
@@ -470,10 +467,10 @@ static void print_summary(const report_writer *t) {
     }
     char saving[WRITER_NUMBER];
     if (rest.count)
-        fprintf(t->out, "and %zu more groups: %zu matmuls, %.1f %% of the time, %s to save\n",
-                m->group_count - shown, rest.count,
-                writer_percent(rest.seconds, m->totals.figures.seconds),
-                rest.saving > 0 ? writer_quantity(rest.saving, "s", saving) : "nothing");
+        print_words(t, 0, "and %zu more groups: %zu matmuls, %.1f %% of the time, %s to save",
+                    m->group_count - shown, rest.count,
+                    writer_percent(rest.seconds, m->totals.figures.seconds),
+                    rest.saving > 0 ? writer_quantity(rest.saving, "s", saving) : "nothing");
     print_changes(t);
     if (m->totals.lints) fputc('\n', t->out);
     print_list(t, 0, m->totals.lints > MAX_GROUPS ? MAX_GROUPS : m->totals.lints);
