@@ -23,8 +23,6 @@ option(HLOFP8_CHECKS "check that a step that reports no change did not change th
 option(HLOFP8_FUZZ "build the fuzz targets; requires clang" OFF)
 set(HLOFP8_HOMEPAGE_URL "" CACHE STRING "public home page, to which SARIF files link; a reason has the page URL#REASON")
 set(HLOFP8_SANITIZE "" CACHE STRING "sanitizers, such as address,undefined")
-set(HLOFP8_HOMEPAGE_URL "" CACHE STRING
-  "public home page; SARIF files link to it, and to URL#REASON for each reason (default: no links)")
 set(HLOFP8_PYTHON "" CACHE FILEPATH "Python for the tests; default: build/venv, or python3")
 
 # hlo_requires(OPTION REQUIRED...)
