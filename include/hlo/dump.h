@@ -4,7 +4,7 @@
 #ifndef HLO_DUMP_H
 #define HLO_DUMP_H
 
-#include "hlo/pass.h"
+#include "hlo/report.h"
 
 #ifdef __cplusplus
 extern "C" {

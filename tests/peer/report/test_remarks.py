@@ -95,7 +95,7 @@ def main():
     pydantic_sarif.model.StaticAnalysisResultsFormatSarifVersion210JsonSchema.model_validate(log)
     assert log["version"] == "2.1.0" and log["$schema"].endswith("sarif-2.1.0.json")
     driver, results = log["runs"][0]["tool"]["driver"], log["runs"][0]["results"]
-    home = driver.get("informationUri")  # set if the build has HLO_HOMEPAGE_URL
+    home = driver.get("informationUri")  # set if the build has HLOFP8_HOMEPAGE_URL
     assert driver["semanticVersion"] and (home is None or home.startswith("https://"))
     assert all(rule.get("helpUri") == (home and f"{home}#{rule['id']}") for rule in driver["rules"])
     assert [r["ruleId"] for r in results] == reasons and {r["id"] for r in driver["rules"]} == set(reasons), "a rule without a result"
