@@ -14,7 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 def main(build):
     text = subprocess.run(["cmake", "-LA", "-N", build], capture_output=True, text=True, check=True).stdout
-    cached = set(re.findall(r"^(HLO\w*):", text, re.M))
+    cached = set(re.findall(r"^(HLOFP8_\w+):", text, re.M))
     declared = dict(re.findall(r'^option\((\w+) "[^"]*" ([^)]*)\)', (ROOT / "cmake/options.cmake").read_text(), re.M))
     defaults = {"ON": "on", "OFF": "off", "${PROJECT_IS_TOP_LEVEL}": "on, or off in another project"}
     listed = dict(re.findall(r"^\| `(HLOFP8_\w+)` \| ([^|]*) \|", (ROOT / "docs/building.md").read_text(), re.M))
