@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints verdicts in one of the formats of format.def. */
 #include "report/format.h"
+#include "ir/memory.h"
+#include "ir/text/writer.h"
 
 #include <assert.h>
 
 #include "ir/float/c_locale.h"
 #include "ir/text/options.h"
-#include "ir/text/writer.h"
 #include "matmul/json.h"
 
 enum {
@@ -36,9 +37,18 @@ hlo_status writer_take_options(const hlo_remarks_options *options, hlo_remarks_o
 }
 
 hlo_status writer_print(const report_model *model, const hlo_remarks_options *options, FILE *out) {
-    const report_writer t = {.model = model, .options = *options, .out = out};
+    report_baseline baseline = {0};
+    hlo_status status = options->baseline
+                            ? report_baseline_read(model, options->baseline, NULL, &baseline)
+                            : HLO_OK;
+    const report_writer t = {.model = model,
+                             .baseline = options->baseline ? &baseline : NULL,
+                             .options = *options,
+                             .out = out};
     hlo_json_watch();
-    return writers[options->format](&t);
+    if (status == HLO_OK) status = writers[options->format](&t);
+    report_baseline_free(&baseline);
+    return status;
 }
 
 hlo_status hlo_reports_print(const hlo_report *const *reports, size_t count,
@@ -47,8 +57,7 @@ hlo_status hlo_reports_print(const hlo_report *const *reports, size_t count,
     hlo_remarks_options own;
     report_model *model = NULL;
     hlo_status status = writer_take_options(options, &own);
-    if (status == HLO_OK) status = report_model_new(reports, NULL, count, &model);
-    if (status == HLO_OK && own.baseline) status = report_model_compare(model, own.baseline);
+    if (status == HLO_OK) status = report_model_new(reports, count, &model);
     FILE *out = status == HLO_OK ? hlo_writer_open(&writer) : NULL;
     if (status == HLO_OK && !out) status = HLO_OUT_OF_MEMORY;
     if (out) status = hlo_writer_close(out, writer_print(model, &own, out));

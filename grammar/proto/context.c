@@ -66,7 +66,7 @@ static hlo_computation *called(hlo_proto *p, int64_t number) {
     hlo_proto_fail(p, "called computation with id %lld does not exist", (long long)number);
 }
 
-hlo_computation *hlo_proto_called(hlo_proto *p, const ProtobufCMessage *message, size_t index) {
+hlo_computation *hlo_proto_called(hlo_proto *p, const hlo_pb *message, size_t index) {
     const Xla__HloInstructionProto *instr = (const Xla__HloInstructionProto *)message;
     if (index >= instr->n_called_computation_ids)
         hlo_proto_fail(p, "calls %zu computations, expected at least %zu",
@@ -74,7 +74,7 @@ hlo_computation *hlo_proto_called(hlo_proto *p, const ProtobufCMessage *message,
     return called(p, instr->called_computation_ids[index]);
 }
 
-const hlo_comps *hlo_proto_all_called(hlo_proto *p, const ProtobufCMessage *message) {
+const hlo_comps *hlo_proto_all_called(hlo_proto *p, const hlo_pb *message) {
     const Xla__HloInstructionProto *instr = (const Xla__HloInstructionProto *)message;
     size_t count = instr->n_called_computation_ids;
     hlo_comps *comps = hlo_arena_alloc(p->module->arena, sizeof *comps + count * sizeof *comps->v);

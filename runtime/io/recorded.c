@@ -42,8 +42,9 @@ static hlo_status put_literal(recording *r, const hlo_literal *literal) {
 static hlo_status check_count(const recording *r) {
     if (r->count == r->leaves.count) return HLO_OK;
     return hlo_diag_refuse(r->sink, HLO_DIAG_INPUT, r->module->file, 0, 0,
-                           "the snapshot has %zu %s, but the module has %zu%s", r->count,
-                           r->role == HLO_INPUTS ? "arguments" : "outputs", r->leaves.count,
+                           "the %s of the snapshot have %zu arrays, but those of the module %zu%s",
+                           r->role == HLO_INPUTS ? "arguments" : "outputs", r->count,
+                           r->leaves.count,
                            r->role == HLO_INPUTS ? ": run it with --inputs or --seed" : "");
 }
 

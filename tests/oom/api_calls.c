@@ -458,6 +458,11 @@ static hlo_status call_history(void) {
         remarks.format = (hlo_remarks_format)f;
         status = hlo_histories_print(dump, histories, &remarks, hlo_file_writer(nowhere));
     }
+    remarks = (hlo_remarks_options){.struct_size = sizeof remarks, .which = HLO_REMARKS_ALL};
+    if (status == HLO_OK)
+        status = hlo_histories_print(dump, histories, &remarks, hlo_file_writer(nowhere));
+    if (status == HLO_OK)
+        status = hlo_histories_page(dump, histories, NULL, hlo_file_writer(nowhere));
     hlo_history_free(history);
     hlo_dump_free(dump);
     return status;
