@@ -78,7 +78,7 @@ if(SKBUILD)
   set(data ${SKBUILD_DATA_DIR})
 endif()
 install(DIRECTORY bindings/python/hlofp8 bindings/python/jax_plugins DESTINATION . ${package} PATTERN __pycache__ EXCLUDE)
-install(DIRECTORY include/hlo DESTINATION hlofp8/include ${package} FILES_MATCHING PATTERN *.h)
+install(DIRECTORY include/hlo DESTINATION hlofp8/include ${package} FILES_MATCHING PATTERN *.h PATTERN *.hpp)
 # A wheel cannot contain links, so the wheel has one library file, with the name that the Python
 # package loads.
 install(FILES $<TARGET_FILE:hlofp8_shared> DESTINATION hlofp8 RENAME libhlofp8.so ${package})

@@ -10,9 +10,11 @@
 #include "hlo/proto.h"
 #include "hlo/text.h"
 #include "ir/float/c_locale.h"
+#include "ir/memory.h"
 #include "ir/text/diag.h"
 #include "ir/text/file.h"
 #include "ir/text/options.h"
+#include "ir/text/writer.h"
 
 /* Lines before and after each module in a file that PyTorch/XLA writes. */
 static const char graph_begin[] = "## BEGIN_GRAPH", graph_end[] = "## END_GRAPH",
@@ -92,7 +94,7 @@ typedef struct module_list {
 static bool grow(module_list *list) {
     if (list->count < list->capacity) return true;
     size_t capacity = list->capacity ? list->capacity * 2 : 4;
-    hlo_module **grown = realloc(list->modules, capacity * sizeof *grown);
+    hlo_module **grown = hlo_realloc(list->modules, capacity * sizeof *grown);
     if (!grown) return false;
     list->modules = grown;
     list->capacity = capacity;
@@ -157,7 +159,7 @@ hlo_status hlo_modules_parse_file(const char *path, const hlo_parse_options *opt
     } else if (status == HLO_OK) {
         status = parse_parts(&text, shown_name(path), own.max_errors, sink, &list);
     }
-    free(text.bytes);
+    hlo_free(text.bytes);
     if (status != HLO_OK) {
         hlo_modules_free(list.modules, list.count);
         list = (module_list){.modules = NULL};
@@ -174,20 +176,21 @@ hlo_status hlo_module_parse_file(const char *path, const hlo_diag_sink *sink,
     hlo_status status = hlo_modules_parse_file(path, NULL, sink, &modules, &count);
     *out_module = status == HLO_OK && count == 1 ? modules[0] : NULL;
     if (count > 1) {
-        status = hlo_diag_refuse(sink, shown_name(path), (int)modules[1]->source_line, 1,
+        status = hlo_diag_refuse(sink, HLO_DIAG_SYNTAX, shown_name(path),
+                                 (int)modules[1]->source_line, 1,
                                  "the file has %zu modules, expected one: copy one of them to a "
                                  "file of its own",
                                  count);
         hlo_modules_free(modules, count);
     } else {
-        free(modules);
+        hlo_free(modules);
     }
     return status;
 }
 
 void hlo_modules_free(hlo_module **modules, size_t count) {
     for (size_t i = 0; i < count; i++) hlo_module_free(modules[i]);
-    free(modules);
+    hlo_free(modules);
 }
 
 /* ------------------------------------------------------------------------------- binary modules */
@@ -200,7 +203,9 @@ hlo_status hlo_module_parse_proto(const void *bytes, size_t size, const char *na
 }
 
 hlo_status hlo_module_print_proto(const hlo_module *module, hlo_proto_format format,
-                                  const hlo_diag_sink *sink, FILE *out) {
+                                  const hlo_diag_sink *sink, hlo_writer writer) {
     HLO_IN_C_LOCALE;
-    return hlo_proto_write(module, format, &module_io, sink, out);
+    FILE *out = hlo_writer_open(&writer);
+    if (!out) return HLO_OUT_OF_MEMORY;
+    return hlo_writer_close(out, hlo_proto_write(module, format, &module_io, sink, out));
 }

@@ -3,9 +3,10 @@
 #include "grammar/gzip.h"
 
 #ifdef HLO_WITH_ZLIB
-#include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
+
+#include "ir/memory.h"
 
 static const char no_memory[] = "out of memory";
 
@@ -58,7 +59,7 @@ static const char *inflate_all(z_stream *z, hlo_content *out) {
         if (out->size >= COUNTED) {
             size_t rest, made;
             const char *why = count_rest(z, LARGEST_FILE - out->size, &rest);
-            char *grown = why ? NULL : realloc(out->bytes, out->size + rest + 1);
+            char *grown = why ? NULL : hlo_realloc(out->bytes, out->size + rest + 1);
             if (!grown) return why ? why : no_memory;
             *out = (hlo_content){grown, out->size + rest, out->size + rest + 1};
             return inflate_some(z, grown + out->size - rest, rest, &made);
@@ -78,7 +79,7 @@ hlo_status hlo_gzip_inflate(hlo_content *content, const char **out_why) {
     if (inflateInit2(&z, GZIP_ONLY) != Z_OK) return HLO_OUT_OF_MEMORY;
     *out_why = inflate_all(&z, &plain);
     inflateEnd(&z);
-    free(content->bytes);
+    hlo_free(content->bytes);
     *content = plain;
     if (*out_why == no_memory) return HLO_OUT_OF_MEMORY;
     return *out_why ? HLO_INVALID_INPUT : HLO_OK;

@@ -9,6 +9,7 @@
 
 #include "ir/intern.h"
 #include "ir/link.h"
+#include "ir/memory.h"
 
 const char *hlo_status_name(hlo_status status) {
     switch (status) {
@@ -42,8 +43,8 @@ static bool fill_module(hlo_module *module) {
     return true;
 }
 
-hlo_module *hlo_module_new(jmp_buf *recover) {
-    hlo_module *module = calloc(1, sizeof *module);
+hlo_module *hlo_module_make(jmp_buf *recover) {
+    hlo_module *module = hlo_calloc(1, sizeof *module);
     if (!module) return NULL;
     if (!fill_module(module)) {
         hlo_module_free(module);
@@ -57,12 +58,12 @@ void hlo_module_free(hlo_module *module) {
     if (!module) return;
     hlo_recorded *recorded = module->recorded;
     if (recorded && atomic_fetch_sub(&recorded->modules, 1) == 1) {
-        free(recorded->bytes);
-        free(recorded);
+        hlo_free(recorded->bytes);
+        hlo_free(recorded);
     }
     hlo_strings_free(module->strings);
     hlo_arena_free(module->arena);
-    free(module);
+    hlo_free(module);
 }
 
 const char *hlo_module_name(const hlo_module *module) {
@@ -95,7 +96,7 @@ static void note_made(hlo_module *module, hlo_instruction *instr, hlo_computatio
     j->v[j->count++] = (hlo_made){.instr = instr, .comp = comp, .interned = interned};
 }
 
-hlo_computation *hlo_computation_new(hlo_module *module, const char *name) {
+hlo_computation *hlo_comp_new(hlo_module *module, const char *name) {
     hlo_computation *comp = hlo_arena_zero(module->arena, sizeof *comp);
     comp->id = module->next_computation_id++;
     const char *interned = name ? hlo_intern_string(module, name) : NULL;
@@ -106,7 +107,7 @@ hlo_computation *hlo_computation_new(hlo_module *module, const char *name) {
     return comp;
 }
 
-void hlo_computation_remove(hlo_computation *comp) {
+void hlo_comp_remove(hlo_computation *comp) {
     unlink_computation(comp);
     comp->module->instr_count -= comp->instr_count;
     for (const hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr))
@@ -114,12 +115,12 @@ void hlo_computation_remove(hlo_computation *comp) {
     if (comp->module->entry == comp) comp->module->entry = NULL;
 }
 
-void hlo_computation_move(hlo_computation *comp, hlo_computation *before) {
+void hlo_comp_move(hlo_computation *comp, hlo_computation *before) {
     unlink_computation(comp);
     hlo_computation_place(comp, before);
 }
 
-void hlo_computation_set_root(hlo_computation *comp, hlo_instruction *root) {
+void hlo_comp_set_root(hlo_computation *comp, hlo_instruction *root) {
     comp->root = root;
 }
 

@@ -1,8 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables of type.def, attr.def and op.def as data, and lookup by name. */
+#include <assert.h>
 #include <string.h>
 
 #include "ir/ir.h"
+
+#define HLO_TYPE(id, name, bits, class)                                                            \
+    static_assert(HLO_TYPE_ROW_##id == (int)HLO_TYPE_##id, "hlo/opcode.h has the rows' "           \
+                                                           "positions");
+#include "ir/table/type.def"
+#undef HLO_TYPE
+#define HLO_OP(id, name, min, max, infer, flags, required, allowed, eval)                          \
+    static_assert(HLO_OP_ROW_##id == (int)HLO_OP_##id, "hlo/opcode.h has the rows' positions");
+#include "ir/table/op.def"
+#undef HLO_OP
+
+static_assert(HLO_TYPE_ROW_COUNT == (int)HLO_TYPE_COUNT, "hlo/opcode.h has all rows");
+static_assert(HLO_OP_ROW_COUNT == (int)HLO_OP_COUNT, "hlo/opcode.h has all rows");
 
 const hlo_type_info hlo_types[HLO_TYPE_COUNT] = {
 #define HLO_TYPE(id, name, bits, class)                                                            \
@@ -126,4 +140,24 @@ bool hlo_type_is_integer(hlo_type type) {
 
 bool hlo_type_is_fp8(hlo_type type) {
     return hlo_type_is_float(type) && hlo_types[type].bits == 8;
+}
+
+const char *hlo_opcode_name(hlo_opcode opcode) {
+    return (unsigned)opcode < HLO_OP_COUNT ? hlo_ops[opcode].name : NULL;
+}
+
+hlo_opcode hlo_opcode_parse(const char *name) {
+    return hlo_op_find(name, strlen(name));
+}
+
+const char *hlo_element_type_name(hlo_element_type type) {
+    return (unsigned)type < HLO_TYPE_COUNT ? hlo_types[type].name : NULL;
+}
+
+hlo_element_type hlo_element_type_parse(const char *name) {
+    return hlo_type_find(name, strlen(name));
+}
+
+size_t hlo_element_type_bits(hlo_element_type type) {
+    return (unsigned)type < HLO_TYPE_COUNT ? hlo_types[type].bits : 0;
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/memory.h"
 #include "ir/text/diag.h"
 #include "ir/text/file.h"
 #include "matmul/json.h"
@@ -248,19 +249,19 @@ hlo_status report_baseline_read(const report_model *model, const char *path,
     hlo_status status = hlo_file_read(path, sink, &text);
     if (status != HLO_OK) return status;
     out->document = hlo_json_read(text.bytes, text.size, 0, &error, &starved);
-    free(text.bytes);
+    hlo_free(text.bytes);
     if (starved) return HLO_OUT_OF_MEMORY;
     if (!out->document)
-        return hlo_diag_refuse(sink, path, error.line, error.column, "%s", error.text);
+        return hlo_diag_refuse(sink, HLO_DIAG_DOCUMENT, path, error.line, error.column, "%s", error.text);
     status = compare(NULL, model, out);
     if (status == HLO_INVALID_INPUT)
-        return hlo_diag_refuse(sink, path, 0, 0,
+        return hlo_diag_refuse(sink, HLO_DIAG_DOCUMENT, path, 0, 0,
                                "not valid remarks: expected the output of --remarks-format=json");
     /* --remarks=missed omits some of the FP8 matmuls. */
     if (status == HLO_OK && fmax(report_baseline_total(out, "fp8"), 0) +
                                     fmax(report_baseline_total(out, "quantized"), 0) !=
                                 (double)out->old_fp8)
-        return hlo_diag_refuse(sink, path, 0, 0,
+        return hlo_diag_refuse(sink, HLO_DIAG_DOCUMENT, path, 0, 0,
                                "incomplete baseline: regenerate it with --remarks=all");
     return status;
 }

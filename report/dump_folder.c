@@ -13,6 +13,7 @@
 
 #include "hlo/dump.h"
 #include "hlo/text.h"
+#include "ir/memory.h"
 #include "ir/text/diag.h"
 
 typedef struct stage {
@@ -153,8 +154,8 @@ static bool equal_modules(const stage *a, const stage *b) {
         hlo_module_free(module);
     }
     equal = equal && sizes[0] == sizes[1] && memcmp(texts[0], texts[1], sizes[0]) == 0;
-    free(texts[0]);
-    free(texts[1]);
+    hlo_free(texts[0]);
+    hlo_free(texts[1]);
     return equal;
 }
 
@@ -248,11 +249,11 @@ hlo_status hlo_dump_open(const char *folder, const hlo_diag_sink *sink, hlo_dump
     *out_dump = NULL;
     DIR *entries = opendir(folder);
     if (!entries && errno == ENOMEM) return HLO_OUT_OF_MEMORY;
-    if (!entries) return hlo_diag_refuse(sink, folder, 0, 0, "%s", strerror(errno));
+    if (!entries) return hlo_diag_refuse(sink, HLO_DIAG_FILE, folder, 0, 0, "%s", strerror(errno));
     hlo_status status = list(out_dump, folder, entries);
     closedir(entries);
     if (status == HLO_OK && !(*out_dump)->module_count)
-        status = hlo_diag_refuse(sink, folder, 0, 0,
+        status = hlo_diag_refuse(sink, HLO_DIAG_FILE, folder, 0, 0,
                                  (*out_dump)->has_mlir
                                      ? "the folder has MLIR files, but no XLA dumps; convert a "
                                        "file with: python -m hlofp8 to-hlo FILE -o out.hlo"

@@ -8,35 +8,37 @@
 
 #include "hlo/dump.h"
 #include "ir/float/c_locale.h"
+#include "ir/memory.h"
 #include "ir/text/diag.h"
+#include "ir/text/writer.h"
 #include "matmul/json.h"
 #include "report/format.h"
 
 static bool is_fp8(const hlo_matmul_history *p) {
-    return !p->gone && p->last.kind != HLO_VERDICT_WIDE;
+    return !p->gone && p->last->kind != HLO_VERDICT_WIDE;
 }
 
 /* True if the last stage has a plain dot, which the passes convert to FP8. */
 static bool would_be_fp8(const hlo_matmul_history *p) {
-    return is_fp8(p) && !p->last.fusion && strcmp(p->last.operation, "dot") == 0;
+    return is_fp8(p) && !p->last->fusion && strcmp(p->last->operation, "dot") == 0;
 }
 
 static const char *reason_of(const hlo_matmul_history *p) {
-    return p->gone ? NULL : p->last.reason;
+    return p->gone ? NULL : p->last->reason;
 }
 
 /* Returns the name of the matmul in the last stage; NULL if it no longer exists. */
 static const char *last_name(const hlo_matmul_history *p) {
-    return p->gone ? NULL : p->last.input_instruction;
+    return p->gone ? NULL : p->last->input_instruction;
 }
 
 static bool is_wanted(const hlo_matmul_history *p, hlo_remarks which) {
     if (which == HLO_REMARKS_PASSED) return is_fp8(p);
-    return which != HLO_REMARKS_MISSED || !is_fp8(p) || p->last.kind == HLO_VERDICT_MISSED;
+    return which != HLO_REMARKS_MISSED || !is_fp8(p) || p->last->kind == HLO_VERDICT_MISSED;
 }
 
 static const char *outcome(const hlo_matmul_history *p) {
-    return p->gone ? "gone" : writer_kinds[p->last.kind];
+    return p->gone ? "gone" : writer_kinds[p->last->kind];
 }
 
 /* ----------------------------------------------------------------------------------------- text */
@@ -51,7 +53,7 @@ static totals add_up(const hlo_history *history) {
     totals sum = {.matmuls = hlo_history_count(history)};
     for (size_t i = 0; i < sum.matmuls; i++) {
         const hlo_matmul_history *p = hlo_history_passage(history, i);
-        double flops = p->first.runs * p->first.flops;
+        double flops = p->first->runs * p->first->flops;
         const bool fp8 = is_fp8(p) && !would_be_fp8(p);
         sum.fp8 += fp8;
         sum.would_be += would_be_fp8(p);
@@ -70,17 +72,17 @@ static void print_sums(const totals *sum, FILE *out) {
 }
 
 static void print_matmul(const hlo_matmul_history *p, int indent, FILE *out) {
-    hlo_print_plain(out, "%*s%-6s  %s", indent, "", outcome(p), p->first.input_instruction);
-    if (last_name(p) && strcmp(last_name(p), p->first.input_instruction) != 0)
+    hlo_print_plain(out, "%*s%-6s  %s", indent, "", outcome(p), p->first->input_instruction);
+    if (last_name(p) && strcmp(last_name(p), p->first->input_instruction) != 0)
         hlo_print_plain(out, " -> %s", last_name(p));
-    hlo_print_plain(out, "  %s", p->first.input_shape);
+    hlo_print_plain(out, "  %s", p->first->input_shape);
     if (reason_of(p)) fprintf(out, "  %s", reason_of(p));
     /* Print the kind of fusion if the matmul is not a fused call. */
-    if (is_fp8(p) && p->last.fusion) fprintf(out, "  %s", p->last.epilogue);
+    if (is_fp8(p) && p->last->fusion) fprintf(out, "  %s", p->last->epilogue);
     if (would_be_fp8(p)) fputs("  convertible to FP8: still a plain dot", out);
-    if (p->first.source_file)
-        hlo_print_plain(out, "  %s:%ld", p->first.source_file, p->first.source_line);
-    hlo_print_plain(out, "  %s\n", p->first.op_name ? p->first.op_name : "");
+    if (p->first->source_file)
+        hlo_print_plain(out, "  %s:%ld", p->first->source_file, p->first->source_line);
+    hlo_print_plain(out, "  %s\n", p->first->op_name ? p->first->op_name : "");
 }
 
 /* Compares histories for qsort(): by what they lost, earliest stage first; matmuls that lost
@@ -99,7 +101,7 @@ static hlo_status print_history(const hlo_dump *dump, size_t module, const hlo_h
                                 hlo_remarks which, FILE *out) {
     bool has_reason[HLO_REASON_COUNT] = {false};
     const totals sum = add_up(history);
-    const hlo_matmul_history **order = malloc((sum.matmuls + 1) * sizeof(hlo_matmul_history *));
+    const hlo_matmul_history **order = hlo_malloc((sum.matmuls + 1) * sizeof(hlo_matmul_history *));
     if (!order) return HLO_OUT_OF_MEMORY;
     size_t count = 0;
     for (size_t i = 0; i < sum.matmuls; i++) {
@@ -127,7 +129,7 @@ static hlo_status print_history(const hlo_dump *dump, size_t module, const hlo_h
         print_matmul(order[i], 2, out);
         if (reason_of(order[i])) has_reason[hlo_reason_find(reason_of(order[i]))] = true;
     }
-    free(order);
+    hlo_free(order);
     for (size_t reason = 0; reason < HLO_REASON_COUNT; reason++)
         if (has_reason[reason])
             fprintf(out, "%s: %s\n    hint: %s\n", hlo_reason_name(reason), hlo_reason_text(reason),
@@ -150,7 +152,7 @@ static int by_flops(const void *a, const void *b) {
 /* Returns the modules, largest FLOPs first, which the caller frees, or NULL if memory runs out. */
 static ranked *rank_modules(const hlo_dump *dump, const hlo_history *const *histories) {
     const size_t count = hlo_dump_module_count(dump);
-    ranked *order = malloc((count + 1) * sizeof *order);
+    ranked *order = hlo_malloc((count + 1) * sizeof *order);
     for (size_t i = 0; i < count && order; i++) order[i] = (ranked){i, add_up(histories[i])};
     if (order) qsort(order, count, sizeof *order, by_flops);
     return order;
@@ -159,11 +161,11 @@ static ranked *rank_modules(const hlo_dump *dump, const hlo_history *const *hist
 /* ----------------------------------------------------------------------------------------- JSON */
 
 static json_t *json_of_passage(const hlo_dump *dump, size_t module, const hlo_matmul_history *p) {
-    const hlo_verdict *first = &p->first;
+    const hlo_verdict *first = p->first;
     return json_pack("{s:s, s:o, s:o, s:o, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
                      "outcome", outcome(p), "reason", writer_string(reason_of(p)), "operation",
                      writer_string(first->operation), "fusion",
-                     writer_string(p->gone ? NULL : p->last.fusion), "runs", first->runs, "flops",
+                     writer_string(p->gone ? NULL : p->last->fusion), "runs", first->runs, "flops",
                      first->flops, "instruction", writer_string(first->input_instruction),
                      "last_instruction", writer_string(last_name(p)), "shape",
                      writer_string(first->input_shape), "op_name", writer_string(first->op_name),
@@ -231,9 +233,8 @@ static hlo_status print_json(const hlo_dump *dump, const hlo_history *const *his
     return writer_document(json_pack("{s:i, s:o}", "version", 1, "modules", modules), out);
 }
 
-hlo_status hlo_histories_print(const hlo_dump *dump, const hlo_history *const *histories,
-                               const hlo_remarks_options *options, FILE *out) {
-    HLO_IN_C_LOCALE;
+static hlo_status print_histories(const hlo_dump *dump, const hlo_history *const *histories,
+                                  const hlo_remarks_options *options, FILE *out) {
     hlo_remarks_options own;
     hlo_status status = writer_take_options(options, &own);
     if (status != HLO_OK) return status;
@@ -243,12 +244,20 @@ hlo_status hlo_histories_print(const hlo_dump *dump, const hlo_history *const *h
         if (!order) return HLO_OUT_OF_MEMORY;
         status = (own.format == HLO_REMARKS_JSON ? print_json : print_text)(dump, histories, order,
                                                                             own.which, out);
-        free(order);
-        return status == HLO_OK && (fflush(out) != 0 || ferror(out)) ? HLO_INVALID_INPUT : status;
+        hlo_free(order);
+        return status;
     }
     report_model *model;
     status = report_model_of_dump(dump, histories, &model);
     if (status == HLO_OK) status = writer_print(model, &own, out);
     report_model_free(model);
     return status;
+}
+
+hlo_status hlo_histories_print(const hlo_dump *dump, const hlo_history *const *histories,
+                               const hlo_remarks_options *options, hlo_writer writer) {
+    HLO_IN_C_LOCALE;
+    FILE *out = hlo_writer_open(&writer);
+    if (!out) return HLO_OUT_OF_MEMORY;
+    return hlo_writer_close(out, print_histories(dump, histories, options, out));
 }

@@ -337,10 +337,10 @@ static void group_histories(report_model *m) {
         char *kinds = hlo_arena_alloc(arena, stages + 1);
         for (size_t j = 0; j < hlo_history_count(h); j++) {
             const hlo_matmul_history *p = hlo_history_passage(h, j);
-            const double flops = p->first.runs * p->first.flops;
+            const double flops = p->first->runs * p->first->flops;
             bool named;
-            const char *layer = report_layer_of(arena, &p->first, &named);
-            const char *shape = report_shape_of(arena, &p->first);
+            const char *layer = report_layer_of(arena, p->first, &named);
+            const char *shape = report_shape_of(arena, p->first);
             for (size_t k = 0; k < stages; k++) {
                 const hlo_verdict *at = hlo_history_verdict(h, j, k);
                 kinds[k] = at ? (char)('a' + at->kind) : '-';

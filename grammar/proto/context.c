@@ -13,7 +13,7 @@ hlo_status hlo_proto_read_into(hlo_proto *p, const char *file, const hlo_diag_si
     *p = (hlo_proto){.sink = sink, .failed = &failed};
     if (setjmp(recover)) return HLO_OUT_OF_MEMORY;
     if (setjmp(failed)) return HLO_INVALID_INPUT;
-    p->module = hlo_module_new(&recover);
+    p->module = hlo_module_make(&recover);
     p->scratch = hlo_arena_new(&recover);
     if (!p->module || !p->scratch) return HLO_OUT_OF_MEMORY;
     p->module->file = hlo_intern_string(p->module, file);
@@ -28,10 +28,10 @@ _Noreturn void hlo_proto_fail(hlo_proto *p, const char *format, ...) {
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
     if (p->kind)
-        hlo_diag_emit(p->module, p->sink, HLO_ERROR, p->offset, 1, "%s '%.200s': %s", p->kind,
-                      p->name, message);
+        hlo_diag_emit(p->module, p->sink, HLO_ERROR, HLO_DIAG_SYNTAX, p->offset, 1,
+                      "%s '%.200s': %s", p->kind, p->name, message);
     else
-        hlo_diag_emit(p->module, p->sink, HLO_ERROR, p->offset, 1, "%s", message);
+        hlo_diag_emit(p->module, p->sink, HLO_ERROR, HLO_DIAG_SYNTAX, p->offset, 1, "%s", message);
     longjmp(*p->failed, 1);
 }
 

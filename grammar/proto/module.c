@@ -7,6 +7,7 @@
 #include "grammar/proto/proto.h"
 #include "hlo/proto.h"
 #include "ir/intern.h"
+#include "ir/memory.h"
 #include "ir/text/diag.h"
 
 enum { MAX_ATTRS = 64 };
@@ -151,7 +152,7 @@ static void read_computation(hlo_proto *p, struct hlo_ids *known, Xla__HloComput
     for (size_t i = 0; i < from->n_instructions; i++)
         known->instrs.v[i] = (hlo_proto_id){.number = from->instructions[i]->id};
     hlo_proto_sort_ids(p, &known->instrs, "instructions");
-    hlo_computation *comp = hlo_computation_new(p->module, name_of(p, name, "computation"));
+    hlo_computation *comp = hlo_comp_new(p->module, name_of(p, name, "computation"));
     for (size_t i = 0; i < from->n_instructions; i++) {
         int64_t number = from->instructions[i]->id;
         void *made = read_instr(p, from->instructions[i], comp);
@@ -163,7 +164,7 @@ static void read_computation(hlo_proto *p, struct hlo_ids *known, Xla__HloComput
     if (!root)
         hlo_proto_fail(p, "the root has id %lld, which is not an instruction of the computation",
                        (long long)from->root_id);
-    hlo_computation_set_root(comp, root);
+    hlo_comp_set_root(comp, root);
     schedule(p, from->id, comp);
     int64_t parameters = 0;
     for (hlo_instruction *i = comp->first; i; i = hlo_instr_next(i))
@@ -316,11 +317,11 @@ static hlo_status read_bytes(hlo_proto *p, void *user) {
     read_module(p, message, &envelope);
     hlo_arena_set_recover(module->arena, NULL);
     if (!hlo_envelope_records(&envelope)) return HLO_OK;
-    hlo_recorded *recorded = module->recorded = calloc(1, sizeof *recorded);
+    hlo_recorded *recorded = module->recorded = hlo_calloc(1, sizeof *recorded);
     if (!recorded) return HLO_OUT_OF_MEMORY;
     recorded->modules = 1;
     recorded->size = content->size;
-    recorded->bytes = content->capacity ? content->bytes : malloc(content->size);
+    recorded->bytes = content->capacity ? content->bytes : hlo_malloc(content->size);
     if (!recorded->bytes) return HLO_OUT_OF_MEMORY;
     if (content->capacity)
         content->bytes = NULL;
@@ -334,7 +335,7 @@ hlo_status hlo_proto_read(hlo_content *content, const char *name, const hlo_modu
     hlo_proto p;
     reading r = {content, io};
     hlo_status status = hlo_proto_read_into(&p, name, sink, read_bytes, &r);
-    free(p.owned);
+    hlo_free(p.owned);
     hlo_arena_free(p.scratch);
     if (status != HLO_OK) {
         hlo_module_free(p.module);
@@ -530,7 +531,7 @@ hlo_status hlo_proto_write(const hlo_module *module, hlo_proto_format format,
                            const hlo_module_io *io, const hlo_diag_sink *sink, FILE *out) {
     hlo_proto p = {.module = (hlo_module *)(uintptr_t)module, .io = io, .sink = sink};
     hlo_status status = print_proto(&p, module, format, out);
-    free(p.owned);
+    hlo_free(p.owned);
     hlo_arena_free(p.scratch);
     return status;
 }

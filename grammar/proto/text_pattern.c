@@ -8,6 +8,8 @@
 #include "grammar/proto/proto.h"
 #include "hlo/proto.h"
 #include "hlo/text.h"
+#include "ir/memory.h"
+#include "ir/text/writer.h"
 
 /* Maximum nesting of the tuples of an origin, and of recovery tables. Each recovery table escapes
  * the quotes of the tables inside it. */
@@ -207,7 +209,7 @@ static void print_message(printer *w, const hlo_pb *message) {
         p->owned = text;
         hlo_notation_put_module(w->out, text);
         p->owned = NULL;
-        free(text);
+        hlo_free(text);
     } else if (message->descriptor == &Xla__OriginalValueProto__type) {
         const Xla__OriginalValueProto *origin = (const Xla__OriginalValueProto *)message;
         put(w, "{", 1);
@@ -308,9 +310,9 @@ static hlo_pb *read_module(scanner *r) {
     if (status != HLO_OK) return NULL;
     char *bytes = NULL;
     size_t size = 0;
-    FILE *out = open_memstream(&bytes, &size);
+    FILE *out = hlo_text_stream(&bytes, &size);
     status = HLO_OUT_OF_MEMORY;
-    if (out) status = p->io->print_proto(module, HLO_PROTO_BINARY, p->sink, out);
+    if (out) status = p->io->print_proto(module, HLO_PROTO_BINARY, p->sink, hlo_file_writer(out));
     if (out && (fclose(out) != 0 || !bytes)) status = HLO_OUT_OF_MEMORY;
     hlo_module_free(module);
     p->owned = bytes;
@@ -319,7 +321,7 @@ static hlo_pb *read_module(scanner *r) {
                           ? hlo_message_unpack(p->scratch, &Xla__HloModuleProto__type, bytes, size)
                           : NULL;
     p->owned = NULL;
-    free(bytes);
+    hlo_free(bytes);
     return message;
 }
 

@@ -137,7 +137,7 @@ static void wrap(hlo_text *text, hlo_frame *frame) {
     hlo_module *module = text->module;
     hlo_instruction **operands = hlo_frame_operands(text, frame);
     size_t count = (text->operands.used - frame->operands) / sizeof *operands;
-    hlo_computation *comp = hlo_computation_new(module, "async_wrapped");
+    hlo_computation *comp = hlo_comp_new(module, "async_wrapped");
     comp->offset = frame->name_at.offset;
     comp->parameters = hlo_arena_array(module->arena, count, sizeof *comp->parameters);
     comp->parameter_count = (uint32_t)count;
@@ -151,7 +151,7 @@ static void wrap(hlo_text *text, hlo_frame *frame) {
     hlo_instruction *root = hlo_instr_new(comp, NULL, frame->wrapped, frame->shape->elements[1],
                                           comp->parameter_count, comp->parameters, "async_op");
     root->offset = frame->name_at.offset;
-    hlo_computation_set_root(comp, root);
+    hlo_comp_set_root(comp, root);
 
     hlo_attr *attrs = hlo_frame_attrs(text, frame);
     size_t given = (text->attrs.used - frame->attrs) / sizeof *attrs, kept = 0;
@@ -444,8 +444,8 @@ void hlo_text_instr_begin(hlo_text *text, hlo_span at, const hlo_shape *shape, c
         op = HLO_OP_INVALID;
     } else if (opcode) {
         hlo_string_cache *cache = hlo_intern_cache(text->module, opcode);
-        if (!cache->op) cache->op = (uint8_t)(hlo_op_find(opcode, hlo_intern_length(opcode)) + 1);
-        op = (hlo_op)(cache->op - 1);
+        op = cache->op ? (hlo_op)(cache->op - 1) : hlo_op_find(opcode, hlo_intern_length(opcode));
+        if (op != HLO_OP_INVALID) cache->op = (uint8_t)(op + 1);
         if (op == HLO_OP_INVALID) op = async_op(opcode, &frame->wrapped);
         if (op == HLO_OP_INVALID) {
             hlo_suggestion s = hlo_suggest(opcode);

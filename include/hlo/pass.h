@@ -68,6 +68,14 @@ static inline void hlo_user_pass_init(hlo_user_pass *pass) {
     pass->struct_size = sizeof *pass;
 }
 
+/* The progress of a run of passes. */
+typedef struct hlo_pass_progress {
+    size_t struct_size; /* See status.h. */
+    double seconds;     /* The time since the start of the run. */
+    const char *pass;   /* The name of the current pass, valid during the callback. */
+    uint64_t changes;   /* The number of changes of the module so far. */
+} hlo_pass_progress;
+
 /* Options of hlo_module_optimize(). Initialize them with hlo_pass_options_init(), then change
  * fields. All pointers are borrowed for the duration of the call. */
 typedef struct hlo_pass_options {
@@ -102,13 +110,13 @@ typedef struct hlo_pass_options {
 
     /* The target and the form of the output. */
 
-    /* The target architecture: compute capability * 10, such as 90. `hlo-fp8-opt --help` lists the
-     * valid values. Default: 90. */
-    int target;
-    /* The version of the target CUDA toolkit, which provides cuBLASLt, in the encoding of
-     * CUDA_VERSION in cuda.h: major * 1000 + minor * 10. From 12.9 (12090) on, calls for sm_90 use
-     * scales per row and per block, in a form that XLA does not support. Default: 12080. */
-    int cuda;
+    /* The target architecture, such as "sm_90". `hlo-fp8-opt --help` lists the valid values.
+     * Default: NULL, which selects "sm_90". */
+    const char *target;
+    /* The version of the target CUDA toolkit, which provides cuBLASLt, such as "12.8". From "12.9"
+     * on, calls for sm_90 use scales per row and per block, in a form that XLA does not support.
+     * Default: NULL, which selects "12.8". */
+    const char *cuda;
     /* The output form of FP8 matmuls, including FP8 calls of the input. Verdicts refer to the
      * calls. Default: HLO_EMIT_CUBLAS. */
     hlo_emit_form emit;
@@ -188,8 +196,19 @@ typedef struct hlo_pass_options {
     unsigned max_errors;
     /* The name of a pass, or "all": write the module to `dump` after the pass. Default: NULL. */
     const char *print_after;
-    /* The file for `print_after`. It must not be NULL if `print_after` is set. Default: NULL. */
-    FILE *dump;
+    /* The writer for `print_after`. dump.write must not be NULL if `print_after` is set. Default:
+     * NULL. */
+    hlo_writer dump;
+
+    /* Progress. */
+
+    /* A callback that is called at the first pass of a run, and then at most ten times per second:
+     * before passes, and within passes that apply rules. It is called on the thread of the caller.
+     * It returns true to continue, and false to stop the run, which then returns HLO_STOPPED and
+     * restores the module. `user` is `progress_user`. Default: NULL, which means no callback. */
+    bool (*progress)(void *user, const hlo_pass_progress *progress);
+    /* Passed to `progress` unchanged. */
+    void *progress_user;
 } hlo_pass_options;
 
 /* Sets the fields within the first `struct_size` bytes of *options to their default values. Use it
@@ -223,6 +242,7 @@ typedef enum hlo_verdict_kind {
 /* The verdict on a matmul, or a lint. The report owns all strings. A string may be NULL only if its
  * comment says so. */
 typedef struct hlo_verdict {
+    size_t struct_size; /* See status.h. */
     hlo_verdict_kind kind;
     /* The name of the FP8 call in the output. If the matmul is wide, the same as
      * `input_instruction`. */
@@ -328,7 +348,8 @@ typedef struct hlo_report hlo_report;
  * passes are undone: for example, dead code is not removed.
  *
  * The caller must free *out_report with hlo_report_free(). `out_report` may be NULL if the report
- * is not needed. On failure, the module may only be freed.
+ * is not needed. If the function fails, the module is as it was before the call, also if memory
+ * cannot be allocated, and all pointers to its instructions are valid.
  *
  * Returns HLO_INVALID_INPUT if the module is not valid, if the operands, results and backend config
  * of a cuBLASLt matmul call contradict each other (hlo_module_verify() does not check custom
@@ -437,7 +458,7 @@ const char *hlo_reason_page(size_t index);
 
 /* Writes how often each rule was applied, and, if the passes ran with hlo_pass_options.time_passes,
  * the time of each pass in milliseconds. */
-void hlo_report_print_times(const hlo_report *report, FILE *out);
+hlo_status hlo_report_print_times(const hlo_report *report, hlo_writer out);
 
 /* Returns the number of built-in passes. */
 size_t hlo_pass_count(void);
@@ -454,7 +475,7 @@ const char *hlo_pass_help(size_t index);
  * passes, then options->user_passes. `options` may be NULL, which means no user passes.
  *
  * Returns the same statuses as hlo_pass_options_check(). */
-hlo_status hlo_passes_print(const hlo_pass_options *options, FILE *out);
+hlo_status hlo_passes_print(const hlo_pass_options *options, hlo_writer out);
 
 /* Returns the passes that a sequence runs, separated by commas, or NULL if the pass is not a
  * sequence. `index` must be less than hlo_pass_count(). The string is static. */

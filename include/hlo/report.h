@@ -3,7 +3,6 @@
 #ifndef HLO_REPORT_H
 #define HLO_REPORT_H
 
-#include <stdio.h>
 #include <string.h>
 
 #include "hlo/pass.h"
@@ -70,11 +69,11 @@ static inline void hlo_remarks_options_init(hlo_remarks_options *options) {
  * Returns HLO_INVALID_USAGE if `options` is invalid, and HLO_INVALID_INPUT if `out` cannot be
  * written to or options->baseline cannot be read. */
 hlo_status hlo_reports_print(const hlo_report *const *reports, size_t count,
-                             const hlo_remarks_options *options, FILE *out);
+                             const hlo_remarks_options *options, hlo_writer out);
 
 /* A callback that draws `count` graphs, which are given in the language of Graphviz. It stores an
  * SVG element in out_drawings[i], or leaves the initial NULL if it cannot draw graph i. The SVG
- * element must be allocated with malloc(), and the library frees it. `user` is
+ * element must be allocated with hlo_malloc() (memory.h), and the library frees it. `user` is
  * hlo_page_options.user. The callback returns HLO_OK or HLO_OUT_OF_MEMORY. */
 typedef hlo_status hlo_graph_renderer(void *user, const char *const *graphs, size_t count,
                                       char **out_drawings);
@@ -109,7 +108,7 @@ static inline void hlo_page_options_init(hlo_page_options *options) {
  * Returns HLO_INVALID_INPUT if `out` cannot be written to, or, with an error in options->sink, if
  * the baseline cannot be read or is not such a document. */
 hlo_status hlo_reports_page(const hlo_report *const *reports, size_t count,
-                            const hlo_page_options *options, FILE *out);
+                            const hlo_page_options *options, hlo_writer out);
 
 /* ---------------------------------------------------------------------------------------- gates */
 

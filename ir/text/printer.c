@@ -8,17 +8,18 @@
 
 #include "ir/float/float.h"
 #include "ir/intern.h"
+#include "ir/memory.h"
 #include "ir/text/plain.h"
 
 void hlo_printer_flush(hlo_printer *o) {
     size_t size = (size_t)(o->at - o->buffer);
-    if (size && fwrite(o->buffer, 1, size, o->file) != size) o->failed = true;
+    if (size && !o->out.write(o->out.user, o->buffer, size)) o->failed = true;
     o->at = o->buffer;
 }
 
 bool hlo_printer_grow(hlo_printer *o, size_t size) {
     const size_t used = (size_t)(o->at - o->buffer), capacity = 2 * used + size;
-    char *grown = used ? realloc(o->buffer, capacity) : hlo_memory_new(capacity);
+    char *grown = used ? hlo_realloc(o->buffer, capacity) : hlo_memory_new(capacity);
     if (!grown) return false;
     o->buffer = grown;
     o->at = grown + used;
@@ -31,7 +32,7 @@ void hlo_put_large(hlo_printer *o, const char *bytes, size_t size) {
     if (o->overflow == HLO_OVERFLOW_FLUSH) {
         hlo_printer_flush(o);
         capacity = (size_t)(o->end - o->at);
-        if (size > capacity) o->failed |= fwrite(bytes, 1, size, o->file) != size;
+        if (size > capacity) o->failed |= !o->out.write(o->out.user, bytes, size);
     } else if (o->overflow == HLO_OVERFLOW_GROW) {
         o->failed |= !hlo_printer_grow(o, size);
         capacity = (size_t)(o->end - o->at);

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "ir/float/c_locale.h"
+#include "ir/memory.h"
 #include "ir/text/options.h"
+#include "ir/text/writer.h"
 #include "report/html/html.h"
 
 /* Maximum numbers of different drawings, of matmuls with surroundings, of groups that are shown
@@ -406,7 +408,7 @@ static hlo_status print_page(const html_page *page, char *const *drawings, size_
 static char *format_graph(const hlo_surroundings *graph) {
     char *text = NULL;
     size_t size;
-    FILE *out = open_memstream(&text, &size);
+    FILE *out = hlo_text_stream(&text, &size);
     if (!out) return NULL;
     fputs("digraph {\nbgcolor=\"transparent\" nodesep=0.25 ranksep=0.3\n"
           "node [shape=box style=rounded fontname=\"monospace\" fontsize=10 height=0.3 "
@@ -425,7 +427,7 @@ static char *format_graph(const hlo_surroundings *graph) {
     }
     fputs("}\n", out);
     if (fclose(out) == 0) return text;
-    free(text);
+    hlo_free(text);
     return NULL;
 }
 
@@ -446,12 +448,12 @@ static hlo_status draw_all(html_page *page, char **drawings, size_t *out_count) 
             if (graph && at == used && used < MAX_DRAWN)
                 graphs[used++] = graph;
             else
-                free(graph);
+                hlo_free(graph);
         }
     if (status == HLO_OK && used)
         status =
             page->options->draw(page->options->user, (const char *const *)graphs, used, drawings);
-    for (size_t i = 0; i < used; i++) free(graphs[i]);
+    for (size_t i = 0; i < used; i++) hlo_free(graphs[i]);
     for (size_t i = 0; i < page->model->count && i < MAX_LISTED; i++)
         for (int side = 0; side < 2; side++) {
             size_t *drawing = &page->matmuls[i].drawing[side];
@@ -483,7 +485,8 @@ static void fill_matmuls(html_page *page) {
 }
 
 /* Prints the page of a model, and frees the model. */
-static hlo_status print_model(report_model *model, const hlo_page_options *options, FILE *out) {
+static hlo_status print_model(report_model *model, const hlo_page_options *options,
+                              hlo_writer writer) {
     report_baseline baseline = {0};
     hlo_status status =
         options->baseline ? report_baseline_read(model, options->baseline, options->sink, &baseline)
@@ -491,20 +494,19 @@ static hlo_status print_model(report_model *model, const hlo_page_options *optio
     html_page page = {.model = model,
                       .options = options,
                       .baseline = options->baseline ? &baseline : NULL,
-                      .matmuls = calloc(model->count + 1, sizeof *page.matmuls),
-                      .out = out};
-    if (status == HLO_OK && !page.matmuls) status = HLO_OUT_OF_MEMORY;
+                      .matmuls = hlo_calloc(model->count + 1, sizeof *page.matmuls),
+                      .out = hlo_writer_open(&writer)};
+    if (status == HLO_OK && !(page.matmuls && page.out)) status = HLO_OUT_OF_MEMORY;
     char *drawings[MAX_DRAWN] = {NULL};
     size_t drawing_count = 0;
     if (status == HLO_OK) fill_matmuls(&page);
     if (status == HLO_OK && options->draw) status = draw_all(&page, drawings, &drawing_count);
     if (status == HLO_OK) status = print_page(&page, drawings, drawing_count);
-    if (status == HLO_OK && (fflush(out) != 0 || ferror(out))) status = HLO_INVALID_INPUT;
-    for (size_t i = 0; i < drawing_count; i++) free(drawings[i]);
-    free(page.matmuls);
+    for (size_t i = 0; i < drawing_count; i++) hlo_free(drawings[i]);
+    hlo_free(page.matmuls);
     report_baseline_free(&baseline);
     report_model_free(model);
-    return status;
+    return page.out ? hlo_writer_close(page.out, status) : status;
 }
 
 static hlo_status take_options(const hlo_page_options *options, hlo_page_options *out) {
@@ -515,21 +517,21 @@ static hlo_status take_options(const hlo_page_options *options, hlo_page_options
 }
 
 hlo_status hlo_reports_page(const hlo_report *const *reports, size_t count,
-                            const hlo_page_options *options, FILE *out) {
+                            const hlo_page_options *options, hlo_writer writer) {
     HLO_IN_C_LOCALE;
     hlo_page_options own;
     report_model *model;
     hlo_status status = take_options(options, &own);
     if (status == HLO_OK) status = report_model_new(reports, count, &model);
-    return status == HLO_OK ? print_model(model, &own, out) : status;
+    return status == HLO_OK ? print_model(model, &own, writer) : status;
 }
 
 hlo_status hlo_histories_page(const hlo_dump *dump, const hlo_history *const *histories,
-                              const hlo_page_options *options, FILE *out) {
+                              const hlo_page_options *options, hlo_writer writer) {
     HLO_IN_C_LOCALE;
     hlo_page_options own;
     report_model *model;
     hlo_status status = take_options(options, &own);
     if (status == HLO_OK) status = report_model_of_dump(dump, histories, &model);
-    return status == HLO_OK ? print_model(model, &own, out) : status;
+    return status == HLO_OK ? print_model(model, &own, writer) : status;
 }

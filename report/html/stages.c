@@ -65,13 +65,13 @@ static void print_timeline(const html_page *page, const report_timeline *line) {
     }
     const hlo_matmul_history *p = hlo_history_passage(h, line->first);
     fprintf(out, "</svg></td><td><span class=\"%s\">%s</span>",
-            p->gone ? "dim" : writer_kinds[p->last.kind],
-            p->gone ? "gone" : writer_kinds[p->last.kind]);
+            p->gone ? "dim" : writer_kinds[p->last->kind],
+            p->gone ? "gone" : writer_kinds[p->last->kind]);
     if (p->lost != SIZE_MAX) {
         writer_element(out, ", lost by ", p->pass ? p->pass : "a pass that was not dumped", ": ");
         writer_markup(out, p->how);
-    } else if (!p->gone && p->last.reason) {
-        fprintf(out, ", <a href=\"#edit-%s\">%s</a>", p->last.reason, p->last.reason);
+    } else if (!p->gone && p->last->reason) {
+        fprintf(out, ", <a href=\"#edit-%s\">%s</a>", p->last->reason, p->last->reason);
     }
     fputs("</td></tr>\n", out);
 }

@@ -7,7 +7,10 @@
 
 #include "hlo/bisect.h"
 #include "ir/float/c_locale.h"
+#include "ir/memory.h"
+#include "ir/text/diag.h"
 #include "ir/text/options.h"
+#include "ir/text/writer.h"
 #include "passes/verdict/report.h"
 
 /* The minimum gain of a rewrite whose matmuls are already selected: none is too small. */
@@ -64,7 +67,8 @@ static bool report_progress(void *user, const hlo_progress *one) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     const double part = one->total > 0 ? fmin(one->done / one->total, 1) : 0;
-    const hlo_progress all = {.seconds = (double)(now.tv_sec - s->start.tv_sec) +
+    const hlo_progress all = {.struct_size = sizeof all,
+                              .seconds = (double)(now.tv_sec - s->start.tv_sec) +
                                          1e-9 * (double)(now.tv_nsec - s->start.tv_nsec),
                               .done = (double)s->budget.runs + part,
                               .total = (double)s->expected,
@@ -208,9 +212,9 @@ static bool are_one(const hlo_verdict *a, const hlo_verdict *b) {
 static hlo_status list(hlo_bisection *s) {
     size_t length = 1;
     const size_t total = hlo_report_count(s->report);
-    s->row_of = calloc(total + 1, sizeof *s->row_of);
-    s->rows = calloc(total + 1, sizeof *s->rows);
-    s->effects = calloc(total + 1, sizeof *s->effects);
+    s->row_of = hlo_calloc(total + 1, sizeof *s->row_of);
+    s->rows = hlo_calloc(total + 1, sizeof *s->rows);
+    s->effects = hlo_calloc(total + 1, sizeof *s->effects);
     if (!s->row_of || !s->rows || !s->effects) return HLO_OUT_OF_MEMORY;
     for (size_t i = 0; i < total; i++) {
         const hlo_verdict *v = hlo_report_verdict(s->report, i);
@@ -230,6 +234,7 @@ static hlo_status list(hlo_bisection *s) {
         if (!s->row_of[i]) continue;
         if (first == i) {
             s->effects[s->count].verdict = v;
+            s->rows[s->count].struct_size = sizeof *s->rows;
             s->rows[s->count].matmul = v->input_instruction;
             s->rows[s->count].op_name = v->op_name;
             s->row_of[i] = ++s->count;
@@ -238,7 +243,7 @@ static hlo_status list(hlo_bisection *s) {
         }
         s->effects[s->row_of[i] - 1].quantized |= v->quantized != NULL;
     }
-    s->names = malloc(length);
+    s->names = hlo_malloc(length);
     return s->names ? HLO_OK : HLO_OUT_OF_MEMORY;
 }
 
@@ -307,11 +312,12 @@ static double excess(hlo_bisection *s, size_t output) {
 /* Chooses rows that stay within the limit according to the prediction, except rejected rows. */
 static hlo_status pick(hlo_bisection *s) {
     hlo_budget *budget = &s->budget;
-    rate *order = calloc(s->count + 1, sizeof *order);
-    double *sums = calloc(s->outputs + 1, sizeof *sums); /* by output: predicted squared distance */
+    rate *order = hlo_calloc(s->count + 1, sizeof *order);
+    double *sums =
+        hlo_calloc(s->outputs + 1, sizeof *sums); /* by output: predicted squared distance */
     if (!order || !sums) {
-        free(order);
-        free(sums);
+        hlo_free(order);
+        hlo_free(sums);
         return HLO_OUT_OF_MEMORY;
     }
     bool known = false;
@@ -336,8 +342,8 @@ static hlo_status pick(hlo_bisection *s) {
     budget->predicted = 0;
     for (size_t o = 0; o < s->outputs; o++)
         budget->predicted = fmax(budget->predicted, s->excess[o] * sqrt(sums[o]));
-    free(order);
-    free(sums);
+    hlo_free(order);
+    hlo_free(sums);
     return HLO_OK;
 }
 
@@ -390,7 +396,7 @@ static hlo_status choose(hlo_bisection *s) {
             chosen += s->rows[r].chosen;
         }
     }
-    s->wide = strdup(s->names);
+    s->wide = hlo_strdup(s->names);
     if (!s->wide) return HLO_OUT_OF_MEMORY;
     for (size_t r = 0; r < s->count; r++)
         if (s->rows[r].chosen) s->budget.predicted_saving += s->effects[r].saving;
@@ -451,8 +457,8 @@ static hlo_status run_original(hlo_bisection *s) {
 static hlo_status bisect(hlo_bisection *s) {
     hlo_module *rewritten = NULL;
     const size_t sets = s->input_count;
-    s->original = calloc(sets, sizeof *s->original);
-    s->originals = calloc(sets, sizeof *s->originals);
+    s->original = hlo_calloc(sets, sizeof *s->original);
+    s->originals = hlo_calloc(sets, sizeof *s->originals);
     hlo_status status =
         s->original && s->originals ? hlo_module_clone(s->module, &rewritten) : HLO_OUT_OF_MEMORY;
     if (status == HLO_OK) status = hlo_module_optimize(rewritten, s->pass, &s->report);
@@ -468,7 +474,7 @@ static hlo_status bisect(hlo_bisection *s) {
     if (status == HLO_OK) {
         s->outputs = hlo_arrays_count(s->original[0]);
         const size_t size = (s->count + 2) * (s->outputs + 1);
-        s->excess = calloc(size, sizeof *s->excess);
+        s->excess = hlo_calloc(size, sizeof *s->excess);
         if (!s->excess) status = HLO_OUT_OF_MEMORY;
     }
     if (status == HLO_OK) {
@@ -500,7 +506,7 @@ static hlo_status bisect(hlo_bisection *s) {
 }
 
 static hlo_status usage_error(const hlo_diag_sink *sink, const char *message) {
-    if (sink) sink->emit(sink->user, &(hlo_diag){.severity = HLO_ERROR, .message = message});
+    hlo_diag_refuse(sink, HLO_DIAG_OPTION, NULL, 0, 0, "%s", message);
     return HLO_INVALID_USAGE;
 }
 
@@ -513,7 +519,7 @@ static hlo_status make(const hlo_module *module, const hlo_pass_options *pass,
     hlo_pass_options_init(&defaults);
     defaults.sink = sink;
     *out = NULL;
-    hlo_bisection *s = calloc(1, sizeof *s);
+    hlo_bisection *s = hlo_calloc(1, sizeof *s);
     if (!s) return HLO_OUT_OF_MEMORY;
     s->module = module;
     s->pass = pass ? pass : &defaults;
@@ -522,6 +528,7 @@ static hlo_status make(const hlo_module *module, const hlo_pass_options *pass,
     s->sink = sink;
     s->errors = (hlo_diag_sink){.emit = pass_errors, .user = (void *)(uintptr_t)sink};
     s->has_budget = max_error;
+    s->budget.struct_size = sizeof s->budget;
     s->budget.max_error = max_error ? *max_error : 0;
     clock_gettime(CLOCK_MONOTONIC, &s->start);
     hlo_plan_options_init(&s->plan);
@@ -535,12 +542,12 @@ static hlo_status make(const hlo_module *module, const hlo_pass_options *pass,
         if (s->original) hlo_arrays_free(s->original[set]);
         if (s->originals) hlo_plan_free(s->originals[set]);
     }
-    free(s->original);
-    free(s->originals);
-    free(s->excess);
-    free(s->effects);
-    free(s->row_of);
-    free(s->names);
+    hlo_free(s->original);
+    hlo_free(s->originals);
+    hlo_free(s->excess);
+    hlo_free(s->effects);
+    hlo_free(s->row_of);
+    hlo_free(s->names);
     if (status == HLO_OK)
         *out = s;
     else
@@ -569,9 +576,9 @@ void hlo_bisection_free(hlo_bisection *bisection) {
     if (!bisection) return;
     hlo_report_free(bisection->report);
     hlo_report_free(bisection->chosen);
-    free(bisection->wide);
-    free(bisection->rows);
-    free(bisection);
+    hlo_free(bisection->wide);
+    hlo_free(bisection->rows);
+    hlo_free(bisection);
 }
 
 size_t hlo_bisection_count(const hlo_bisection *bisection) {
@@ -582,12 +589,12 @@ const hlo_matmul_effect *hlo_bisection_at(const hlo_bisection *bisection, size_t
     return &bisection->rows[index];
 }
 
-hlo_output_change hlo_bisection_all(const hlo_bisection *bisection) {
-    return bisection->all;
+const hlo_output_change *hlo_bisection_all(const hlo_bisection *bisection) {
+    return &bisection->all;
 }
 
-hlo_output_change hlo_bisection_rounding(const hlo_bisection *bisection) {
-    return bisection->rounding;
+const hlo_output_change *hlo_bisection_rounding(const hlo_bisection *bisection) {
+    return &bisection->rounding;
 }
 
 const hlo_budget *hlo_bisection_budget(const hlo_bisection *bisection) {
@@ -663,12 +670,7 @@ static void print_budget(const hlo_bisection *b, FILE *out) {
                     budget->wide);
 }
 
-void hlo_bisection_print(const hlo_bisection *b, FILE *out) {
-    HLO_IN_C_LOCALE;
-    if (b->has_budget) {
-        print_budget(b, out);
-        return;
-    }
+static void print_bisection(const hlo_bisection *b, FILE *out) {
     fprintf(
         out,
         "bisect: %zu rewritten matmuls; relative change of the most affected output (norm of the "
@@ -679,4 +681,15 @@ void hlo_bisection_print(const hlo_bisection *b, FILE *out) {
                    out);
     print_line("all matmuls", &b->all, NULL, NULL, out);
     print_line("none (different rounding)", &b->rounding, NULL, NULL, out);
+}
+
+hlo_status hlo_bisection_print(const hlo_bisection *bisection, hlo_writer writer) {
+    HLO_IN_C_LOCALE;
+    FILE *out = hlo_writer_open(&writer);
+    if (!out) return HLO_OUT_OF_MEMORY;
+    if (bisection->has_budget)
+        print_budget(bisection, out);
+    else
+        print_bisection(bisection, out);
+    return hlo_writer_close(out, HLO_OK);
 }

@@ -10,6 +10,7 @@
 
 #include "hlo/buffer.h"
 #include "ir/float/c_locale.h"
+#include "ir/memory.h"
 #include "ir/text/diag.h"
 #include "runtime/exec/dlpack.h"
 #include "runtime/exec/run.h"
@@ -65,10 +66,10 @@ enum { MAX_SPARES = 256 };
 /* -------------------------------------------------------------------------------------- devices */
 
 plan_device *plan_device_new(const hlo_backend *backend, void *device) {
-    plan_device *d = calloc(1, sizeof *d);
+    plan_device *d = hlo_calloc(1, sizeof *d);
     if (!d || pthread_mutex_init(&d->lock, NULL)) {
         backend->close(device);
-        free(d);
+        hlo_free(d);
         return NULL;
     }
     atomic_init(&d->users, 1);
@@ -86,8 +87,8 @@ static void drop_device(plan_device *device) {
     if (atomic_fetch_sub(&device->users, 1) > 1) return;
     device->backend->close(device->device);
     pthread_mutex_destroy(&device->lock);
-    free(device->spares);
-    free(device);
+    hlo_free(device->spares);
+    hlo_free(device);
 }
 
 /* Waits for the last uses of the spare ranges, and releases the ranges. The caller must hold a
@@ -119,7 +120,7 @@ void plan_device_retire(plan_device *device) {
 /* Creates an event that owns the handle. On failure, waits for the handle's event, frees the
  * handle and returns NULL. */
 static hlo_event *new_event(plan_device *device, void *handle) {
-    hlo_event *event = calloc(1, sizeof *event);
+    hlo_event *event = hlo_calloc(1, sizeof *event);
     if (!event) {
         char why[256];
         if (handle) device->backend->event_wait(device->device, handle, why, sizeof why);
@@ -150,7 +151,8 @@ hlo_status hlo_event_wait(const hlo_event *event, const hlo_diag_sink *sink) {
     const hlo_status status =
         backend->event_wait(event->device->device, event->handle, why, sizeof why);
     if (status == HLO_OK) return HLO_OK;
-    return hlo_diag_refuse(sink, NULL, 0, 0, "the %s backend %s", backend->name, why);
+    return hlo_diag_refuse(sink, HLO_DIAG_DEVICE, NULL, 0, 0, "the %s backend %s", backend->name,
+                           why);
 }
 
 bool hlo_event_is_done(const hlo_event *event) {
@@ -166,14 +168,14 @@ void hlo_event_free(hlo_event *event) {
     if (!event || atomic_fetch_sub(&event->users, 1) > 1) return;
     plan_device *device = event->device;
     if (event->handle) device->backend->event_free(device->device, event->handle);
-    free(event);
+    hlo_free(event);
     drop_device(device);
 }
 
 /* --------------------------------------------------------------------------------------- ranges */
 
 static plan_memory *new_memory(plan_device *device, void *data, size_t size) {
-    plan_memory *memory = calloc(1, sizeof *memory);
+    plan_memory *memory = hlo_calloc(1, sizeof *memory);
     if (!memory) return NULL;
     atomic_init(&memory->users, 1);
     memory->device = share_device(device);
@@ -209,7 +211,7 @@ static plan_memory *allocate_memory(plan_device *device, size_t size) {
     memory->lent = spare.lent;
     if (memory->data) return memory;
     drop_device(memory->device);
-    free(memory);
+    hlo_free(memory);
     return NULL;
 }
 
@@ -258,7 +260,7 @@ static void drop_memory(plan_memory *memory) {
         hlo_event_free(memory->last);
         hlo_event_free(memory->lent);
     }
-    free(memory);
+    hlo_free(memory);
     drop_device(device);
 }
 
@@ -285,7 +287,7 @@ __attribute__((format(printf, 2, 3))) static hlo_status misuse(const hlo_diag_si
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    hlo_diag_refuse(sink, NULL, 0, 0, "%s", text);
+    hlo_diag_refuse(sink, HLO_DIAG_USAGE, NULL, 0, 0, "%s", text);
     return HLO_INVALID_USAGE;
 }
 
@@ -308,8 +310,9 @@ static hlo_status check_buffer(const hlo_plan *plan, size_t input, const hlo_dia
                       plan->options.target ? "is for printing only"
                                            : "was created without `resident`");
     if (input < plan->inputs.count) return HLO_OK;
-    return hlo_diag_refuse(sink, NULL, 0, 0, "input %zu does not exist: the plan has %zu inputs",
-                           input, plan->inputs.count);
+    return hlo_diag_refuse(sink, HLO_DIAG_INPUT, NULL, 0, 0,
+                           "input %zu does not exist: the plan has %zu inputs", input,
+                           plan->inputs.count);
 }
 
 /* ------------------------------------------------------------------------------ making, freeing */
@@ -325,7 +328,7 @@ typedef struct held {
  * memory runs out, drops that reference and returns NULL. */
 static hlo_buffer *new_buffer(const hlo_shape *shape, plan_memory *memory) {
     const uint32_t rank = shape->rank;
-    held *h = memory ? calloc(1, sizeof *h + 2 * rank * sizeof *h->numbers) : NULL;
+    held *h = memory ? hlo_calloc(1, sizeof *h + 2 * rank * sizeof *h->numbers) : NULL;
     if (!h) {
         drop_memory(memory);
         return NULL;
@@ -338,7 +341,8 @@ static hlo_buffer *new_buffer(const hlo_shape *shape, plan_memory *memory) {
                                   .rank = rank,
                                   .dims = h->numbers,
                                   .layout = shape->layout ? &h->layout : NULL};
-    h->buffer.array = (hlo_array){.type = hlo_types[shape->type].name,
+    h->buffer.array = (hlo_array){.struct_size = sizeof h->buffer.array,
+                                  .type = shape->type,
                                   .rank = rank,
                                   .dims = h->numbers,
                                   .data = memory->data,
@@ -352,23 +356,28 @@ static hlo_status finish(const plan_device *device, const hlo_diag_sink *sink) {
     const char *why = "failed";
     const hlo_status status = device->backend->finish(device->device, &why);
     if (status != HLO_INVALID_INPUT) return status;
-    return hlo_diag_refuse(sink, NULL, 0, 0, "the %s backend %s", device->backend->name, why);
+    return hlo_diag_refuse(sink, HLO_DIAG_DEVICE, NULL, 0, 0, "the %s backend %s",
+                           device->backend->name, why);
 }
 
-hlo_status hlo_buffer_new(hlo_plan *plan, size_t input, const hlo_array *array,
+hlo_status hlo_buffer_new(hlo_plan *plan, size_t input, const hlo_array *given,
                           const hlo_diag_sink *sink, hlo_buffer **out) {
     *out = NULL;
+    hlo_array own;
+    const hlo_array *array = given ? &own : NULL;
     hlo_status status = check_buffer(plan, input, sink);
+    if (status == HLO_OK && given && !hlo_array_take(given, &own))
+        status = misuse(sink, "the array has an invalid struct_size or element type");
     if (status == HLO_OK && array)
         status = hlo_leaf_check(&plan->inputs, plan->module, input, array, sink);
     if (status != HLO_OK) return status;
     const hlo_shape *shape = plan->inputs.shapes[input];
     const size_t size = (size_t)hlo_shape_bytes(shape);
     const bool plain = !array || hlo_shape_is_row_major(shape);
-    void *staging = plain ? NULL : malloc(size + 1);
+    void *staging = plain ? NULL : hlo_malloc(size + 1);
     hlo_buffer *buffer = new_buffer(shape, allocate_memory(plan->shared, size));
     if (!buffer || (!plain && !staging)) {
-        free(staging);
+        hlo_free(staging);
         hlo_buffer_free(buffer);
         return HLO_OUT_OF_MEMORY;
     }
@@ -380,7 +389,7 @@ hlo_status hlo_buffer_new(hlo_plan *plan, size_t input, const hlo_array *array,
     else
         plan->backend->fill(plan->device, buffer->memory->data, 0, size);
     status = finish(plan->shared, sink);
-    free(staging);
+    hlo_free(staging);
     if (status != HLO_OK) {
         hlo_buffer_free(buffer);
         return status;
@@ -392,7 +401,7 @@ hlo_status hlo_buffer_new(hlo_plan *plan, size_t input, const hlo_array *array,
 void hlo_buffer_free(hlo_buffer *buffer) {
     if (!buffer) return;
     drop_memory(buffer->memory);
-    free(buffer); /* frees `held`, whose first member is the buffer */
+    hlo_free(buffer); /* frees `held`, whose first member is the buffer */
 }
 
 /* -------------------------------------------------------------------------------------- reading */
@@ -407,7 +416,8 @@ static hlo_status use_stream(const plan_device *device, void *stream, const hlo_
     const hlo_status status = backend->use_stream(device->device, stream, &why);
     if (status == HLO_INVALID_USAGE) return misuse(sink, "the %s backend %s", backend->name, why);
     if (status == HLO_OK) return HLO_OK;
-    return hlo_diag_refuse(sink, NULL, 0, 0, "the %s backend %s", backend->name, why);
+    return hlo_diag_refuse(sink, HLO_DIAG_DEVICE, NULL, 0, 0, "the %s backend %s", backend->name,
+                           why);
 }
 
 /* Makes later work on `stream` or, if that is NULL, the host wait for the buffer's contents. */
@@ -431,13 +441,13 @@ hlo_status hlo_buffer_read(const hlo_buffer *buffer, void *out, size_t size,
                       buffer->array.size, size);
     const plan_device *device = buffer->memory->device;
     const bool plain = hlo_shape_is_row_major(&buffer->shape);
-    void *staging = plain ? out : malloc(size + 1);
+    void *staging = plain ? out : hlo_malloc(size + 1);
     if (!staging) return HLO_OUT_OF_MEMORY;
     device->backend->copy_out(device->device, staging, buffer->memory->data, size);
     status = finish(device, sink);
     if (!plain && status == HLO_OK)
         plan_to_row_major(&buffer->shape, hlo_types[buffer->shape.type].bytes, out, staging);
-    if (!plain) free(staging);
+    if (!plain) hlo_free(staging);
     return status;
 }
 
@@ -492,7 +502,7 @@ static void delete_lent(lent *l) {
         if (event) hlo_event_free(before);
     }
     drop_memory(l->memory);
-    free(l);
+    hlo_free(l);
 }
 
 static void delete_versioned(struct DLManagedTensorVersioned *self) {
@@ -509,9 +519,9 @@ static hlo_status lend(const hlo_buffer *buffer, void *stream, bool flags,
     const hlo_status status = hand_over(buffer, stream, sink);
     if (status != HLO_OK) return status;
     if (code_of(shape->type) == NO_CODE || (is_padded(shape->type) && !flags))
-        return misuse(sink, "DLPack does not support %s elements%s", buffer->array.type,
+        return misuse(sink, "DLPack does not support %s elements%s", hlo_types[shape->type].name,
                       is_padded(shape->type) ? " stored in one byte each before version 1.1" : "");
-    lent *l = calloc(1, sizeof *l + 2 * shape->rank * sizeof *l->numbers);
+    lent *l = hlo_calloc(1, sizeof *l + 2 * shape->rank * sizeof *l->numbers);
     if (!l) return HLO_OUT_OF_MEMORY;
     l->memory = share_memory(buffer->memory);
     l->stream = stream;
@@ -599,7 +609,7 @@ static hlo_status borrow(hlo_plan *plan, size_t input, const dlpack_tensor *tens
         backend->memory_kind == DLPACK_CUDA ? DLPACK_CUDA_MANAGED : DLPACK_CUDA_HOST;
     if ((tensor->device_type != backend->memory_kind && tensor->device_type != also) ||
         tensor->device_id != 0)
-        return hlo_diag_refuse(sink, NULL, 0, 0,
+        return hlo_diag_refuse(sink, HLO_DIAG_INPUT, NULL, 0, 0,
                                "the tensor for input %zu is on device %d of DLPack device type %d, "
                                "but the %s backend requires device 0 of type %d",
                                input, (int)tensor->device_id, (int)tensor->device_type,
@@ -608,12 +618,12 @@ static hlo_status borrow(hlo_plan *plan, size_t input, const dlpack_tensor *tens
     if (fault) {
         char expected[256];
         hlo_shape_format(shape, true, expected, sizeof expected);
-        return hlo_diag_refuse(sink, NULL, 0, 0, "the tensor for input %zu %s, expected %s", input,
-                               fault, expected);
+        return hlo_diag_refuse(sink, HLO_DIAG_INPUT, NULL, 0, 0,
+                               "the tensor for input %zu %s, expected %s", input, fault, expected);
     }
     if (((uintptr_t)tensor->data + tensor->byte_offset) % backend->alignment != 0)
         return hlo_diag_refuse(
-            sink, NULL, 0, 0,
+            sink, HLO_DIAG_INPUT, NULL, 0, 0,
             "the tensor for input %zu is not aligned to %zu bytes, as the %s backend requires",
             input, backend->alignment, backend->name);
     char *data = tensor->data ? (char *)tensor->data + tensor->byte_offset : NULL;
@@ -647,7 +657,7 @@ hlo_status hlo_buffer_from_dlpack(hlo_plan *plan, size_t input,
     *out = NULL;
     if (tensor->major != DLPACK_MAJOR)
         return hlo_diag_refuse(
-            sink, NULL, 0, 0,
+            sink, HLO_DIAG_INPUT, NULL, 0, 0,
             "the tensor for input %zu has DLPack version %u.%u, expected major version %d", input,
             tensor->major, tensor->minor, DLPACK_MAJOR);
     const hlo_status status = borrow(plan, input, &tensor->tensor, tensor->flags, sink, out);
@@ -699,7 +709,7 @@ hlo_status plan_resident_bind(hlo_plan *plan, const hlo_diag_sink *sink) {
         if (!plan->in_place[o]) size += leaf_size(plan, plan->outputs.shapes[o]);
     char *memory = plan->backend->allocate(plan->device, size ? size : 1);
     if (!memory) {
-        hlo_diag_refuse(sink, NULL, 0, 0,
+        hlo_diag_refuse(sink, HLO_DIAG_MEMORY, NULL, 0, 0,
                         "out of memory: the %s backend requires %zu bytes for inputs and outputs "
                         "in addition to %zu for temporaries",
                         plan->backend->name, size, plan->memory_size);
@@ -768,7 +778,7 @@ static hlo_status check_inputs(const hlo_plan *plan, hlo_buffer *const *inputs, 
                                const hlo_diag_sink *sink) {
     if (!plan->resident) return misuse(sink, "the plan was created without `resident`");
     if (count != plan->inputs.count)
-        return hlo_diag_refuse(sink, NULL, 0, 0,
+        return hlo_diag_refuse(sink, HLO_DIAG_INPUT, NULL, 0, 0,
                                "%zu inputs are given, but the entry computation has %zu", count,
                                plan->inputs.count);
     for (size_t i = 0; i < count; i++) {
@@ -779,7 +789,7 @@ static hlo_status check_inputs(const hlo_plan *plan, hlo_buffer *const *inputs, 
         const hlo_backend *backend = buffer->memory->device->backend;
         if (backend->memory_kind != plan->backend->memory_kind)
             return hlo_diag_refuse(
-                sink, NULL, 0, 0,
+                sink, HLO_DIAG_INPUT, NULL, 0, 0,
                 "input %zu is a buffer of the %s backend, but the plan uses the %s backend", i,
                 backend->name, plan->backend->name);
         const hlo_status status =
@@ -790,8 +800,8 @@ static hlo_status check_inputs(const hlo_plan *plan, hlo_buffer *const *inputs, 
             char found[256], expected[256];
             hlo_shape_format(&buffer->shape, true, found, sizeof found);
             hlo_shape_format(shape, true, expected, sizeof expected);
-            return hlo_diag_refuse(sink, NULL, 0, 0, "input %zu is %s, but its parameter is %s", i,
-                                   found, expected);
+            return hlo_diag_refuse(sink, HLO_DIAG_INPUT, NULL, 0, 0,
+                                   "input %zu is %s, but its parameter is %s", i, found, expected);
         }
         if (plan->given[i] == PLAN_NONE) continue;
         const plan_memory *memory = buffer->memory;
@@ -826,7 +836,7 @@ static hlo_status queue_run(hlo_plan *plan, hlo_buffer *const *inputs, void *str
         plan_memory *memory = plan->in_place[o] ? share_memory(inputs[plan->taken[o]]->memory)
                                                 : allocate_memory(plan->shared, size);
         if (!memory)
-            hlo_diag_refuse(sink, NULL, 0, 0,
+            hlo_diag_refuse(sink, HLO_DIAG_MEMORY, NULL, 0, 0,
                             "out of memory: the %s backend requires %zu bytes for output %zu",
                             plan->backend->name, size, o);
         outputs[o] = new_buffer(shape, memory);
@@ -854,7 +864,8 @@ static hlo_status queue_run(hlo_plan *plan, hlo_buffer *const *inputs, void *str
     if (status == HLO_OK && !(*out_event = new_event(plan->shared, handle)))
         status = HLO_OUT_OF_MEMORY;
     if (status == HLO_INVALID_INPUT && !plan->failure)
-        hlo_diag_refuse(sink, NULL, 0, 0, "the %s backend %s", plan->backend->name, why);
+        hlo_diag_refuse(sink, HLO_DIAG_DEVICE, NULL, 0, 0, "the %s backend %s", plan->backend->name,
+                        why);
     if (status != HLO_OK) plan->backend->finish(plan->device, &why);
     if (status == HLO_OK && plan->look) status = plan_look_end(plan, sink);
     if (backend->use_stream) backend->use_stream(plan->device, NULL, &why);

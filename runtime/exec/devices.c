@@ -4,8 +4,10 @@
 #include <string.h>
 
 #include "ir/float/c_locale.h"
+#include "ir/memory.h"
 #include "ir/text/diag.h"
 #include "ir/text/options.h"
+#include "ir/text/writer.h"
 #include "ir/verify/verify.h"
 #include "runtime/cpu/cpu.h"
 #ifdef HLO_WITH_CUDA
@@ -21,11 +23,8 @@ const hlo_backend *const hlo_backends[] = {
     NULL,
 };
 
-static const hlo_plan_options default_options = {.struct_size = sizeof default_options,
-                                                 .backend = "cpu",
-                                                 .cuda = 12080,
-                                                 .graph = true,
-                                                 .devices = 1};
+static const hlo_plan_options default_options = {
+    .struct_size = sizeof default_options, .backend = "cpu", .graph = true, .devices = 1};
 
 void hlo_plan_options_init_sized(hlo_plan_options *options, size_t struct_size) {
     hlo_options_fill(options, struct_size, &default_options, sizeof default_options);
@@ -39,7 +38,7 @@ static const hlo_backend *find_backend(const char *name) {
     return NULL;
 }
 
-hlo_status hlo_backend_print(const char *name, const hlo_diag_sink *sink, FILE *out) {
+hlo_status hlo_backend_print(const char *name, const hlo_diag_sink *sink, hlo_writer writer) {
     HLO_IN_C_LOCALE;
     const hlo_backend *backend = find_backend(name);
     hlo_plan_options options;
@@ -48,9 +47,10 @@ hlo_status hlo_backend_print(const char *name, const hlo_diag_sink *sink, FILE *
     hlo_plan_options_init(&options);
     hlo_status status = backend->open(&options, &alone, sink, &device);
     if (status != HLO_OK) return status;
-    backend->identify(device, out);
+    FILE *out = hlo_writer_open(&writer);
+    if (out) backend->identify(device, out);
     backend->close(device);
-    return HLO_OK;
+    return out ? hlo_writer_close(out, HLO_OK) : HLO_OUT_OF_MEMORY;
 }
 
 hlo_status hlo_plan_new(const hlo_module *module, const hlo_plan_options *options,
@@ -79,13 +79,13 @@ hlo_status hlo_plan_new(const hlo_module *module, const hlo_plan_options *option
     if (replicas == 1 && partitions == 1) partitions = devices;
     if (replicas > devices || partitions > devices || replicas * partitions != devices) {
         hlo_diag_emit(
-            module, sink, HLO_ERROR, module->entry->offset, 1,
+            module, sink, HLO_ERROR, HLO_DIAG_DEVICE_COUNT, module->entry->offset, 1,
             "the module requires %lld replicas of %lld partitions, but %u devices are given",
             (long long)replicas, (long long)partitions, devices);
         return HLO_INVALID_INPUT;
     }
     hlo_world *world = hlo_world_new((uint32_t)replicas, (uint32_t)partitions);
-    hlo_plan **plans = calloc(devices, sizeof(hlo_plan *));
+    hlo_plan **plans = hlo_calloc(devices, sizeof(hlo_plan *));
     hlo_status status = world && plans ? HLO_OK : HLO_OUT_OF_MEMORY;
     for (uint32_t d = 0; d < devices && status == HLO_OK; d++) {
         const hlo_seat seat = hlo_world_seat(world, d);
@@ -100,7 +100,7 @@ hlo_status hlo_plan_new(const hlo_module *module, const hlo_plan_options *option
     }
     for (uint32_t d = 0; plans && d < devices; d++)
         if (plans[d]) plan_free(plans[d]);
-    free(plans);
+    hlo_free(plans);
     hlo_world_free(world);
     return status;
 }
@@ -109,7 +109,7 @@ void hlo_plan_free(hlo_plan *plan) {
     if (!plan) return;
     hlo_world *world = plan->seat.world;
     for (uint32_t d = 1; d < plan->device_count; d++) plan_free(plan->devices[d]);
-    if (world) free(plan->devices);
+    if (world) hlo_free(plan->devices);
     plan_free(plan);
     hlo_world_free(world);
 }
@@ -153,7 +153,7 @@ static bool watch_devices(void *arg) {
 
 static hlo_status execute(hlo_plan *plan, size_t count, const hlo_diag_sink *sink) {
     if (!plan->seat.world) return plan_execute(plan, count, sink);
-    side_by_side all = {plan, count, calloc(plan->device_count, sizeof *all.statuses)};
+    side_by_side all = {plan, count, hlo_calloc(plan->device_count, sizeof *all.statuses)};
     if (!all.statuses) return HLO_OUT_OF_MEMORY;
     hlo_status status = hlo_world_run(plan->seat.world, run_device,
                                       plan->options.progress ? watch_devices : NULL, &all);
@@ -170,16 +170,17 @@ static hlo_status execute(hlo_plan *plan, size_t count, const hlo_diag_sink *sin
             (!failed || (failed->failure == hlo_world_stuck && own->failure != hlo_world_stuck)))
             failed = own;
     }
-    free(all.statuses);
+    hlo_free(all.statuses);
     if (status != HLO_INVALID_INPUT || !failed) return status;
     const hlo_instruction *at = failed->failed_at;
     if (at)
-        hlo_diag_emit(failed->module, sink, HLO_ERROR, at->offset, strlen(at->name),
+        hlo_diag_emit(failed->module, sink, HLO_ERROR, HLO_DIAG_RUN, at->offset, strlen(at->name),
                       "`%s` %s (device %u)", hlo_ops[at->op].name, failed->failure,
                       hlo_seat_number(&failed->seat));
     else
-        hlo_diag_emit(failed->module, sink, HLO_ERROR, failed->module->entry->offset, 1,
-                      "the %s backend %s", failed->backend->name, failed->failure);
+        hlo_diag_emit(failed->module, sink, HLO_ERROR, HLO_DIAG_DEVICE,
+                      failed->module->entry->offset, 1, "the %s backend %s", failed->backend->name,
+                      failed->failure);
     return status;
 }
 
@@ -203,7 +204,7 @@ hlo_status hlo_plan_run(hlo_plan *plan, const hlo_arrays *inputs, const hlo_diag
     if (!plan->memory || plan->resident) return HLO_INVALID_USAGE;
     hlo_status status = hlo_plan_check(plan, inputs, sink);
     if (status != HLO_OK) return status;
-    void *staging = malloc(plan_staging_size(plan));
+    void *staging = hlo_malloc(plan_staging_size(plan));
     if (!staging) return HLO_OUT_OF_MEMORY;
     for (uint32_t d = 0; d < plan->device_count; d++) {
         const hlo_arrays own = inputs_of(plan, inputs, d);
@@ -217,7 +218,7 @@ hlo_status hlo_plan_run(hlo_plan *plan, const hlo_arrays *inputs, const hlo_diag
     if (status == HLO_OK) status = hlo_arrays_new(out);
     for (uint32_t d = 0; d < plan->device_count && status == HLO_OK; d++)
         status = plan_fetch_outputs(plan->devices[d], sink, *out, staging);
-    free(staging);
+    hlo_free(staging);
     if (status == HLO_OK) return HLO_OK;
     hlo_arrays_free(*out);
     *out = NULL;

@@ -2,9 +2,11 @@
 /* Creates, prints and frees plans, and transfers their inputs and outputs. */
 #include "ir/expand/expand.h"
 #include "ir/float/c_locale.h"
+#include "ir/memory.h"
 #include "ir/module/known.h"
 #include "ir/text/diag.h"
 #include "ir/text/options.h"
+#include "ir/text/writer.h"
 #include "ir/verify/verify.h"
 #include "matmul/block_scaled.h"
 #include "runtime/calls/calls.h"
@@ -120,7 +122,7 @@ static hlo_status refuse_memory(const hlo_plan *plan, const hlo_diag_sink *sink)
     if (plan->backend->available && plan->backend->available(plan->device, &available))
         snprintf(there, sizeof there, ", but only %zu are free", available);
     hlo_diag_emit(
-        plan->module, sink, HLO_ERROR, plan->module->entry->offset, 1,
+        plan->module, sink, HLO_ERROR, HLO_DIAG_MEMORY, plan->module->entry->offset, 1,
         "out of memory: the %s backend requires %zu bytes%s (inputs %zu, outputs %zu, temporaries "
         "%zu)",
         plan->backend->name, plan->memory_size, there, inputs, outputs,
@@ -148,7 +150,7 @@ static hlo_status refuse_memory(const hlo_plan *plan, const hlo_diag_sink *sink)
                                      step->job ? "working memory" : "a called computation"});
     }
     for (int i = 0; i < LARGEST && largest[i].size; i++)
-        hlo_diag_emit(plan->module, sink, HLO_NOTE, largest[i].instr->offset,
+        hlo_diag_emit(plan->module, sink, HLO_NOTE, HLO_DIAG_MEMORY, largest[i].instr->offset,
                       strlen(largest[i].instr->name), "%zu bytes for %s of `%s`", largest[i].size,
                       largest[i].what, hlo_ops[largest[i].instr->op].name);
     return HLO_OUT_OF_MEMORY;
@@ -232,9 +234,9 @@ hlo_status plan_new(const hlo_module *module, const hlo_backend *backend,
                     const hlo_plan_options *options, const hlo_seat *seat,
                     const hlo_diag_sink *sink, hlo_plan **out) {
     jmp_buf recover;
-    hlo_plan *plan = calloc(1, sizeof *plan);
+    hlo_plan *plan = hlo_calloc(1, sizeof *plan);
     if (!plan || !(plan->arena = hlo_arena_new(&recover))) {
-        free(plan);
+        hlo_free(plan);
         return HLO_OUT_OF_MEMORY;
     }
     plan->module = module;
@@ -264,14 +266,14 @@ void plan_free(hlo_plan *plan) {
     plan_resident_free(plan->resident);
     if (plan->memory) plan->backend->release(plan->device, plan->memory);
     if (plan->shared) plan_device_retire(plan->shared);
-    free(plan->values.items);
+    hlo_free(plan->values.items);
     plan_look_free(plan->look);
     plan_trace_free(plan->trace);
     hlo_leaves_free(&plan->inputs);
     hlo_leaves_free(&plan->outputs);
     hlo_module_free(plan->expanded);
     hlo_arena_free(plan->arena);
-    free(plan);
+    hlo_free(plan);
 }
 
 void plan_put_input(hlo_plan *plan, size_t i, const hlo_array *array, void *staging) {
@@ -335,8 +337,10 @@ static void print_slots(const plan_comp *comp, const uint32_t *slots, uint32_t c
     }
 }
 
-void hlo_plan_print(const hlo_plan *plan, FILE *out) {
+hlo_status hlo_plan_print(const hlo_plan *plan, hlo_writer writer) {
     HLO_IN_C_LOCALE;
+    FILE *out = hlo_writer_open(&writer);
+    if (!out) return HLO_OUT_OF_MEMORY;
     hlo_print_plain(out, "plan of %s for %s: %zu bytes\n", plan->module->name, plan->backend->name,
                     plan->memory_size);
     for (uint32_t i = 0; plan->given && i < plan->inputs.count; i++) {
@@ -389,4 +393,5 @@ void hlo_plan_print(const hlo_plan *plan, FILE *out) {
         fputs("\n", out);
     }
     if (plan->backend->describe_shared) plan->backend->describe_shared(plan->device, out);
+    return hlo_writer_close(out, HLO_OK);
 }

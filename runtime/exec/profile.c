@@ -5,7 +5,10 @@
 #include <time.h>
 
 #include "ir/float/c_locale.h"
+#include "ir/memory.h"
+#include "ir/text/diag.h"
 #include "ir/text/plain.h"
+#include "ir/text/writer.h"
 #include "runtime/exec/run.h"
 #include "runtime/grow.h"
 
@@ -46,15 +49,15 @@ struct plan_trace {
 };
 
 hlo_status plan_trace_new(hlo_plan *plan) {
-    plan->trace = calloc(1, sizeof *plan->trace);
+    plan->trace = hlo_calloc(1, sizeof *plan->trace);
     return plan->trace ? HLO_OK : HLO_OUT_OF_MEMORY;
 }
 
 void plan_trace_free(plan_trace *trace) {
     if (!trace) return;
-    free(trace->events);
-    free(trace->pending);
-    free(trace);
+    hlo_free(trace->events);
+    hlo_free(trace->pending);
+    hlo_free(trace);
 }
 
 double plan_trace_clock(void) {
@@ -313,17 +316,16 @@ static void print_rows(const plan_trace *trace, row *rows, size_t count, double 
                 100 * rest / trace->seconds, "", count - SHOWN);
 }
 
-hlo_status hlo_plan_print_profile(const hlo_plan *plan, FILE *out) {
-    HLO_IN_C_LOCALE;
+static hlo_status print_profile(const hlo_plan *plan, FILE *out) {
     const plan_trace *trace = plan->trace;
     if (!trace || !trace->runs) return HLO_OK;
     size_t count = collect(plan, NULL), first;
     const size_t runs = whole_runs(trace, &first);
-    row *rows = calloc(count + 1, sizeof *rows);
-    double *seconds = calloc((count + 1) * runs + 1, sizeof *seconds);
+    row *rows = hlo_calloc(count + 1, sizeof *rows);
+    double *seconds = hlo_calloc((count + 1) * runs + 1, sizeof *seconds);
     if (!rows || !seconds) {
-        free(rows);
-        free(seconds);
+        hlo_free(rows);
+        hlo_free(seconds);
         return HLO_OUT_OF_MEMORY;
     }
     collect(plan, rows);
@@ -363,8 +365,8 @@ hlo_status hlo_plan_print_profile(const hlo_plan *plan, FILE *out) {
         for (size_t r = 0; r < runs; r++) rows[kept - 1].in_run[r] += rows[i].in_run[r];
     }
     print_rows(trace, rows, kept, sorted, true, out);
-    free(seconds);
-    free(rows);
+    hlo_free(seconds);
+    hlo_free(rows);
     return HLO_OK;
 }
 
@@ -387,8 +389,17 @@ static void print_name(const char *kind, int track, const char *name, FILE *out)
     fputs("}}", out);
 }
 
-void hlo_plan_print_trace(const hlo_plan *plan, FILE *out) {
+hlo_status hlo_plan_print_profile(const hlo_plan *plan, hlo_writer writer) {
     HLO_IN_C_LOCALE;
+    FILE *out = hlo_writer_open(&writer);
+    if (!out) return HLO_OUT_OF_MEMORY;
+    return hlo_writer_close(out, print_profile(plan, out));
+}
+
+hlo_status hlo_plan_print_trace(const hlo_plan *plan, hlo_writer writer) {
+    HLO_IN_C_LOCALE;
+    FILE *out = hlo_writer_open(&writer);
+    if (!out) return HLO_OUT_OF_MEMORY;
     const plan_trace *trace = plan->trace;
     fputs("{\"traceEvents\": [\n", out);
     print_name("process_name", DEVICE, plan->module->name, out);
@@ -421,4 +432,5 @@ void hlo_plan_print_trace(const hlo_plan *plan, FILE *out) {
         fputs("}", out);
     }
     fputs("\n]}\n", out);
+    return hlo_writer_close(out, HLO_OK);
 }

@@ -6,7 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/memory.h"
+#include "ir/text/diag.h"
 #include "ir/text/file.h"
+#include "ir/text/writer.h"
 #include "runtime/io/arrays.h"
 
 #ifdef HLO_WITH_NPZ
@@ -108,9 +111,9 @@ static char *read_header(zip_file_t *file) {
     size_t size =
         count[0] | (size_t)count[1] << 8 | (size_t)count[2] << 16 | (size_t)count[3] << 24;
     if (size > MAX_HEADER) return NULL;
-    char *text = calloc(size + 1, 1);
+    char *text = hlo_calloc(size + 1, 1);
     if (text && read_bytes(file, text, size)) return text;
-    free(text);
+    hlo_free(text);
     return NULL;
 }
 
@@ -157,7 +160,7 @@ static hlo_status fail(const npz_reader *r, size_t index, bool list, const char 
                 if (at < limit) at += (size_t)snprintf(there + at, limit - at, "]");
                 if (at >= limit) at = limit - 1;
             }
-            free(text);
+            hlo_free(text);
             if (file) zip_fclose(file);
         }
         if (i < count)
@@ -165,8 +168,10 @@ static hlo_status fail(const npz_reader *r, size_t index, bool list, const char 
     }
     hlo_role_name(r->role, index, role, sizeof role);
     snprintf(message, sizeof message, "array %zu (%s): %s%s", index, role, what, there);
-    hlo_diag diag = {.severity = HLO_ERROR, .message = message, .file = r->path};
-    r->sink->emit(r->sink->user, &diag);
+    hlo_diag_send(r->sink, (hlo_diag){.severity = HLO_ERROR,
+                                      .code = HLO_DIAG_INPUT,
+                                      .message = message,
+                                      .file = r->path});
     return HLO_INVALID_INPUT;
 }
 
@@ -175,7 +180,7 @@ static hlo_status read_array(const npz_reader *r, zip_file_t *file, const char *
     char *text = read_header(file);
     npy_header header;
     bool parsed = text && parse_header(text, &header);
-    free(text);
+    hlo_free(text);
     if (!parsed) return fail(r, index, false, "invalid or unsupported .npy header");
     char wanted[256];
     hlo_shape_format(shape, false, wanted, sizeof wanted);
@@ -205,7 +210,7 @@ static hlo_status read_array(const npz_reader *r, zip_file_t *file, const char *
                     name);
     if (header.fortran) { /* column-major */
         const size_t width = hlo_types[shape->type].bytes;
-        char *from = array->data, *to = calloc(array->size ? array->size : 1, 1);
+        char *from = array->data, *to = hlo_calloc(array->size ? array->size : 1, 1);
         if (!to) return HLO_OUT_OF_MEMORY;
         int64_t at[MAX_RANK] = {0};
         for (size_t done = 0; done < array->size; done += width) {
@@ -214,7 +219,7 @@ static hlo_status read_array(const npz_reader *r, zip_file_t *file, const char *
             memcpy(to + (size_t)place * width, from + done, width);
             for (uint32_t d = 0; d < array->rank && ++at[d] == array->dims[d]; d++) at[d] = 0;
         }
-        free(from);
+        hlo_free(from);
         array->data = to;
     }
     hlo_array_extend(array);
@@ -307,7 +312,7 @@ hlo_status hlo_arrays_read_each(const char *path, const hlo_module *module, hlo_
 
 /* Creates the bytes of a .npy file, which the caller frees. Returns NULL if memory runs out. */
 static char *make_npy(const hlo_array *array, size_t *out_size) {
-    hlo_type type = hlo_type_find(array->type, strlen(array->type));
+    hlo_type type = array->type;
     char dims[MAX_RANK * 21 + 1] = "";
     size_t at = 0;
     for (uint32_t i = 0; i < array->rank && i < MAX_RANK; i++)
@@ -322,7 +327,7 @@ static char *make_npy(const hlo_array *array, size_t *out_size) {
     /* The header is padded to a multiple of 64, including magic, version and length. */
     size_t lead = MAGIC_SIZE + 4;
     size_t header = (lead + (size_t)length + 1 + HEADER_ALIGN - 1) / HEADER_ALIGN * HEADER_ALIGN;
-    char *file = malloc(header + array->size);
+    char *file = hlo_malloc(header + array->size);
     if (!file) return NULL;
     memset(file, ' ', header);
     memcpy(file, magic, MAGIC_SIZE);
@@ -344,13 +349,13 @@ static char *make_npy(const hlo_array *array, size_t *out_size) {
 
 enum { DOS_1980 = 1 << 5 | 1 }; /* 1980-01-01, the first date of zip archives */
 
-hlo_status hlo_arrays_write(const hlo_arrays *arrays, FILE *out) {
+static hlo_status write_arrays(const hlo_arrays *arrays, FILE *out) {
     if (!arrays->count) {
         /* libzip does not write empty archives. Such an archive consists only of an end record. */
         static const char end[22] = "PK\5\6";
         return fwrite(end, 1, sizeof end, out) == sizeof end ? HLO_OK : HLO_INVALID_INPUT;
     }
-    char **files = calloc(arrays->count, sizeof *files);
+    char **files = hlo_calloc(arrays->count, sizeof *files);
     zip_source_t *source = files ? zip_source_buffer_create(NULL, 0, 0, NULL) : NULL;
     if (source) zip_source_keep(source); /* closing the archive releases the source once */
     zip_t *archive = source ? zip_open_from_source(source, ZIP_TRUNCATE, NULL) : NULL;
@@ -386,11 +391,16 @@ hlo_status hlo_arrays_write(const hlo_arrays *arrays, FILE *out) {
         zip_discard(archive);
     }
     zip_source_free(source);
-    for (size_t i = 0; files && i < arrays->count; i++) free(files[i]);
-    free(files);
+    for (size_t i = 0; files && i < arrays->count; i++) hlo_free(files[i]);
+    hlo_free(files);
     return status;
 }
 
+hlo_status hlo_arrays_write(const hlo_arrays *arrays, hlo_writer writer) {
+    FILE *out = hlo_writer_open(&writer);
+    if (!out) return HLO_OUT_OF_MEMORY;
+    return hlo_writer_close(out, write_arrays(arrays, out));
+}
 #else
 hlo_status hlo_arrays_read_each(const char *path, const hlo_module *module, hlo_role role,
                                 uint32_t devices, const hlo_diag_sink *sink, hlo_arrays **out) {
@@ -399,8 +409,8 @@ hlo_status hlo_arrays_read_each(const char *path, const hlo_module *module, hlo_
     return hlo_file_refuse(path, sink, "this build has no npz");
 }
 
-hlo_status hlo_arrays_write(const hlo_arrays *arrays, FILE *out) {
-    (void)arrays, (void)out;
+hlo_status hlo_arrays_write(const hlo_arrays *arrays, hlo_writer writer) {
+    (void)arrays, (void)writer;
     return HLO_INVALID_INPUT;
 }
 #endif

@@ -15,9 +15,11 @@
 #include "ir/arena.h"
 #include "ir/devices/device_groups.h"
 #include "ir/float/c_locale.h"
+#include "ir/memory.h"
 #include "ir/text/diag.h"
 #include "ir/text/file.h"
 #include "ir/text/options.h"
+#include "ir/text/writer.h"
 #include "ir/verify/verify.h"
 #include "runtime/io/arrays.h"
 #include "runtime/pjrt/abi.h"
@@ -49,7 +51,7 @@ static hlo_status report_error(const pjrt_plugin *plugin, pjrt_error *error, con
              args.message ? args.message : "");
     for (char *at = said; *at; at++)
         if (*at == '\n') *at = ' ';
-    hlo_diag_refuse(sink, plugin->path, 0, 0, "cannot %s: %s", doing, said);
+    hlo_diag_refuse(sink, HLO_DIAG_DEVICE, plugin->path, 0, 0, "cannot %s: %s", doing, said);
     args = (pjrt_error_args){.size = sizeof args, .error = error};
     destroy = find(plugin, PJRT_ERROR_DESTROY);
     if (destroy) destroy(&args);
@@ -63,7 +65,7 @@ static hlo_status call_plugin(const pjrt_plugin *plugin, pjrt_function function,
     pjrt_call *call = find(plugin, function);
     if (!call) {
         return hlo_diag_refuse(
-            sink, plugin->path, 0, 0,
+            sink, HLO_DIAG_DEVICE, plugin->path, 0, 0,
             "cannot %s: version 0.%d of the plugin's interface lacks function %d", doing,
             plugin->api->version.minor, function);
     }
@@ -153,7 +155,7 @@ static hlo_status send_part(const pjrt_plugin *plugin, pjrt_client *client, cons
                             const hlo_diag_sink *sink, pjrt_buffer **out) {
     int64_t row_major[HLO_LARGEST_RANK];
     const pjrt_layout layout = layout_of(leaf, row_major, false);
-    char *part = malloc(part_size(leaf) + 1);
+    char *part = hlo_malloc(part_size(leaf) + 1);
     if (!part) return HLO_OUT_OF_MEMORY;
     copy_part(leaf, number, array->data, part, true);
     pjrt_buffer_from_host_args args = {.size = sizeof args,
@@ -169,7 +171,7 @@ static hlo_status send_part(const pjrt_plugin *plugin, pjrt_client *client, cons
         call_plugin(plugin, PJRT_CLIENT_BUFFER_FROM_HOST, &args, "copy an input", sink);
     *out = args.buffer;
     if (status == HLO_OK) status = await_event(plugin, args.done, "copy an input", sink);
-    free(part);
+    hlo_free(part);
     return status;
 }
 
@@ -184,10 +186,10 @@ static hlo_status receive_part(const pjrt_plugin *plugin, pjrt_buffer *buffer,
     hlo_status status = call_plugin(plugin, PJRT_BUFFER_TO_HOST, &args, "copy an output", sink);
     if (status != HLO_OK) return status;
     if (args.data_size != size)
-        return hlo_diag_refuse(sink, plugin->path, 0, 0,
+        return hlo_diag_refuse(sink, HLO_DIAG_DEVICE, plugin->path, 0, 0,
                                "an output has %zu bytes on device %zu, expected %zu",
                                args.data_size, number, size);
-    char *part = malloc(size + 1);
+    char *part = hlo_malloc(size + 1);
     if (!part) return HLO_OUT_OF_MEMORY;
     args = (pjrt_buffer_to_host_args){
         .size = sizeof args, .buffer = buffer, .layout = &layout, .data = part, .data_size = size};
@@ -195,7 +197,7 @@ static hlo_status receive_part(const pjrt_plugin *plugin, pjrt_buffer *buffer,
     if (status == HLO_OK) status = await_event(plugin, args.done, "copy an output", sink);
     if (status == HLO_OK) copy_part(leaf, number, array->data, part, false);
     hlo_array_extend(array);
-    free(part);
+    hlo_free(part);
     return status;
 }
 
@@ -224,7 +226,8 @@ void hlo_pjrt_options_init_sized(hlo_pjrt_options *options, size_t struct_size) 
 
 static hlo_status refuse(const hlo_module *module, const hlo_instruction *value,
                          const hlo_diag_sink *sink, const char *why) {
-    hlo_diag_emit(module, sink, HLO_ERROR, value->offset, strlen(value->name), "%s", why);
+    hlo_diag_emit(module, sink, HLO_ERROR, HLO_DIAG_UNSUPPORTED, value->offset, strlen(value->name),
+                  "%s", why);
     return HLO_INVALID_INPUT;
 }
 
@@ -259,7 +262,7 @@ static hlo_status check_module(const hlo_module *module, const hlo_pjrt_options 
     }
     const int64_t partitions = hlo_module_int(module, HLO_ATTR_NUM_PARTITIONS, 1);
     if (options->partitioned && partitions > 1 && partitions != options->devices) {
-        hlo_diag_emit(module, sink, HLO_ERROR, 0, 1,
+        hlo_diag_emit(module, sink, HLO_ERROR, HLO_DIAG_DEVICE_COUNT, 0, 1,
                       "the module has %lld partitions, but %u devices are given",
                       (long long)partitions, options->devices);
         return HLO_INVALID_INPUT;
@@ -433,7 +436,7 @@ static hlo_status write_options(bytes module, module_kind kind, const hlo_pjrt_o
     if (arena && !setjmp(recover)) {
         const hlo_wire made = make_options(arena, module, kind, options);
         out->size = (size_t)(made.end - made.at);
-        out->data = malloc(out->size + 1);
+        out->data = hlo_malloc(out->size + 1);
         if (out->data) memcpy(out->data, made.at, out->size);
     }
     hlo_arena_free(arena);
@@ -466,7 +469,7 @@ static hlo_status make_client(hlo_pjrt *pjrt, const hlo_diag_sink *sink) {
     status = call_plugin(&pjrt->plugin, PJRT_CLIENT_ADDRESSABLE_DEVICES, &devices,
                          "list the devices", sink);
     if (status == HLO_OK && devices.count < pjrt->device_count) {
-        status = hlo_diag_refuse(sink, pjrt->plugin.path, 0, 0,
+        status = hlo_diag_refuse(sink, HLO_DIAG_DEVICE_COUNT, pjrt->plugin.path, 0, 0,
                                  "the plugin has %zu devices, but %u are requested", devices.count,
                                  pjrt->device_count);
     }
@@ -497,7 +500,7 @@ static hlo_status check_target(const char *path, const hlo_content *text,
             value = *number == '{' ? 1 : strtod(number, NULL);
         }
         if (!(value > 0))
-            return hlo_diag_refuse(sink, path, 0, 0,
+            return hlo_diag_refuse(sink, HLO_DIAG_DEVICE, path, 0, 0,
                                    "cannot read the target: expected a GpuTargetConfigProto as "
                                    "text, but `%s` is missing or 0",
                                    fields[i]);
@@ -512,7 +515,7 @@ static hlo_status make_topology(hlo_pjrt *pjrt, const char *target, const hlo_di
     hlo_status status = hlo_file_read(target, sink, &text);
     if (status == HLO_OK) status = check_target(target, &text, sink);
     if (status != HLO_OK) {
-        free(text.bytes);
+        hlo_free(text.bytes);
         return status;
     }
     const int shape_size = snprintf(shape, sizeof shape, "1x1x%u", pjrt->device_count);
@@ -534,7 +537,7 @@ static hlo_status make_topology(hlo_pjrt *pjrt, const char *target, const hlo_di
                                       .options = options,
                                       .option_count = sizeof options / sizeof *options};
     status = call_plugin(&pjrt->plugin, PJRT_TOPOLOGY_CREATE, &args, "read the target", sink);
-    free(text.bytes);
+    hlo_free(text.bytes);
     pjrt->topology = args.topology;
     return status;
 }
@@ -598,7 +601,7 @@ static hlo_status compile_program(hlo_pjrt *pjrt, const pjrt_program *program, b
 static hlo_status compile(hlo_pjrt *pjrt, const hlo_pjrt_options *options,
                           const hlo_diag_sink *sink) {
     bytes module = {0}, message = {0};
-    FILE *file = open_memstream(&module.data, &module.size);
+    FILE *file = hlo_text_stream(&module.data, &module.size);
     if (!file) return HLO_OUT_OF_MEMORY;
     /* Omit the number of partitions in the module if the compile options have it. */
     hlo_module *copy = NULL;
@@ -613,7 +616,8 @@ static hlo_status compile(hlo_pjrt *pjrt, const hlo_pjrt_options *options,
         copy->attr_count = kept;
     }
     if (status == HLO_OK)
-        status = hlo_module_print_proto(copy ? copy : pjrt->module, HLO_PROTO_BINARY, sink, file);
+        status = hlo_module_print_proto(copy ? copy : pjrt->module, HLO_PROTO_BINARY, sink,
+                                        hlo_file_writer(file));
     hlo_module_free(copy);
     if ((fclose(file) != 0 || !module.data) && status == HLO_OK) status = HLO_OUT_OF_MEMORY;
     const hlo_computation *entry = pjrt->module->entry;
@@ -629,8 +633,8 @@ static hlo_status compile(hlo_pjrt *pjrt, const hlo_pjrt_options *options,
                                   .format = "hlo",
                                   .format_size = 3};
     if (status == HLO_OK) status = compile_program(pjrt, &program, message, sink);
-    free(module.data);
-    free(message.data);
+    hlo_free(module.data);
+    hlo_free(message.data);
     return status;
 }
 
@@ -647,15 +651,18 @@ static hlo_status make(hlo_pjrt *pjrt, const hlo_pjrt_options *options, const hl
     status = hlo_file_check(local, sink);
     if (status != HLO_OK) return status;
     void *library = dlopen(local, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    if (!library) return hlo_diag_refuse(sink, path, 0, 0, "cannot load the plugin: %s", dlerror());
+    if (!library)
+        return hlo_diag_refuse(sink, HLO_DIAG_DEVICE, path, 0, 0, "cannot load the plugin: %s",
+                               dlerror());
     void *address = dlsym(library, "GetPjrtApi");
     const pjrt_api *(*get)(void);
     memcpy(&get, &address, sizeof get);
     const pjrt_api *api = get ? get() : NULL;
     if (!api || api->size < sizeof *api)
-        return hlo_diag_refuse(sink, path, 0, 0, "the library is not a PJRT plugin");
+        return hlo_diag_refuse(sink, HLO_DIAG_DEVICE, path, 0, 0,
+                               "the library is not a PJRT plugin");
     if (api->version.major != 0)
-        return hlo_diag_refuse(sink, path, 0, 0,
+        return hlo_diag_refuse(sink, HLO_DIAG_DEVICE, path, 0, 0,
                                "unsupported plugin interface version %d.%d: expected 0.*",
                                api->version.major, api->version.minor);
     pjrt->plugin = (pjrt_plugin){.path = path, .api = api};
@@ -681,9 +688,9 @@ hlo_status hlo_pjrt_new(const hlo_module *module, const hlo_pjrt_options *option
     hlo_status status = hlo_module_ensure_verified(module, 0, sink);
     if (status != HLO_OK) return status;
     jmp_buf recover;
-    hlo_pjrt *pjrt = calloc(1, sizeof *pjrt);
+    hlo_pjrt *pjrt = hlo_calloc(1, sizeof *pjrt);
     if (!pjrt || !(pjrt->arena = hlo_arena_new(&recover))) {
-        free(pjrt);
+        hlo_free(pjrt);
         return HLO_OUT_OF_MEMORY;
     }
     pjrt->module = module;
@@ -711,7 +718,7 @@ void hlo_pjrt_free(hlo_pjrt *pjrt) {
     hlo_leaves_free(&pjrt->input_shapes);
     hlo_leaves_free(&pjrt->output_shapes);
     hlo_arena_free(pjrt->arena);
-    free(pjrt);
+    hlo_free(pjrt);
 }
 
 /* ------------------------------------------------------------------------------------ executing */
@@ -724,8 +731,8 @@ typedef struct buffers {
 
 static bool buffers_new(buffers *b, size_t devices, size_t count) {
     b->count = count;
-    b->all = calloc(devices * count + 1, sizeof(pjrt_buffer *));
-    b->rows = calloc(devices, sizeof(pjrt_buffer **));
+    b->all = hlo_calloc(devices * count + 1, sizeof(pjrt_buffer *));
+    b->rows = hlo_calloc(devices, sizeof(pjrt_buffer **));
     for (size_t i = 0; b->all && b->rows && i < devices; i++) b->rows[i] = b->all + i * count;
     return b->all && b->rows;
 }
@@ -733,8 +740,8 @@ static bool buffers_new(buffers *b, size_t devices, size_t count) {
 static void buffers_free(const pjrt_plugin *plugin, buffers *b, size_t devices) {
     for (size_t i = 0; b->all && i < devices * b->count; i++)
         call_on(plugin, PJRT_BUFFER_DESTROY, b->all[i], "free a buffer", NULL);
-    free(b->all);
-    free(b->rows);
+    hlo_free(b->all);
+    hlo_free(b->rows);
 }
 
 static double now(void) {
@@ -754,7 +761,7 @@ hlo_status hlo_pjrt_run(hlo_pjrt *pjrt, const hlo_arrays *inputs, const hlo_diag
     status =
         call_plugin(&pjrt->plugin, PJRT_EXECUTABLE_NUM_OUTPUTS, &args, "count the outputs", sink);
     if (status == HLO_OK && args.count != pjrt->output_shapes.count) {
-        status = hlo_diag_refuse(sink, pjrt->plugin.path, 0, 0,
+        status = hlo_diag_refuse(sink, HLO_DIAG_DEVICE, pjrt->plugin.path, 0, 0,
                                  "the compiled module has %zu outputs, expected %zu", args.count,
                                  pjrt->output_shapes.count);
     }
@@ -764,7 +771,7 @@ hlo_status hlo_pjrt_run(hlo_pjrt *pjrt, const hlo_arrays *inputs, const hlo_diag
     buffers arguments = {0}, results = {0};
     const bool made =
         buffers_new(&arguments, devices, inputs->count) && buffers_new(&results, devices, count);
-    pjrt_event **done = calloc(devices, sizeof *done);
+    pjrt_event **done = hlo_calloc(devices, sizeof *done);
     status = made && done ? HLO_OK : HLO_OUT_OF_MEMORY;
     for (size_t d = 0; d < devices; d++)
         for (size_t i = 0; i < inputs->count && status == HLO_OK; i++)
@@ -789,7 +796,7 @@ hlo_status hlo_pjrt_run(hlo_pjrt *pjrt, const hlo_arrays *inputs, const hlo_diag
         }
         pjrt->seconds = now() - start;
     }
-    free(done);
+    hlo_free(done);
     if (status == HLO_OK) status = hlo_arrays_new(out);
     /* Create the whole arrays or, without partitioning, those of each device. */
     const size_t arrays = pjrt->partitioned ? devices * count : count;
@@ -825,7 +832,7 @@ hlo_status hlo_pjrt_optimized(const hlo_pjrt *pjrt, const hlo_diag_sink *sink,
     hlo_status status =
         call_plugin(&pjrt->plugin, PJRT_EXECUTABLE_OPTIMIZED_PROGRAM, &args, doing, sink);
     if (status != HLO_OK) return status;
-    program.code = malloc(program.code_size + 1);
+    program.code = hlo_malloc(program.code_size + 1);
     if (!program.code) return HLO_OUT_OF_MEMORY;
     status = call_plugin(&pjrt->plugin, PJRT_EXECUTABLE_OPTIMIZED_PROGRAM, &args, doing, sink);
     if (status == HLO_OK) {
@@ -838,10 +845,10 @@ hlo_status hlo_pjrt_optimized(const hlo_pjrt *pjrt, const hlo_diag_sink *sink,
             status = hlo_module_parse_proto(code.at, (size_t)(code.end - code.at),
                                             pjrt->plugin.path, sink, out_module);
         else
-            status = hlo_diag_refuse(sink, pjrt->plugin.path, 0, 0,
+            status = hlo_diag_refuse(sink, HLO_DIAG_DEVICE, pjrt->plugin.path, 0, 0,
                                      "the optimized module has the unsupported format %.*s",
                                      (int)program.format_size, program.format);
     }
-    free(program.code);
+    hlo_free(program.code);
     return status;
 }

@@ -39,6 +39,9 @@ sed -n 's/^struct XLA_FFI_Error \*\(\w*\)(.*/\1/p' "$work/prefix/include/hlo/ffi
 test -s "$work/declared"
 diff "$work/declared" "$work/exported"
 
+# No release silently changes the layout of a struct or the value of an enumerator.
+"$HLO_PYTHON" "$here/layout.py" "$cc" "$work/prefix/include" "$here/layout.txt"
+
 # The libraries export the functions that the headers declare, and no release silently removes a function or an option.
 archive=$(find "$work/prefix" -name libhlofp8.a)
 "$HLO_PYTHON" "$here/exports.py" "$build/libhlofp8.so" "$archive" "$work/prefix/include" "$here/exports.txt"
@@ -48,6 +51,8 @@ cmake -G Ninja -S "$here" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/prefix" -D
     -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_C_FLAGS="$*" -DCMAKE_CXX_FLAGS="$*" >"$work/configure.log"
 cmake --build "$work/build" >"$work/build.log" || { cat "$work/build.log"; exit 1; }
 "$work/build/headers"
+"$work/build/cplusplus17"
+"$work/build/cplusplus20"
 "$work/build/embed" >"$work/cmake.out"
 "$work/build/clash" "$here/../../examples/twice-negated.hlo"
 
@@ -78,6 +83,14 @@ done
 # Linking takes less than two seconds of CPU time, because the library contains no intermediate code.
 rm "$work/build/clash"
 (ulimit -t 2 && cmake --build "$work/build" >"$work/build.log") || { cat "$work/build.log"; exit 1; }
+
+# The C++ header compiles with each compiler of the machine.
+for compiler in g++ clang++; do
+    command -v $compiler >/dev/null || continue
+    for standard in 17 20; do
+        $compiler -std=c++$standard -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I"$work/prefix/include" "$here/cplusplus.cc"
+    done
+done
 
 # Run each example once.
 examples=$here/../../examples

@@ -56,18 +56,17 @@ hlo_module *read_module(const char *text, const char *name) {
 }
 
 hlo_pass_options draw_options(dice *d) {
-    static const int targets[] = {
-#define HLO_TARGET(sm, ...) sm,
+    static const char *const targets[] = {
+#define HLO_TARGET(sm, ...) "sm_" #sm,
 #include "matmul/table/target.def"
 #undef HLO_TARGET
     };
-    static const int minors[] = {0, 3, 8, 8, 9, 9, 9};
+    static const char *const versions[] = {"12.0", "12.3", "12.8", "12.8", "12.9", "12.9", "12.9"};
     hlo_pass_options options;
     hlo_pass_options_init(&options);
     if (dice_chance(d, 50)) options.passes = "fp8-gemm-rewriter";
-    options.target = dice_chance(d, 40) ? 90 : DICE_PICK(d, targets);
-    const int minor = DICE_PICK(d, minors), major = dice_chance(d, 4) ? 11 : 12;
-    options.cuda = major * 1000 + minor * 10;
+    options.target = dice_chance(d, 40) ? "sm_90" : DICE_PICK(d, targets);
+    options.cuda = dice_chance(d, 4) ? "11.8" : DICE_PICK(d, versions);
     options.scales_used = dice_chance(d, 50);
     options.allow_bias_rounding = dice_chance(d, 15);
     options.merge_dots = dice_chance(d, 15);
@@ -78,7 +77,7 @@ hlo_pass_options draw_options(dice *d) {
     if (strcmp(options.passes, "default") == 0 && dice_chance(d, 30)) {
         static const char *const recipes[] = {"current", "rows", "mx"};
         options.quantize = DICE_PICK(d, recipes);
-        if (strcmp(options.quantize, "mx") == 0) options.target = 100;
+        if (strcmp(options.quantize, "mx") == 0) options.target = "sm_100";
         options.min_gain = 1e-6;
     }
     return options;
@@ -87,7 +86,7 @@ hlo_pass_options draw_options(dice *d) {
 /* --------------------------------------------------------------------------------------- values */
 
 static hlo_type type_of(const hlo_array *array) {
-    return hlo_type_find(array->type, strlen(array->type));
+    return array->type;
 }
 
 static void scale_array(const hlo_array *array, double factor) {
@@ -177,7 +176,7 @@ static hlo_status compare(const hlo_arrays *expected, const hlo_arrays *found, b
                                        .expected = expected,
                                        .judges = judges,
                                        .judge_count = both ? 2 : 1};
-    hlo_status status = hlo_arrays_compare_by(&comparison, out);
+    hlo_status status = hlo_arrays_compare_by(&comparison, hlo_file_writer(out));
     fclose(out);
     return status;
 }
@@ -449,7 +448,7 @@ static bool simplify(hlo_module *module, uint32_t index, int way) {
     if (root) {
         hlo_instruction *one = hlo_instr_new(
             comp, NULL, HLO_OP_TUPLE, hlo_shape_tuple(module, 1, &from->shape), 1, &from, NULL);
-        hlo_computation_set_root(comp, one);
+        hlo_comp_set_root(comp, one);
         return true;
     }
     if (from->shape != i->shape) return false;
