@@ -22,19 +22,22 @@
 #include "xla/pjrt/c/pjrt_c_api.h"
 
 static void print_diagnostic(void *user, const hlo_diag *diag) {
-    hlo_diag_print(static_cast<FILE *>(user), diag, 100);
+    hlo_diag_print(diag, 100, hlo_file_writer(static_cast<FILE *>(user)));
 }
 
 static const hlo_diag_sink sink = {print_diagnostic, stderr};
 
-/* Rewrites a serialized HloModuleProto in place and prints the verdicts. On failure, `program` does
- * not change. */
-static hlo_status rewrite(std::string &program, hlo_emit_form emit) {
+/* An hlo_writer.write that appends to a std::string. */
+static bool append(void *user, const char *bytes, size_t size) {
+    static_cast<std::string *>(user)->append(bytes, size);
+    return true;
+}
+
+/* Rewrites a serialized HloModuleProto and prints the verdicts. */
+static hlo_status rewrite(const std::string &program, hlo_emit_form emit, std::string *rewritten) {
     hlo_pass_options options;
     hlo_module *module = nullptr;
     hlo_report *report = nullptr;
-    char *bytes = nullptr;
-    size_t size = 0;
 
     hlo_pass_options_init(&options);
     options.sink = &sink;
@@ -42,13 +45,9 @@ static hlo_status rewrite(std::string &program, hlo_emit_form emit) {
     hlo_status status =
         hlo_module_parse_proto(program.data(), program.size(), "program", &sink, &module);
     if (status == HLO_OK) status = hlo_module_optimize(module, &options, &report);
-    if (status == HLO_OK) status = hlo_reports_print(&report, 1, nullptr, stderr);
-    FILE *out = status == HLO_OK ? open_memstream(&bytes, &size) : nullptr;
-    if (status == HLO_OK && !out) status = HLO_OUT_OF_MEMORY;
-    if (out) status = hlo_module_print_proto(module, HLO_PROTO_BINARY, &sink, out);
-    if (out && fclose(out) != 0) status = HLO_OUT_OF_MEMORY;
-    if (status == HLO_OK) program.assign(bytes, size);
-    free(bytes);
+    if (status == HLO_OK) status = hlo_reports_print(&report, 1, nullptr, hlo_file_writer(stderr));
+    if (status == HLO_OK)
+        status = hlo_module_print_proto(module, HLO_PROTO_BINARY, &sink, {append, rewritten});
     hlo_report_free(report);
     hlo_module_free(module);
     return status;
@@ -103,17 +102,12 @@ static PJRT_LoadedExecutable *compile(PJRT_Client *client, std::string program) 
 
 /* Copies an input to the device. */
 static PJRT_Buffer *send(PJRT_Client *client, PJRT_Device *device, const hlo_array *array) {
-    static const struct {
-        const char *name;
-        PJRT_Buffer_Type type;
-    } types[] = {{"f32", PJRT_Buffer_Type_F32},
-                 {"bf16", PJRT_Buffer_Type_BF16},
-                 {"f8e4m3fn", PJRT_Buffer_Type_F8E4M3FN},
-                 {"f8e5m2", PJRT_Buffer_Type_F8E5M2}};
     auto args = arguments<PJRT_Client_BufferFromHostBuffer_Args>();
-    args.type = PJRT_Buffer_Type_INVALID;
-    for (const auto &row : types)
-        if (strcmp(row.name, array->type) == 0) args.type = row.type;
+    args.type = array->type == HLO_TYPE_F32        ? PJRT_Buffer_Type_F32
+                : array->type == HLO_TYPE_BF16     ? PJRT_Buffer_Type_BF16
+                : array->type == HLO_TYPE_F8E4M3FN ? PJRT_Buffer_Type_F8E4M3FN
+                : array->type == HLO_TYPE_F8E5M2   ? PJRT_Buffer_Type_F8E5M2
+                                                   : PJRT_Buffer_Type_INVALID;
     args.client = client;
     args.data = array->data;
     args.dims = array->dims;
@@ -185,14 +179,14 @@ static const PJRT_Api *load(const char *path) {
 
 int main(int argc, char **argv) {
     std::ifstream file(argc == 3 ? argv[2] : "", std::ios::binary);
-    std::string program{std::istreambuf_iterator<char>(file), {}}, rewritten = program;
+    std::string program{std::istreambuf_iterator<char>(file), {}}, rewritten;
     if (argc != 3 || program.empty()) {
         fputs("usage: pjrt_compile PLUGIN MODULE.pb\n", stderr);
         return 2;
     }
     hlo_arrays *inputs = nullptr, *expected = nullptr;
     hlo_status status = judge(program, &inputs, &expected);
-    if (status == HLO_OK) status = rewrite(rewritten, HLO_EMIT_DQ); /* on a GPU: HLO_EMIT_QDQ */
+    if (status == HLO_OK) status = rewrite(program, HLO_EMIT_DQ, &rewritten);
     api = status == HLO_OK ? load(argv[1]) : nullptr;
     if (status == HLO_OK && !api) {
         fprintf(stderr, "pjrt_compile: cannot load the plugin: %s\n", dlerror());
@@ -214,7 +208,7 @@ int main(int argc, char **argv) {
             hlo_arrays *found = nullptr;
             if (hlo_arrays_new(&found) != HLO_OK) break;
             execute(compile(create.client, each), sent, expected, found);
-            const hlo_status compared = hlo_arrays_compare(expected, found, stdout);
+            const hlo_status compared = hlo_arrays_compare(expected, found, hlo_file_writer(stdout));
             if (status == HLO_OK) status = compared;
             hlo_arrays_free(found);
         }

@@ -25,6 +25,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 RUNNERS = {
     "python": "tests/peer/python/test_docs.py",
     "c": "tests/lint/lint.py",
+    "cpp": "tests/lint/lint.py",
     "cmake": "tests/lint/lint.py",
     "yaml": "tests/embed/ci.py",
     "sh": "tests/blocks.py",

@@ -29,20 +29,53 @@ def examples():
     return found
 
 
+def split(text):
+    """Returns alternately code and comments. A comment in a string is code."""
+    parts, end = [], 0
+    for token in re.finditer(r'"(?:\\.|[^"\\\n])*"|(/\*.*?\*/)', text, re.S):
+        if token[1]:
+            parts += [text[end:token.start()], token[1]]
+            end = token.end()
+    return parts + [text[end:]]
+
+
 def functions(text):
     """Returns the functions that a header declares."""
-    return DECLARED.findall(re.sub(r"/\*.*?\*/", "", text, flags=re.S))
+    return DECLARED.findall("".join(split(text)[::2]))
 
 
 def protect(comment):
-    """Escapes the characters that are special in Doxygen, except in code."""
-    kept = re.split(r"(`[^`]*`|^ \* {5}.*$)", comment, flags=re.M)
-    return "".join(part if i % 2 else re.sub(r"([\\@<>#%])", r"\\\1", part) for i, part in enumerate(kept))
+    """Escapes the characters that are special in Doxygen, except in blocks of code."""
+    kept = []
+    for line in comment.split("\n"):
+        if not line.startswith(" *     "):
+            line = re.sub(r"([\\@<>#%])", r"\\\1", line)
+        kept.append(line)
+    parts = re.split(r"`([^`]*)`", "\n".join(kept))
+    return "".join(part if i % 2 == 0 else "'.'" if part == "." else f"<code>{part}</code>" for i, part in enumerate(parts))
+
+
+FIELD = re.compile(r"^(    (?!return )(?:(?:const|struct|unsigned) )*\w+ )((?:\*|const )*)(\w+(?:\[\w+\])?)((?:, \**\w+)*);( *)$", re.M)
+
+
+def document_fields(code, first, last):
+    """Documents the fields without a comment. `first` and `last`: the comments before and after the code."""
+    def one(field):
+        before, after = code[:field.start()].strip(), code[field.end():]
+        others = re.findall(r"(\**)(\w+)", field[4])
+        text = f"{field[1]}{field[2]}{field[3]};{field[5]}"
+        if (before or not first) and (after.strip() or not last):
+            text += " /**< Documented with the field before it, or with its type. */"
+        more = "".join(f"\n{field[1]}{stars}{name}; /**< Documented with {field[3]}. */" for stars, name in others)
+        return text + more if not more or after.strip() or not last else more.lstrip("\n") + "\n" + text
+    if first:  # macros after a documented one
+        code = re.sub(r"(?<=\n)(?<!^\n)(#define \w+ [^\\\n]*)", r"\1 /**< Documented with the macro before it. */", code)
+    return FIELD.sub(one, code)
 
 
 def convert(text, known):
     """Returns the text of a header for Doxygen."""
-    parts = re.split(r"(/\*.*?\*/)", text, flags=re.S)
+    parts = split(text)
     seen_file = False
     for i in range(1, len(parts), 2):
         comment, before, after = parts[i], parts[i - 1], parts[i + 1]
@@ -59,9 +92,13 @@ def convert(text, known):
             parts[i] = f"/**<{body}*/"
         elif function and function[1] in known:
             file, name = known[function[1]]
-            parts[i] = f"/**{body}\n *\n * \\par Example\n * \\snippet{{trimleft}} {file} {name}\n */"
+            parts[i] = f"/**{body}\n *\n * \\par Example\n * \\snippet {file} {name}\n */"
         else:
             parts[i] = f"/**{body}*/"
+    for i in range(0, len(parts), 2):
+        first = i > 0 and parts[i - 1].startswith("/** ")
+        last = i + 1 < len(parts) and parts[i + 1].startswith("/**<")
+        parts[i] = document_fields(parts[i], first, last)
     return "".join(parts)
 
 

@@ -70,6 +70,12 @@ module=$examples/twice-negated.hlo
 cmake -G Ninja -S "$examples" -B "$work/examples" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_C_COMPILER="$cc" \
     -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_C_FLAGS="$*" -DCMAKE_CXX_FLAGS="$*" -DXLA_INCLUDE="$here/pjrt" >"$work/examples.log"
 cmake --build "$work/examples" >"$work/examples.log" || { cat "$work/examples.log"; exit 1; }
+"$work/examples/rewrite" "$module" 2>"$work/rewritten.txt" >"$work/rewritten.hlo"
+echo "d: FP8" | diff - "$work/rewritten.txt"
+grep -q "f8e4m3fn.* dot(" "$work/rewritten.hlo" || grep -q "dot_any_f8_any_f8_f32" "$work/rewritten.hlo"
+mkdir "$work/reference"
+(cd "$work/reference" && "$work/examples/reference" "$here/../../testdata/tool/dump" >out.txt) || { grep -v ": ok$" "$work/reference/out.txt" | tail; exit 1; }
+test "$(grep -c '^[a-z]*\.h: ok$' "$work/reference/out.txt")" = "$(($(ls "$work/prefix/include/hlo" | grep -c '\.h$') - 1))" # all headers except pjrt.h
 "$work/examples/explain" "$module" 2>&1 >"$work/explained.hlo" | grep "twice-negated.hlo:.*: d f32.*: FP8, epilogue DEFAULT"
 grep -q 'custom_call_target="__cublas$lt$matmul$f8"' "$work/explained.hlo"
 grep -q "negate(" "$work/explained.hlo"
@@ -112,6 +118,8 @@ if [ -z "$*" ]; then # StableHLO, converted by jaxlib, rewritten, and executed b
         "$work/examples/pjrt_compile" "$plugin" "$work/scaled.pb" >"$work/pjrt.out" 2>"$work/pjrt.log" || { cat "$work/pjrt.log"; exit 1; }
         test "$(grep -c "compare: 1 output agrees" "$work/pjrt.out")" = 2 # the original and the rewritten module
         grep -q "1 of 1 matmuls in FP8" "$work/pjrt.log"
+        (cd "$work/reference" && "$work/examples/reference" "$here/../../testdata/tool/dump" "$plugin" "" >out.txt)
+        grep -q "^pjrt.h: ok$" "$work/reference/out.txt"
     fi
     if "$work/examples/pjrt_compile" /none.so "$work/scaled.pb" 2>"$work/pjrt.log"; then exit 1; fi
     grep -q "cannot load the plugin" "$work/pjrt.log"

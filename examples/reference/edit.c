@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Examples of edit.h. */
+#include "reference.h"
+
+#include <string.h>
+
+#include <hlo/edit.h>
+
+/* [new] */
+/* Inserts `-value` after a value, and replaces all uses of the value by it. */
+static hlo_status negate(hlo_module *module, const hlo_instruction *value) {
+    hlo_instruction_options options;
+    const hlo_instruction *negated = NULL;
+    hlo_status status;
+
+    hlo_instruction_options_init(&options);
+    options.opcode = HLO_OP_NEGATE; /* the shape is inferred */
+    options.operands = &value;
+    options.operand_count = 1;
+    options.before = hlo_instruction_next(value);
+    options.like = value; /* with the same metadata */
+    status =
+        hlo_instruction_new(module, hlo_instruction_computation(value), &options, &sink, &negated);
+    if (status == HLO_OK) status = hlo_instruction_replace(module, value, negated, &sink);
+    return status;
+}
+/* [new] */
+
+/* [constant] */
+/* Creates an f32[2] constant before an instruction. */
+static hlo_status new_pair(hlo_module *module, const hlo_instruction *before,
+                           const hlo_instruction **out) {
+    static const float elements[] = {1, 2};
+    static const int64_t dims[] = {2};
+    return hlo_instruction_new_constant(module, hlo_instruction_computation(before), before,
+                                        HLO_TYPE_F32, 1, dims, elements, &sink, out);
+}
+/* [constant] */
+
+/* [parameter] */
+/* Replaces an operand of an instruction of the entry computation by a new parameter. */
+static hlo_status make_input(hlo_module *module, const hlo_instruction *instruction, size_t index) {
+    const hlo_shape *shape = hlo_instruction_shape(hlo_instruction_operand(instruction, index));
+    const hlo_instruction *parameter = NULL;
+    hlo_status status = hlo_instruction_new_parameter(module, hlo_module_entry(module), shape,
+                                                      "input", &sink, &parameter);
+    if (status == HLO_OK)
+        status = hlo_instruction_set_operand(module, instruction, index, parameter, &sink);
+    return status;
+}
+/* [parameter] */
+
+/* [text] */
+/* Adds a computation that returns the larger of two numbers, for reduce. */
+static hlo_status new_maximum(hlo_module *module, const hlo_computation **out) {
+    static const char text[] = "ENTRY larger { a = f32[] parameter(0)\n b = f32[] parameter(1)\n"
+                               "  ROOT m = f32[] maximum(a, b) }";
+    return hlo_computation_new_text(module, text, strlen(text), &sink, out);
+}
+/* [text] */
+
+/* [attribute] */
+/* Requests the highest precision for a dot. */
+static hlo_status be_precise(hlo_module *module, const hlo_instruction *dot) {
+    return hlo_instruction_set_attribute(module, dot, "operand_precision", "{highest,highest}",
+                                         &sink);
+}
+/* [attribute] */
+
+/* [root] */
+/* Makes an instruction the result of its computation, and removes the old root. */
+static hlo_status return_only(hlo_module *module, const hlo_instruction *result) {
+    const hlo_computation *computation = hlo_instruction_computation(result);
+    const hlo_instruction *root = hlo_computation_root(computation);
+    hlo_status status = hlo_computation_set_root(module, computation, result, &sink);
+    if (status == HLO_OK) status = hlo_instruction_remove(module, root, &sink);
+    return status;
+}
+/* [root] */
+
+hlo_status example_edit(void) {
+    const hlo_instruction *dot, *pair = NULL;
+    const hlo_computation *larger = NULL;
+    hlo_module *module = NULL;
+    hlo_status status = read_text(scaled, &module);
+    if (status != HLO_OK) return status;
+    dot = hlo_computation_find(hlo_module_entry(module), "d");
+    status = negate(module, dot);
+    if (status == HLO_OK) status = new_pair(module, dot, &pair);
+    if (status == HLO_OK) status = make_input(module, dot, 1);
+    if (status == HLO_OK) status = new_maximum(module, &larger);
+    if (status == HLO_OK) status = be_precise(module, dot);
+    if (status == HLO_OK) status = return_only(module, dot);
+    if (status == HLO_OK) status = hlo_module_verify(module, NULL, &sink);
+    hlo_module_free(module);
+    return status;
+}
