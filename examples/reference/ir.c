@@ -171,7 +171,7 @@ hlo_status example_ir(void) {
     list_computations(module);
     dot = find(module, "main", "d");
     zero = find(module, "main", "zero");
-    if (!dot || !zero || list_instructions(hlo_module_entry(module)) != 12) status = HLO_INTERNAL;
+    if (!dot || !zero || list_instructions(hlo_module_entry(module)) != 11) status = HLO_INTERNAL;
     if (status == HLO_OK) {
         shape = hlo_instruction_shape(dot);
         list_operands(dot);

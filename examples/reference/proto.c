@@ -38,7 +38,7 @@ hlo_status example_proto(void) {
     if (file) size = fread(bytes, 1, sizeof bytes, file);
     if (file) fclose(file);
     if (status == HLO_OK) status = read_proto(bytes, size, &again);
-    if (status == HLO_OK) status = hlo_module_diff(module, again, hlo_file_writer(stdout));
+    if (status == HLO_OK) status = hlo_module_diff_matmuls(module, again, hlo_file_writer(stdout));
     hlo_module_free(again);
     hlo_module_free(module);
     return status;

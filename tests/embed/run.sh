@@ -74,8 +74,8 @@ cmake --build "$work/examples" >"$work/examples.log" || { cat "$work/examples.lo
 echo "d: FP8" | diff - "$work/rewritten.txt"
 grep -q "f8e4m3fn.* dot(" "$work/rewritten.hlo" || grep -q "dot_any_f8_any_f8_f32" "$work/rewritten.hlo"
 mkdir "$work/reference"
-(cd "$work/reference" && "$work/examples/reference" "$here/../../testdata/tool/dump" >out.txt) || { grep -v ": ok$" "$work/reference/out.txt" | tail; exit 1; }
-test "$(grep -c '^[a-z]*\.h: ok$' "$work/reference/out.txt")" = "$(($(ls "$work/prefix/include/hlo" | grep -c '\.h$') - 1))" # all headers except pjrt.h
+(cd "$work/reference" && "$work/examples/reference" "$here/../../testdata/tool/dump" >out.txt) || { grep -v ": done$" "$work/reference/out.txt" | tail; exit 1; }
+test "$(grep -c '^[a-z]*\.h: done$' "$work/reference/out.txt")" = "$(($(ls "$work/prefix/include/hlo" | grep -c '\.h$') - 1))" # all headers except pjrt.h
 "$work/examples/explain" "$module" 2>&1 >"$work/explained.hlo" | grep "twice-negated.hlo:.*: d f32.*: FP8, epilogue DEFAULT"
 grep -q 'custom_call_target="__cublas$lt$matmul$f8"' "$work/explained.hlo"
 grep -q "negate(" "$work/explained.hlo"
@@ -109,6 +109,8 @@ if [ -n "$plugin" ] && [ -z "$*" ]; then # XLA's compiler; its leaks are not for
     "$work/examples/compile" "$plugin" "$target" "$module" >"$work/compiled.hlo" 2>"$work/compile.log" ||
         { cat "$work/compile.log"; exit 1; }
     grep -q 'custom_call_target="__cublas$lt$matmul$f8"' "$work/compiled.hlo"
+    (cd "$work/reference" && "$work/examples/reference" "$here/../../testdata/tool/dump" "$plugin" "$target" >compiled.txt 2>compiled.log)
+    grep -q 'custom_call_target="__cublas$lt$matmul$f8"' "$work/reference/compiled.txt"
 fi
 if [ -z "$*" ]; then # StableHLO, converted by jaxlib, rewritten, and executed by a plugin for the CPU
     cmake --install "$build" --component python --prefix "$work/site" >>"$work/install.log"
@@ -119,7 +121,7 @@ if [ -z "$*" ]; then # StableHLO, converted by jaxlib, rewritten, and executed b
         test "$(grep -c "compare: 1 output agrees" "$work/pjrt.out")" = 2 # the original and the rewritten module
         grep -q "1 of 1 matmuls in FP8" "$work/pjrt.log"
         (cd "$work/reference" && "$work/examples/reference" "$here/../../testdata/tool/dump" "$plugin" "" >out.txt)
-        grep -q "^pjrt.h: ok$" "$work/reference/out.txt"
+        grep -q "^pjrt.h: done$" "$work/reference/out.txt"
     fi
     if "$work/examples/pjrt_compile" /none.so "$work/scaled.pb" 2>"$work/pjrt.log"; then exit 1; fi
     grep -q "cannot load the plugin" "$work/pjrt.log"
