@@ -9,20 +9,20 @@
 #include "ir/ir.h"
 #include "ir/text/printer.h"
 
-hlo_computation *hlo_module_first_computation(const hlo_module *module) {
+const hlo_computation *hlo_module_first_computation(const hlo_module *module) {
     return module->first;
 }
 
-hlo_computation *hlo_computation_next(const hlo_computation *computation) {
+const hlo_computation *hlo_computation_next(const hlo_computation *computation) {
     return computation->next;
 }
 
-hlo_computation *hlo_module_entry(const hlo_module *module) {
+const hlo_computation *hlo_module_entry(const hlo_module *module) {
     return module->entry;
 }
 
-hlo_computation *hlo_module_find_computation(const hlo_module *module, const char *name) {
-    for (hlo_computation *comp = module->first; comp; comp = comp->next)
+const hlo_computation *hlo_module_find_computation(const hlo_module *module, const char *name) {
+    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
         if (strcmp(comp->name, name) == 0) return comp;
     return NULL;
 }
@@ -31,11 +31,11 @@ const char *hlo_computation_name(const hlo_computation *computation) {
     return computation->name;
 }
 
-hlo_module *hlo_computation_module(const hlo_computation *computation) {
+const hlo_module *hlo_computation_module(const hlo_computation *computation) {
     return computation->module;
 }
 
-hlo_instruction *hlo_computation_root(const hlo_computation *computation) {
+const hlo_instruction *hlo_computation_root(const hlo_computation *computation) {
     return computation->root;
 }
 
@@ -43,28 +43,29 @@ size_t hlo_computation_parameter_count(const hlo_computation *computation) {
     return computation->parameter_count;
 }
 
-hlo_instruction *hlo_computation_parameter(const hlo_computation *computation, size_t number) {
+const hlo_instruction *hlo_computation_parameter(const hlo_computation *computation,
+                                                 size_t number) {
     return computation->parameters[number];
 }
 
-hlo_instruction *hlo_computation_first(const hlo_computation *computation) {
+const hlo_instruction *hlo_computation_first(const hlo_computation *computation) {
     return computation->first;
 }
 
-hlo_instruction *hlo_computation_last(const hlo_computation *computation) {
+const hlo_instruction *hlo_computation_last(const hlo_computation *computation) {
     return computation->last;
 }
 
-hlo_instruction *hlo_instruction_next(const hlo_instruction *instruction) {
+const hlo_instruction *hlo_instruction_next(const hlo_instruction *instruction) {
     return hlo_instr_next(instruction);
 }
 
-hlo_instruction *hlo_instruction_previous(const hlo_instruction *instruction) {
+const hlo_instruction *hlo_instruction_previous(const hlo_instruction *instruction) {
     return hlo_instr_prev(instruction);
 }
 
-hlo_instruction *hlo_computation_find(const hlo_computation *computation, const char *name) {
-    for (hlo_instruction *instr = computation->first; instr; instr = hlo_instr_next(instr))
+const hlo_instruction *hlo_computation_find(const hlo_computation *computation, const char *name) {
+    for (const hlo_instruction *instr = computation->first; instr; instr = hlo_instr_next(instr))
         if (strcmp(instr->name, name) == 0) return instr;
     return NULL;
 }
@@ -73,23 +74,35 @@ const char *hlo_instruction_name(const hlo_instruction *instruction) {
     return instruction->name;
 }
 
-const char *hlo_instruction_opcode(const hlo_instruction *instruction) {
-    return hlo_ops[instruction->op].name;
+hlo_opcode hlo_instruction_opcode(const hlo_instruction *instruction) {
+    return instruction->op;
 }
 
-size_t hlo_opcode_count(void) {
-    return HLO_OP_COUNT;
+const char *hlo_opcode_name(hlo_opcode opcode) {
+    return (unsigned)opcode < HLO_OP_COUNT ? hlo_ops[opcode].name : NULL;
 }
 
-const char *hlo_opcode_name(size_t index) {
-    return hlo_ops[index].name;
+hlo_opcode hlo_opcode_parse(const char *name) {
+    return hlo_op_find(name, strlen(name));
+}
+
+const char *hlo_element_type_name(hlo_element_type type) {
+    return (unsigned)type < HLO_TYPE_COUNT ? hlo_types[type].name : NULL;
+}
+
+hlo_element_type hlo_element_type_parse(const char *name) {
+    return hlo_type_find(name, strlen(name));
+}
+
+size_t hlo_element_type_bits(hlo_element_type type) {
+    return (unsigned)type < HLO_TYPE_COUNT ? hlo_types[type].bits : 0;
 }
 
 const hlo_shape *hlo_instruction_shape(const hlo_instruction *instruction) {
     return instruction->shape;
 }
 
-hlo_computation *hlo_instruction_computation(const hlo_instruction *instruction) {
+const hlo_computation *hlo_instruction_computation(const hlo_instruction *instruction) {
     return instruction->parent;
 }
 
@@ -97,7 +110,7 @@ size_t hlo_instruction_operand_count(const hlo_instruction *instruction) {
     return instruction->operand_count;
 }
 
-hlo_instruction *hlo_instruction_operand(const hlo_instruction *instruction, size_t index) {
+const hlo_instruction *hlo_instruction_operand(const hlo_instruction *instruction, size_t index) {
     return hlo_instr_operand(instruction, (uint32_t)index);
 }
 
@@ -109,7 +122,7 @@ const hlo_use *hlo_use_next(const hlo_use *use) {
     return use->next;
 }
 
-hlo_instruction *hlo_use_instruction(const hlo_use *use) {
+const hlo_instruction *hlo_use_instruction(const hlo_use *use) {
     return use->user;
 }
 
@@ -137,7 +150,7 @@ size_t hlo_instruction_called_count(const hlo_instruction *instruction) {
     return at.count;
 }
 
-hlo_computation *hlo_instruction_called(const hlo_instruction *instruction, size_t index) {
+const hlo_computation *hlo_instruction_called(const hlo_instruction *instruction, size_t index) {
     called_at at = {.index = index};
     hlo_instr_visit_called(instruction, note_called, &at);
     return at.found;
@@ -206,28 +219,4 @@ const char *hlo_instruction_op_name(const hlo_instruction *instruction) {
 
 const char *hlo_instruction_source(const hlo_instruction *instruction, int64_t *out_line) {
     return hlo_instr_source(instruction, out_line);
-}
-
-const char *hlo_shape_type(const hlo_shape *shape) {
-    return hlo_types[shape->type].name;
-}
-
-size_t hlo_shape_rank(const hlo_shape *shape) {
-    return hlo_shape_is_array(shape) ? shape->rank : 0;
-}
-
-const int64_t *hlo_shape_dims(const hlo_shape *shape) {
-    return shape->dims;
-}
-
-const int64_t *hlo_shape_minor_to_major(const hlo_shape *shape) {
-    return hlo_shape_is_array(shape) && shape->layout ? shape->layout->minor_to_major : NULL;
-}
-
-size_t hlo_shape_element_count(const hlo_shape *shape) {
-    return shape->type == HLO_TYPE_TUPLE ? shape->rank : 0;
-}
-
-const hlo_shape *hlo_shape_element(const hlo_shape *shape, size_t index) {
-    return shape->elements[index];
 }

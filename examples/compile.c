@@ -9,7 +9,7 @@
 #include <hlo/text.h>
 
 static void print_diagnostic(void *user, const hlo_diag *diag) {
-    hlo_diag_print((FILE *)user, diag, 100);
+    hlo_diag_print(diag, 100, hlo_file_writer((FILE *)user));
 }
 
 static hlo_status compile(const hlo_module *module, char **argv, const hlo_diag_sink *sink) {
@@ -26,7 +26,7 @@ static hlo_status compile(const hlo_module *module, char **argv, const hlo_diag_
     options.setting_count = 1;
     status = hlo_pjrt_new(module, &options, sink, &pjrt);
     if (status == HLO_OK) status = hlo_pjrt_optimized(pjrt, sink, &made);
-    if (status == HLO_OK) status = hlo_module_print(made, NULL, stdout);
+    if (status == HLO_OK) status = hlo_module_print(made, NULL, hlo_file_writer(stdout));
     hlo_module_free(made);
     hlo_pjrt_free(pjrt);
     return status;

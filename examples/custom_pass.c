@@ -14,21 +14,22 @@
 
 static void print_diagnostic(void *user, const hlo_diag *diag) {
     (void)user;
-    hlo_diag_print(stderr, diag, 100);
+    hlo_diag_print(diag, 100, hlo_file_writer(stderr));
 }
 
 /* The state of the insertion of new instructions, which are inserted before `dot`. */
 typedef struct place {
-    hlo_computation *computation;
-    hlo_instruction *dot;
+    hlo_module *module;
+    const hlo_computation *computation;
+    const hlo_instruction *dot;
     const hlo_diag_sink *sink;
     hlo_status status; /* the first failure; after it, nothing is inserted */
 } place;
 
-static hlo_instruction *make(place *p, const char *opcode, const char *shape,
-                             const char *attributes, hlo_instruction *a, hlo_instruction *b,
-                             hlo_instruction *c) {
-    hlo_instruction *operands[3], *made = NULL;
+static const hlo_instruction *make(place *p, hlo_opcode opcode, const hlo_shape *shape,
+                                   const char *attributes, const hlo_instruction *a,
+                                   const hlo_instruction *b, const hlo_instruction *c) {
+    const hlo_instruction *operands[3], *made = NULL;
     hlo_instruction_options options;
     operands[0] = a, operands[1] = b, operands[2] = c;
     hlo_instruction_options_init(&options);
@@ -39,45 +40,46 @@ static hlo_instruction *make(place *p, const char *opcode, const char *shape,
     options.operand_count = c ? 3 : b ? 2 : 1;
     options.before = p->dot;
     if (p->status == HLO_OK)
-        p->status = hlo_instruction_new(p->computation, &options, p->sink, &made);
+        p->status = hlo_instruction_new(p->module, p->computation, &options, p->sink, &made);
     return made;
 }
 
-static hlo_instruction *number(place *p, float value) {
-    hlo_instruction *made = NULL;
+static const hlo_instruction *number(place *p, float value) {
+    const hlo_instruction *made = NULL;
     if (p->status == HLO_OK)
-        p->status = hlo_instruction_new_constant(p->computation, p->dot, "f32", 0, NULL, &value,
-                                                 p->sink, &made);
+        p->status = hlo_instruction_new_constant(p->module, p->computation, p->dot, HLO_TYPE_F32, 0,
+                                                 NULL, &value, p->sink, &made);
     return made;
 }
 
 /* Replaces operand `index` of the dot by its quantized and dequantized value. */
-static void quantize_operand(place *p, size_t index, hlo_computation *maximum) {
-    hlo_instruction *x = hlo_instruction_operand(p->dot, index), *scale, *splat, *q;
-    const hlo_shape *shape = hlo_instruction_shape(x);
-    const size_t rank = hlo_shape_rank(shape);
-    char wide[256], narrow[256], all[256];
+static void quantize_operand(place *p, size_t index, const hlo_computation *maximum) {
+    const hlo_instruction *x = hlo_instruction_operand(p->dot, index), *scale, *splat, *q;
+    const hlo_shape *wide = hlo_instruction_shape(x), *narrow;
+    const size_t rank = hlo_shape_rank(wide);
+    char all[256];
     size_t i, used;
 
-    hlo_shape_format(shape, true, wide, sizeof wide);
-    snprintf(narrow, sizeof narrow, "f8e4m3fn%s", strchr(wide, '['));
+    p->status = hlo_shape_new_array(p->module, HLO_TYPE_F8E4M3FN, rank, hlo_shape_dims(wide),
+                                    hlo_shape_minor_to_major(wide), p->sink, &narrow);
     used = (size_t)snprintf(all, sizeof all, "to_apply=%s, dimensions={",
                             hlo_computation_name(maximum));
     for (i = 0; i < rank && used < sizeof all; i++)
         used += (size_t)snprintf(all + used, sizeof all - used, "%s%u", i ? "," : "", (unsigned)i);
     if (used < sizeof all) snprintf(all + used, sizeof all - used, "}");
 
-    scale =
-        make(p, "reduce", NULL, all, make(p, "abs", NULL, NULL, x, NULL, NULL), number(p, 0), NULL);
-    scale = make(p, "maximum", NULL, NULL, scale, number(p, 1e-12F), NULL);
-    scale = make(p, "divide", NULL, NULL, scale, number(p, 448), NULL);
-    splat = make(p, "broadcast", wide, "dimensions={}", scale, NULL, NULL);
-    q = make(p, "divide", NULL, NULL, x, splat, NULL);
-    q = make(p, "clamp", NULL, NULL, number(p, -448), q, number(p, 448));
-    q = make(p, "convert", narrow, NULL, q, NULL, NULL);
-    q = make(p, "convert", wide, NULL, q, NULL, NULL);
-    q = make(p, "multiply", NULL, NULL, q, splat, NULL);
-    if (p->status == HLO_OK) p->status = hlo_instruction_set_operand(p->dot, index, q, p->sink);
+    scale = make(p, HLO_OP_REDUCE, NULL, all, make(p, HLO_OP_ABS, NULL, NULL, x, NULL, NULL),
+                 number(p, 0), NULL);
+    scale = make(p, HLO_OP_MAXIMUM, NULL, NULL, scale, number(p, 1e-12F), NULL);
+    scale = make(p, HLO_OP_DIVIDE, NULL, NULL, scale, number(p, 448), NULL);
+    splat = make(p, HLO_OP_BROADCAST, wide, "dimensions={}", scale, NULL, NULL);
+    q = make(p, HLO_OP_DIVIDE, NULL, NULL, x, splat, NULL);
+    q = make(p, HLO_OP_CLAMP, NULL, NULL, number(p, -448), q, number(p, 448));
+    q = make(p, HLO_OP_CONVERT, narrow, NULL, q, NULL, NULL);
+    q = make(p, HLO_OP_CONVERT, wide, NULL, q, NULL, NULL);
+    q = make(p, HLO_OP_MULTIPLY, NULL, NULL, q, splat, NULL);
+    if (p->status == HLO_OK)
+        p->status = hlo_instruction_set_operand(p->module, p->dot, index, q, p->sink);
 }
 
 /* The function of the custom pass. */
@@ -85,19 +87,20 @@ static hlo_status quantize(void *user, hlo_module *module, const hlo_diag_sink *
     static const char text[] = "ENTRY maximum { a = f32[] parameter(0) b = f32[] parameter(1)\n"
                                "                ROOT m = f32[] maximum(a, b) }";
     const char *name = (const char *)user;
-    hlo_computation *maximum, *entry = hlo_module_entry(module);
-    hlo_instruction *at;
-    place p = {NULL, NULL, NULL, HLO_OK};
+    const hlo_computation *maximum, *entry = hlo_module_entry(module);
+    const hlo_instruction *at;
+    place p = {NULL, NULL, NULL, NULL, HLO_OK};
     char left[128], right[128];
 
     for (at = hlo_computation_first(entry); at; at = hlo_instruction_next(at)) {
-        if (strcmp(hlo_instruction_opcode(at), "dot") != 0) continue;
+        if (hlo_instruction_opcode(at) != HLO_OP_DOT) continue;
         hlo_shape_format(hlo_instruction_shape(hlo_instruction_operand(at, 0)), false, left, 128);
         hlo_shape_format(hlo_instruction_shape(hlo_instruction_operand(at, 1)), false, right, 128);
         fprintf(stderr, "%s: dot of %s and %s\n", hlo_instruction_name(at), left, right);
         if (strcmp(hlo_instruction_name(at), name) == 0) p.dot = at;
     }
     if (!p.dot) return HLO_INVALID_INPUT;
+    p.module = module;
     p.computation = entry;
     p.sink = sink;
     p.status = hlo_computation_new_text(module, text, strlen(text), sink, &maximum);
@@ -131,7 +134,7 @@ int main(int argc, char **argv) {
     status = hlo_module_parse_file(argv[1], &sink, &module);
     if (status != HLO_OK) return hlo_status_exit(status);
     status = hlo_module_optimize(module, &options, NULL);
-    if (status == HLO_OK) status = hlo_module_print(module, NULL, stdout);
+    if (status == HLO_OK) status = hlo_module_print(module, NULL, hlo_file_writer(stdout));
     hlo_module_free(module);
     return hlo_status_exit(status);
 }

@@ -7,7 +7,7 @@
 #include <hlo/text.h>
 
 static void print_diagnostic(void *user, const hlo_diag *diag) {
-    hlo_diag_print((FILE *)user, diag, 100);
+    hlo_diag_print(diag, 100, hlo_file_writer((FILE *)user));
 }
 
 /* Prints a line for each matmul. Returns the number of wide matmuls. */
@@ -46,7 +46,7 @@ int main(int argc, char **argv) {
     status = hlo_module_parse_file(argv[1], &sink, &module);
     if (status == HLO_OK) status = hlo_module_optimize(module, &options, &report);
     if (status == HLO_OK) wide = print_verdicts(report);
-    if (status == HLO_OK) status = hlo_module_print(module, NULL, stdout);
+    if (status == HLO_OK) status = hlo_module_print(module, NULL, hlo_file_writer(stdout));
     hlo_report_free(report);
     hlo_module_free(module);
     if (status != HLO_OK) fprintf(stderr, "explain: %s\n", hlo_status_name(status));

@@ -11,7 +11,7 @@
 #include <hlo/text.h>
 
 static void print_diagnostic(void *user, const hlo_diag *diag) {
-    hlo_diag_print((FILE *)user, diag, 100);
+    hlo_diag_print(diag, 100, hlo_file_writer((FILE *)user));
 }
 
 /* Selects the matmuls to quantize, and rewrites the module. */
@@ -26,7 +26,7 @@ static hlo_status quantize(hlo_module *module, hlo_pass_options *options, double
             hlo_module_budget(module, options, NULL, sets, 1, max_error, options->sink, &measured);
     }
     if (status == HLO_OK) {
-        hlo_bisection_print(measured, stderr);
+        hlo_bisection_print(measured, hlo_file_writer(stderr));
         options->wide = hlo_bisection_budget(measured)->wide;
         status = hlo_module_optimize(module, options, NULL);
     }
@@ -55,7 +55,7 @@ int main(int argc, char **argv) {
     options.min_gain = 0.001; /* also quantize matmuls that are too small to become faster */
     status = hlo_module_parse_file(argv[1], &sink, &module);
     if (status == HLO_OK) status = quantize(module, &options, max_error);
-    if (status == HLO_OK) status = hlo_module_print(module, NULL, stdout);
+    if (status == HLO_OK) status = hlo_module_print(module, NULL, hlo_file_writer(stdout));
     hlo_module_free(module);
     if (status != HLO_OK) fprintf(stderr, "quantize: %s\n", hlo_status_name(status));
     return hlo_status_exit(status);

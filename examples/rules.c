@@ -9,7 +9,7 @@
 /* Prints a diagnostic. A note reports a rule that did not fire; an error has a position in the
  * rules or in the module. */
 static void print_diagnostic(void *user, const hlo_diag *diag) {
-    hlo_diag_print((FILE *)user, diag, 100);
+    hlo_diag_print(diag, 100, hlo_file_writer((FILE *)user));
 }
 
 int main(int argc, char **argv) {
@@ -31,7 +31,7 @@ int main(int argc, char **argv) {
     options.verify_each = true; /* to report a wrong rule after its pass */
     status = hlo_module_parse_file(argv[2], &sink, &module);
     if (status == HLO_OK) status = hlo_module_optimize(module, &options, &report);
-    if (status == HLO_OK) status = hlo_module_print(module, NULL, stdout);
+    if (status == HLO_OK) status = hlo_module_print(module, NULL, hlo_file_writer(stdout));
     hlo_report_free(report);
     hlo_module_free(module);
     if (status != HLO_OK) fprintf(stderr, "rules: %s\n", hlo_status_name(status));

@@ -9,7 +9,7 @@
 #include <hlo/text.h>
 
 static void print_diagnostic(void *user, const hlo_diag *diag) {
-    hlo_diag_print((FILE *)user, diag, 100);
+    hlo_diag_print(diag, 100, hlo_file_writer((FILE *)user));
 }
 
 /* Executes `module` on the CPU. If `bounds` is true, outputs have error bounds. */
@@ -33,7 +33,7 @@ static hlo_status write_outputs(const hlo_arrays *outputs, const char *path) {
     hlo_status status;
     FILE *file = fopen(path, "wb");
     if (!file) return HLO_INVALID_INPUT;
-    status = hlo_arrays_write(outputs, file);
+    status = hlo_arrays_write(outputs, hlo_file_writer(file));
     return fclose(file) != 0 && status == HLO_OK ? HLO_INVALID_INPUT : status;
 }
 
@@ -59,7 +59,7 @@ int main(int argc, char **argv) {
     if (status == HLO_OK) status = execute(before, true, inputs, &sink, &expected);
     if (status == HLO_OK) status = execute(after, false, inputs, &sink, &found);
     if (status == HLO_OK) status = write_outputs(found, argv[2]);
-    if (status == HLO_OK) status = hlo_arrays_compare(expected, found, stdout);
+    if (status == HLO_OK) status = hlo_arrays_compare(expected, found, hlo_file_writer(stdout));
     hlo_arrays_free(inputs);
     hlo_arrays_free(expected);
     hlo_arrays_free(found);

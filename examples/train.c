@@ -14,7 +14,7 @@
 enum { STEPS = 100 };
 
 static void print_diagnostic(void *user, const hlo_diag *diag) {
-    hlo_diag_print((FILE *)user, diag, 100);
+    hlo_diag_print(diag, 100, hlo_file_writer((FILE *)user));
 }
 
 /* Copies the initial state and the batch to the device. */

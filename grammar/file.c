@@ -13,6 +13,7 @@
 #include "ir/text/diag.h"
 #include "ir/text/file.h"
 #include "ir/text/options.h"
+#include "ir/text/writer.h"
 
 static const char no_memory[] = "out of memory";
 /* Lines before and after each module in a file that PyTorch/XLA writes. */
@@ -224,7 +225,8 @@ hlo_status hlo_module_parse_file(const char *path, const hlo_diag_sink *sink,
     hlo_status status = hlo_modules_parse_file(path, NULL, sink, &modules, &count);
     *out_module = status == HLO_OK && count == 1 ? modules[0] : NULL;
     if (count > 1) {
-        status = hlo_diag_refuse(sink, shown_name(path), (int)modules[1]->source_line, 1,
+        status = hlo_diag_refuse(sink, HLO_DIAG_SYNTAX, shown_name(path),
+                                 (int)modules[1]->source_line, 1,
                                  "the file has %zu modules, expected one: copy one of them to a "
                                  "file of its own",
                                  count);
@@ -250,7 +252,9 @@ hlo_status hlo_module_parse_proto(const void *bytes, size_t size, const char *na
 }
 
 hlo_status hlo_module_print_proto(const hlo_module *module, hlo_proto_format format,
-                                  const hlo_diag_sink *sink, FILE *out) {
+                                  const hlo_diag_sink *sink, hlo_writer writer) {
     HLO_IN_C_LOCALE;
-    return hlo_proto_write(module, format, &module_io, sink, out);
+    FILE *out = hlo_writer_open(&writer);
+    if (!out) return HLO_OUT_OF_MEMORY;
+    return hlo_writer_close(out, hlo_proto_write(module, format, &module_io, sink, out));
 }

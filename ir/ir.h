@@ -375,16 +375,16 @@ struct hlo_module {
 };
 
 /* Creates an empty module. Returns NULL if memory runs out. `recover` is as for hlo_arena_new(). */
-hlo_module *hlo_module_new(jmp_buf *recover);
+hlo_module *hlo_module_make(jmp_buf *recover);
 
 /* Creates a computation at the end of the module. Makes `name` unique with `.N`. If `name` is NULL,
  * the caller sets the name later. */
-hlo_computation *hlo_computation_new(hlo_module *module, const char *name);
+hlo_computation *hlo_comp_new(hlo_module *module, const char *name);
 /* Removes a computation from its module; no instruction may call it. */
-void hlo_computation_remove(hlo_computation *comp);
+void hlo_comp_remove(hlo_computation *comp);
 /* Moves a computation before `before` in the same module, or to the end if `before` is NULL. */
-void hlo_computation_move(hlo_computation *comp, hlo_computation *before);
-void hlo_computation_set_root(hlo_computation *comp, hlo_instruction *root);
+void hlo_comp_move(hlo_computation *comp, hlo_computation *before);
+void hlo_comp_set_root(hlo_computation *comp, hlo_instruction *root);
 
 /* Creates an instruction before `before`, or at the end if `before` is NULL. Makes `name`, or the
  * opcode's name if `name` is NULL, unique with `.N`. For parameters, the caller also calls

@@ -42,7 +42,7 @@ static bool fill_module(hlo_module *module) {
     return true;
 }
 
-hlo_module *hlo_module_new(jmp_buf *recover) {
+hlo_module *hlo_module_make(jmp_buf *recover) {
     hlo_module *module = calloc(1, sizeof *module);
     if (!module) return NULL;
     if (!fill_module(module)) {
@@ -95,7 +95,7 @@ static void note_made(hlo_module *module, hlo_instruction *instr, hlo_computatio
     j->v[j->count++] = (hlo_made){.instr = instr, .comp = comp, .interned = interned};
 }
 
-hlo_computation *hlo_computation_new(hlo_module *module, const char *name) {
+hlo_computation *hlo_comp_new(hlo_module *module, const char *name) {
     hlo_computation *comp = hlo_arena_zero(module->arena, sizeof *comp);
     comp->id = module->next_computation_id++;
     const char *interned = name ? hlo_intern_string(module, name) : NULL;
@@ -106,7 +106,7 @@ hlo_computation *hlo_computation_new(hlo_module *module, const char *name) {
     return comp;
 }
 
-void hlo_computation_remove(hlo_computation *comp) {
+void hlo_comp_remove(hlo_computation *comp) {
     unlink_computation(comp);
     comp->module->instr_count -= comp->instr_count;
     for (const hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr))
@@ -114,12 +114,12 @@ void hlo_computation_remove(hlo_computation *comp) {
     if (comp->module->entry == comp) comp->module->entry = NULL;
 }
 
-void hlo_computation_move(hlo_computation *comp, hlo_computation *before) {
+void hlo_comp_move(hlo_computation *comp, hlo_computation *before) {
     unlink_computation(comp);
     hlo_computation_place(comp, before);
 }
 
-void hlo_computation_set_root(hlo_computation *comp, hlo_instruction *root) {
+void hlo_comp_set_root(hlo_computation *comp, hlo_instruction *root) {
     comp->root = root;
 }
 

@@ -1,8 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables of type.def, attr.def and op.def as data, and lookup by name. */
+#include <assert.h>
 #include <string.h>
 
 #include "ir/ir.h"
+
+#define HLO_TYPE(id, name, bits, class)                                                            \
+    static_assert(HLO_TYPE_ROW_##id == (int)HLO_TYPE_##id, "hlo/opcode.h has the rows' "           \
+                                                           "positions");
+#include "ir/table/type.def"
+#undef HLO_TYPE
+#define HLO_OP(id, name, min, max, infer, flags, required, allowed, eval)                          \
+    static_assert(HLO_OP_ROW_##id == (int)HLO_OP_##id, "hlo/opcode.h has the rows' positions");
+#include "ir/table/op.def"
+#undef HLO_OP
+
+static_assert(HLO_TYPE_ROW_COUNT == (int)HLO_TYPE_COUNT, "hlo/opcode.h has all rows");
+static_assert(HLO_OP_ROW_COUNT == (int)HLO_OP_COUNT, "hlo/opcode.h has all rows");
 
 const hlo_type_info hlo_types[HLO_TYPE_COUNT] = {
 #define HLO_TYPE(id, name, bits, class)                                                            \

@@ -7,13 +7,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef enum hlo_type {
-#define HLO_TYPE(id, name, bits, class) HLO_TYPE_##id,
+#include "hlo/opcode.h"
+
+typedef hlo_element_type hlo_type;
+typedef hlo_opcode hlo_op;
+
+/* The positions of the rows, which are the values of the public enumerators (tables.c). */
+enum {
+#define HLO_TYPE(id, name, bits, class) HLO_TYPE_ROW_##id,
 #include "ir/table/type.def"
 #undef HLO_TYPE
-    HLO_TYPE_COUNT,
-    HLO_TYPE_INVALID = HLO_TYPE_COUNT
-} hlo_type;
+    HLO_TYPE_ROW_COUNT
+};
+enum {
+#define HLO_OP(id, name, min, max, infer, flags, required, allowed, eval) HLO_OP_ROW_##id,
+#include "ir/table/op.def"
+#undef HLO_OP
+    HLO_OP_ROW_COUNT
+};
 
 typedef enum hlo_type_class {
     HLO_CLASS_NONE,
@@ -41,14 +52,6 @@ bool hlo_type_is_float(hlo_type type);
 bool hlo_type_is_integer(hlo_type type);
 /* True for a float of 8 bits. */
 bool hlo_type_is_fp8(hlo_type type);
-
-typedef enum hlo_op {
-#define HLO_OP(id, name, min, max, infer, flags, required, allowed, eval) HLO_OP_##id,
-#include "ir/table/op.def"
-#undef HLO_OP
-    HLO_OP_COUNT,
-    HLO_OP_INVALID = HLO_OP_COUNT
-} hlo_op;
 
 /* Flags of op.def. The result of an opcode that moves elements (HLO_MOVEMENT) consists of elements
  * of operand 0, and of the padding value of a pad. Frequently used combinations of the flags of

@@ -337,8 +337,8 @@ hlo_status hlo_matmul_verify(const hlo_module *module, unsigned max_errors,
             else
                 why = call_fault(instr);
             if (!why || !hlo_error_budget_take(&errors, instr->offset)) continue;
-            hlo_diag_emit(module, sink, HLO_ERROR, instr->offset, strlen(instr->name) + 1,
-                          "'%s' is not a valid %s: %s", instr->name,
+            hlo_diag_emit(module, sink, HLO_ERROR, HLO_DIAG_VERIFY, instr->offset,
+                          strlen(instr->name) + 1, "'%s' is not a valid %s: %s", instr->name,
                           call ? "matmul call" : "block-scaled operation", why);
         }
     return hlo_error_budget_end(&errors, module, sink);

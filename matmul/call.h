@@ -107,13 +107,16 @@ typedef struct hlo_target {
 
 /* Returns the target `sm` (static); NULL if target.def does not have it. */
 const hlo_target *hlo_target_find(int sm);
+/* Returns the target of a name such as "sm_90"; NULL stands for the default, sm_90. */
+const hlo_target *hlo_target_parse(const char *name);
 /* Returns the target `sm` or the closest older one; NULL if target.def has no such row. */
 const hlo_target *hlo_target_nearest(int sm);
 /* Returns the oldest target with FP8. */
 const hlo_target *hlo_target_first_fp8(void);
-/* True if `cuda` can be a CUDA version in the encoding of CUDA_VERSION in cuda.h: major * 1000 +
- * minor * 10. Every `int cuda` has this encoding. */
-bool hlo_cuda_is_version(int cuda);
+/* Returns the CUDA version of a text such as "12.8", or 0 if it is invalid; NULL stands for the
+ * default, 12.8. Every `int cuda` has the encoding of CUDA_VERSION in cuda.h: major * 1000 + minor
+ * * 10. */
+int hlo_cuda_parse(const char *version);
 
 /* The parts of a call. A NULL pointer means that the operand is absent: a scale of 1 (a constant 1
  * is read as absent), no C, or no bias. All lists are in the module's arena. */

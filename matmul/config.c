@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hlo/suggest.h"
 #include "ir/tables.h"
+#include "ir/text/suggest.h"
 #include "matmul/json.h"
 
 /* Words for numbers that JSON cannot express. XLA reads and writes them in protobuf's JSON

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Defines the tables of activation.def, epilogue.def, scale.def and target.def, and the names of
  * calls. */
+#include <stdio.h>
 #include <string.h>
 
 #include "matmul/call.h"
@@ -141,6 +142,29 @@ const hlo_target *hlo_target_first_fp8(void) {
     return found;
 }
 
-bool hlo_cuda_is_version(int cuda) {
-    return cuda >= 1000 && cuda < 1000000 && cuda % 10 == 0;
+const hlo_target *hlo_target_parse(const char *name) {
+    if (!name) return hlo_target_find(90);
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+        char known[16];
+        snprintf(known, sizeof known, "sm_%d", targets[i].sm);
+        if (strcmp(name, known) == 0) return &targets[i];
+    }
+    return NULL;
+}
+
+/* Reads a number of one or two digits, and returns a pointer to the first character after it; NULL
+ * if there is no number or it has more digits. */
+static const char *read_digits(const char *text, int *out) {
+    const size_t count = strspn(text, "0123456789");
+    if (count < 1 || count > 2) return NULL;
+    *out = count == 1 ? text[0] - '0' : (text[0] - '0') * 10 + text[1] - '0';
+    return text + count;
+}
+
+int hlo_cuda_parse(const char *version) {
+    int major, minor;
+    if (!version) return 12080;
+    const char *end = read_digits(version, &major);
+    end = end && *end == '.' ? read_digits(end + 1, &minor) : NULL;
+    return end && !*end && major ? major * 1000 + minor * 10 : 0;
 }

@@ -171,7 +171,8 @@ hlo_status report_baseline_open(const char *path, const hlo_diag_sink *sink,
     free(text.bytes);
     if (starved) return HLO_OUT_OF_MEMORY;
     return *out_document ? HLO_OK
-                         : hlo_diag_refuse(sink, path, error.line, error.column, "%s", error.text);
+                         : hlo_diag_refuse(sink, HLO_DIAG_DOCUMENT, path, error.line, error.column,
+                                           "%s", error.text);
 }
 
 hlo_status report_baseline_read(const hlo_report *const *reports, size_t count, const char *path,
@@ -183,13 +184,13 @@ hlo_status report_baseline_read(const hlo_report *const *reports, size_t count, 
     out->old = malloc((most + 1) * sizeof *out->old);
     if (!out->old) return HLO_OUT_OF_MEMORY;
     if (!read_entries(out))
-        return hlo_diag_refuse(sink, path, 0, 0,
+        return hlo_diag_refuse(sink, HLO_DIAG_DOCUMENT, path, 0, 0,
                                "not valid remarks: expected the output of --remarks-format=json");
     /* --remarks=missed omits some of the FP8 matmuls. */
     if (fmax(report_baseline_total(out, "fp8"), 0) +
             fmax(report_baseline_total(out, "quantized"), 0) !=
         (double)out->old_fp8)
-        return hlo_diag_refuse(sink, path, 0, 0,
+        return hlo_diag_refuse(sink, HLO_DIAG_DOCUMENT, path, 0, 0,
                                "incomplete baseline: regenerate it with --remarks=all");
     return compare_reports(reports, count, out);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "hlo/version.h"
 #include "ir/text/diag.h"
 #include "matmul/json.h"
 #include "report/format.h"

@@ -248,11 +248,11 @@ hlo_status hlo_dump_open(const char *folder, const hlo_diag_sink *sink, hlo_dump
     *out_dump = NULL;
     DIR *entries = opendir(folder);
     if (!entries && errno == ENOMEM) return HLO_OUT_OF_MEMORY;
-    if (!entries) return hlo_diag_refuse(sink, folder, 0, 0, "%s", strerror(errno));
+    if (!entries) return hlo_diag_refuse(sink, HLO_DIAG_FILE, folder, 0, 0, "%s", strerror(errno));
     hlo_status status = list(out_dump, folder, entries);
     closedir(entries);
     if (status == HLO_OK && !(*out_dump)->module_count)
-        status = hlo_diag_refuse(sink, folder, 0, 0,
+        status = hlo_diag_refuse(sink, HLO_DIAG_FILE, folder, 0, 0,
                                  (*out_dump)->has_mlir
                                      ? "the folder has MLIR files, but no XLA dumps; convert a "
                                        "file with: python -m hlofp8 to-hlo FILE -o out.hlo"

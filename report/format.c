@@ -6,6 +6,7 @@
 
 #include "ir/float/c_locale.h"
 #include "ir/text/options.h"
+#include "ir/text/writer.h"
 #include "matmul/json.h"
 
 enum {
@@ -37,19 +38,20 @@ hlo_status writer_take_options(const hlo_remarks_options *options, hlo_remarks_o
 hlo_status writer_print(const report_model *model, const hlo_remarks_options *options, FILE *out) {
     const report_writer t = {.model = model, .options = *options, .out = out};
     hlo_json_watch();
-    const hlo_status status = writers[options->format](&t);
-    return status == HLO_OK && (fflush(out) != 0 || ferror(out)) ? HLO_INVALID_INPUT : status;
+    return writers[options->format](&t);
 }
 
 hlo_status hlo_reports_print(const hlo_report *const *reports, size_t count,
-                             const hlo_remarks_options *options, FILE *out) {
+                             const hlo_remarks_options *options, hlo_writer writer) {
     HLO_IN_C_LOCALE;
     hlo_remarks_options own;
     report_model *model = NULL;
     hlo_status status = writer_take_options(options, &own);
     if (status == HLO_OK) status = report_model_new(reports, NULL, count, &model);
     if (status == HLO_OK && own.baseline) status = report_model_compare(model, own.baseline);
-    if (status == HLO_OK) status = writer_print(model, &own, out);
+    FILE *out = status == HLO_OK ? hlo_writer_open(&writer) : NULL;
+    if (status == HLO_OK && !out) status = HLO_OUT_OF_MEMORY;
+    if (out) status = hlo_writer_close(out, writer_print(model, &own, out));
     report_model_free(model);
     return status;
 }

@@ -3,9 +3,9 @@
  * run. */
 #include <string.h>
 
-#include "hlo/argument.h"
-#include "hlo/suggest.h"
 #include "ir/float/c_locale.h"
+#include "ir/text/argument.h"
+#include "ir/text/suggest.h"
 #include "report/baseline.h"
 #include "report/format.h"
 

@@ -97,7 +97,8 @@ static const char *say_how(hlo_arena *arena, const hlo_verdict *then, const hlo_
 static hlo_matmul_history follow(const hlo_history *h, const hlo_dump *dump, size_t module,
                                  const group *at, const group *end, size_t member) {
     const hlo_verdict *first = at->entries[member].verdict;
-    hlo_matmul_history p = {.first = *first, .last = *first, .kept = SIZE_MAX, .lost = SIZE_MAX};
+    hlo_matmul_history p = {
+        .struct_size = sizeof p, .first = first, .last = first, .kept = SIZE_MAX, .lost = SIZE_MAX};
     size_t were = 0, count = 0;
     /* At the stage after the last group, the matmul no longer exists. */
     for (size_t k = at->first.place; k < h->stage_count && k <= end[-1].first.place + 1;
@@ -105,9 +106,9 @@ static hlo_matmul_history follow(const hlo_history *h, const hlo_dump *dump, siz
         const group *here = at < end && at->first.place == k ? at++ : NULL;
         count = here ? here->count : 0;
         const hlo_verdict *now = member < count ? here->entries[member].verdict : NULL;
-        const hlo_verdict then = p.last;
+        const hlo_verdict *then = p.last;
         p.gone = !now;
-        if (now) p.last = *now;
+        if (now) p.last = now;
         if (now && now->kind != HLO_VERDICT_WIDE) {
             p.kept = k;
             p.lost = SIZE_MAX;
@@ -123,7 +124,7 @@ static hlo_matmul_history follow(const hlo_history *h, const hlo_dump *dump, siz
                 if (strncmp(pass, "pipeline-start", length) != 0)
                     p.pass = hlo_arena_format(h->arena, "%.*s", (int)length, pass);
             }
-            p.how = say_how(h->arena, &then, now, were, count);
+            p.how = say_how(h->arena, then, now, were, count);
         }
     }
     if (p.lost == SIZE_MAX) p.kept = SIZE_MAX;
@@ -132,9 +133,9 @@ static hlo_matmul_history follow(const hlo_history *h, const hlo_dump *dump, siz
 
 static int by_first_line(const void *a, const void *b) {
     const hlo_matmul_history *x = a, *y = b;
-    int order = strcmp(x->first.file, y->first.file);
+    int order = strcmp(x->first->file, y->first->file);
     if (order) return order;
-    return x->first.line < y->first.line ? -1 : x->first.line > y->first.line;
+    return x->first->line < y->first->line ? -1 : x->first->line > y->first->line;
 }
 
 static hlo_status fill(hlo_history **out_history, const hlo_dump *dump, size_t module,

@@ -9,34 +9,35 @@
 #include "hlo/dump.h"
 #include "ir/float/c_locale.h"
 #include "ir/text/diag.h"
+#include "ir/text/writer.h"
 #include "matmul/json.h"
 #include "report/format.h"
 
 static bool is_fp8(const hlo_matmul_history *p) {
-    return !p->gone && p->last.kind != HLO_VERDICT_WIDE;
+    return !p->gone && p->last->kind != HLO_VERDICT_WIDE;
 }
 
 /* True if the last stage has a plain dot, which the passes convert to FP8. */
 static bool would_be_fp8(const hlo_matmul_history *p) {
-    return is_fp8(p) && !p->last.fusion && strcmp(p->last.operation, "dot") == 0;
+    return is_fp8(p) && !p->last->fusion && strcmp(p->last->operation, "dot") == 0;
 }
 
 static const char *reason_of(const hlo_matmul_history *p) {
-    return p->gone ? NULL : p->last.reason;
+    return p->gone ? NULL : p->last->reason;
 }
 
 /* Returns the name of the matmul in the last stage; NULL if it no longer exists. */
 static const char *last_name(const hlo_matmul_history *p) {
-    return p->gone ? NULL : p->last.input_instruction;
+    return p->gone ? NULL : p->last->input_instruction;
 }
 
 static bool is_wanted(const hlo_matmul_history *p, hlo_remarks which) {
     if (which == HLO_REMARKS_PASSED) return is_fp8(p);
-    return which != HLO_REMARKS_MISSED || !is_fp8(p) || p->last.kind == HLO_VERDICT_MISSED;
+    return which != HLO_REMARKS_MISSED || !is_fp8(p) || p->last->kind == HLO_VERDICT_MISSED;
 }
 
 static const char *outcome(const hlo_matmul_history *p) {
-    return p->gone ? "gone" : writer_kinds[p->last.kind];
+    return p->gone ? "gone" : writer_kinds[p->last->kind];
 }
 
 /* ----------------------------------------------------------------------------------------- text */
@@ -51,7 +52,7 @@ static totals add_up(const hlo_history *history) {
     totals sum = {.matmuls = hlo_history_count(history)};
     for (size_t i = 0; i < sum.matmuls; i++) {
         const hlo_matmul_history *p = hlo_history_passage(history, i);
-        double flops = p->first.runs * p->first.flops;
+        double flops = p->first->runs * p->first->flops;
         const bool fp8 = is_fp8(p) && !would_be_fp8(p);
         sum.fp8 += fp8;
         sum.would_be += would_be_fp8(p);
@@ -95,17 +96,17 @@ static void print_history(const hlo_dump *dump, size_t module, const hlo_history
     for (size_t i = 0; i < sum.matmuls; i++) {
         const hlo_matmul_history *p = hlo_history_passage(history, i);
         if (!is_wanted(p, which)) continue;
-        hlo_print_plain(out, "  %-6s  %s", outcome(p), p->first.input_instruction);
-        if (last_name(p) && strcmp(last_name(p), p->first.input_instruction) != 0)
+        hlo_print_plain(out, "  %-6s  %s", outcome(p), p->first->input_instruction);
+        if (last_name(p) && strcmp(last_name(p), p->first->input_instruction) != 0)
             hlo_print_plain(out, " -> %s", last_name(p));
-        hlo_print_plain(out, "  %s", p->first.input_shape);
+        hlo_print_plain(out, "  %s", p->first->input_shape);
         if (reason_of(p)) fprintf(out, "  %s", reason_of(p));
         /* Print the kind of fusion if the matmul is not a fused call. */
-        if (is_fp8(p) && p->last.fusion) fprintf(out, "  %s", p->last.epilogue);
+        if (is_fp8(p) && p->last->fusion) fprintf(out, "  %s", p->last->epilogue);
         if (would_be_fp8(p)) fputs("  convertible to FP8: still a plain dot", out);
-        if (p->first.source_file)
-            hlo_print_plain(out, "  %s:%ld", p->first.source_file, p->first.source_line);
-        hlo_print_plain(out, "  %s\n", p->first.op_name ? p->first.op_name : "");
+        if (p->first->source_file)
+            hlo_print_plain(out, "  %s:%ld", p->first->source_file, p->first->source_line);
+        hlo_print_plain(out, "  %s\n", p->first->op_name ? p->first->op_name : "");
         if (p->lost != SIZE_MAX) {
             hlo_print_plain(out, "    last convertible at  %s\n",
                             hlo_dump_stage(dump, module, p->kept));
@@ -136,11 +137,11 @@ static int by_flops(const void *a, const void *b) {
 /* ----------------------------------------------------------------------------------------- JSON */
 
 static json_t *json_of_passage(const hlo_dump *dump, size_t module, const hlo_matmul_history *p) {
-    const hlo_verdict *first = &p->first;
+    const hlo_verdict *first = p->first;
     return json_pack("{s:s, s:o, s:o, s:o, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
                      "outcome", outcome(p), "reason", writer_string(reason_of(p)), "operation",
                      writer_string(first->operation), "fusion",
-                     writer_string(p->gone ? NULL : p->last.fusion), "runs", first->runs, "flops",
+                     writer_string(p->gone ? NULL : p->last->fusion), "runs", first->runs, "flops",
                      first->flops, "instruction", writer_string(first->input_instruction),
                      "last_instruction", writer_string(last_name(p)), "shape",
                      writer_string(first->input_shape), "op_name", writer_string(first->op_name),
@@ -192,9 +193,8 @@ static hlo_status print_summary(const hlo_dump *dump, const hlo_history *const *
     return status;
 }
 
-hlo_status hlo_histories_print(const hlo_dump *dump, const hlo_history *const *histories,
-                               const hlo_remarks_options *options, FILE *out) {
-    HLO_IN_C_LOCALE;
+static hlo_status print_histories(const hlo_dump *dump, const hlo_history *const *histories,
+                                  const hlo_remarks_options *options, FILE *out) {
     hlo_remarks_options own;
     hlo_status status = writer_take_options(options, &own);
     if (status != HLO_OK) return status;
@@ -260,4 +260,12 @@ hlo_status hlo_histories_print(const hlo_dump *dump, const hlo_history *const *h
     free(order);
     if (status == HLO_OK && (fflush(out) != 0 || ferror(out))) status = HLO_INVALID_INPUT;
     return status;
+}
+
+hlo_status hlo_histories_print(const hlo_dump *dump, const hlo_history *const *histories,
+                               const hlo_remarks_options *options, hlo_writer writer) {
+    HLO_IN_C_LOCALE;
+    FILE *out = hlo_writer_open(&writer);
+    if (!out) return HLO_OUT_OF_MEMORY;
+    return hlo_writer_close(out, print_histories(dump, histories, options, out));
 }

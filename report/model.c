@@ -455,7 +455,7 @@ static hlo_status fill(report_model **out, const hlo_report *const *reports,
             if (p && p->gone)
                 m->gone++;
             else
-                add_matmul(m, p ? &p->last : &r->verdicts[j], r, j, p);
+                add_matmul(m, p ? p->last : &r->verdicts[j], r, j, p);
         }
         for (size_t j = 0; j < r->lint_count; j++) {
             m->lints[m->totals.lints] = &r->lints[j].verdict;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "hlo/version.h"
 #include "options.h"
 
 /* A parsed form of an argument in options.def. */

@@ -16,8 +16,9 @@
 #include "hlo/dump.h"
 #include "hlo/ir.h"
 #include "hlo/proto.h"
-#include "hlo/suggest.h"
 #include "hlo/text.h"
+#include "ir/text/diag.h"
+#include "ir/text/suggest.h"
 #include "options.h"
 #include "output.h"
 
@@ -88,8 +89,10 @@ static hlo_status read_file(opt_job *job, const char *path) {
         }
         status = hlo_module_optimize(module, &job->pass, reported ? &reports[i] : NULL);
         if (status != HLO_OK) break;
-        if (values[OPTION_TIME_PASSES].given) hlo_report_print_times(reports[i], stderr);
-        if (values[OPTION_STATS].given) status = hlo_module_print_stats(module, stderr);
+        if (values[OPTION_TIME_PASSES].given)
+            status = hlo_report_print_times(reports[i], hlo_file_writer(stderr));
+        if (status == HLO_OK && values[OPTION_STATS].given)
+            status = hlo_module_print_stats(module, hlo_file_writer(stderr));
     }
     return status;
 }
@@ -143,8 +146,9 @@ static hlo_status print_list(const opt_job *job, hlo_module *const *modules, siz
     hlo_status status = HLO_OK;
     for (size_t i = 0; i < count && status == HLO_OK; i++) {
         if (i) fputs("// -----\n", out);
-        status = text ? hlo_module_print(modules[i], &shown, out)
-                      : hlo_module_print_proto(modules[i], proto, &options_sink, out);
+        status =
+            text ? hlo_module_print(modules[i], &shown, hlo_file_writer(out))
+                 : hlo_module_print_proto(modules[i], proto, &options_sink, hlo_file_writer(out));
     }
     return status;
 }
@@ -158,12 +162,13 @@ static hlo_status print_ahead(const opt_job *job, FILE *out) {
 }
 
 static hlo_status print_difference(const opt_job *job, FILE *out) {
-    return hlo_module_diff(job->modules[0], job->modules[1], out);
+    return hlo_module_diff(job->modules[0], job->modules[1], hlo_file_writer(out));
 }
 
 static hlo_status print_remarks(const opt_job *job, FILE *out) {
     const hlo_remarks_options printed = options_remarks(&job->options, out);
-    return hlo_reports_print((const hlo_report *const *)job->reports, job->count, &printed, out);
+    return hlo_reports_print((const hlo_report *const *)job->reports, job->count, &printed,
+                             hlo_file_writer(out));
 }
 
 /* Runs the program `dot` with input `in` and output `out`. Returns false on failure. */
@@ -243,8 +248,8 @@ static hlo_status print_page(const opt_job *job, FILE *out) {
                                    .date = date,
                                    .baseline = job->options.values[OPTION_BASELINE].text,
                                    .sink = &options_sink};
-    hlo_status status =
-        hlo_reports_page((const hlo_report *const *)job->reports, job->count, &page, out);
+    hlo_status status = hlo_reports_page((const hlo_report *const *)job->reports, job->count, &page,
+                                         hlo_file_writer(out));
     free(command);
     return status;
 }
@@ -252,7 +257,7 @@ static hlo_status print_page(const opt_job *job, FILE *out) {
 static hlo_status print_histories(const opt_job *job, FILE *out) {
     const hlo_remarks_options printed = options_remarks(&job->options, out);
     return hlo_histories_print(job->dump, (const hlo_history *const *)job->histories, &printed,
-                               out);
+                               hlo_file_writer(out));
 }
 
 static hlo_status check_gates(const opt_job *job, size_t count, char *why, size_t why_size) {
@@ -433,7 +438,7 @@ int main(int argc, char **argv) {
     if (!options_parse(PROGRAM_OPT, argc, argv, &job.options, &exit_status)) return exit_status;
     const option_value *values = job.options.values;
     if (values[OPTION_LIST_PASSES].given)
-        return options_end(PROGRAM_OPT, hlo_passes_print(NULL, stdout));
+        return options_end(PROGRAM_OPT, hlo_passes_print(NULL, hlo_file_writer(stdout)));
     if (values[OPTION_EXPLAIN].given) {
         const char *name = values[OPTION_EXPLAIN].text;
         bool all = strcmp(name, "all") == 0, found = false;

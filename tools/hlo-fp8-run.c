@@ -10,6 +10,7 @@
 #include "hlo/pjrt.h"
 #include "hlo/runtime.h"
 #include "hlo/text.h"
+#include "ir/text/diag.h"
 #include "options.h"
 #include "output.h"
 
@@ -213,8 +214,8 @@ static hlo_plan_options plan_options(run_job *job) {
     plan.backend = values[OPTION_BACKEND].text;
     plan.bounds = values[OPTION_COMPARE].given && !first_judge(job) && !values[OPTION_PLAN].given;
     if (values[OPTION_PLAN].given && values[OPTION_TARGET].given)
-        plan.target = (int)values[OPTION_TARGET].number;
-    plan.cuda = (int)values[OPTION_CUDA].number;
+        plan.target = values[OPTION_TARGET].text;
+    plan.cuda = values[OPTION_CUDA].text;
     plan.host_fallback = values[OPTION_FALLBACK].given;
     plan.graph = values[OPTION_GRAPH].number != 0;
     const long algorithms = values[OPTION_AUTOTUNE].number;
@@ -327,7 +328,7 @@ static hlo_status prepare_sets(run_job *job) {
 static hlo_status print_remarks(const run_job *job, FILE *out) {
     const hlo_report *report = hlo_bisection_budget(job->selection)->report;
     const hlo_remarks_options printed = options_remarks(&job->options, out);
-    return hlo_reports_print(&report, 1, &printed, out);
+    return hlo_reports_print(&report, 1, &printed, hlo_file_writer(out));
 }
 
 /* Selects the matmuls to quantize. */
@@ -340,8 +341,8 @@ static hlo_status select_matmuls(run_job *job) {
     clear_progress(job);
     if (status != HLO_OK) return status;
     const hlo_budget *budget = hlo_bisection_budget(job->selection);
-    hlo_bisection_print(job->selection, stdout);
-    if ((values[OPTION_REMARKS].given || values[OPTION_REMARKS_FORMAT].given) &&
+    status = hlo_bisection_print(job->selection, hlo_file_writer(stdout));
+    if (status == HLO_OK && (values[OPTION_REMARKS].given || values[OPTION_REMARKS_FORMAT].given) &&
         !values[OPTION_REMARKS_FILE].given)
         status = print_remarks(job, stderr);
     const bool exceeds = budget->measured.distance > budget->max_error;
@@ -352,7 +353,7 @@ static hlo_status print_page(const run_job *job, FILE *out) {
     const hlo_report *report = hlo_bisection_budget(job->selection)->report;
     hlo_page_options page;
     hlo_page_options_init(&page);
-    return hlo_reports_page(&report, 1, &page, out);
+    return hlo_reports_page(&report, 1, &page, hlo_file_writer(out));
 }
 
 /* Writes a name per line, or an empty line. */
@@ -401,7 +402,7 @@ static hlo_status compare(run_job *job) {
                                  .sink = &options_sink};
     hlo_status status = sit(job, judge ? judge : job->module, job->judge_plan, &comparison);
     if (status == HLO_OK && (job->reference || !judge)) {
-        status = hlo_arrays_compare_by(&comparison, NULL);
+        status = hlo_arrays_compare_by(&comparison, (hlo_writer){0});
         comparison.last_drops = !judge && status == HLO_MISMATCH;
         if (status == HLO_MISMATCH) {
             /* Execute one more module for additional error bounds. If two modules are compared,
@@ -417,14 +418,15 @@ static hlo_status compare(run_job *job) {
             }
         }
     }
-    return status == HLO_OK ? hlo_arrays_compare_by(&comparison, stdout) : status;
+    return status == HLO_OK ? hlo_arrays_compare_by(&comparison, hlo_file_writer(stdout)) : status;
 }
 
 static hlo_status execute_all(run_job *job) {
     const option_value *values = job->options.values;
     if (values[OPTION_MAX_ERROR].given) return select_matmuls(job);
     if (values[OPTION_COMPILE_ONLY].given) {
-        const hlo_status status = hlo_module_diff_matmuls(job->module, job->made, stdout);
+        const hlo_status status =
+            hlo_module_diff_matmuls(job->module, job->made, hlo_file_writer(stdout));
         return status == HLO_MISMATCH ? HLO_OK : status; /* with --compile-only, a difference is not
                                                           * an error */
     }
@@ -448,7 +450,7 @@ static hlo_status execute_all(run_job *job) {
         printf(outputs == 1 ? "%zu output" : "%zu outputs", outputs);
         for (size_t i = 0; listed && i < outputs; i++) {
             const hlo_array *array = hlo_arrays_at(job->outputs, i);
-            printf("%s%s[", i ? ", " : ": ", array->type);
+            printf("%s%s[", i ? ", " : ": ", hlo_element_type_name(array->type));
             for (uint32_t j = 0; j < array->rank; j++)
                 printf(j ? ",%lld" : "%lld", (long long)array->dims[j]);
             putchar(']');
@@ -466,7 +468,7 @@ static hlo_status execute_all(run_job *job) {
     }
     free(seconds);
     if (status == HLO_OK && values[OPTION_PROFILE].given)
-        status = hlo_plan_print_profile(job->plan, stdout);
+        status = hlo_plan_print_profile(job->plan, hlo_file_writer(stdout));
     if (status == HLO_OK && values[OPTION_BISECT].given) {
         hlo_plan_options how = plan_options(job);
         how.values = NULL;
@@ -475,7 +477,7 @@ static hlo_status execute_all(run_job *job) {
         hlo_bisection *moved = NULL;
         status = hlo_module_bisect(job->wide ? job->wide : job->before, &job->pass, &how,
                                    job->inputs, &options_sink, &moved);
-        if (status == HLO_OK) hlo_bisection_print(moved, stdout);
+        if (status == HLO_OK) status = hlo_bisection_print(moved, hlo_file_writer(stdout));
         hlo_bisection_free(moved);
     }
     if (status == HLO_OK) status = compare(job);
@@ -504,7 +506,8 @@ static hlo_status execute_to(run_job *job) {
     if (status == HLO_OK)
         status = names[recorded]
                      ? hlo_module_record_amaxes(job->module, (const hlo_arrays *const *)job->sets,
-                                                job->set_count, &options_sink, files[recorded].file)
+                                                job->set_count, &options_sink,
+                                                hlo_file_writer(files[recorded].file))
                      : execute_all(job);
     bool keep = status == HLO_OK || status == HLO_MISMATCH;
     if (keep && !output_end(&files[STANDARD])) {
@@ -515,14 +518,18 @@ static hlo_status execute_to(run_job *job) {
         if (!names[i]) continue;
         FILE *out = files[i].file;
         switch (usage_written[i]) {
-        case OPTION_OUTPUTS: ended = hlo_arrays_write(job->outputs, out); break;
-        case OPTION_VALUES: ended = hlo_arrays_write(hlo_plan_values(job->plan), out); break;
+        case OPTION_OUTPUTS: ended = hlo_arrays_write(job->outputs, hlo_file_writer(out)); break;
+        case OPTION_VALUES:
+            ended = hlo_arrays_write(hlo_plan_values(job->plan), hlo_file_writer(out));
+            break;
         case OPTION_RECORD_AMAXES: break; /* record() has written it */
-        case OPTION_OPTIMIZED: ended = hlo_module_print(job->made, NULL, out); break;
+        case OPTION_OPTIMIZED:
+            ended = hlo_module_print(job->made, NULL, hlo_file_writer(out));
+            break;
         case OPTION_WIDE_FILE: print_names(hlo_bisection_budget(job->selection)->wide, out); break;
         case OPTION_REPORT: ended = print_page(job, out); break;
         case OPTION_REMARKS_FILE: ended = print_remarks(job, out); break;
-        default: hlo_plan_print_trace(job->plan, out);
+        default: ended = hlo_plan_print_trace(job->plan, hlo_file_writer(out));
         }
         if (ended == HLO_INVALID_INPUT || (ended == HLO_OK && !output_end(&files[i])))
             ended = options_complain(PROGRAM_RUN, "write", names[i]);
@@ -605,10 +612,8 @@ static hlo_status run(run_job *job) {
     }
     if (status == HLO_OK && (values[OPTION_OPTIMIZED].given || values[OPTION_COMPILE_ONLY].given))
         status = hlo_pjrt_optimized(job->pjrt, &options_sink, &job->made);
-    if (status == HLO_OK && values[OPTION_PLAN].given) {
-        hlo_plan_print(job->plan, stdout);
-        return HLO_OK;
-    }
+    if (status == HLO_OK && values[OPTION_PLAN].given)
+        return hlo_plan_print(job->plan, hlo_file_writer(stdout));
     if (status == HLO_OK && !values[OPTION_COMPILE_ONLY].given) status = prepare(job);
     return status == HLO_OK ? execute_to(job) : status;
 }
@@ -622,8 +627,8 @@ int main(int argc, char **argv) {
         if (exit_status || !values[OPTION_VERSION].given || !values[OPTION_BACKEND].given ||
             usage_plugin(values))
             return exit_status;
-        return options_end(PROGRAM_RUN,
-                           hlo_backend_print(values[OPTION_BACKEND].text, &options_sink, stdout));
+        return options_end(PROGRAM_RUN, hlo_backend_print(values[OPTION_BACKEND].text,
+                                                          &options_sink, hlo_file_writer(stdout)));
     }
     if (!usage_is_right(&job.options)) return 2;
     if (!options_pass(PROGRAM_RUN, &job.options, &job.pass, &exit_status)) return exit_status;

@@ -13,8 +13,11 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "hlo/argument.h"
-#include "hlo/suggest.h"
+#include "hlo/version.h"
+#include "ir/text/argument.h"
+#include "ir/text/diag.h"
+#include "ir/text/suggest.h"
+#include "matmul/call.h"
 #include "output.h"
 
 /* The words of --target and of --remarks-format, which come from tables. */
@@ -147,21 +150,20 @@ int options_end(program_id program, hlo_status status) {
     output standard = {.file = stdout, .name = "standard output"};
     const bool written = output_end(&standard);
     const bool complete = status == HLO_OK || status == HLO_MISMATCH;
-    if (complete && !written) status = options_complain(program, "write", standard.name);
+    if ((complete || status == HLO_INVALID_INPUT) && !written)
+        status = options_complain(program, "write", standard.name);
     if (complete && written && ferror(stderr)) status = HLO_INVALID_INPUT;
     if (status == HLO_OUT_OF_MEMORY)
         fprintf(stderr, "%s: error: %s\n", program_of(program)->name, hlo_status_name(status));
     return hlo_status_exit(status);
 }
 
-/* Parses a non-negative integer that is followed by `end`. */
-static bool parse_number(const char *text, char end, const char **out_end, long *out) {
+static bool parse_number(const char *text, long *out) {
     if (*text < '0' || *text > '9') return false;
     char *stop;
     errno = 0;
     *out = strtol(text, &stop, 10);
-    if (out_end) *out_end = stop + 1;
-    return errno == 0 && *stop == end;
+    return errno == 0 && !*stop;
 }
 
 /* Returns the index of `text` among words separated by `|`, or -1. A word such as `a:B` matches
@@ -183,8 +185,8 @@ static bool read_value(const option_row *r, const char *text, option_value *out)
     case MAYBE: return true;
     case TEXT: return *text || (strncmp(r->argument, "FILE", 4) != 0 && strcmp(r->argument, "DIR"));
     case CHOICE: return (out->number = find_word(r->argument, text, strlen(text))) >= 0;
-    case NUMBER: return parse_number(text, '\0', NULL, &out->number);
-    case COUNT: return parse_number(text, '\0', NULL, &out->number) && out->number > 0;
+    case NUMBER: return parse_number(text, &out->number);
+    case COUNT: return parse_number(text, &out->number) && out->number > 0;
     case FACTOR: {
         const char *end = hlo_read_decimal(text, &out->factor);
         return end && !*end && isfinite(out->factor);
@@ -202,32 +204,18 @@ static bool read_value(const option_row *r, const char *text, option_value *out)
         }
         return end && !*end && isfinite(out->factor);
     }
-    case TARGET: {
-        char word[16];
-        const char *digits = strncmp(text, "sm_", 3) == 0 ? text + 3 : text;
-        int size = snprintf(word, sizeof word, "sm_%s", digits);
-        return size < (int)sizeof word && find_word(r->argument, word, (size_t)size) >= 0 &&
-               parse_number(digits, '\0', NULL, &out->number);
-    }
-    case VERSION: {
-        const char *rest;
-        long major, minor;
-        if (!parse_number(text, '.', &rest, &major) || !parse_number(rest, '\0', NULL, &minor))
-            return false;
-        out->number = major * 1000 + minor * 10;
-        return major > 0 && major < 100 && minor < 100;
-    }
+    case TARGET: return hlo_target_parse(text) != NULL;
+    case VERSION: return hlo_cuda_parse(text) != 0;
     }
     return false;
 }
 
-/* True if `text` may abbreviate `word`: a prefix of `word`, ignoring case, or for a target, `sm`
- * and the target's number. */
+/* True if `text` may abbreviate `word`: a prefix of `word`, ignoring case, or for a target, its
+ * number, possibly after `sm`. */
 static bool stands_for(option_kind kind, const char *text, const char *word) {
     if (kind != TARGET) return *text && strncasecmp(word, text, strlen(text)) == 0;
     const char digits[] = "0123456789", *number = word + strcspn(word, digits);
-    if (strncasecmp(text, "sm", 2) != 0) return false;
-    text += strcspn(text, digits);
+    if (strncasecmp(text, "sm", 2) == 0) text += strcspn(text, digits);
     return strspn(text, digits) == strlen(number) && strncmp(text, number, strlen(number)) == 0;
 }
 
@@ -457,8 +445,8 @@ bool options_pass(program_id program, const options *from, hlo_pass_options *out
     const option_value *values = from->values;
     hlo_pass_options_init(out);
     out->passes = values[OPTION_PASSES].text;
-    out->target = (int)values[OPTION_TARGET].number;
-    out->cuda = (int)values[OPTION_CUDA].number;
+    out->target = values[OPTION_TARGET].text;
+    out->cuda = values[OPTION_CUDA].text;
     out->surroundings = values[OPTION_REPORT].given;
     out->lint = values[OPTION_LINT].given;
     long most = values[OPTION_MAX_ERRORS].number;
@@ -482,7 +470,7 @@ bool options_pass(program_id program, const options *from, hlo_pass_options *out
     out->verify_none = values[OPTION_NO_VERIFY].given;
     out->time_passes = values[OPTION_TIME_PASSES].given;
     out->print_after = values[OPTION_PRINT_AFTER].text;
-    out->dump = stderr;
+    out->dump = hlo_file_writer(stderr);
     const hlo_diag_sink sink = {.emit = refuse_diag, .user = &program};
     out->sink = &sink;
     hlo_status status = hlo_pass_options_check(out);
@@ -510,7 +498,8 @@ static void print_diag(void *user, const hlo_diag *diag) {
         quiet = found && *found != text;
         if (quiet || !found) free(text);
     }
-    if (!quiet) hlo_diag_print(stderr, diag, terminal_width(STDERR_FILENO, DIAG_WIDTH));
+    if (!quiet)
+        hlo_diag_print(diag, terminal_width(STDERR_FILENO, DIAG_WIDTH), hlo_file_writer(stderr));
 }
 
 const hlo_diag_sink options_sink = {.emit = print_diag};

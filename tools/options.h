@@ -67,7 +67,7 @@ typedef struct option_value {
     const char *text; /* the argument or, if absent, the fallback; NULL if the option has neither.
                          For --wide=@FILE, the names in the file, or NULL if it has none */
     double factor;    /* value of a FACTOR or LIMIT */
-    long number;      /* value of a NUMBER, COUNT, TARGET or VERSION; word index of a CHOICE */
+    long number;      /* value of a NUMBER or COUNT; word index of a CHOICE */
 } option_value;
 
 typedef struct options {

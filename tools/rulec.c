@@ -10,7 +10,7 @@
 #include "passes/rules/library.h"
 
 static void show(void *user, const hlo_diag *diag) {
-    hlo_diag_print(user, diag, 0);
+    hlo_diag_print(diag, 0, hlo_file_writer(user));
 }
 
 /* Prints a string or NULL, and `end`. */

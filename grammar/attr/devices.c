@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hlo/suggest.h"
 #include "ir/intern.h"
 #include "ir/text/printer.h"
+#include "ir/text/suggest.h"
 
 /* ---------------------------------------------- devices by number: iotas, and tilings over them */
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "grammar/attr/notation.h"
-#include "hlo/suggest.h"
 #include "hlo/text.h"
+#include "ir/text/suggest.h"
 
 /* The origin of one array: `"name" {0,1}}` after a brace. `name` may be NULL. */
 typedef struct array {

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hlo/suggest.h"
 #include "ir/intern.h"
+#include "ir/text/suggest.h"
 
 bool hlo_notation_fail(hlo_notation *f, const char *at, size_t length, const char *format, ...) {
     if (f->why) return false;

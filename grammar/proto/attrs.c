@@ -596,7 +596,7 @@ void hlo_attrs_to_proto(hlo_proto *p, const hlo_attr *attrs, uint32_t count, hlo
         const proto_row *row = row_of(p, attr->id, op);
         if (hlo_attrs_info[attr->id].kind == HLO_KIND_BYTES) continue;
         if (!row) {
-            hlo_diag_emit(p->module, p->sink, HLO_WARNING, p->offset, 1,
+            hlo_diag_emit(p->module, p->sink, HLO_WARNING, HLO_DIAG_UNSUPPORTED, p->offset, 1,
                           "attribute '%s' has no binary form and is omitted",
                           hlo_attrs_info[attr->id].name);
         } else if (attr->id == HLO_ATTR_DIM_LABELS) {

@@ -13,10 +13,10 @@ _Noreturn void hlo_proto_fail(hlo_proto *p, const char *format, ...) {
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
     if (p->kind)
-        hlo_diag_emit(p->module, p->sink, HLO_ERROR, p->offset, 1, "%s '%.200s': %s", p->kind,
-                      p->name, message);
+        hlo_diag_emit(p->module, p->sink, HLO_ERROR, HLO_DIAG_SYNTAX, p->offset, 1,
+                      "%s '%.200s': %s", p->kind, p->name, message);
     else
-        hlo_diag_emit(p->module, p->sink, HLO_ERROR, p->offset, 1, "%s", message);
+        hlo_diag_emit(p->module, p->sink, HLO_ERROR, HLO_DIAG_SYNTAX, p->offset, 1, "%s", message);
     longjmp(*p->failed, 1);
 }
 

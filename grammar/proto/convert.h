@@ -15,7 +15,7 @@ typedef struct hlo_module_io {
     hlo_status (*parse_proto)(const void *bytes, size_t size, const char *name,
                               const hlo_diag_sink *sink, hlo_module **out_module);
     hlo_status (*print_proto)(const hlo_module *module, hlo_proto_format format,
-                              const hlo_diag_sink *sink, FILE *out);
+                              const hlo_diag_sink *sink, hlo_writer out);
 } hlo_module_io;
 
 /* Reads a module; see hlo_module_parse_proto(). The module of a snapshot takes ownership of

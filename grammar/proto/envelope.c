@@ -289,7 +289,7 @@ static hlo_status convert(reading *r, const char *file, const hlo_diag_sink *sin
     jmp_buf recover, failed;
     if (setjmp(recover)) return HLO_OUT_OF_MEMORY;
     if (setjmp(failed)) return HLO_INVALID_INPUT;
-    hlo_module *module = r->module = hlo_module_new(&recover);
+    hlo_module *module = r->module = hlo_module_make(&recover);
     r->scratch = hlo_arena_new(&recover);
     if (!module || !r->scratch) return HLO_OUT_OF_MEMORY;
     module->file = hlo_intern_string(module, file);

@@ -151,7 +151,7 @@ static void read_computation(hlo_proto *p, struct hlo_ids *known, Xla__HloComput
     for (size_t i = 0; i < from->n_instructions; i++)
         known->instrs.v[i] = (hlo_proto_id){.number = from->instructions[i]->id};
     hlo_proto_sort_ids(p, &known->instrs, "instructions");
-    hlo_computation *comp = hlo_computation_new(p->module, name_of(p, name, "computation"));
+    hlo_computation *comp = hlo_comp_new(p->module, name_of(p, name, "computation"));
     for (size_t i = 0; i < from->n_instructions; i++) {
         int64_t number = from->instructions[i]->id;
         void *made = read_instr(p, from->instructions[i], comp);
@@ -163,7 +163,7 @@ static void read_computation(hlo_proto *p, struct hlo_ids *known, Xla__HloComput
     if (!root)
         hlo_proto_fail(p, "the root has id %lld, which is not an instruction of the computation",
                        (long long)from->root_id);
-    hlo_computation_set_root(comp, root);
+    hlo_comp_set_root(comp, root);
     schedule(p, from->id, comp);
     int64_t parameters = 0;
     for (hlo_instruction *i = comp->first; i; i = hlo_instr_next(i))
@@ -308,7 +308,7 @@ static hlo_status read_bytes(reading *r, hlo_content *content, const char *name,
     jmp_buf recover, failed;
     if (setjmp(recover)) return HLO_OUT_OF_MEMORY;
     if (setjmp(failed)) return HLO_INVALID_INPUT;
-    hlo_module *module = r->module = hlo_module_new(&recover);
+    hlo_module *module = r->module = hlo_module_make(&recover);
     r->scratch = hlo_arena_new(&recover);
     if (!module || !r->scratch) return HLO_OUT_OF_MEMORY;
     module->read = hlo_notation_read;

@@ -313,7 +313,7 @@ static ProtobufCMessage *read_module(scanner *r) {
     size_t size = 0;
     FILE *out = open_memstream(&bytes, &size);
     status = HLO_OUT_OF_MEMORY;
-    if (out) status = p->io->print_proto(module, HLO_PROTO_BINARY, p->sink, out);
+    if (out) status = p->io->print_proto(module, HLO_PROTO_BINARY, p->sink, hlo_file_writer(out));
     if (out && (fclose(out) != 0 || !bytes)) status = HLO_OUT_OF_MEMORY;
     hlo_module_free(module);
     p->owned = bytes;

@@ -64,7 +64,7 @@ void rules_fault(rules_parser *p, span where, const char *format, ...) {
     if (!hlo_error_budget_take(&p->faults, (uint32_t)where.first)) return;
     va_list args;
     va_start(args, format);
-    hlo_diag_vemit(p->owner, p->sink, HLO_ERROR, where.first,
+    hlo_diag_vemit(p->owner, p->sink, HLO_ERROR, HLO_DIAG_RULE, where.first,
                    where.last > where.first ? where.last - where.first : 1, format, args);
     va_end(args);
 }

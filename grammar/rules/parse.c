@@ -18,7 +18,7 @@ hlo_status hlo_rules_parse(hlo_module *owner, const hlo_rule_vocabulary *words, 
         .owner = owner, .words = words, .sink = sink, .faults = hlo_error_budget_new(max_errors)};
     *out_rules = NULL;
     if (owner->source_size > LARGEST_FILE) {
-        hlo_diag_emit(owner, sink, HLO_ERROR, 0, 0, "the rules exceed 1 MB");
+        hlo_diag_emit(owner, sink, HLO_ERROR, HLO_DIAG_RULE, 0, 0, "the rules exceed 1 MB");
         return HLO_INVALID_INPUT;
     }
     yyscan_t scanner;

@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "grammar/attr/notation.h"
-#include "hlo/suggest.h"
 #include "ir/ir.h"
 #include "ir/text/file.h"
+#include "ir/text/suggest.h"
 
 /* Bytes of the source. */
 typedef struct hlo_span {

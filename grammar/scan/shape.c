@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "grammar/scan/parser.h"
-#include "hlo/suggest.h"
 #include "ir/intern.h"
+#include "ir/text/suggest.h"
 
 /* The state while a shape is read. */
 typedef struct shape_reader {

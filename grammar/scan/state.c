@@ -19,11 +19,12 @@ void hlo_text_error(hlo_text *text, hlo_span at, const char *format, ...) {
     if (text->skipping || text->quiet || !*text->errors_left) return;
     va_list args;
     va_start(args, format);
-    hlo_diag_vemit(text->module, text->sink, HLO_ERROR, at.offset, at.length, format, args);
+    hlo_diag_vemit(text->module, text->sink, HLO_ERROR, HLO_DIAG_SYNTAX, at.offset, at.length,
+                   format, args);
     va_end(args);
     text->errors++;
     if (--*text->errors_left == 0)
-        hlo_diag_emit(text->module, text->sink, HLO_NOTE, at.offset, at.length,
+        hlo_diag_emit(text->module, text->sink, HLO_NOTE, HLO_DIAG_SYNTAX, at.offset, at.length,
                       "too many errors, the rest of the text is not read");
 }
 
@@ -31,7 +32,8 @@ void hlo_text_say(hlo_text *text, hlo_severity severity, hlo_span at, const char
     if (text->skipping || text->quiet || !*text->errors_left) return;
     va_list args;
     va_start(args, format);
-    hlo_diag_vemit(text->module, text->sink, severity, at.offset, at.length, format, args);
+    hlo_diag_vemit(text->module, text->sink, severity, HLO_DIAG_SYNTAX, at.offset, at.length,
+                   format, args);
     va_end(args);
 }
 

@@ -119,7 +119,7 @@ void hlo_text_body_begin(hlo_text *text, hlo_span at, const char *name, bool ent
     }
     if (!name) hlo_text_names_later(text);
     hlo_body body = {
-        .comp = hlo_computation_new(module, NULL),
+        .comp = hlo_comp_new(module, NULL),
         .name = name,
         .at = at,
         .depth = text->depth + (name != NULL), /* the brace of an inline computation was counted
@@ -164,7 +164,7 @@ void hlo_text_body_end(hlo_text *text, hlo_span at) {
         if (!comp->last)
             hlo_text_error(text, at, "computation '%s' has no instruction", comp->name);
         else
-            hlo_computation_set_root(comp, body->explicit_root ? body->explicit_root : comp->last);
+            hlo_comp_set_root(comp, body->explicit_root ? body->explicit_root : comp->last);
         hlo_instruction **found = (hlo_instruction **)(text->parameters.items + body->parameters);
         size_t count = (text->parameters.used - body->parameters) / sizeof *found;
         comp->parameter_count = (uint32_t)count;
@@ -219,6 +219,6 @@ hlo_computation *hlo_text_computation_done(hlo_text *text) {
         }
         cache->comp = comp;
     }
-    hlo_computation_move(comp, NULL);
+    hlo_comp_move(comp, NULL);
     return comp;
 }

@@ -137,7 +137,7 @@ static void wrap(hlo_text *text, hlo_frame *frame) {
     hlo_module *module = text->module;
     hlo_instruction **operands = hlo_frame_operands(text, frame);
     size_t count = (text->operands.used - frame->operands) / sizeof *operands;
-    hlo_computation *comp = hlo_computation_new(module, "async_wrapped");
+    hlo_computation *comp = hlo_comp_new(module, "async_wrapped");
     comp->offset = frame->name_at.offset;
     comp->parameters = hlo_arena_array(module->arena, count, sizeof *comp->parameters);
     comp->parameter_count = (uint32_t)count;
@@ -151,7 +151,7 @@ static void wrap(hlo_text *text, hlo_frame *frame) {
     hlo_instruction *root = hlo_instr_new(comp, NULL, frame->wrapped, frame->shape->elements[1],
                                           comp->parameter_count, comp->parameters, "async_op");
     root->offset = frame->name_at.offset;
-    hlo_computation_set_root(comp, root);
+    hlo_comp_set_root(comp, root);
 
     hlo_attr *attrs = hlo_frame_attrs(text, frame);
     size_t given = (text->attrs.used - frame->attrs) / sizeof *attrs, kept = 0;

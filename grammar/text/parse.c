@@ -93,7 +93,7 @@ static hlo_status read_text(reading *r, hlo_content *content, const char *name, 
     const size_t size = content->size;
     jmp_buf recover;
     if (setjmp(recover)) return HLO_OUT_OF_MEMORY;
-    hlo_module *module = r->module = hlo_module_new(&recover);
+    hlo_module *module = r->module = hlo_module_make(&recover);
     r->scratch = hlo_arena_new(&recover);
     if (!module || !r->scratch) return HLO_OUT_OF_MEMORY;
     module->read = hlo_notation_read;
@@ -117,7 +117,7 @@ static hlo_status read_text(reading *r, hlo_content *content, const char *name, 
     const char *hint = hint_about(start, left);
     if (hint) {
         --*errors_left;
-        return hlo_diag_refuse(sink, name, (int)line, 1, "%s", hint);
+        return hlo_diag_refuse(sink, HLO_DIAG_SYNTAX, name, (int)line, 1, "%s", hint);
     }
     /* Empty stacks need an address, too. */
     hlo_stack *stacks[] = {&text.frames,     &text.operands,  &text.attrs,     &text.bodies,

@@ -13,7 +13,8 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/* The difference between the outputs of a rewritten module and those of the original module. */
+/* The difference between the outputs of a rewritten module and those of the original module. The
+ * struct has no other fields in any version of the library. */
 typedef struct hlo_output_change {
     double distance; /* The relative change of the most affected output: the norm of the difference
                         divided by the norm of the original output (hlo_array_distance()). */
@@ -23,6 +24,7 @@ typedef struct hlo_output_change {
 /* The effect of one rewritten matmul, or of several matmuls that become one FP8 call or have the
  * same name. All pointers are borrowed from the hlo_bisection. */
 typedef struct hlo_matmul_effect {
+    size_t struct_size;        /* See status.h. */
     const char *matmul;        /* The name of the matmul in the original module. */
     const char *op_name;       /* The op_name in its metadata, or NULL. */
     hlo_output_change alone;   /* The change if only this matmul is rewritten. */
@@ -39,6 +41,7 @@ typedef struct hlo_bisection hlo_bisection;
 
 /* The selection of hlo_module_budget(). All pointers are borrowed from the hlo_bisection. */
 typedef struct hlo_budget {
+    size_t struct_size;         /* See status.h. */
     double max_error;           /* The limit. */
     double predicted;           /* The predicted change if the selected matmuls are quantized. */
     hlo_output_change measured; /* The measured change if the selected matmuls are quantized. It may
@@ -110,17 +113,17 @@ size_t hlo_bisection_count(const hlo_bisection *bisection);
  * largest change `alone` is the first. `index` must be less than hlo_bisection_count(). */
 const hlo_matmul_effect *hlo_bisection_at(const hlo_bisection *bisection, size_t index);
 
-/* Returns the change if all matmuls are rewritten. */
-hlo_output_change hlo_bisection_all(const hlo_bisection *bisection);
+/* Returns the change if all matmuls are rewritten, borrowed from the bisection. */
+const hlo_output_change *hlo_bisection_all(const hlo_bisection *bisection);
 
-/* For a result of hlo_module_bisect(), returns the change that rounding alone causes. To measure
- * it, the original module is executed with each result changed at random by its rounding error.
- * Rewriting need not be the cause of changes of this size. */
-hlo_output_change hlo_bisection_rounding(const hlo_bisection *bisection);
+/* For a result of hlo_module_bisect(), returns the change that rounding alone causes, borrowed from
+ * the bisection. To measure it, the original module is executed with each result changed at random
+ * by its rounding error. Rewriting need not be the cause of changes of this size. */
+const hlo_output_change *hlo_bisection_rounding(const hlo_bisection *bisection);
 
 /* Writes to `out` a table of all changes and, for a result of hlo_module_budget(), the selection.
  */
-void hlo_bisection_print(const hlo_bisection *bisection, FILE *out);
+hlo_status hlo_bisection_print(const hlo_bisection *bisection, hlo_writer out);
 
 /* Executes `module` on each of `count` inputs on the CPU, and writes to `out`, as JSON for
  * hlo_pass_options.amaxes, the amax, which is the largest absolute value, of each operand that
@@ -130,7 +133,7 @@ void hlo_bisection_print(const hlo_bisection *bisection, FILE *out);
  * Returns HLO_INVALID_INPUT, with an error in `sink`, if an operand has a NaN or an infinity, and
  * the same statuses as hlo_module_optimize(), hlo_plan_new() and hlo_plan_run(). */
 hlo_status hlo_module_record_amaxes(const hlo_module *module, const hlo_arrays *const *inputs,
-                                    size_t count, const hlo_diag_sink *sink, FILE *out);
+                                    size_t count, const hlo_diag_sink *sink, hlo_writer out);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -71,9 +71,10 @@ const char *hlo_dump_path(const hlo_dump *dump, size_t module, size_t stage);
  * Matmuls for which both are equal are distinguished by their order in the module. Strings are
  * borrowed from the history. */
 typedef struct hlo_matmul_history {
-    hlo_verdict first; /* The verdict at the first stage that contains the matmul. */
-    hlo_verdict last;  /* The verdict at the last stage that contains the matmul. */
-    bool gone;         /* The last stage of the module does not contain the matmul. */
+    size_t struct_size;       /* See status.h. */
+    const hlo_verdict *first; /* The verdict at the first stage that contains the matmul. */
+    const hlo_verdict *last;  /* The verdict at the last stage that contains the matmul. */
+    bool gone;                /* The last stage of the module does not contain the matmul. */
     /* The stages between which the FP8 form was lost: at stage `kept`, the matmul was FP8 or could
      * be converted to FP8; from stage `lost` on, it is neither. If the FP8 form never existed, or
      * exists at the last stage, both are SIZE_MAX, and the next two fields are not valid. */
@@ -125,7 +126,7 @@ const hlo_report *hlo_history_report(const hlo_history *history);
  * Returns HLO_INVALID_USAGE if `options` is invalid, and HLO_INVALID_INPUT if `out` cannot be
  * written to. */
 hlo_status hlo_histories_print(const hlo_dump *dump, const hlo_history *const *histories,
-                               const hlo_remarks_options *options, FILE *out);
+                               const hlo_remarks_options *options, hlo_writer out);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

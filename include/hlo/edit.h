@@ -2,7 +2,9 @@
 /* Functions that change a module: they create instructions, parameters and computations, replace
  * operands, uses, attributes and roots, and remove instructions.
  *
- * The module owns all objects that are created here. Every function checks its arguments, and
+ * The first argument of each function is the module that is changed; all instructions and
+ * computations in the other arguments must belong to it. The module owns all objects that are
+ * created here. Every function checks its arguments, and
  * whether the new or changed instruction is valid HLO by itself. If a check fails, the function
  * does not change the module, reports at least one error to `sink`, and returns a status:
  *
@@ -32,37 +34,61 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
+/* --------------------------------------------------------------------------------------- shapes */
+
+/* Creates the shape of an array of `rank` dimensions of the sizes `dims`. `minor_to_major` is the
+ * layout: the dimensions from the most minor to the most major, or NULL for the default layout,
+ * {rank-1,...,1,0}. The shape is borrowed from the module. */
+hlo_status hlo_shape_new_array(hlo_module *module, hlo_element_type type, size_t rank,
+                               const int64_t *dims, const int64_t *minor_to_major,
+                               const hlo_diag_sink *sink, const hlo_shape **out_shape);
+
+/* Creates the shape of a tuple of `count` elements, whose shapes may belong to any module. The
+ * shape is borrowed from the module. */
+hlo_status hlo_shape_new_tuple(hlo_module *module, size_t count, const hlo_shape *const *elements,
+                               const hlo_diag_sink *sink, const hlo_shape **out_shape);
+
+/* Parses a shape in the notation of HLO text, such as "f32[2,<=3]{1,0}", "(f32[], s32[2])" or
+ * "token[]". An array without a layout gets the default layout. The shape is borrowed from the
+ * module. */
+hlo_status hlo_shape_parse(hlo_module *module, const char *text, const hlo_diag_sink *sink,
+                           const hlo_shape **out_shape);
+
+/* --------------------------------------------------------------------------------- instructions */
+
 /* The properties of a new instruction. Initialize them with hlo_instruction_options_init(), then
  * set fields. All pointers are borrowed for the duration of the call. */
 typedef struct hlo_instruction_options {
-    size_t struct_size;               /* See status.h. */
-    const char *opcode;               /* The opcode as in HLO text, such as "dot". Required. */
-    hlo_instruction *const *operands; /* An array of `operand_count` operands. */
+    size_t struct_size; /* See status.h. */
+    hlo_opcode opcode;  /* Required. */
+    /* An array of `operand_count` operands. */
+    const hlo_instruction *const *operands;
     size_t operand_count;
     /* Attributes as in HLO text, such as `lhs_contracting_dims={1}, rhs_contracting_dims={0}`, or
      * NULL for none. The computations that they name must precede the computation of the new
      * instruction in the module. */
     const char *attributes;
-    /* The shape as in HLO text, such as "f32[2,3]{1,0}", or NULL to infer it from the operands and
-     * the attributes. Inference is not possible for some opcodes, such as broadcast, reshape and
+    /* The shape, which may belong to any module, or NULL to infer it from the operands and the
+     * attributes. Inference is not possible for some opcodes, such as broadcast, reshape and
      * custom-call. */
-    const char *shape;
+    const hlo_shape *shape;
     /* The name without `%`, which consists of letters, digits, `_`, `.` and `-`, or NULL to use the
      * opcode. A number is appended if the name is already used. */
     const char *name;
     /* The instruction before which the new instruction is inserted, or NULL to append it to the
      * computation. */
-    hlo_instruction *before;
+    const hlo_instruction *before;
     /* The instruction that the new instruction will replace, or NULL. The new instruction inherits
      * the metadata and frontend attributes of `like`, and its sharding if the dimensions are equal,
      * except for attributes that `attributes` contains. */
     const hlo_instruction *like;
 } hlo_instruction_options;
 
-/* Sets `struct_size`, and all other fields to NULL or 0. */
+/* Sets `struct_size`, `opcode` to HLO_OP_INVALID, and all other fields to NULL or 0. */
 static inline void hlo_instruction_options_init(hlo_instruction_options *options) {
     memset(options, 0, sizeof *options);
     options->struct_size = sizeof *options;
+    options->opcode = HLO_OP_INVALID;
 }
 
 /* Creates an instruction in `computation`.
@@ -74,61 +100,68 @@ static inline void hlo_instruction_options_init(hlo_instruction_options *options
  * Unless `attributes` names control predecessors, the time depends on the number of computations in
  * the module, and on the distance between the operands and `before`, but not on the number of
  * instructions. */
-hlo_status hlo_instruction_new(hlo_computation *computation, const hlo_instruction_options *options,
-                               const hlo_diag_sink *sink, hlo_instruction **out_instruction);
+hlo_status hlo_instruction_new(hlo_module *module, const hlo_computation *computation,
+                               const hlo_instruction_options *options, const hlo_diag_sink *sink,
+                               const hlo_instruction **out_instruction);
 
 /* Creates a constant array in `computation` before the instruction `before`, or at the end if
- * `before` is NULL. `type` is the element type as in HLO text, such as "f32". `dims` are the sizes
+ * `before` is NULL. `dims` are the sizes
  * of `rank` dimensions. `data` are the elements in the format of hlo_instruction_constant(); they
  * are copied. If `data` is NULL, all elements are zero. */
-hlo_status hlo_instruction_new_constant(hlo_computation *computation, hlo_instruction *before,
-                                        const char *type, size_t rank, const int64_t *dims,
-                                        const void *data, const hlo_diag_sink *sink,
-                                        hlo_instruction **out_instruction);
+hlo_status hlo_instruction_new_constant(hlo_module *module, const hlo_computation *computation,
+                                        const hlo_instruction *before, hlo_element_type type,
+                                        size_t rank, const int64_t *dims, const void *data,
+                                        const hlo_diag_sink *sink,
+                                        const hlo_instruction **out_instruction);
 
-/* Adds a parameter to `computation` after its other parameters. `shape` is the shape as in HLO
- * text. `name` is a name as in hlo_instruction_options, or NULL for "parameter".
+/* Adds a parameter to `computation` after its other parameters. `shape` may belong to any
+ * module. `name` is a name as in hlo_instruction_options, or NULL for "parameter".
  *
  * If the computation is the entry, its layout is extended. Otherwise, each caller of the
  * computation needs an additional operand. Until all callers have it, hlo_module_verify() rejects
  * the module. */
-hlo_status hlo_instruction_new_parameter(hlo_computation *computation, const char *shape,
-                                         const char *name, const hlo_diag_sink *sink,
-                                         hlo_instruction **out_instruction);
+hlo_status hlo_instruction_new_parameter(hlo_module *module, const hlo_computation *computation,
+                                         const hlo_shape *shape, const char *name,
+                                         const hlo_diag_sink *sink,
+                                         const hlo_instruction **out_instruction);
 
 /* Adds the computations of a module that is given as `size` bytes of HLO text. They are inserted
  * before all other computations of `module`, which may therefore call them. Their names are changed
  * if they are already used. *out_computation is the entry computation of the text. The text must
  * not contain tables of stack frames. */
 hlo_status hlo_computation_new_text(hlo_module *module, const char *text, size_t size,
-                                    const hlo_diag_sink *sink, hlo_computation **out_computation);
+                                    const hlo_diag_sink *sink,
+                                    const hlo_computation **out_computation);
 
 /* Replaces all uses of `from` by `to`, except uses in `to` itself. If `from` is the root of the
  * computation, `to` becomes the root. Both must belong to the same computation and have compatible
  * shapes (hlo_shape_compatible()), and `to` must precede all users of `from`. `from` remains in the
  * computation without uses. */
-hlo_status hlo_instruction_replace(hlo_instruction *from, hlo_instruction *to,
-                                   const hlo_diag_sink *sink);
+hlo_status hlo_instruction_replace(hlo_module *module, const hlo_instruction *from,
+                                   const hlo_instruction *to, const hlo_diag_sink *sink);
 
 /* Replaces the operand of `instruction` at `index`, which must be less than the number of operands.
  * `operand` must precede `instruction`. */
-hlo_status hlo_instruction_set_operand(hlo_instruction *instruction, size_t index,
-                                       hlo_instruction *operand, const hlo_diag_sink *sink);
+hlo_status hlo_instruction_set_operand(hlo_module *module, const hlo_instruction *instruction,
+                                       size_t index, const hlo_instruction *operand,
+                                       const hlo_diag_sink *sink);
 
 /* Sets the attribute with the given name to `value`, which is the text that follows the `=` in HLO
  * text. If `value` is NULL, the attribute is removed if it exists. */
-hlo_status hlo_instruction_set_attribute(hlo_instruction *instruction, const char *name,
-                                         const char *value, const hlo_diag_sink *sink);
+hlo_status hlo_instruction_set_attribute(hlo_module *module, const hlo_instruction *instruction,
+                                         const char *name, const char *value,
+                                         const hlo_diag_sink *sink);
 
 /* Makes `root`, an instruction of `computation`, the root of the computation. If the computation is
  * the entry, its layout is updated. */
-hlo_status hlo_computation_replace_root(hlo_computation *computation, hlo_instruction *root,
-                                        const hlo_diag_sink *sink);
+hlo_status hlo_computation_set_root(hlo_module *module, const hlo_computation *computation,
+                                    const hlo_instruction *root, const hlo_diag_sink *sink);
 
 /* Removes an instruction from its computation. The instruction must not be used, and must not be a
  * root, a parameter or a control predecessor. Afterwards, hlo_instruction_computation() returns
  * NULL for it, and the functions above reject it with HLO_INVALID_USAGE. */
-hlo_status hlo_instruction_remove(hlo_instruction *instruction, const hlo_diag_sink *sink);
+hlo_status hlo_instruction_remove(hlo_module *module, const hlo_instruction *instruction,
+                                  const hlo_diag_sink *sink);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

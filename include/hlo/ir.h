@@ -7,6 +7,10 @@
  * it was removed, except that hlo_instruction_computation() may be called for it. In a user pass
  * (pass.h), all objects and strings are valid until the callback returns.
  *
+ * Computations and instructions are const: they are handles, which only the functions of edit.h
+ * change, and these require a module that is not const. A function that only has a `const
+ * hlo_module *` can therefore not change the module.
+ *
  * No argument may be NULL. An `index` or `number` must be less than the corresponding count. All
  * functions except hlo_instruction_attribute() always succeed. */
 #ifndef HLO_IR_H
@@ -15,6 +19,7 @@
 #include <stddef.h>
 
 #include "hlo/module.h"
+#include "hlo/opcode.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -34,77 +39,71 @@ typedef struct hlo_shape hlo_shape;
 
 /* Returns the first computation of a module. Computations are ordered such that callees precede
  * their callers. */
-hlo_computation *hlo_module_first_computation(const hlo_module *module);
+const hlo_computation *hlo_module_first_computation(const hlo_module *module);
 
 /* Returns the computation that follows `computation` in the module, or NULL if it is the last. */
-hlo_computation *hlo_computation_next(const hlo_computation *computation);
+const hlo_computation *hlo_computation_next(const hlo_computation *computation);
 
 /* Returns the entry computation of a module. */
-hlo_computation *hlo_module_entry(const hlo_module *module);
+const hlo_computation *hlo_module_entry(const hlo_module *module);
 
 /* Returns the computation with the given name, without `%`, or NULL if it does not exist. The time
  * is linear in the number of computations. */
-hlo_computation *hlo_module_find_computation(const hlo_module *module, const char *name);
+const hlo_computation *hlo_module_find_computation(const hlo_module *module, const char *name);
 
 /* Returns the name of a computation, without `%`. */
 const char *hlo_computation_name(const hlo_computation *computation);
 
 /* Returns the module that contains a computation. */
-hlo_module *hlo_computation_module(const hlo_computation *computation);
+const hlo_module *hlo_computation_module(const hlo_computation *computation);
 
 /* Returns the root instruction of a computation, whose value is the result. */
-hlo_instruction *hlo_computation_root(const hlo_computation *computation);
+const hlo_instruction *hlo_computation_root(const hlo_computation *computation);
 
 /* Returns the number of parameters of a computation. */
 size_t hlo_computation_parameter_count(const hlo_computation *computation);
 
 /* Returns the parameter with the given number. */
-hlo_instruction *hlo_computation_parameter(const hlo_computation *computation, size_t number);
+const hlo_instruction *hlo_computation_parameter(const hlo_computation *computation, size_t number);
 
 /* Returns the first instruction of a computation. Instructions are ordered such that operands
  * precede their users. */
-hlo_instruction *hlo_computation_first(const hlo_computation *computation);
+const hlo_instruction *hlo_computation_first(const hlo_computation *computation);
 
 /* Returns the last instruction of a computation, which need not be the root. */
-hlo_instruction *hlo_computation_last(const hlo_computation *computation);
+const hlo_instruction *hlo_computation_last(const hlo_computation *computation);
 
 /* Returns the instruction that follows `instruction` in its computation, or NULL if it is the
  * last. */
-hlo_instruction *hlo_instruction_next(const hlo_instruction *instruction);
+const hlo_instruction *hlo_instruction_next(const hlo_instruction *instruction);
 
 /* Returns the instruction that precedes `instruction` in its computation, or NULL if it is the
  * first. */
-hlo_instruction *hlo_instruction_previous(const hlo_instruction *instruction);
+const hlo_instruction *hlo_instruction_previous(const hlo_instruction *instruction);
 
 /* Returns the instruction with the given name, without `%`, in a computation, or NULL if it does
  * not exist. The time is linear in the number of instructions. */
-hlo_instruction *hlo_computation_find(const hlo_computation *computation, const char *name);
+const hlo_instruction *hlo_computation_find(const hlo_computation *computation, const char *name);
 
 /* --------------------------------------------------------------------------------- instructions */
 
 /* Returns the name of an instruction, without `%`. */
 const char *hlo_instruction_name(const hlo_instruction *instruction);
 
-/* Returns the opcode of an instruction as in HLO text, such as "dot". The string is static. */
-const char *hlo_instruction_opcode(const hlo_instruction *instruction);
-
-/* Returns the number of opcodes that the library supports. */
-size_t hlo_opcode_count(void);
-
-/* Returns the name of an opcode. The string is static. */
-const char *hlo_opcode_name(size_t index);
+/* Returns the opcode of an instruction. hlo_opcode_name() returns its name. */
+hlo_opcode hlo_instruction_opcode(const hlo_instruction *instruction);
 
 /* Returns the shape of the value of an instruction. */
 const hlo_shape *hlo_instruction_shape(const hlo_instruction *instruction);
 
 /* Returns the computation that contains an instruction, or NULL if the instruction was removed. */
-hlo_computation *hlo_instruction_computation(const hlo_instruction *instruction);
+const hlo_computation *hlo_instruction_computation(const hlo_instruction *instruction);
 
 /* Returns the number of operands of an instruction. */
 size_t hlo_instruction_operand_count(const hlo_instruction *instruction);
 
 /* Returns the operand at `index`. */
-hlo_instruction *hlo_instruction_operand(const hlo_instruction *instruction, size_t index);
+const hlo_instruction *hlo_instruction_operand(const hlo_instruction *instruction, size_t index);
 
 /* Returns the first use of a value, or NULL if it is not used. An instruction that has the value as
  * several operands has one use for each of them. The uses are in no particular order. Being the
@@ -115,7 +114,7 @@ const hlo_use *hlo_instruction_first_use(const hlo_instruction *instruction);
 const hlo_use *hlo_use_next(const hlo_use *use);
 
 /* Returns the instruction whose operand the use is. */
-hlo_instruction *hlo_use_instruction(const hlo_use *use);
+const hlo_instruction *hlo_use_instruction(const hlo_use *use);
 
 /* Returns the index of the operand in the instruction. */
 size_t hlo_use_index(const hlo_use *use);
@@ -129,7 +128,7 @@ size_t hlo_instruction_called_count(const hlo_instruction *instruction);
 
 /* Returns a called computation. The called computations are in the order of the attributes that
  * name them (hlo_instruction_attribute_name()). */
-hlo_computation *hlo_instruction_called(const hlo_instruction *instruction, size_t index);
+const hlo_computation *hlo_instruction_called(const hlo_instruction *instruction, size_t index);
 
 /* Returns the number of a parameter, or -1 if the instruction is not a parameter. */
 int64_t hlo_instruction_parameter_number(const hlo_instruction *instruction);
@@ -176,9 +175,9 @@ const char *hlo_instruction_source(const hlo_instruction *instruction, int64_t *
 
 /* --------------------------------------------------------------------------------------- shapes */
 
-/* Returns the element type of an array as in HLO text, such as "f8e4m3fn". For other shapes,
- * returns "tuple", "token" or "opaque". The string is static. */
-const char *hlo_shape_type(const hlo_shape *shape);
+/* Returns the element type of an array. For other shapes, returns HLO_TYPE_TUPLE, HLO_TYPE_TOKEN or
+ * HLO_TYPE_OPAQUE. */
+hlo_element_type hlo_shape_type(const hlo_shape *shape);
 
 /* Returns the number of dimensions of an array, or 0 for other shapes. */
 size_t hlo_shape_rank(const hlo_shape *shape);

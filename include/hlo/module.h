@@ -74,13 +74,13 @@ hlo_status hlo_module_verify(const hlo_module *module, const hlo_verify_options 
  * written.
  *
  * Returns HLO_OK if the modules are equal, and HLO_MISMATCH if they differ. */
-hlo_status hlo_module_diff(const hlo_module *a, const hlo_module *b, FILE *out);
+hlo_status hlo_module_diff(const hlo_module *a, const hlo_module *b, hlo_writer out);
 
 /* Compares only the matmuls of two modules, and writes the differences and the number of unchanged
  * matmuls to `out`.
  *
  * Returns HLO_OK if all matmuls are unchanged, and HLO_MISMATCH if one differs. */
-hlo_status hlo_module_diff_matmuls(const hlo_module *a, const hlo_module *b, FILE *out);
+hlo_status hlo_module_diff_matmuls(const hlo_module *a, const hlo_module *b, hlo_writer out);
 
 /* Writes statistics of `module` to `out` as an aligned table: the sizes in bytes of parameters,
  * constants and results, and the numbers of instructions by opcode and by element type, with each
@@ -91,7 +91,7 @@ hlo_status hlo_module_diff_matmuls(const hlo_module *a, const hlo_module *b, FIL
  * A called computation counts once for each call. A conditional counts as its most expensive
  * branch. A loop body counts as often as `"known_trip_count"` in the backend config states, as
  * often as the trip count that is derived from the loop, or once if neither is known. */
-hlo_status hlo_module_print_stats(const hlo_module *module, FILE *out);
+hlo_status hlo_module_print_stats(const hlo_module *module, hlo_writer out);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -101,13 +101,13 @@ typedef struct hlo_pass_options {
 
     /* The target and the form of the output. */
 
-    /* The target architecture: compute capability * 10, such as 90. `hlo-fp8-opt --help` lists the
-     * valid values. Default: 90. */
-    int target;
-    /* The version of the target CUDA toolkit, which provides cuBLASLt, in the encoding of
-     * CUDA_VERSION in cuda.h: major * 1000 + minor * 10. From 12.9 (12090) on, calls for sm_90 use
-     * scales per row and per block, in a form that XLA does not support. Default: 12080. */
-    int cuda;
+    /* The target architecture, such as "sm_90". `hlo-fp8-opt --help` lists the valid values.
+     * Default: NULL, which selects "sm_90". */
+    const char *target;
+    /* The version of the target CUDA toolkit, which provides cuBLASLt, such as "12.8". From "12.9"
+     * on, calls for sm_90 use scales per row and per block, in a form that XLA does not support.
+     * Default: NULL, which selects "12.8". */
+    const char *cuda;
     /* The output form of FP8 matmuls, including FP8 calls of the input. Verdicts refer to the
      * calls. Default: HLO_EMIT_CUBLAS. */
     hlo_emit_form emit;
@@ -186,8 +186,9 @@ typedef struct hlo_pass_options {
     unsigned max_errors;
     /* The name of a pass, or "all": write the module to `dump` after the pass. Default: NULL. */
     const char *print_after;
-    /* The file for `print_after`. It must not be NULL if `print_after` is set. Default: NULL. */
-    FILE *dump;
+    /* The writer for `print_after`. dump.write must not be NULL if `print_after` is set. Default:
+     * NULL. */
+    hlo_writer dump;
 } hlo_pass_options;
 
 /* Sets the fields within the first `struct_size` bytes of *options to their default values. Use it
@@ -221,6 +222,7 @@ typedef enum hlo_verdict_kind {
 /* The verdict on a matmul, or a lint. The report owns all strings. A string may be NULL only if its
  * comment says so. */
 typedef struct hlo_verdict {
+    size_t struct_size; /* See status.h. */
     hlo_verdict_kind kind;
     /* The name of the FP8 call in the output. If the matmul is wide, the same as
      * `input_instruction`. */
@@ -455,7 +457,7 @@ static inline void hlo_remarks_options_init(hlo_remarks_options *options) {
  * Returns HLO_INVALID_USAGE if `options` is invalid, and HLO_INVALID_INPUT if `out` cannot be
  * written to or options->baseline cannot be read. */
 hlo_status hlo_reports_print(const hlo_report *const *reports, size_t count,
-                             const hlo_remarks_options *options, FILE *out);
+                             const hlo_remarks_options *options, hlo_writer out);
 
 /* A callback that draws `count` graphs, which are given in the language of Graphviz. It stores an
  * SVG element in out_drawings[i], or leaves the initial NULL if it cannot draw graph i. The SVG
@@ -494,7 +496,7 @@ static inline void hlo_page_options_init(hlo_page_options *options) {
  * Returns HLO_INVALID_INPUT if `out` cannot be written to, or, with an error in options->sink, if
  * the baseline cannot be read or is not such a document. */
 hlo_status hlo_reports_page(const hlo_report *const *reports, size_t count,
-                            const hlo_page_options *options, FILE *out);
+                            const hlo_page_options *options, hlo_writer out);
 
 /* ---------------------------------------------------------------------------------------- gates */
 
@@ -579,7 +581,7 @@ const char *hlo_reason_page(size_t index);
 
 /* Writes how often each rule was applied, and, if the passes ran with hlo_pass_options.time_passes,
  * the time of each pass in milliseconds. */
-void hlo_report_print_times(const hlo_report *report, FILE *out);
+hlo_status hlo_report_print_times(const hlo_report *report, hlo_writer out);
 
 /* Returns the number of built-in passes. */
 size_t hlo_pass_count(void);
@@ -596,7 +598,7 @@ const char *hlo_pass_help(size_t index);
  * passes, then options->user_passes. `options` may be NULL, which means no user passes.
  *
  * Returns the same statuses as hlo_pass_options_check(). */
-hlo_status hlo_passes_print(const hlo_pass_options *options, FILE *out);
+hlo_status hlo_passes_print(const hlo_pass_options *options, hlo_writer out);
 
 /* Returns the passes that a sequence runs, separated by commas, or NULL if the pass is not a
  * sequence. `index` must be less than hlo_pass_count(). The string is static. */

@@ -55,7 +55,7 @@ typedef enum hlo_proto_format {
  * Returns HLO_INVALID_INPUT without an error if `out` cannot be written to, for example because the
  * disk is full. */
 hlo_status hlo_module_print_proto(const hlo_module *module, hlo_proto_format format,
-                                  const hlo_diag_sink *sink, FILE *out);
+                                  const hlo_diag_sink *sink, hlo_writer out);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

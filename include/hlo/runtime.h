@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "hlo/module.h"
+#include "hlo/opcode.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -29,11 +30,12 @@ extern "C" {
  * of fewer than 8 bits occupy one byte each. The hlo_arrays that contains the array owns all
  * pointers. */
 typedef struct hlo_array {
-    const char *type;    /* The element type as in HLO text, such as "f8e4m3fn". Static. */
-    uint32_t rank;       /* The number of dimensions. */
-    const int64_t *dims; /* The sizes of `rank` dimensions. */
-    void *data;          /* The elements. They may be changed. */
-    size_t size;         /* The size of `data` in bytes. */
+    size_t struct_size;    /* See status.h. */
+    hlo_element_type type; /* The element type. */
+    uint32_t rank;         /* The number of dimensions. */
+    const int64_t *dims;   /* The sizes of `rank` dimensions. */
+    void *data;            /* The elements. They may be changed. */
+    size_t size;           /* The size of `data` in bytes. */
     /* The error bound of each element, or NULL if the plan does not compute bounds. A bound is a
      * standard deviation: how far the element is expected to be from that of another correct
      * execution (docs/numerics.md). If the bound is 0, the two elements must be equal. If it is
@@ -51,6 +53,14 @@ typedef struct hlo_array {
     /* The name of a value that a plan kept (hlo_plan_values()), or NULL. */
     const char *name;
 } hlo_array;
+
+/* Sets `struct_size`, `type` to HLO_TYPE_INVALID, and all other fields to 0 or NULL. Use it for an
+ * array that the caller owns. */
+static inline void hlo_array_init(hlo_array *array) {
+    memset(array, 0, sizeof *array);
+    array->struct_size = sizeof *array;
+    array->type = HLO_TYPE_INVALID;
+}
 
 /* A list of arrays. It owns the arrays and all their contents. */
 typedef struct hlo_arrays hlo_arrays;
@@ -71,7 +81,7 @@ const hlo_array *hlo_arrays_at(const hlo_arrays *arrays, size_t index);
  * elements in the format of hlo_array; they are copied. If `data` is NULL, all elements are zero.
  *
  * Returns HLO_INVALID_USAGE if the element type does not exist or a size is negative. */
-hlo_status hlo_arrays_append(hlo_arrays *arrays, const char *type, uint32_t rank,
+hlo_status hlo_arrays_append(hlo_arrays *arrays, hlo_element_type type, uint32_t rank,
                              const int64_t *dims, const void *data);
 
 /* --------------------------------------------------------------------------- inputs, .npz files */
@@ -114,7 +124,7 @@ hlo_status hlo_arrays_recorded(const hlo_module *module, hlo_role role, uint32_t
  * index as the name if it has none. Equal arrays result in identical files.
  *
  * Returns HLO_INVALID_INPUT if `out` cannot be written to. */
-hlo_status hlo_arrays_write(const hlo_arrays *arrays, FILE *out);
+hlo_status hlo_arrays_write(const hlo_arrays *arrays, hlo_writer out);
 
 /* Generates random inputs for `module`. The random numbers are bitwise identical to those of
  * numpy.random.default_rng(seed), which are PCG64 and ziggurat normals. Floating-point elements are
@@ -173,6 +183,7 @@ typedef enum hlo_fp8_rounding {
 
 /* The progress of a run. */
 typedef struct hlo_progress {
+    size_t struct_size;      /* See status.h. */
     double seconds;          /* The time since the start of the run. */
     double done;             /* The number of executed instructions. */
     double total;            /* The number of instructions of the run, or 0 if it is unknown, for
@@ -180,7 +191,8 @@ typedef struct hlo_progress {
     const char *instruction; /* The name of the current instruction, borrowed from the module. */
 } hlo_progress;
 
-/* The donation of an input: its memory is reused for an output (buffer.h). */
+/* The donation of an input: its memory is reused for an output (buffer.h). The struct has no other
+ * fields in any version of the library. */
 typedef struct hlo_donation {
     size_t input;  /* The index of the input. */
     size_t output; /* The index of the output. */
@@ -220,13 +232,13 @@ typedef struct hlo_plan_options {
 
     /* The following fields apply to the cuda backend. */
 
-    /* The target architecture: compute capability * 10, such as 90. If it is set, the plan can only
-     * be printed. It describes the execution on a device with this architecture, which need not be
-     * available. Default: 0, which selects the first GPU of this machine. */
-    int target;
-    /* If `target` is set: the version of the CUDA toolkit, in the encoding of CUDA_VERSION in
-     * cuda.h: major * 1000 + minor * 10. Default: 12080. */
-    int cuda;
+    /* The target architecture, such as "sm_90" (hlo_pass_options.target). If it is set, the plan
+     * can only be printed. It describes the execution on a device with this architecture, which
+     * need not be available. Default: NULL, which selects the first GPU of this machine. */
+    const char *target;
+    /* If `target` is set: the version of the CUDA toolkit, such as "12.8". Default: NULL, which
+     * selects "12.8". */
+    const char *cuda;
     /* Record the plan in CUDA graphs, and replay them in runs. Default: true. */
     bool graph;
     /* Run instructions that the device does not support on the CPU, with a warning. Otherwise, they
@@ -299,7 +311,7 @@ static inline void hlo_plan_options_init(hlo_plan_options *options) {
  *
  * Returns HLO_INVALID_USAGE if the backend does not exist, and HLO_INVALID_INPUT, with an error in
  * `sink`, if it is not available on this machine. */
-hlo_status hlo_backend_print(const char *backend, const hlo_diag_sink *sink, FILE *out);
+hlo_status hlo_backend_print(const char *backend, const hlo_diag_sink *sink, hlo_writer out);
 
 /* Creates a plan for the entry computation of `module`. All allocations and lookups that runs need
  * happen here. The module is verified first, unless it was verified before. It must outlive the
@@ -313,9 +325,9 @@ hlo_status hlo_backend_print(const char *backend, const hlo_diag_sink *sink, FIL
  * `donation_count` is not 0.
  *
  * Returns HLO_INVALID_INPUT, with errors in `sink`, if the module is not valid or requires a
- * different number of devices, if the backend is not available on this machine, if the version
- * `cuda` does not exist, or if a name in `values` matches no instruction that can run. Returns the
- * same status if the input or output of a donation does not exist or is already part of another
+ * different number of devices, if the backend is not available on this machine, if `target`
+ * or `cuda` does not exist, or if a name in `values` matches no instruction that can run. Returns
+ * the same status if the input or output of a donation does not exist or is already part of another
  * donation, or if the input does not match the output. Returns the same status if the backend does
  * not support an instruction, with one error for each instruction that it does not support. */
 hlo_status hlo_plan_new(const hlo_module *module, const hlo_plan_options *options,
@@ -356,7 +368,7 @@ hlo_status hlo_plan_time(hlo_plan *plan, size_t count, const hlo_diag_sink *sink
 
 /* Writes the steps and buffers of a plan to `out`, with the description of each step by the
  * backend. The text depends only on the module, the backend and the options. */
-void hlo_plan_print(const hlo_plan *plan, FILE *out);
+hlo_status hlo_plan_print(const hlo_plan *plan, hlo_writer out);
 
 /* Returns the duration of the last run in seconds, without copies of inputs and outputs, or 0 if
  * there was no run. */
@@ -385,16 +397,17 @@ unsigned hlo_plan_nonfinite(const hlo_plan *plan);
  * only if it is the only one, because it is slower than later runs. On a GPU, the times
  * are measured on the device while steps are executed sequentially, except for steps on the CPU,
  * which the CPU measures. */
-hlo_status hlo_plan_print_profile(const hlo_plan *plan, FILE *out);
+hlo_status hlo_plan_print_profile(const hlo_plan *plan, hlo_writer out);
 
 /* Writes to `out` the steps of all runs of a plan with hlo_plan_options.profile, at most the first
  * million, as JSON in the Trace Event Format, which Perfetto and chrome://tracing can display. */
-void hlo_plan_print_trace(const hlo_plan *plan, FILE *out);
+hlo_status hlo_plan_print_trace(const hlo_plan *plan, hlo_writer out);
 
 /* ----------------------------------------------------------------------------------- comparison */
 
 /* The difference of two arrays. Each element is counted in exactly one of the first four fields. */
 typedef struct hlo_difference {
+    size_t struct_size; /* See status.h. */
     int64_t equal;      /* The number of elements that are equal, or NaN in both arrays. */
     int64_t within;     /* The number of unequal elements whose difference is within the bound. */
     int64_t one_step;   /* The number of elements whose two fp8 values are adjacent, with a rounding
@@ -414,12 +427,18 @@ typedef struct hlo_difference {
     double bound;  /* The bound of this element. */
 } hlo_difference;
 
+/* Sets `struct_size`, and all other fields to 0. */
+static inline void hlo_difference_init(hlo_difference *difference) {
+    memset(difference, 0, sizeof *difference);
+    difference->struct_size = sizeof *difference;
+}
+
 /* Compares two arrays of the same type and dimensions. `judge` is an output of a plan with
  * `bounds`, and the elements of `other` must be within its bounds. If `judge` has no bounds, the
- * elements must be equal.
+ * elements must be equal. *out_difference must be initialized with hlo_difference_init().
  *
  * Returns HLO_MISMATCH if there are violations, or if `noise` exceeds its limit, and
- * HLO_INVALID_USAGE if types or dimensions differ. */
+ * HLO_INVALID_USAGE if types or dimensions differ or a `struct_size` is invalid. */
 hlo_status hlo_array_compare(const hlo_array *judge, const hlo_array *other,
                              hlo_difference *out_difference);
 
@@ -427,7 +446,7 @@ hlo_status hlo_array_compare(const hlo_array *judge, const hlo_array *other,
  * difference divided by the norm of `from`. It is 0 if they are equal. Otherwise, it is infinite if
  * an element that differs is infinite or NaN, or if all finite elements of `from` are 0.
  *
- * Returns HLO_INVALID_USAGE if types or dimensions differ. */
+ * Returns HLO_INVALID_USAGE if types or dimensions differ or a `struct_size` is invalid. */
 hlo_status hlo_array_distance(const hlo_array *from, const hlo_array *to, double *out_distance);
 
 /* Two executions, and the executions with bounds that judge their difference. Initialize it with
@@ -491,15 +510,15 @@ hlo_status hlo_arrays_sample(hlo_arrays *judge, const hlo_comparison *comparison
  * elements to which neither bounds nor noise apply, it writes to `out` the number of different
  * elements, the largest errors, the signal-to-noise ratio, and the worst element with its operands.
  * The last line begins with `compare:` and contains the number of outputs that differ or, if none
- * differs, that agree. `out` may be NULL; then, nothing is written.
+ * differs, that agree. If out.write is NULL, nothing is written.
  *
  * Returns HLO_MISMATCH if an output differs, or if the executions have different numbers of
  * outputs, types or dimensions. Returns HLO_INVALID_USAGE if comparison->struct_size is invalid or
  * `found` or `expected` is NULL. */
-hlo_status hlo_arrays_compare_by(const hlo_comparison *comparison, FILE *out);
+hlo_status hlo_arrays_compare_by(const hlo_comparison *comparison, hlo_writer out);
 
 /* Compares `other` with `judge` like hlo_arrays_compare_by(). `judge` is the only judge. */
-hlo_status hlo_arrays_compare(const hlo_arrays *judge, const hlo_arrays *other, FILE *out);
+hlo_status hlo_arrays_compare(const hlo_arrays *judge, const hlo_arrays *other, hlo_writer out);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -14,6 +14,13 @@
  * sink itself is a field of the options, it receives the error only if `struct_size` covers that
  * field.
  *
+ * Other structs: a struct that the library fills also begins with `struct_size`, which is the size
+ * of the struct in the library. Patch releases append fields to it, so read it only through the
+ * pointer that the library returns or passes, and do not copy it or put it in an array. A field
+ * exists if `struct_size` covers it, which is always true if the library is not older than the
+ * header. If the caller allocates such a struct, its _init function must be called first, like for
+ * options. Structs without `struct_size` never change, as their documentation says.
+ *
  * NULL: a pointer argument must not be NULL unless its function documents otherwise. Two kinds of
  * arguments may always be NULL: a sink, which discards diagnostics, and an array without elements.
  *
@@ -23,8 +30,8 @@
  * If the function fails, it stores NULL. An object that is returned by pointer is borrowed from the
  * object on which the function was called.
  *
- * Output: a function that writes to a FILE reports a write error through ferror() of the FILE. It
- * returns HLO_INVALID_INPUT for a write error only if its documentation says so.
+ * Output: a function that prints has an hlo_writer (writer.h) as its last argument. It returns
+ * HLO_INVALID_INPUT, without a diagnostic, if the writer fails.
  *
  * Threads: different threads may use different objects at the same time. Only one thread at a time
  * may use an object, or objects that are borrowed from it. */

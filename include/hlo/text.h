@@ -114,7 +114,8 @@ static inline void hlo_print_options_init(hlo_print_options *options, hlo_print_
  * canonical print repeats the body of a computation at each call. If it would nest more than 1000
  * bodies or contain more than 2^22 instructions, the function reports an error to options->sink and
  * returns HLO_INVALID_INPUT. */
-hlo_status hlo_module_print(const hlo_module *module, const hlo_print_options *options, FILE *out);
+hlo_status hlo_module_print(const hlo_module *module, const hlo_print_options *options,
+                            hlo_writer out);
 
 /* Prints `module` to a string, like hlo_module_print(). On success, *out_text is a NUL-terminated
  * string and *out_size is its size in bytes without the NUL. The caller owns the string and must

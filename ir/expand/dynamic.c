@@ -238,8 +238,8 @@ hlo_status hlo_dynamic_expand(hlo_module *module, const hlo_diag_sink *sink) {
                                              hlo_shape_tuple(x.module, 0, NULL), 0, NULL, NULL);
         end->offset = root->offset;
         x.build->at = end;
-        hlo_computation_set_root(comp, comp == x.module->entry ? settle(&x, root, &sizes)
-                                                               : pack(&x, root));
+        hlo_comp_set_root(comp,
+                          comp == x.module->entry ? settle(&x, root, &sizes) : pack(&x, root));
         hlo_instr_remove(end);
     }
     return x.failed ? HLO_INVALID_INPUT : HLO_OK;

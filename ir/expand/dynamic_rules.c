@@ -241,7 +241,7 @@ static hlo_instruction *dynamic_reverse(expansion *x, hlo_instruction **sizes) {
  * last; other elements are compared by `less`. */
 static hlo_computation *padding_last(expansion *x, hlo_computation *less) {
     hlo_computation *caller = x->build->at->parent;
-    hlo_computation *comp = hlo_computation_new(x->module, less->name);
+    hlo_computation *comp = hlo_comp_new(x->module, less->name);
     const uint32_t count = less->parameter_count;
     const hlo_shape *pred = hlo_shape_array(x->module, HLO_TYPE_PRED, 0, NULL);
     hlo_instruction **p = hlo_arena_array(x->module->arena, count + 2, sizeof(hlo_instruction *));
@@ -254,8 +254,8 @@ static hlo_computation *padding_last(expansion *x, hlo_computation *less) {
     hlo_instr_set_comp(call, HLO_ATTR_TO_APPLY, less);
     hlo_instruction *differ = hlo_instr_new(comp, NULL, HLO_OP_XOR, pred, 2, p + count, NULL);
     hlo_instruction *choice[] = {differ, p[count + 1], call};
-    hlo_computation_set_root(comp, hlo_instr_new(comp, NULL, HLO_OP_SELECT, pred, 3, choice, NULL));
-    hlo_computation_move(comp, caller);
+    hlo_comp_set_root(comp, hlo_instr_new(comp, NULL, HLO_OP_SELECT, pred, 3, choice, NULL));
+    hlo_comp_move(comp, caller);
     return comp;
 }
 

@@ -38,7 +38,7 @@ static bool is_descending(const hlo_instruction *call) {
 
 /* Creates the comparator of a sort whose first operand has the keys. */
 static hlo_computation *comparator(expansion *x, hlo_instruction *call) {
-    hlo_computation *comp = hlo_computation_new(x->module, "radix_sort");
+    hlo_computation *comp = hlo_comp_new(x->module, "radix_sort");
     hlo_instruction *keys[2];
     for (uint32_t i = 0; i < 2 * call->operand_count; i++) {
         const hlo_type type = hlo_instr_operand(call, i / 2)->shape->type;
@@ -60,9 +60,9 @@ static hlo_computation *comparator(expansion *x, hlo_instruction *call) {
     hlo_instruction *less =
         hlo_build_compare(x->build, keys[0], is_descending(call) ? "GT" : "LT", keys[1]);
     if (floats) hlo_instr_set_str(less, HLO_ATTR_TYPE, "TOTALORDER");
-    hlo_computation_set_root(comp, less);
+    hlo_comp_set_root(comp, less);
     hlo_instr_remove(end);
-    hlo_computation_move(comp, call->parent);
+    hlo_comp_move(comp, call->parent);
     x->build->at = call;
     return comp;
 }

@@ -17,14 +17,14 @@ typedef struct scan {
 /* Creates, before the scan's computation, a computation whose parameter is the loop's state. Moves
  * x->build->at into the new computation. */
 static hlo_instruction *open_computation(expansion *x, const scan *s, const char *name) {
-    hlo_computation *caller = x->build->at->parent, *comp = hlo_computation_new(x->module, name);
+    hlo_computation *caller = x->build->at->parent, *comp = hlo_comp_new(x->module, name);
     const uint32_t offset = x->build->at->offset;
     hlo_instruction *state = hlo_instr_new(comp, NULL, HLO_OP_PARAMETER, s->state, 0, NULL, NULL);
     hlo_instr_set_parameter(state, 0);
     x->build->at =
         hlo_instr_new(comp, NULL, HLO_OP_TUPLE, hlo_shape_tuple(x->module, 0, NULL), 0, NULL, NULL);
     state->offset = x->build->at->offset = offset;
-    hlo_computation_move(comp, caller);
+    hlo_comp_move(comp, caller);
     return state;
 }
 
@@ -33,7 +33,7 @@ static hlo_computation *close_computation(expansion *x, hlo_instruction *root,
                                           hlo_instruction *at) {
     hlo_computation *comp = root->parent;
     hlo_instruction *end = x->build->at;
-    hlo_computation_set_root(comp, root);
+    hlo_comp_set_root(comp, root);
     hlo_instr_remove(end);
     x->build->at = at;
     return comp;

@@ -12,8 +12,8 @@ void *expand_refuse(expansion *x, const char *format, ...) {
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    hlo_diag_emit(x->module, x->sink, HLO_ERROR, x->build->at->offset, strlen(x->build->at->name),
-                  "`%s` %s", hlo_ops[x->build->at->op].name, text);
+    hlo_diag_emit(x->module, x->sink, HLO_ERROR, HLO_DIAG_UNSUPPORTED, x->build->at->offset,
+                  strlen(x->build->at->name), "`%s` %s", hlo_ops[x->build->at->op].name, text);
     x->failed = true;
     return NULL;
 }

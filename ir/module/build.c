@@ -223,16 +223,16 @@ hlo_instruction *hlo_build_reduce(hlo_builder *b, hlo_op op, hlo_instruction *x,
          * `caller` or, if reductions of other computations may use it too, before all of them. */
         const char *thread = hlo_computation_thread(caller);
         hlo_computation *comp =
-            hlo_computation_new(caller->module, op == HLO_OP_MAXIMUM ? "max" : hlo_ops[op].name);
+            hlo_comp_new(caller->module, op == HLO_OP_MAXIMUM ? "max" : hlo_ops[op].name);
         const hlo_shape *scalar = hlo_shape_array(caller->module, type, 0, NULL);
         hlo_instruction *terms[2];
         for (int i = 0; i < 2; i++) {
             terms[i] = hlo_instr_new(comp, NULL, HLO_OP_PARAMETER, scalar, 0, NULL, NULL);
             hlo_instr_set_parameter(terms[i], i);
         }
-        hlo_computation_set_root(comp, hlo_instr_new(comp, NULL, op, scalar, 2, terms, NULL));
+        hlo_comp_set_root(comp, hlo_instr_new(comp, NULL, op, scalar, 2, terms, NULL));
         hlo_computation_set_thread(comp, thread == hlo_main_thread ? NULL : thread);
-        hlo_computation_move(comp, kept ? caller->module->first : caller);
+        hlo_comp_move(comp, kept ? caller->module->first : caller);
         *combiner = comp;
     }
     hlo_instr_set_comp(made, HLO_ATTR_TO_APPLY, *combiner);

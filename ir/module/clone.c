@@ -107,7 +107,7 @@ hlo_copier hlo_copier_new(hlo_module *to, const hlo_module *from, hlo_arena *scr
 
 void hlo_copy_computations(hlo_copier *c, const hlo_module *from) {
     for (const hlo_computation *comp = from->first; comp; comp = comp->next) {
-        hlo_computation *copy = hlo_computation_new(c->to, comp->name);
+        hlo_computation *copy = hlo_comp_new(c->to, comp->name);
         c->comps[comp->id] = copy;
         copy->offset = comp->offset;
         copy->attrs = hlo_copy_attrs(c, comp->attrs, comp->attr_count);
@@ -129,7 +129,7 @@ void hlo_copy_computations(hlo_copier *c, const hlo_module *from) {
             if (instr->op == HLO_OP_CONSTANT) copy->u.literal = copy_literal(c, instr->u.literal);
             if (instr->op == HLO_OP_PARAMETER) hlo_instr_set_parameter(copy, instr->u.parameter);
         }
-        if (comp->root) hlo_computation_set_root(c->comps[comp->id], c->instrs[comp->root->id]);
+        if (comp->root) hlo_comp_set_root(c->comps[comp->id], c->instrs[comp->root->id]);
     }
 }
 
@@ -142,7 +142,7 @@ hlo_status hlo_module_clone(const hlo_module *from, hlo_module **out_clone) {
         hlo_module_free(made);
         return HLO_OUT_OF_MEMORY;
     }
-    hlo_module *to = made = hlo_module_new(&recover);
+    hlo_module *to = made = hlo_module_make(&recover);
     if (!to) return HLO_OUT_OF_MEMORY;
     hlo_copier c = hlo_copier_new(to, from, to->arena);
     to->read = from->read;

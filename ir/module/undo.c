@@ -33,7 +33,7 @@ void hlo_journal_undo(hlo_module *module) {
             if (comp->root == made->instr) comp->root = NULL;
             hlo_instr_remove(made->instr);
         } else {
-            hlo_computation_remove(made->comp);
+            hlo_comp_remove(made->comp);
         }
         if (made->interned) hlo_name_release(module, space, name, made->interned);
     }

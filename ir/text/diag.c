@@ -3,6 +3,7 @@
  * with a caret. */
 #include "hlo/diag.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,12 +39,31 @@ static hlo_line find_line(const hlo_module *module, size_t offset) {
     return line;
 }
 
+const char *hlo_diag_code_name(hlo_diag_code code) {
+    switch ((int)code) {
+#define HLO_DIAG(number, id, name, text)                                                           \
+    case HLO_DIAG_##id: {                                                                          \
+        static_assert(HLO_DIAG_##id == (number), "diag.h and diag_code.def have equal numbers");   \
+        return name;                                                                               \
+    }
+#include "ir/text/diag_code.def"
+#undef HLO_DIAG
+    default: return NULL;
+    }
+}
+
+void hlo_diag_send(const hlo_diag_sink *sink, hlo_diag diag) {
+    diag.struct_size = sizeof diag;
+    if (sink) sink->emit(sink->user, &diag);
+}
+
 void hlo_diag_vemit(const hlo_module *module, const hlo_diag_sink *sink, hlo_severity severity,
-                    size_t offset, size_t length, const char *format, va_list args) {
+                    hlo_diag_code code, size_t offset, size_t length, const char *format,
+                    va_list args) {
     if (!sink) return;
     char message[MESSAGE_SIZE];
     vsnprintf(message, sizeof message, format, args);
-    hlo_diag diag = {.severity = severity, .message = message, .file = module->file};
+    hlo_diag diag = {.severity = severity, .code = code, .message = message, .file = module->file};
     if (*module->file && module->source) {
         if (offset > module->source_size) offset = module->source_size;
         const char *source = module->source;
@@ -61,30 +81,31 @@ void hlo_diag_vemit(const hlo_module *module, const hlo_diag_sink *sink, hlo_sev
         diag.source_size = end - line.offset;
         diag.length = length < end - offset ? length : end - offset;
     }
-    sink->emit(sink->user, &diag);
+    hlo_diag_send(sink, diag);
 }
 
 void hlo_diag_emit(const hlo_module *module, const hlo_diag_sink *sink, hlo_severity severity,
-                   size_t offset, size_t length, const char *format, ...) {
+                   hlo_diag_code code, size_t offset, size_t length, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    hlo_diag_vemit(module, sink, severity, offset, length, format, args);
+    hlo_diag_vemit(module, sink, severity, code, offset, length, format, args);
     va_end(args);
 }
 
-hlo_status hlo_diag_refuse(const hlo_diag_sink *sink, const char *file, int line, int column,
-                           const char *format, ...) {
+hlo_status hlo_diag_refuse(const hlo_diag_sink *sink, hlo_diag_code code, const char *file,
+                           int line, int column, const char *format, ...) {
     char message[MESSAGE_SIZE];
     va_list args;
     va_start(args, format);
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
     const hlo_diag diag = {.severity = HLO_ERROR,
+                           .code = code,
                            .message = message,
                            .file = file,
                            .line = line > 0 ? (uint32_t)line : 0,
                            .column = line > 0 && column > 0 ? (uint32_t)column : 0};
-    if (sink) sink->emit(sink->user, &diag);
+    hlo_diag_send(sink, diag);
     return HLO_INVALID_INPUT;
 }
 
@@ -100,7 +121,7 @@ bool hlo_error_budget_take(hlo_error_budget *budget, uint32_t offset) {
 hlo_status hlo_error_budget_end(const hlo_error_budget *budget, const hlo_module *module,
                                 const hlo_diag_sink *sink) {
     if (budget->found > budget->most)
-        hlo_diag_emit(module, sink, HLO_NOTE, budget->first_hidden, 1,
+        hlo_diag_emit(module, sink, HLO_NOTE, HLO_DIAG_VERIFY, budget->first_hidden, 1,
                       "%u more error%s not shown; the first one is here",
                       budget->found - budget->most, budget->found - budget->most == 1 ? "" : "s");
     return budget->found ? HLO_INVALID_INPUT : HLO_OK;
@@ -125,9 +146,33 @@ size_t hlo_utf8_decode(const char *text, size_t size, uint32_t *out_code) {
     return count + 1;
 }
 
+/* Output that is passed to a writer in large parts, without allocating memory. */
+typedef struct stream {
+    hlo_writer out;
+    size_t size;
+    bool failed;
+    char bytes[1024];
+} stream;
+
+static void flush(stream *s) {
+    if (s->size && !s->out.write(s->out.user, s->bytes, s->size)) s->failed = true;
+    s->size = 0;
+}
+
+static void put(stream *s, const char *bytes, size_t size) {
+    while (size) {
+        if (s->size == sizeof s->bytes) flush(s);
+        const size_t room = sizeof s->bytes - s->size, part = size < room ? size : room;
+        memcpy(s->bytes + s->size, bytes, part);
+        s->size += part;
+        bytes += part;
+        size -= part;
+    }
+}
+
 /* Writes `text` with tabs as spaces, and `?` for each byte of characters that cannot be displayed.
  * If `mark` is not 0, writes `mark` for each column instead. */
-static void put_source(FILE *out, const char *text, size_t size, char mark) {
+static void put_source(stream *s, const char *text, size_t size, char mark) {
     static const uint32_t wide[][2] = {{0x1100, 0x115f}, {0x2e80, 0xa4cf},   {0xac00, 0xd7a3},
                                        {0xf900, 0xfaff}, {0xfe30, 0xfe6f},   {0xff00, 0xff60},
                                        {0xffe0, 0xffe6}, {0x1f300, 0x1faff}, {0x20000, 0x3ffff}};
@@ -140,13 +185,41 @@ static void put_source(FILE *out, const char *text, size_t size, char mark) {
         used = hlo_utf8_decode(text + i, size - i, &code);
         for (size_t h = 0; h < sizeof hidden / sizeof *hidden; h++)
             if (code >= hidden[h][0] && code <= hidden[h][1]) used = 0;
-        if (mark) fputc(mark, out);
+        if (mark) put(s, &mark, 1);
         for (size_t w = 0; mark && w < sizeof wide / sizeof *wide; w++)
-            if (code >= wide[w][0] && code <= wide[w][1]) fputc(mark, out);
-        if (!mark && used) fwrite(text + i, 1, used, out);
-        if (!mark && !used) fputc(text[i] == '\t' ? ' ' : '?', out);
+            if (code >= wide[w][0] && code <= wide[w][1]) put(s, &mark, 1);
+        if (!mark && used) put(s, text + i, used);
+        if (!mark && !used) put(s, text[i] == '\t' ? " " : "?", 1);
         if (!used) used = 1;
     }
+}
+
+static bool write_file(void *file, const char *bytes, size_t size) {
+    return fwrite(bytes, 1, size, file) == size;
+}
+
+/* Writes the source line and a line with a caret. */
+static void put_excerpt(stream *s, const hlo_diag *diag, unsigned width) {
+    static const char dots[] = "...";
+    size_t caret = diag->column - 1, from = 0, to = diag->source_size;
+    if (width > 20 && to > width) {
+        size_t capacity = width - 2 * (sizeof dots - 1);
+        from = caret > capacity / 2 ? caret - capacity / 2 : 0;
+        if (from + capacity < to)
+            to = from + capacity;
+        else
+            from = to - capacity;
+    }
+    if (from) put(s, dots, sizeof dots - 1);
+    put_source(s, diag->source + from, to - from, 0);
+    if (to < diag->source_size) put(s, dots, sizeof dots - 1);
+    put(s, "\n", 1);
+    if (from) put(s, "   ", 3);
+    put_source(s, diag->source + from, caret - from, ' ');
+    put(s, "^", 1);
+    size_t end = caret + diag->length < to ? caret + diag->length : to;
+    if (caret + 1 < end) put_source(s, diag->source + caret + 1, end - caret - 1, '~');
+    put(s, "\n", 1);
 }
 
 void hlo_print_plain(FILE *out, const char *format, ...) {
@@ -161,44 +234,30 @@ void hlo_print_plain(FILE *out, const char *format, ...) {
     else if (size >= sizeof few)
         all = few, size = sizeof few - 1;
     const bool ends = size && form && format[form - 1] == '\n';
-    put_source(out, all, size - (ends && all[size - 1] == '\n'), 0);
-    if (ends) fputc('\n', out);
+    stream s = {.out = {write_file, out}};
+    put_source(&s, all, size - (ends && all[size - 1] == '\n'), 0);
+    if (ends) put(&s, "\n", 1);
+    flush(&s);
     if (all != few) free(all);
     va_end(again);
     va_end(args);
 }
 
-void hlo_diag_print(FILE *out, const hlo_diag *diag, unsigned width) {
+hlo_status hlo_diag_print(const hlo_diag *diag, unsigned width, hlo_writer out) {
+    static const char *const names[] = {"note: ", "warning: ", "error: "};
+    stream s = {.out = out};
     if (diag->file && *diag->file) {
-        hlo_print_plain(out, "%s:", diag->file);
-        if (diag->line) fprintf(out, "%u:%u:", diag->line, diag->column);
-        fputc(' ', out);
+        put_source(&s, diag->file, strlen(diag->file), 0);
+        char position[32];
+        snprintf(position, sizeof position, ":%u:%u", diag->line, diag->column);
+        if (diag->line) put(&s, position, strlen(position));
+        put(&s, ": ", 2);
     }
-    hlo_print_plain(out, "%s: %s\n",
-                    diag->severity == HLO_ERROR     ? "error"
-                    : diag->severity == HLO_WARNING ? "warning"
-                                                    : "note",
-                    diag->message);
-    if (!diag->source) return;
-
-    static const char dots[] = "...";
-    size_t caret = diag->column - 1, from = 0, to = diag->source_size;
-    if (width > 20 && to > width) {
-        size_t capacity = width - 2 * (sizeof dots - 1);
-        from = caret > capacity / 2 ? caret - capacity / 2 : 0;
-        if (from + capacity < to)
-            to = from + capacity;
-        else
-            from = to - capacity;
-    }
-    if (from) fputs(dots, out);
-    put_source(out, diag->source + from, to - from, 0);
-    if (to < diag->source_size) fputs(dots, out);
-    fputc('\n', out);
-    if (from) fputs("   ", out);
-    put_source(out, diag->source + from, caret - from, ' ');
-    fputc('^', out);
-    size_t end = caret + diag->length < to ? caret + diag->length : to;
-    if (caret + 1 < end) put_source(out, diag->source + caret + 1, end - caret - 1, '~');
-    fputc('\n', out);
+    const char *severity = names[diag->severity];
+    put(&s, severity, strlen(severity));
+    put_source(&s, diag->message, strlen(diag->message), 0);
+    put(&s, "\n", 1);
+    if (diag->source) put_excerpt(&s, diag, width);
+    flush(&s);
+    return s.failed ? HLO_INVALID_INPUT : HLO_OK;
 }

@@ -15,7 +15,7 @@
 enum { LARGEST_FILE = INT32_MAX, FIRST_CAPACITY = 1 << 16, NULS = 2 };
 
 hlo_status hlo_file_refuse(const char *path, const hlo_diag_sink *sink, const char *why) {
-    return hlo_diag_refuse(sink, path, 0, 0, "cannot read file: %s", why);
+    return hlo_diag_refuse(sink, HLO_DIAG_FILE, path, 0, 0, "cannot read file: %s", why);
 }
 
 static hlo_status refuse_errno(const char *path, const hlo_diag_sink *sink, int why) {

@@ -34,7 +34,7 @@ static inline hlo_status hlo_options_take(const char *type, void *out, size_t si
     size_t given;
     memcpy(&given, options, sizeof given);
     if (!given || given > size || given % sizeof given) {
-        hlo_diag_refuse(sink, NULL, 0, 0,
+        hlo_diag_refuse(sink, HLO_DIAG_OPTION, NULL, 0, 0,
                         "%s.struct_size is %zu, expected %zu: initialize the options with their "
                         "_init function",
                         type, given, size);

@@ -331,7 +331,8 @@ static hlo_status check_extent(const hlo_module *module, const hlo_diag_sink *si
     }
     free(e.of);
     if (!excess) return HLO_OK;
-    hlo_diag_emit(module, sink, HLO_ERROR, excess->offset, hlo_intern_length(excess->name),
+    hlo_diag_emit(module, sink, HLO_ERROR, HLO_DIAG_LIMIT, excess->offset,
+                  hlo_intern_length(excess->name),
                   "the canonical form repeats a computation at each call and exceeds %s here",
                   e.now.depth > MAX_DEPTH ? "1000 nested computations" : "2^22 instructions");
     return HLO_INVALID_INPUT;
@@ -361,17 +362,15 @@ static hlo_status take_options(const hlo_print_options *options, hlo_print_optio
 }
 
 hlo_status hlo_module_print(const hlo_module *module, const hlo_print_options *options,
-                            FILE *file) {
+                            hlo_writer out) {
     HLO_IN_C_LOCALE;
     hlo_print_options own;
     if (take_options(options, &own) != HLO_OK) return HLO_INVALID_USAGE;
-    hlo_printer o = {.file = file, .put_called = put_called, .options = &own};
+    hlo_printer o = {.out = out, .put_called = put_called, .options = &own};
     const hlo_status status = hlo_printer_grow(&o, BUFFER) ? print(&o, module) : HLO_OUT_OF_MEMORY;
     if (status == HLO_OK) hlo_printer_flush(&o);
     free(o.buffer);
-    if (status != HLO_OK) return status;
-    if (fflush(file) != 0) o.failed = true;
-    return o.failed ? HLO_INVALID_INPUT : HLO_OK;
+    return status == HLO_OK && o.failed ? HLO_INVALID_INPUT : status;
 }
 
 hlo_status hlo_module_to_text(const hlo_module *module, const hlo_print_options *options,

@@ -12,7 +12,7 @@
 
 void hlo_printer_flush(hlo_printer *o) {
     size_t size = (size_t)(o->at - o->buffer);
-    if (size && fwrite(o->buffer, 1, size, o->file) != size) o->failed = true;
+    if (size && !o->out.write(o->out.user, o->buffer, size)) o->failed = true;
     o->at = o->buffer;
 }
 
@@ -31,7 +31,7 @@ void hlo_put_large(hlo_printer *o, const char *bytes, size_t size) {
     if (o->overflow == HLO_OVERFLOW_FLUSH) {
         hlo_printer_flush(o);
         capacity = (size_t)(o->end - o->at);
-        if (size > capacity) o->failed |= fwrite(bytes, 1, size, o->file) != size;
+        if (size > capacity) o->failed |= !o->out.write(o->out.user, bytes, size);
     } else if (o->overflow == HLO_OVERFLOW_GROW) {
         o->failed |= !hlo_printer_grow(o, size);
         capacity = (size_t)(o->end - o->at);

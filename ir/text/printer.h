@@ -26,7 +26,7 @@ typedef struct hlo_printer hlo_printer;
 struct hlo_printer {
     char *buffer, *at, *end;
     hlo_overflow overflow;
-    FILE *file;     /* the file to write, for HLO_OVERFLOW_FLUSH */
+    hlo_writer out; /* receives the text, for HLO_OVERFLOW_FLUSH */
     size_t dropped; /* number of bytes that did not fit, for HLO_OVERFLOW_DROP */
     bool failed;
     hlo_shape_text *shapes; /* HLO_SHAPE_TEXTS slots; NULL: texts are not cached */
@@ -45,7 +45,7 @@ extern const hlo_print_options hlo_print_long_form;
 
 /* Makes room in the buffer for `size` more bytes. Returns false if memory runs out. */
 bool hlo_printer_grow(hlo_printer *o, size_t size);
-/* Writes the buffer to the file and empties it. */
+/* Writes the buffer to the writer and empties it. */
 void hlo_printer_flush(hlo_printer *o);
 /* Appends bytes that do not fit in the buffer, according to the printer's overflow mode. */
 void hlo_put_large(hlo_printer *o, const char *bytes, size_t size);

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "hlo/suggest.h"
+#include "ir/text/suggest.h"
 
 enum { LONGEST = 64 };
 

@@ -11,7 +11,7 @@ static void emit(const verifier *v, hlo_severity severity, uint32_t offset, uint
                  const char *format, va_list args) {
     char message[HLO_VERIFY_TEXT + 256];
     vsnprintf(message, sizeof message, format, args);
-    hlo_diag_emit(v->module, v->sink, severity, offset, length, "%s", message);
+    hlo_diag_emit(v->module, v->sink, severity, HLO_DIAG_VERIFY, offset, length, "%s", message);
 }
 
 void hlo_verify_error_about(verifier *v, uint32_t offset, uint32_t length, const char *format,

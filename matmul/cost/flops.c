@@ -11,6 +11,8 @@
 
 #include "ir/float/c_locale.h"
 #include "ir/module/known.h"
+#include "ir/text/diag.h"
+#include "ir/text/writer.h"
 #include "matmul/json.h"
 #include "matmul/product.h"
 
@@ -163,8 +165,7 @@ typedef struct counts {
         result_bytes; /* bytes of the entry's parameters, of constants, and of all results */
 } counts;
 
-hlo_status hlo_module_print_stats(const hlo_module *module, FILE *out) {
-    HLO_IN_C_LOCALE;
+static hlo_status print_stats(const hlo_module *module, FILE *out) {
     jmp_buf recover;
     flops *totals = calloc((size_t)module->next_computation_id + 1, sizeof *totals);
     if (!totals) return HLO_OUT_OF_MEMORY;
@@ -210,4 +211,11 @@ hlo_status hlo_module_print_stats(const hlo_module *module, FILE *out) {
     hlo_arena_set_recover(module->arena, before);
     free(totals);
     return status;
+}
+
+hlo_status hlo_module_print_stats(const hlo_module *module, hlo_writer writer) {
+    HLO_IN_C_LOCALE;
+    FILE *out = hlo_writer_open(&writer);
+    if (!out) return HLO_OUT_OF_MEMORY;
+    return hlo_writer_close(out, print_stats(module, out));
 }

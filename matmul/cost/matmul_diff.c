@@ -9,6 +9,7 @@
 #include "ir/module/diff.h"
 #include "ir/text/diag.h"
 #include "ir/text/printer.h"
+#include "ir/text/writer.h"
 #include "matmul/product.h"
 
 typedef struct matmul {
@@ -127,7 +128,7 @@ static void put_instr(FILE *out, char sign, const hlo_module *module, const hlo_
                       const char *text) {
     hlo_diag at = {0}; /* receives the position of the instruction */
     const hlo_diag_sink sink = {keep_diag, &at};
-    hlo_diag_emit(module, &sink, HLO_NOTE, instr->offset, 1, "%s", "");
+    hlo_diag_emit(module, &sink, HLO_NOTE, HLO_DIAG_VERIFY, instr->offset, 1, "%s", "");
     hlo_print_plain(out, "    %c %s", sign, module->file);
     if (at.line)
         fprintf(out, ":%u:%u", at.line, at.column); /* a binary module has no line numbers */
@@ -279,12 +280,17 @@ static hlo_status compare(const hlo_module *a, const hlo_module *b, bool all, FI
     return same ? HLO_OK : HLO_MISMATCH;
 }
 
-hlo_status hlo_module_diff(const hlo_module *a, const hlo_module *b, FILE *out) {
+static hlo_status write_differences(const hlo_module *a, const hlo_module *b, bool all,
+                                    const hlo_writer *writer) {
     HLO_IN_C_LOCALE;
-    return compare(a, b, true, out);
+    FILE *out = hlo_writer_open(writer);
+    return out ? hlo_writer_close(out, compare(a, b, all, out)) : HLO_OUT_OF_MEMORY;
 }
 
-hlo_status hlo_module_diff_matmuls(const hlo_module *a, const hlo_module *b, FILE *out) {
-    HLO_IN_C_LOCALE;
-    return compare(a, b, false, out);
+hlo_status hlo_module_diff(const hlo_module *a, const hlo_module *b, hlo_writer out) {
+    return write_differences(a, b, true, &out);
+}
+
+hlo_status hlo_module_diff_matmuls(const hlo_module *a, const hlo_module *b, hlo_writer out) {
+    return write_differences(a, b, false, &out);
 }

@@ -4,7 +4,7 @@
 #include <fnmatch.h>
 #include <string.h>
 
-#include "hlo/argument.h"
+#include "ir/text/argument.h"
 #include "passes/analysis/module_facts.h"
 #include "passes/sharding/devices.h"
 

@@ -86,7 +86,7 @@ hlo_instruction *hlo_async_clone_onto(hlo_rule_env *env, const hlo_instruction *
     if (start->op != HLO_OP_ASYNC_START) return got;
     /* Clone the computation that an async-start calls, with new types, before the caller. */
     hlo_computation *caller = start->parent, *callee = hlo_instr_comp(start, HLO_ATTR_CALLS);
-    hlo_computation *made = hlo_computation_new(module, callee->name);
+    hlo_computation *made = hlo_comp_new(module, callee->name);
     hlo_instruction *operands[HLO_RULE_ARGS];
     for (uint32_t i = 0; i < callee->parameter_count; i++) {
         operands[i] = hlo_instr_copy(made, NULL, callee->parameters[i], NULL);
@@ -94,8 +94,8 @@ hlo_instruction *hlo_async_clone_onto(hlo_rule_env *env, const hlo_instruction *
     }
     hlo_instruction *root = hlo_instr_copy(made, NULL, callee->root, operands);
     root->shape = with_type(module, root->shape, from, to);
-    hlo_computation_set_root(made, root);
-    hlo_computation_move(made, caller);
+    hlo_comp_set_root(made, root);
+    hlo_comp_move(made, caller);
     hlo_instr_set_comp(sent, HLO_ATTR_CALLS, made);
     if (hlo_instr_comp(got, HLO_ATTR_CALLS)) hlo_instr_set_comp(got, HLO_ATTR_CALLS, made);
     return got;

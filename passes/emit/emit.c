@@ -503,8 +503,8 @@ static int convert(hlo_instruction *call, const hlo_matmul *matmul, emitter *e) 
     case HLO_EMIT_QDQ:
         unfused = why_unfused(matmul), outside = why_outside(matmul);
         if (unfused || outside)
-            hlo_diag_emit(e->context->module, e->context->sink, HLO_WARNING, call->offset,
-                          hlo_intern_length(call->name),
+            hlo_diag_emit(e->context->module, e->context->sink, HLO_WARNING, HLO_DIAG_UNSUPPORTED,
+                          call->offset, hlo_intern_length(call->name),
                           unfused ? "XLA will not turn '%s' into an FP8 call: %s"
                                   : "XLA computes part of '%s' outside its FP8 call: %s",
                           call->name, unfused ? unfused : outside);
@@ -516,7 +516,7 @@ static int convert(hlo_instruction *call, const hlo_matmul *matmul, emitter *e) 
 
 static hlo_status refuse(const hlo_pass_context *context, const hlo_instruction *call,
                          const char *why) {
-    hlo_diag_emit(context->module, context->sink, HLO_ERROR, call->offset,
+    hlo_diag_emit(context->module, context->sink, HLO_ERROR, HLO_DIAG_UNSUPPORTED, call->offset,
                   hlo_intern_length(call->name), "cannot emit call '%s' in the selected form: %s",
                   call->name, why);
     return HLO_INVALID_INPUT;
@@ -594,7 +594,8 @@ hlo_status hlo_emit(hlo_pass_context *context) {
     for (const hlo_computation *comp = module->first; comp; comp = comp->next) {
         const hlo_instruction *held = find_held_constant(comp, context->scratch);
         if (!held) continue;
-        hlo_diag_emit(module, context->sink, HLO_ERROR, held->offset, hlo_intern_length(held->name),
+        hlo_diag_emit(module, context->sink, HLO_ERROR, HLO_DIAG_UNSUPPORTED, held->offset,
+                      hlo_intern_length(held->name),
                       "XLA crashes on constant '%s': it has a control dependency, and its "
                       "computation has an equal constant",
                       held->name);

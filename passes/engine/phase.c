@@ -111,9 +111,11 @@ static void report_fault(hlo_engine *e, const hlo_rule *rule, bool given, uint32
     const hlo_module *source = given ? e->context->rules_source : e->context->module;
     if (e->status != HLO_OK) return;
     e->status = given ? HLO_INVALID_INPUT : HLO_INTERNAL;
-    hlo_diag_emit(source, e->context->sink, HLO_ERROR, given ? rule->offset : at,
-                  given ? strlen(rule->name) : 0, "rule %s %s", rule->name, what);
-    if (given && at) hlo_diag_emit(e->context->module, e->context->sink, HLO_NOTE, at, 1, "here");
+    hlo_diag_emit(source, e->context->sink, HLO_ERROR, given ? HLO_DIAG_RULE : HLO_DIAG_INTERNAL,
+                  given ? rule->offset : at, given ? strlen(rule->name) : 0, "rule %s %s",
+                  rule->name, what);
+    if (given && at)
+        hlo_diag_emit(e->context->module, e->context->sink, HLO_NOTE, HLO_DIAG_RULE, at, 1, "here");
 }
 
 static void report_endless(hlo_engine *e) {

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "hlo/pass.h"
-#include "hlo/suggest.h"
 #include "ir/float/c_locale.h"
 #include "ir/text/diag.h"
+#include "ir/text/suggest.h"
 #include "ir/verify/verify.h"
 #include "matmul/product.h"
 #include "passes/pipeline/pipeline.h"
@@ -166,7 +166,7 @@ static void make_root(extraction *e) {
     if (count > 1)
         root = hlo_instr_new(e->comp, NULL, HLO_OP_TUPLE, hlo_shape_tuple(e->module, count, shapes),
                              count, roots, NULL);
-    hlo_computation_set_root(e->comp, root);
+    hlo_comp_set_root(e->comp, root);
 }
 
 void hlo_remove_uncalled(hlo_module *module, hlo_arena *scratch) {
@@ -175,7 +175,7 @@ void hlo_remove_uncalled(hlo_module *module, hlo_arena *scratch) {
     for (hlo_computation *comp = module->last, *before; comp; comp = before) {
         before = comp->prev;
         if (!called[comp->id]) {
-            hlo_computation_remove(comp);
+            hlo_comp_remove(comp);
             continue;
         }
         for (hlo_instruction *i = comp->first; i; i = hlo_instr_next(i))
@@ -236,8 +236,8 @@ static hlo_status find_output(hlo_module *module, const char *name, const hlo_pa
             *out_matmul = find(module, verdict->input_instruction, near);
     }
     if (!*out_matmul && status != HLO_OUT_OF_MEMORY)
-        status = hlo_diag_refuse(sink, module->file, 0, 0, "no matmul is named `%s`%s", name,
-                                 hlo_suggest_meant(near));
+        status = hlo_diag_refuse(sink, HLO_DIAG_NAME, module->file, 0, 0,
+                                 "no matmul is named `%s`%s", name, hlo_suggest_meant(near));
     hlo_report_free(report);
     hlo_module_free(copy);
     return status;

@@ -5,16 +5,17 @@
 #include <string.h>
 #include <time.h>
 
-#include "hlo/argument.h"
-#include "hlo/suggest.h"
 #include "hlo/text.h"
 #include "ir/devices/boundary.h"
 #include "ir/float/c_locale.h"
 #include "ir/intern.h"
 #include "ir/module/clone.h"
 #include "ir/module/undo.h"
+#include "ir/text/argument.h"
 #include "ir/text/diag.h"
 #include "ir/text/options.h"
+#include "ir/text/suggest.h"
+#include "ir/text/writer.h"
 #include "ir/verify/verify.h"
 #include "matmul/product.h"
 #include "passes/analysis/pin.h"
@@ -90,8 +91,6 @@ static bool find_user_pass(const hlo_pass_options *options, const char *name, si
 
 static const hlo_pass_options default_options = {.struct_size = sizeof default_options,
                                                  .passes = "default",
-                                                 .target = 90,
-                                                 .cuda = 12080,
                                                  .framework_files = HLO_FRAMEWORK_FILES};
 
 void hlo_pass_options_init_sized(hlo_pass_options *options, size_t struct_size) {
@@ -117,7 +116,10 @@ static hlo_status dump(const run *r, const char *name, bool is_sequence) {
     if (!which) return HLO_OK;
     const bool all = strcmp(which, "all") == 0 && !is_sequence;
     if (!all && strcmp(which, name) != 0) return HLO_OK;
-    fprintf(options->dump, "// ----- after %s\n", name);
+    const char *const title[] = {"// ----- after ", name, "\n"};
+    for (int i = 0; i < 3; i++)
+        if (!options->dump.write(options->dump.user, title[i], strlen(title[i])))
+            return HLO_INVALID_INPUT;
     return hlo_module_print(r->context.module, NULL, options->dump);
 }
 
@@ -128,7 +130,8 @@ static hlo_status verify(const run *r, const char *after, bool of_program) {
     hlo_status status = hlo_module_verify(r->context.module, &options, r->context.sink);
     if (status == HLO_OK) status = hlo_matmul_verify(r->context.module, most, r->context.sink);
     if (status != HLO_INVALID_INPUT) return status;
-    hlo_diag_emit(r->context.module, r->context.sink, HLO_ERROR, 0, 0,
+    hlo_diag_emit(r->context.module, r->context.sink, HLO_ERROR,
+                  of_program ? HLO_DIAG_VERIFY : HLO_DIAG_INTERNAL, 0, 0,
                   "module fails verification after '%s': %s", after,
                   of_program ? "the user-defined pass produced invalid HLO"
                              : "this is a bug in hlo-fp8");
@@ -179,7 +182,7 @@ static hlo_status call_user_pass(hlo_pass_context *context, const hlo_user_pass 
     module->logs_replaced = false;
     if (module->exhausted) return HLO_OUT_OF_MEMORY;
     if (status != HLO_OK) {
-        hlo_diag_refuse(context->sink, NULL, 0, 0, "pass '%s' failed: %s", p->name,
+        hlo_diag_refuse(context->sink, HLO_DIAG_PASS, NULL, 0, 0, "pass '%s' failed: %s", p->name,
                         hlo_status_name(status));
         return status;
     }
@@ -273,13 +276,14 @@ static void note_idle_rules(const run *r) {
         if (rules->actions[rule->first_action].kind == HLO_ACTION_REMARK || use->fired) continue;
         const char *undone = use->undone ? "nothing became FP8, so all changes were undone" : "";
         if (use->by)
-            hlo_diag_emit(r->rules, r->context.sink, HLO_NOTE, rule->offset, strlen(rule->name),
+            hlo_diag_emit(r->rules, r->context.sink, HLO_NOTE, HLO_DIAG_RULE, rule->offset,
+                          strlen(rule->name),
                           "rule %s did not fire in module %s: rule %s changed `%s` first%s%s",
                           rule->name, r->context.module->name, use->by, use->at,
                           use->undone ? "; " : "", undone);
         else
-            hlo_diag_emit(r->rules, r->context.sink, HLO_NOTE, rule->offset, strlen(rule->name),
-                          "rule %s %s in module %s%s%s", rule->name,
+            hlo_diag_emit(r->rules, r->context.sink, HLO_NOTE, HLO_DIAG_RULE, rule->offset,
+                          strlen(rule->name), "rule %s %s in module %s%s%s", rule->name,
                           use->undone ? "fired" : "did not fire", r->context.module->name,
                           use->undone ? ", but " : "", undone);
     }
@@ -376,8 +380,8 @@ static hlo_status run_until_all_gain(run *r, bool inserts, jmp_buf *recover) {
      * again. */
     if (r->committed && context->options->emit <= HLO_EMIT_FFI &&
         hlo_devices_unpartitioned(context->module, &marked))
-        hlo_diag_emit(context->module, context->sink, HLO_WARNING, marked->offset,
-                      hlo_intern_length(marked->name),
+        hlo_diag_emit(context->module, context->sink, HLO_WARNING, HLO_DIAG_UNSUPPORTED,
+                      marked->offset, hlo_intern_length(marked->name),
                       "not-partitioned: the module has sharded values but is not partitioned yet; "
                       "XLA cannot partition FP8 calls");
     note_idle_rules(r);
@@ -411,8 +415,8 @@ __attribute__((format(printf, 2, 3))) static hlo_status refuse(const hlo_pass_op
     va_start(args, format);
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
-    const hlo_diag diag = {.severity = HLO_ERROR, .message = message};
-    if (options->sink) options->sink->emit(options->sink->user, &diag);
+    const hlo_diag diag = {.severity = HLO_ERROR, .code = HLO_DIAG_OPTION, .message = message};
+    hlo_diag_send(options->sink, diag);
     return HLO_INVALID_USAGE;
 }
 
@@ -491,18 +495,18 @@ hlo_status hlo_pass_options_take(const hlo_pass_options *given, hlo_pass_options
     const char *after = options->print_after;
     if (after && strcmp(after, "all") != 0 && !is_known(options, after, strlen(after)))
         return unknown_pass(options, strlen(after), after, " in print_after");
-    if (after && !options->dump)
-        return refuse(options, "print_after requires dump, the file to print to");
+    if (after && !options->dump.write)
+        return refuse(options, "print_after requires dump, the writer to print to");
     if (options->emit > HLO_EMIT_DQ)
         return refuse(options, "invalid value %d for emit", (int)options->emit);
     if (options->ragged > HLO_RAGGED_KEEP)
         return refuse(options, "invalid value %d for ragged", (int)options->ragged);
-    if (!hlo_target_find(options->target))
-        return refuse(options, "unknown target sm_%d", options->target);
+    if (!hlo_target_parse(options->target))
+        return refuse(options, "unknown target '%s'", options->target);
     if (!(options->min_gain >= 0))
         return refuse(options, "min_gain must be non-negative, found %g", options->min_gain);
-    if (!hlo_cuda_is_version(options->cuda))
-        return refuse(options, "invalid CUDA version %d, expected major * 1000 + minor * 10",
+    if (!hlo_cuda_parse(options->cuda))
+        return refuse(options, "invalid CUDA version '%s', expected MAJOR.MINOR, for example 12.8",
                       options->cuda);
     return HLO_OK;
 }
@@ -532,8 +536,8 @@ static hlo_status load_rules(run *r) {
         for (size_t p = 0; p < PASS_COUNT && !known; p++)
             known = passes[p].rules && strcmp(passes[p].rules, rule->phase) == 0;
         if (known) continue;
-        hlo_diag_emit(r->rules, r->context.sink, HLO_ERROR, rule->offset, strlen(rule->name),
-                      "unknown phase '%s': no pass runs it", rule->phase);
+        hlo_diag_emit(r->rules, r->context.sink, HLO_ERROR, HLO_DIAG_RULE, rule->offset,
+                      strlen(rule->name), "unknown phase '%s': no pass runs it", rule->phase);
         return HLO_INVALID_INPUT;
     }
     return HLO_OK;
@@ -546,8 +550,8 @@ static hlo_status optimize(hlo_module *module, const hlo_pass_options *given, bo
     hlo_status status = hlo_pass_options_take(given, &own);
     if (status != HLO_OK || (inserts && !own.quantize)) return status;
     run r = {.context = {.module = module,
-                         .target = hlo_target_find(options->target),
-                         .cuda = options->cuda,
+                         .target = hlo_target_parse(options->target),
+                         .cuda = hlo_cuda_parse(options->cuda),
                          .scales = options->scales_used && options->emit <= HLO_EMIT_FFI
                                        ? HLO_SCALES_USED
                                        : HLO_SCALES_ALL,
@@ -604,10 +608,12 @@ hlo_status hlo_module_insert_amaxes(hlo_module *module, const hlo_diag_sink *sin
     return optimize(module, &options, true, out_names, NULL);
 }
 
-hlo_status hlo_passes_print(const hlo_pass_options *options, FILE *out) {
+hlo_status hlo_passes_print(const hlo_pass_options *options, hlo_writer writer) {
     hlo_pass_options own;
     const hlo_status status = hlo_pass_options_take(options, &own);
     if (status != HLO_OK) return status;
+    FILE *out = hlo_writer_open(&writer);
+    if (!out) return HLO_OUT_OF_MEMORY;
     for (size_t i = 0; i < PASS_COUNT; i++)
         hlo_print_plain(out, "%-24s  %s\n", passes[i].name, passes[i].help);
     for (size_t i = 0; i < own.user_pass_count; i++) {
@@ -616,5 +622,5 @@ hlo_status hlo_passes_print(const hlo_pass_options *options, FILE *out) {
         find_user_pass(&own, name, strlen(name), &p);
         hlo_print_plain(out, p.help ? "%-24s  %s\n" : "%s\n", name, p.help);
     }
-    return HLO_OK;
+    return hlo_writer_close(out, HLO_OK);
 }

@@ -9,14 +9,14 @@
 #include <setjmp.h>
 #include <string.h>
 
-#include "hlo/argument.h"
 #include "hlo/pass.h"
-#include "hlo/suggest.h"
 #include "hlo/text.h"
 #include "ir/float/c_locale.h"
 #include "ir/intern.h"
+#include "ir/text/argument.h"
 #include "ir/text/diag.h"
 #include "ir/text/printer.h"
+#include "ir/text/suggest.h"
 #include "ir/verify/verify.h"
 #include "passes/analysis/ahead.h"
 #include "passes/analysis/pin.h"
@@ -218,7 +218,7 @@ static hlo_status split(splitting *s, hlo_module *module, hlo_module *ahead,
     weigh(s);
     find_results(s, module->entry->root);
     if (!s->result_count)
-        return hlo_diag_refuse(sink, module->file, 0, 0,
+        return hlo_diag_refuse(sink, HLO_DIAG_NAME, module->file, 0, 0,
                                "nothing to compute ahead: the module does not use `%s`", s->names);
     hlo_instruction **results = hlo_arena_array(s->scratch, s->result_count, sizeof *results);
     hlo_instruction **inputs = hlo_arena_array(s->scratch, s->result_count, sizeof *inputs);
@@ -237,9 +237,9 @@ static hlo_status split(splitting *s, hlo_module *module, hlo_module *ahead,
         hlo_instr_drop_attr(input, HLO_ATTR_ORIGIN);
         hlo_instr_replace_uses(p->main, input);
     }
-    hlo_computation_set_root(ahead->entry, hlo_instr_new(ahead->entry, NULL, HLO_OP_TUPLE,
-                                                         hlo_shape_tuple(ahead, count, shapes),
-                                                         count, results, NULL));
+    hlo_comp_set_root(ahead->entry,
+                      hlo_instr_new(ahead->entry, NULL, HLO_OP_TUPLE,
+                                    hlo_shape_tuple(ahead, count, shapes), count, results, NULL));
     finish(ahead, s, false, NULL, 0);
     finish(module, s, true, inputs, count);
     for (uint32_t k = 0, i = 0; k < s->count; k++)
@@ -265,8 +265,8 @@ static bool is_refused(const hlo_module *module, const splitting *s, const hlo_d
             hlo_suggest_offer(&near, entry->parameters[i]->name);
         }
         if (found) continue;
-        hlo_diag_refuse(sink, module->file, 0, 0, "no parameter is named `%s`%s", name,
-                        hlo_suggest_meant(&near));
+        hlo_diag_refuse(sink, HLO_DIAG_NAME, module->file, 0, 0, "no parameter is named `%s`%s",
+                        name, hlo_suggest_meant(&near));
         return true;
     }
     for (uint32_t i = 0; i < entry->parameter_count; i++) {
@@ -283,7 +283,7 @@ static bool is_refused(const hlo_module *module, const splitting *s, const hlo_d
                 if (attr->u.aliases->v[a].number == i) fault = "it is donated";
         }
         if (!fault) continue;
-        hlo_diag_emit(module, sink, HLO_ERROR, p->offset, strlen(p->name),
+        hlo_diag_emit(module, sink, HLO_ERROR, HLO_DIAG_UNSUPPORTED, p->offset, strlen(p->name),
                       "parameter `%s` cannot be used ahead: %s", p->name, fault);
         return true;
     }
@@ -299,7 +299,7 @@ hlo_status hlo_module_split(hlo_module *module, const char *parameters, const hl
     if (status != HLO_OK) return status;
     if (hlo_pin_is_scheduled(module))
         return hlo_diag_refuse(
-            sink, module->file, 0, 0,
+            sink, HLO_DIAG_UNSUPPORTED, module->file, 0, 0,
             "a scheduled module cannot be split; split it before XLA schedules it");
     hlo_module *ahead = NULL;
     status = hlo_module_clone(module, &ahead);

@@ -43,7 +43,8 @@ static hlo_status refuse_at(const hlo_content *text, const char *key, const hlo_
         column = *c == '\n' ? 1 : column + 1;
         line += *c == '\n';
     }
-    return hlo_diag_refuse(sink, path, line, column, "amax of '%.80s' %s", key, message);
+    return hlo_diag_refuse(sink, HLO_DIAG_DOCUMENT, path, line, column, "amax of '%.80s' %s", key,
+                           message);
 }
 
 static bool is_amax(const json_t *number) {
@@ -59,11 +60,11 @@ static hlo_status check(const json_t *document, const hlo_module *module, const 
     size_t index;
     if (!json_is_integer(json_object_get(document, "version")) || !print || !name ||
         !json_is_object(amaxes))
-        return hlo_diag_refuse(sink, path, 1, 1,
+        return hlo_diag_refuse(sink, HLO_DIAG_DOCUMENT, path, 1, 1,
                                "not a file of amaxes: expected the output of hlo-fp8-run "
                                "--record-amaxes");
     if (json_integer_value(json_object_get(document, "version")) != VERSION)
-        return hlo_diag_refuse(sink, path, 1, 1,
+        return hlo_diag_refuse(sink, HLO_DIAG_DOCUMENT, path, 1, 1,
                                "amaxes have version %lld, expected %d; record them again with "
                                "hlo-fp8-run --record-amaxes",
                                (long long)json_integer_value(json_object_get(document, "version")),
@@ -72,7 +73,7 @@ static hlo_status check(const json_t *document, const hlo_module *module, const 
     const hlo_status status = fingerprint_of(module, own);
     if (status != HLO_OK) return status;
     if (strcmp(print, own) != 0)
-        return hlo_diag_refuse(sink, path, 1, 1,
+        return hlo_diag_refuse(sink, HLO_DIAG_DOCUMENT, path, 1, 1,
                                "amaxes are those of module '%.80s' with fingerprint %.40s, but "
                                "module '%.80s' has fingerprint %s; record them again with "
                                "hlo-fp8-run --record-amaxes",
@@ -106,7 +107,8 @@ hlo_status hlo_amaxes_read(const hlo_pass_options *options, const hlo_module *mo
     if (starved)
         status = HLO_OUT_OF_MEMORY;
     else if (status == HLO_OK && !document)
-        status = hlo_diag_refuse(options->sink, path, error.line, error.column, "%s", error.text);
+        status = hlo_diag_refuse(options->sink, HLO_DIAG_DOCUMENT, path, error.line, error.column,
+                                 "%s", error.text);
     if (status == HLO_OK) status = check(document, module, &text, path, options->sink);
     if (status == HLO_OK) *out_amaxes = json_incref(json_object_get(document, "amaxes"));
     json_decref(document);

@@ -51,7 +51,7 @@ hlo_status hlo_rules_read(const char *text, size_t size, const char *name, unsig
         hlo_module_free(owner);
         return HLO_OUT_OF_MEMORY;
     }
-    owner = hlo_module_new(&recover);
+    owner = hlo_module_make(&recover);
     if (!owner) return HLO_OUT_OF_MEMORY;
     char *copy = hlo_arena_alloc(owner->arena, size + 1);
     memcpy(copy, text, size);

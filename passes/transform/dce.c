@@ -15,7 +15,7 @@ hlo_status hlo_pass_dce(hlo_pass_context *context) {
     for (hlo_computation *comp = module->last, *earlier; comp; comp = earlier) {
         earlier = comp->prev;
         if (!called[comp->id]) {
-            hlo_computation_remove(comp);
+            hlo_comp_remove(comp);
             context->changes++;
             continue;
         }

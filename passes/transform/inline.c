@@ -120,7 +120,7 @@ static void inline_calls(inliner *in, hlo_computation *comp) {
             if (size > in->budget) {
                 if (!in->warned)
                     hlo_diag_emit(in->context->module, in->context->sink, HLO_WARNING,
-                                  instr->offset, hlo_intern_length(instr->name),
+                                  HLO_DIAG_LIMIT, instr->offset, hlo_intern_length(instr->name),
                                   "this call and possibly later ones are not inlined: inlining "
                                   "copies at most %d instructions",
                                   (int)BUDGET);

@@ -7,12 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hlo/argument.h"
-#include "hlo/suggest.h"
 #include "ir/float/c_locale.h"
 #include "ir/module/ragged.h"
+#include "ir/text/argument.h"
 #include "ir/text/diag.h"
 #include "ir/text/printer.h"
+#include "ir/text/suggest.h"
+#include "ir/text/writer.h"
 #include "matmul/cost/flops.h"
 #include "passes/analysis/module_facts.h"
 #include "passes/verdict/judge.h"
@@ -50,8 +51,10 @@ static int64_t find_frame(hlo_report *report, const hlo_tables *tables, int64_t 
 
 hlo_verdict hlo_report_describe(hlo_report *report, const hlo_instruction *instr) {
     hlo_arena *arena = report->arena;
-    hlo_verdict verdict = {
-        .instruction = copy_text(arena, instr->name), .epilogue = "", .operands = ""};
+    hlo_verdict verdict = {.struct_size = sizeof verdict,
+                           .instruction = copy_text(arena, instr->name),
+                           .epilogue = "",
+                           .operands = ""};
     hlo_matmul matmul;
     hlo_product product;
     verdict.shape = hlo_shape_copy_text(arena, instr->shape, false);
@@ -391,13 +394,16 @@ const hlo_verdict *hlo_report_verdict(const hlo_report *report, size_t index) {
     return &report->verdicts[index];
 }
 
-void hlo_report_print_times(const hlo_report *report, FILE *out) {
+hlo_status hlo_report_print_times(const hlo_report *report, hlo_writer writer) {
     HLO_IN_C_LOCALE;
+    FILE *out = hlo_writer_open(&writer);
+    if (!out) return HLO_OUT_OF_MEMORY;
     for (const tally *t = report->passes.first; t; t = t->next)
         fprintf(out, "%10.3f ms  %4llu x  %s\n", 1e3 * t->seconds, (unsigned long long)t->times,
                 t->name);
     for (const tally *t = report->rules.first; t; t = t->next)
         fprintf(out, "%10s     %4llu x  rule %s\n", "", (unsigned long long)t->times, t->name);
+    return hlo_writer_close(out, HLO_OK);
 }
 
 static int name_order(const void *a, const void *b) {
@@ -543,8 +549,9 @@ hlo_status hlo_reports_check_wide(const hlo_report *const *reports, size_t count
         if (!total) snprintf(out, size, "no matmuls");
         if (total > SHOWN && shown < size)
             snprintf(out + shown, size - shown, " and %zu more", total - SHOWN);
-        status = hlo_diag_refuse(sink, file, 0, 0, "no matmul matches '%s' in wide%s", word,
-                                 near.best ? hlo_suggest_meant(&near) : names);
+        status =
+            hlo_diag_refuse(sink, HLO_DIAG_NAME, file, 0, 0, "no matmul matches '%s' in wide%s",
+                            word, near.best ? hlo_suggest_meant(&near) : names);
     }
     return status;
 }

@@ -6,6 +6,7 @@
 
 #include "ir/float/c_locale.h"
 #include "ir/text/options.h"
+#include "ir/text/writer.h"
 #include "report/html/html.h"
 
 /* Maximum numbers of different drawings, of matmuls with surroundings, of groups that are shown
@@ -471,9 +472,8 @@ static void fill_matmuls(html_page *page) {
     }
 }
 
-hlo_status hlo_reports_page(const hlo_report *const *reports, size_t count,
-                            const hlo_page_options *options, FILE *out) {
-    HLO_IN_C_LOCALE;
+static hlo_status write_page(const hlo_report *const *reports, size_t count,
+                             const hlo_page_options *options, FILE *out) {
     hlo_page_options own = {.draw = NULL};
     if (hlo_options_take("hlo_page_options", &own, sizeof own, options, NULL) != HLO_OK)
         return HLO_INVALID_USAGE;
@@ -495,10 +495,17 @@ hlo_status hlo_reports_page(const hlo_report *const *reports, size_t count,
     if (status == HLO_OK) fill_matmuls(&page);
     if (status == HLO_OK && own.draw) status = draw_all(&page, drawings, &drawing_count);
     if (status == HLO_OK) status = print_page(&page, drawings, drawing_count);
-    if (status == HLO_OK && (fflush(out) != 0 || ferror(out))) status = HLO_INVALID_INPUT;
     for (size_t i = 0; i < drawing_count; i++) free(drawings[i]);
     free(page.matmuls);
     report_model_free(model);
     report_baseline_free(&baseline);
     return status;
+}
+
+hlo_status hlo_reports_page(const hlo_report *const *reports, size_t count,
+                            const hlo_page_options *options, hlo_writer writer) {
+    HLO_IN_C_LOCALE;
+    FILE *out = hlo_writer_open(&writer);
+    if (!out) return HLO_OUT_OF_MEMORY;
+    return hlo_writer_close(out, write_page(reports, count, options, out));
 }

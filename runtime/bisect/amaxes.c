@@ -6,6 +6,7 @@
 #include "hlo/bisect.h"
 #include "ir/float/c_locale.h"
 #include "ir/text/diag.h"
+#include "ir/text/writer.h"
 #include "matmul/json.h"
 #include "passes/pipeline/pipeline.h"
 #include "passes/quantize/amaxes.h"
@@ -44,7 +45,7 @@ static hlo_status add(json_t *amaxes, const json_t *names, const hlo_arrays *val
             double amax = (double)((const float *)found->data)[k];
             if (!isfinite(amax)) {
                 json_decref(list);
-                return hlo_diag_refuse(sink, module->file, 0, 0,
+                return hlo_diag_refuse(sink, HLO_DIAG_NONFINITE, module->file, 0, 0,
                                        "cannot record the amax of `%s`: it has a NaN or an "
                                        "infinity; hlo-fp8-run --check-nan reports its origin",
                                        key);
@@ -61,7 +62,7 @@ static hlo_status add(json_t *amaxes, const json_t *names, const hlo_arrays *val
 }
 
 hlo_status hlo_module_record_amaxes(const hlo_module *module, const hlo_arrays *const *inputs,
-                                    size_t count, const hlo_diag_sink *sink, FILE *out) {
+                                    size_t count, const hlo_diag_sink *sink, hlo_writer writer) {
     HLO_IN_C_LOCALE;
     hlo_json_watch();
     hlo_module *own = NULL;
@@ -83,7 +84,9 @@ hlo_status hlo_module_record_amaxes(const hlo_module *module, const hlo_arrays *
         if (status == HLO_OK) status = add(amaxes, names, hlo_plan_values(plan), module, sink);
     }
     if (status == HLO_OK && hlo_json_starved()) status = HLO_OUT_OF_MEMORY;
-    if (status == HLO_OK) status = hlo_amaxes_write(amaxes, module, out);
+    FILE *out = status == HLO_OK ? hlo_writer_open(&writer) : NULL;
+    if (status == HLO_OK && !out) status = HLO_OUT_OF_MEMORY;
+    if (out) status = hlo_writer_close(out, hlo_amaxes_write(amaxes, module, out));
     hlo_plan_free(plan);
     hlo_module_free(own);
     free(list);

@@ -7,7 +7,9 @@
 
 #include "hlo/bisect.h"
 #include "ir/float/c_locale.h"
+#include "ir/text/diag.h"
 #include "ir/text/options.h"
+#include "ir/text/writer.h"
 #include "passes/verdict/report.h"
 
 /* The minimum gain of a rewrite whose matmuls are already selected: none is too small. */
@@ -64,7 +66,8 @@ static bool report_progress(void *user, const hlo_progress *one) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     const double part = one->total > 0 ? fmin(one->done / one->total, 1) : 0;
-    const hlo_progress all = {.seconds = (double)(now.tv_sec - s->start.tv_sec) +
+    const hlo_progress all = {.struct_size = sizeof all,
+                              .seconds = (double)(now.tv_sec - s->start.tv_sec) +
                                          1e-9 * (double)(now.tv_nsec - s->start.tv_nsec),
                               .done = (double)s->budget.runs + part,
                               .total = (double)s->expected,
@@ -230,6 +233,7 @@ static hlo_status list(hlo_bisection *s) {
         if (!s->row_of[i]) continue;
         if (first == i) {
             s->effects[s->count].verdict = v;
+            s->rows[s->count].struct_size = sizeof *s->rows;
             s->rows[s->count].matmul = v->input_instruction;
             s->rows[s->count].op_name = v->op_name;
             s->row_of[i] = ++s->count;
@@ -500,7 +504,7 @@ static hlo_status bisect(hlo_bisection *s) {
 }
 
 static hlo_status usage_error(const hlo_diag_sink *sink, const char *message) {
-    if (sink) sink->emit(sink->user, &(hlo_diag){.severity = HLO_ERROR, .message = message});
+    hlo_diag_refuse(sink, HLO_DIAG_OPTION, NULL, 0, 0, "%s", message);
     return HLO_INVALID_USAGE;
 }
 
@@ -522,6 +526,7 @@ static hlo_status make(const hlo_module *module, const hlo_pass_options *pass,
     s->sink = sink;
     s->errors = (hlo_diag_sink){.emit = pass_errors, .user = (void *)(uintptr_t)sink};
     s->has_budget = max_error;
+    s->budget.struct_size = sizeof s->budget;
     s->budget.max_error = max_error ? *max_error : 0;
     clock_gettime(CLOCK_MONOTONIC, &s->start);
     hlo_plan_options_init(&s->plan);
@@ -582,12 +587,12 @@ const hlo_matmul_effect *hlo_bisection_at(const hlo_bisection *bisection, size_t
     return &bisection->rows[index];
 }
 
-hlo_output_change hlo_bisection_all(const hlo_bisection *bisection) {
-    return bisection->all;
+const hlo_output_change *hlo_bisection_all(const hlo_bisection *bisection) {
+    return &bisection->all;
 }
 
-hlo_output_change hlo_bisection_rounding(const hlo_bisection *bisection) {
-    return bisection->rounding;
+const hlo_output_change *hlo_bisection_rounding(const hlo_bisection *bisection) {
+    return &bisection->rounding;
 }
 
 const hlo_budget *hlo_bisection_budget(const hlo_bisection *bisection) {
@@ -663,12 +668,7 @@ static void print_budget(const hlo_bisection *b, FILE *out) {
                     budget->wide);
 }
 
-void hlo_bisection_print(const hlo_bisection *b, FILE *out) {
-    HLO_IN_C_LOCALE;
-    if (b->has_budget) {
-        print_budget(b, out);
-        return;
-    }
+static void print_bisection(const hlo_bisection *b, FILE *out) {
     fprintf(
         out,
         "bisect: %zu rewritten matmuls; relative change of the most affected output (norm of the "
@@ -679,4 +679,15 @@ void hlo_bisection_print(const hlo_bisection *b, FILE *out) {
                    out);
     print_line("all matmuls", &b->all, NULL, NULL, out);
     print_line("none (different rounding)", &b->rounding, NULL, NULL, out);
+}
+
+hlo_status hlo_bisection_print(const hlo_bisection *bisection, hlo_writer writer) {
+    HLO_IN_C_LOCALE;
+    FILE *out = hlo_writer_open(&writer);
+    if (!out) return HLO_OUT_OF_MEMORY;
+    if (bisection->has_budget)
+        print_budget(bisection, out);
+    else
+        print_bisection(bisection, out);
+    return hlo_writer_close(out, HLO_OK);
 }

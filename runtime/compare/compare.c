@@ -10,11 +10,13 @@
 #include "ir/float/c_locale.h"
 #include "ir/float/float.h"
 #include "ir/kernel/kernel.h"
+#include "ir/text/diag.h"
 #include "ir/text/options.h"
+#include "ir/text/writer.h"
 #include "runtime/io/arrays.h"
 
 static bool same_kind(const hlo_array *a, const hlo_array *b) {
-    return strcmp(a->type, b->type) == 0 && a->rank == b->rank && a->size == b->size &&
+    return a->type == b->type && a->rank == b->rank && a->size == b->size &&
            (a->rank == 0 || memcmp(a->dims, b->dims, a->rank * sizeof *a->dims) == 0);
 }
 
@@ -25,9 +27,11 @@ static double modulus(hlo_type type, const char *at) {
     return hypot(hlo_number_load(part, at), hlo_number_load(part, at + hlo_types[part].bytes));
 }
 
-hlo_status hlo_array_distance(const hlo_array *from, const hlo_array *to, double *out) {
-    if (!same_kind(from, to)) return HLO_INVALID_USAGE;
-    const hlo_type type = hlo_type_find(from->type, strlen(from->type));
+hlo_status hlo_array_distance(const hlo_array *given_from, const hlo_array *given_to, double *out) {
+    hlo_array arrays[2], *from = &arrays[0], *to = &arrays[1];
+    if (!hlo_array_take(given_from, from) || !hlo_array_take(given_to, to) || !same_kind(from, to))
+        return HLO_INVALID_USAGE;
+    const hlo_type type = from->type;
     long double size = 0, moved = 0; /* sums of squares, which may be out of the range of f64 */
     for (size_t at = 0; at < from->size; at += hlo_types[type].bytes) {
         const long double x = modulus(type, (const char *)from->data + at);
@@ -66,7 +70,7 @@ typedef struct pair {
 } pair;
 
 static pair pair_of(const hlo_array *judge, const hlo_array *other) {
-    hlo_type type = hlo_type_find(judge->type, strlen(judge->type));
+    hlo_type type = judge->type;
     size_t width = hlo_types[type].bytes;
     int64_t count = judge->bound && hlo_type_is_float(type) ? (int64_t)(judge->size / width) : 0;
     return (pair){type, width, count, judge->data, other->data, judge->bound};
@@ -134,26 +138,34 @@ static void compare_noise(const hlo_array *judge, const hlo_array *other, bool d
     }
 }
 
-hlo_status hlo_array_compare(const hlo_array *judge, const hlo_array *other, hlo_difference *out) {
-    *out = (hlo_difference){.worst = -1};
+hlo_status hlo_array_compare(const hlo_array *given_judge, const hlo_array *given_other,
+                             hlo_difference *out) {
+    hlo_array arrays[2], *judge = &arrays[0], *other = &arrays[1];
+    hlo_difference own = {.worst = -1};
+    if (!hlo_array_take(given_judge, judge) || !hlo_array_take(given_other, other) ||
+        hlo_options_take("hlo_difference", &(hlo_difference){0}, sizeof own, out, NULL) != HLO_OK)
+        return HLO_INVALID_USAGE;
+    const size_t size = out->struct_size;
+    hlo_options_fill(out, size, &own, sizeof own);
     if (!same_kind(judge, other)) return HLO_INVALID_USAGE;
-    hlo_type type = hlo_type_find(judge->type, strlen(judge->type));
+    hlo_type type = judge->type;
     int64_t count = (int64_t)(judge->size / hlo_types[type].bytes), one = 1;
     hlo_view a = flat(type, &count, &one, judge->data), b = flat(type, &count, &one, other->data);
     hlo_view sigma = flat(HLO_TYPE_F32, &count, &one, judge->bound);
     hlo_error_comparison c;
     hlo_error_compare(&a, &b, &sigma, &c);
-    *out = (hlo_difference){.equal = c.equal,
-                            .within = c.within,
-                            .one_step = c.steps,
-                            .violations = c.violations,
-                            .largest = c.largest,
-                            .worst = c.worst_index,
-                            .judge = c.worst_a,
-                            .other = c.worst_b,
-                            .bound = c.worst_bound};
-    compare_noise(judge, other, false, out);
-    return c.violations || out->noise > out->noise_limit ? HLO_MISMATCH : HLO_OK;
+    own = (hlo_difference){.equal = c.equal,
+                           .within = c.within,
+                           .one_step = c.steps,
+                           .violations = c.violations,
+                           .largest = c.largest,
+                           .worst = c.worst_index,
+                           .judge = c.worst_a,
+                           .other = c.worst_b,
+                           .bound = c.worst_bound};
+    compare_noise(judge, other, false, &own);
+    hlo_options_fill(out, size, &own, sizeof own);
+    return c.violations || own.noise > own.noise_limit ? HLO_MISMATCH : HLO_OK;
 }
 
 /* -------------------------------------------------------------------------------- whole outputs */
@@ -214,7 +226,7 @@ static bool differs(const finding *f) {
 static hlo_status compare_output(const hlo_comparison *c, const hlo_arrays *judge, bool drops,
                                  size_t index, finding *out) {
     const hlo_array *sides[] = {&c->found->items[index], &c->expected->items[index]};
-    hlo_type type = hlo_type_find(sides[0]->type, strlen(sides[0]->type));
+    hlo_type type = sides[0]->type;
     *out = (finding){.type = type, .worst = -1};
     out->count = (int64_t)(sides[0]->size / hlo_types[type].bytes);
     size_t capacity = (size_t)out->count + 1;
@@ -307,9 +319,9 @@ static hlo_status operands_of(const hlo_module *module, size_t output, const hlo
     hlo_arena_set_recover(copy->arena, &recover);
     bool made = !setjmp(recover);
     if (made)
-        hlo_computation_set_root(copy->entry, hlo_instr_new(copy->entry, NULL, HLO_OP_TUPLE,
-                                                            hlo_shape_tuple(copy, count, shapes),
-                                                            count, operands, NULL));
+        hlo_comp_set_root(copy->entry, hlo_instr_new(copy->entry, NULL, HLO_OP_TUPLE,
+                                                     hlo_shape_tuple(copy, count, shapes), count,
+                                                     operands, NULL));
     hlo_arena_set_recover(copy->arena, NULL);
     status = made ? HLO_OK : HLO_OUT_OF_MEMORY;
     if (status == HLO_OK) status = hlo_plan_new(copy, &options, NULL, &plan);
@@ -322,9 +334,8 @@ static hlo_status operands_of(const hlo_module *module, size_t output, const hlo
 /* True if the arrays differ, and rounding `values` to f16 before rounding to the second array's fp8
  * type explains every difference. */
 static bool rounds_by_f16(const hlo_array *values, const hlo_array *const *sides) {
-    const hlo_type type = hlo_type_find(sides[1]->type, strlen(sides[1]->type));
-    if (!hlo_type_is_fp8(type) ||
-        hlo_type_find(values->type, strlen(values->type)) != HLO_TYPE_F32 ||
+    const hlo_type type = sides[1]->type;
+    if (!hlo_type_is_fp8(type) || values->type != HLO_TYPE_F32 ||
         values->size != sides[1]->size * sizeof(float))
         return false;
     for (size_t i = 0; i < sides[1]->size; i++) {
@@ -361,7 +372,7 @@ static hlo_status print_element_origin(const hlo_module *module, const char *nam
         if (!values) continue;
         /* Print the operand's only element, or its element at the same index. */
         const hlo_array *operand = hlo_arrays_at(values, o);
-        const hlo_type type = hlo_type_find(operand->type, strlen(operand->type));
+        const hlo_type type = operand->type;
         const size_t width = hlo_types[type].bytes;
         const bool one = operand->size == width;
         if (!one && (operand->rank != result->rank ||
@@ -389,7 +400,7 @@ enum { KIND_WIDTH = 160 };
 
 /* Formats the type and the dimensions of an array. Returns `out`. */
 static const char *format_kind(const hlo_array *array, char out[KIND_WIDTH]) {
-    size_t at = (size_t)snprintf(out, KIND_WIDTH, "%s[", array->type);
+    size_t at = (size_t)snprintf(out, KIND_WIDTH, "%s[", hlo_types[array->type].name);
     for (uint32_t i = 0; i < array->rank && at < KIND_WIDTH; i++)
         at += (size_t)snprintf(out + at, KIND_WIDTH - at, i ? ",%lld" : "%lld",
                                (long long)array->dims[i]);
@@ -542,12 +553,13 @@ static void note_unjudged(const hlo_comparison *c, size_t index, const finding *
              "no element of output %zu was judged: %lld of %lld differ, and their bounds are "
              "infinite",
              index, (long long)f->unjudged, (long long)f->count);
-    const hlo_diag diag = {.severity = HLO_NOTE, .message = message, .file = ""};
-    c->sink->emit(c->sink->user, &diag);
+    hlo_diag_send(c->sink, (hlo_diag){.severity = HLO_NOTE,
+                                      .code = HLO_DIAG_NONFINITE,
+                                      .message = message,
+                                      .file = ""});
 }
 
-hlo_status hlo_arrays_compare_by(const hlo_comparison *comparison, FILE *out) {
-    HLO_IN_C_LOCALE;
+static hlo_status compare_by(const hlo_comparison *comparison, FILE *out) {
     hlo_comparison own = {.found = NULL};
     hlo_status status = hlo_options_take("hlo_comparison", &own, sizeof own, comparison, NULL);
     if (status == HLO_OK && (!own.found || !own.expected)) status = HLO_INVALID_USAGE;
@@ -610,7 +622,14 @@ hlo_status hlo_arrays_compare_by(const hlo_comparison *comparison, FILE *out) {
     return differ ? HLO_MISMATCH : HLO_OK;
 }
 
-hlo_status hlo_arrays_compare(const hlo_arrays *judge, const hlo_arrays *other, FILE *out) {
+hlo_status hlo_arrays_compare_by(const hlo_comparison *comparison, hlo_writer writer) {
+    HLO_IN_C_LOCALE;
+    if (!writer.write) return compare_by(comparison, NULL);
+    FILE *out = hlo_writer_open(&writer);
+    return out ? hlo_writer_close(out, compare_by(comparison, out)) : HLO_OUT_OF_MEMORY;
+}
+
+hlo_status hlo_arrays_compare(const hlo_arrays *judge, const hlo_arrays *other, hlo_writer out) {
     const hlo_comparison c = {.struct_size = sizeof c,
                               .found = other,
                               .expected = judge,

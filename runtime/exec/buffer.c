@@ -150,7 +150,8 @@ hlo_status hlo_event_wait(const hlo_event *event, const hlo_diag_sink *sink) {
     const hlo_status status =
         backend->event_wait(event->device->device, event->handle, why, sizeof why);
     if (status == HLO_OK) return HLO_OK;
-    return hlo_diag_refuse(sink, NULL, 0, 0, "the %s backend %s", backend->name, why);
+    return hlo_diag_refuse(sink, HLO_DIAG_DEVICE, NULL, 0, 0, "the %s backend %s", backend->name,
+                           why);
 }
 
 bool hlo_event_is_done(const hlo_event *event) {
@@ -285,7 +286,7 @@ __attribute__((format(printf, 2, 3))) static hlo_status misuse(const hlo_diag_si
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    hlo_diag_refuse(sink, NULL, 0, 0, "%s", text);
+    hlo_diag_refuse(sink, HLO_DIAG_USAGE, NULL, 0, 0, "%s", text);
     return HLO_INVALID_USAGE;
 }
 
@@ -308,8 +309,9 @@ static hlo_status check_buffer(const hlo_plan *plan, size_t input, const hlo_dia
                       plan->options.target ? "is for printing only"
                                            : "was created without `resident`");
     if (input < plan->inputs.count) return HLO_OK;
-    return hlo_diag_refuse(sink, NULL, 0, 0, "input %zu does not exist: the plan has %zu inputs",
-                           input, plan->inputs.count);
+    return hlo_diag_refuse(sink, HLO_DIAG_INPUT, NULL, 0, 0,
+                           "input %zu does not exist: the plan has %zu inputs", input,
+                           plan->inputs.count);
 }
 
 /* ------------------------------------------------------------------------------ making, freeing */
@@ -338,7 +340,8 @@ static hlo_buffer *new_buffer(const hlo_shape *shape, plan_memory *memory) {
                                   .rank = rank,
                                   .dims = h->numbers,
                                   .layout = shape->layout ? &h->layout : NULL};
-    h->buffer.array = (hlo_array){.type = hlo_types[shape->type].name,
+    h->buffer.array = (hlo_array){.struct_size = sizeof h->buffer.array,
+                                  .type = shape->type,
                                   .rank = rank,
                                   .dims = h->numbers,
                                   .data = memory->data,
@@ -352,13 +355,18 @@ static hlo_status finish(const plan_device *device, const hlo_diag_sink *sink) {
     const char *why = "failed";
     const hlo_status status = device->backend->finish(device->device, &why);
     if (status != HLO_INVALID_INPUT) return status;
-    return hlo_diag_refuse(sink, NULL, 0, 0, "the %s backend %s", device->backend->name, why);
+    return hlo_diag_refuse(sink, HLO_DIAG_DEVICE, NULL, 0, 0, "the %s backend %s",
+                           device->backend->name, why);
 }
 
-hlo_status hlo_buffer_new(hlo_plan *plan, size_t input, const hlo_array *array,
+hlo_status hlo_buffer_new(hlo_plan *plan, size_t input, const hlo_array *given,
                           const hlo_diag_sink *sink, hlo_buffer **out) {
     *out = NULL;
+    hlo_array own;
+    const hlo_array *array = given ? &own : NULL;
     hlo_status status = check_buffer(plan, input, sink);
+    if (status == HLO_OK && given && !hlo_array_take(given, &own))
+        status = misuse(sink, "the array has an invalid struct_size or element type");
     if (status == HLO_OK && array)
         status = hlo_leaf_check(&plan->inputs, plan->module, input, array, sink);
     if (status != HLO_OK) return status;
@@ -407,7 +415,8 @@ static hlo_status use_stream(const plan_device *device, void *stream, const hlo_
     const hlo_status status = backend->use_stream(device->device, stream, &why);
     if (status == HLO_INVALID_USAGE) return misuse(sink, "the %s backend %s", backend->name, why);
     if (status == HLO_OK) return HLO_OK;
-    return hlo_diag_refuse(sink, NULL, 0, 0, "the %s backend %s", backend->name, why);
+    return hlo_diag_refuse(sink, HLO_DIAG_DEVICE, NULL, 0, 0, "the %s backend %s", backend->name,
+                           why);
 }
 
 /* Makes later work on `stream` or, if that is NULL, the host wait for the buffer's contents. */
@@ -509,7 +518,7 @@ static hlo_status lend(const hlo_buffer *buffer, void *stream, bool flags,
     const hlo_status status = hand_over(buffer, stream, sink);
     if (status != HLO_OK) return status;
     if (code_of(shape->type) == NO_CODE || (is_padded(shape->type) && !flags))
-        return misuse(sink, "DLPack does not support %s elements%s", buffer->array.type,
+        return misuse(sink, "DLPack does not support %s elements%s", hlo_types[shape->type].name,
                       is_padded(shape->type) ? " stored in one byte each before version 1.1" : "");
     lent *l = calloc(1, sizeof *l + 2 * shape->rank * sizeof *l->numbers);
     if (!l) return HLO_OUT_OF_MEMORY;
@@ -599,7 +608,7 @@ static hlo_status borrow(hlo_plan *plan, size_t input, const dlpack_tensor *tens
         backend->memory_kind == DLPACK_CUDA ? DLPACK_CUDA_MANAGED : DLPACK_CUDA_HOST;
     if ((tensor->device_type != backend->memory_kind && tensor->device_type != also) ||
         tensor->device_id != 0)
-        return hlo_diag_refuse(sink, NULL, 0, 0,
+        return hlo_diag_refuse(sink, HLO_DIAG_INPUT, NULL, 0, 0,
                                "the tensor for input %zu is on device %d of DLPack device type %d, "
                                "but the %s backend requires device 0 of type %d",
                                input, (int)tensor->device_id, (int)tensor->device_type,
@@ -608,12 +617,12 @@ static hlo_status borrow(hlo_plan *plan, size_t input, const dlpack_tensor *tens
     if (fault) {
         char expected[256];
         hlo_shape_format(shape, true, expected, sizeof expected);
-        return hlo_diag_refuse(sink, NULL, 0, 0, "the tensor for input %zu %s, expected %s", input,
-                               fault, expected);
+        return hlo_diag_refuse(sink, HLO_DIAG_INPUT, NULL, 0, 0,
+                               "the tensor for input %zu %s, expected %s", input, fault, expected);
     }
     if (((uintptr_t)tensor->data + tensor->byte_offset) % backend->alignment != 0)
         return hlo_diag_refuse(
-            sink, NULL, 0, 0,
+            sink, HLO_DIAG_INPUT, NULL, 0, 0,
             "the tensor for input %zu is not aligned to %zu bytes, as the %s backend requires",
             input, backend->alignment, backend->name);
     char *data = tensor->data ? (char *)tensor->data + tensor->byte_offset : NULL;
@@ -647,7 +656,7 @@ hlo_status hlo_buffer_from_dlpack(hlo_plan *plan, size_t input,
     *out = NULL;
     if (tensor->major != DLPACK_MAJOR)
         return hlo_diag_refuse(
-            sink, NULL, 0, 0,
+            sink, HLO_DIAG_INPUT, NULL, 0, 0,
             "the tensor for input %zu has DLPack version %u.%u, expected major version %d", input,
             tensor->major, tensor->minor, DLPACK_MAJOR);
     const hlo_status status = borrow(plan, input, &tensor->tensor, tensor->flags, sink, out);
@@ -699,7 +708,7 @@ hlo_status plan_resident_bind(hlo_plan *plan, const hlo_diag_sink *sink) {
         if (!plan->in_place[o]) size += leaf_size(plan, plan->outputs.shapes[o]);
     char *memory = plan->backend->allocate(plan->device, size ? size : 1);
     if (!memory) {
-        hlo_diag_refuse(sink, NULL, 0, 0,
+        hlo_diag_refuse(sink, HLO_DIAG_MEMORY, NULL, 0, 0,
                         "out of memory: the %s backend requires %zu bytes for inputs and outputs "
                         "in addition to %zu for temporaries",
                         plan->backend->name, size, plan->memory_size);
@@ -768,7 +777,7 @@ static hlo_status check_inputs(const hlo_plan *plan, hlo_buffer *const *inputs, 
                                const hlo_diag_sink *sink) {
     if (!plan->resident) return misuse(sink, "the plan was created without `resident`");
     if (count != plan->inputs.count)
-        return hlo_diag_refuse(sink, NULL, 0, 0,
+        return hlo_diag_refuse(sink, HLO_DIAG_INPUT, NULL, 0, 0,
                                "%zu inputs are given, but the entry computation has %zu", count,
                                plan->inputs.count);
     for (size_t i = 0; i < count; i++) {
@@ -779,7 +788,7 @@ static hlo_status check_inputs(const hlo_plan *plan, hlo_buffer *const *inputs, 
         const hlo_backend *backend = buffer->memory->device->backend;
         if (backend->memory_kind != plan->backend->memory_kind)
             return hlo_diag_refuse(
-                sink, NULL, 0, 0,
+                sink, HLO_DIAG_INPUT, NULL, 0, 0,
                 "input %zu is a buffer of the %s backend, but the plan uses the %s backend", i,
                 backend->name, plan->backend->name);
         const hlo_status status =
@@ -790,8 +799,8 @@ static hlo_status check_inputs(const hlo_plan *plan, hlo_buffer *const *inputs, 
             char found[256], expected[256];
             hlo_shape_format(&buffer->shape, true, found, sizeof found);
             hlo_shape_format(shape, true, expected, sizeof expected);
-            return hlo_diag_refuse(sink, NULL, 0, 0, "input %zu is %s, but its parameter is %s", i,
-                                   found, expected);
+            return hlo_diag_refuse(sink, HLO_DIAG_INPUT, NULL, 0, 0,
+                                   "input %zu is %s, but its parameter is %s", i, found, expected);
         }
         if (plan->given[i] == PLAN_NONE) continue;
         const plan_memory *memory = buffer->memory;
@@ -826,7 +835,7 @@ static hlo_status queue_run(hlo_plan *plan, hlo_buffer *const *inputs, void *str
         plan_memory *memory = plan->in_place[o] ? share_memory(inputs[plan->taken[o]]->memory)
                                                 : allocate_memory(plan->shared, size);
         if (!memory)
-            hlo_diag_refuse(sink, NULL, 0, 0,
+            hlo_diag_refuse(sink, HLO_DIAG_MEMORY, NULL, 0, 0,
                             "out of memory: the %s backend requires %zu bytes for output %zu",
                             plan->backend->name, size, o);
         outputs[o] = new_buffer(shape, memory);
@@ -854,7 +863,8 @@ static hlo_status queue_run(hlo_plan *plan, hlo_buffer *const *inputs, void *str
     if (status == HLO_OK && !(*out_event = new_event(plan->shared, handle)))
         status = HLO_OUT_OF_MEMORY;
     if (status == HLO_INVALID_INPUT && !plan->failure)
-        hlo_diag_refuse(sink, NULL, 0, 0, "the %s backend %s", plan->backend->name, why);
+        hlo_diag_refuse(sink, HLO_DIAG_DEVICE, NULL, 0, 0, "the %s backend %s", plan->backend->name,
+                        why);
     if (status != HLO_OK) plan->backend->finish(plan->device, &why);
     if (status == HLO_OK && plan->look) status = plan_look_end(plan, sink);
     if (backend->use_stream) backend->use_stream(plan->device, NULL, &why);

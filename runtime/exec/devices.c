@@ -6,6 +6,7 @@
 #include "ir/float/c_locale.h"
 #include "ir/text/diag.h"
 #include "ir/text/options.h"
+#include "ir/text/writer.h"
 #include "ir/verify/verify.h"
 #include "runtime/cpu/cpu.h"
 #include "runtime/cuda/driver/cuda.h"
@@ -13,11 +14,8 @@
 
 const hlo_backend *const hlo_backends[] = {&cpu_backend, &cuda_backend, NULL};
 
-static const hlo_plan_options default_options = {.struct_size = sizeof default_options,
-                                                 .backend = "cpu",
-                                                 .cuda = 12080,
-                                                 .graph = true,
-                                                 .devices = 1};
+static const hlo_plan_options default_options = {
+    .struct_size = sizeof default_options, .backend = "cpu", .graph = true, .devices = 1};
 
 void hlo_plan_options_init_sized(hlo_plan_options *options, size_t struct_size) {
     hlo_options_fill(options, struct_size, &default_options, sizeof default_options);
@@ -31,7 +29,7 @@ static const hlo_backend *find_backend(const char *name) {
     return NULL;
 }
 
-hlo_status hlo_backend_print(const char *name, const hlo_diag_sink *sink, FILE *out) {
+hlo_status hlo_backend_print(const char *name, const hlo_diag_sink *sink, hlo_writer writer) {
     HLO_IN_C_LOCALE;
     const hlo_backend *backend = find_backend(name);
     hlo_plan_options options;
@@ -40,9 +38,10 @@ hlo_status hlo_backend_print(const char *name, const hlo_diag_sink *sink, FILE *
     hlo_plan_options_init(&options);
     hlo_status status = backend->open(&options, &alone, sink, &device);
     if (status != HLO_OK) return status;
-    backend->identify(device, out);
+    FILE *out = hlo_writer_open(&writer);
+    if (out) backend->identify(device, out);
     backend->close(device);
-    return HLO_OK;
+    return out ? hlo_writer_close(out, HLO_OK) : HLO_OUT_OF_MEMORY;
 }
 
 hlo_status hlo_plan_new(const hlo_module *module, const hlo_plan_options *options,
@@ -71,7 +70,7 @@ hlo_status hlo_plan_new(const hlo_module *module, const hlo_plan_options *option
     if (replicas == 1 && partitions == 1) partitions = devices;
     if (replicas > devices || partitions > devices || replicas * partitions != devices) {
         hlo_diag_emit(
-            module, sink, HLO_ERROR, module->entry->offset, 1,
+            module, sink, HLO_ERROR, HLO_DIAG_DEVICE_COUNT, module->entry->offset, 1,
             "the module requires %lld replicas of %lld partitions, but %u devices are given",
             (long long)replicas, (long long)partitions, devices);
         return HLO_INVALID_INPUT;
@@ -166,12 +165,13 @@ static hlo_status execute(hlo_plan *plan, size_t count, const hlo_diag_sink *sin
     if (status != HLO_INVALID_INPUT || !failed) return status;
     const hlo_instruction *at = failed->failed_at;
     if (at)
-        hlo_diag_emit(failed->module, sink, HLO_ERROR, at->offset, strlen(at->name),
+        hlo_diag_emit(failed->module, sink, HLO_ERROR, HLO_DIAG_RUN, at->offset, strlen(at->name),
                       "`%s` %s (device %u)", hlo_ops[at->op].name, failed->failure,
                       hlo_seat_number(&failed->seat));
     else
-        hlo_diag_emit(failed->module, sink, HLO_ERROR, failed->module->entry->offset, 1,
-                      "the %s backend %s", failed->backend->name, failed->failure);
+        hlo_diag_emit(failed->module, sink, HLO_ERROR, HLO_DIAG_DEVICE,
+                      failed->module->entry->offset, 1, "the %s backend %s", failed->backend->name,
+                      failed->failure);
     return status;
 }
 

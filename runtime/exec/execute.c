@@ -87,11 +87,11 @@ static hlo_status report_failure(const plan_run *r, const plan_step *step, hlo_s
         r->plan->failure = why;
     }
     if (step)
-        hlo_diag_emit(module, r->sink, HLO_ERROR, step->instr->offset, strlen(step->instr->name),
-                      "`%s` %s", hlo_ops[step->instr->op].name, why);
+        hlo_diag_emit(module, r->sink, HLO_ERROR, HLO_DIAG_RUN, step->instr->offset,
+                      strlen(step->instr->name), "`%s` %s", hlo_ops[step->instr->op].name, why);
     else
-        hlo_diag_emit(module, r->sink, HLO_ERROR, module->entry->offset, 1, "the %s backend %s",
-                      r->plan->backend->name, why);
+        hlo_diag_emit(module, r->sink, HLO_ERROR, HLO_DIAG_DEVICE, module->entry->offset, 1,
+                      "the %s backend %s", r->plan->backend->name, why);
     return status;
 }
 
@@ -124,8 +124,11 @@ bool plan_goes_on(void *user) {
     plan_progress *p = &plan->progress;
     const double now = plan_trace_clock(), total = plan->entry->jobs;
     if (p->stopped || now < p->next) return !p->stopped;
-    const hlo_progress progress = {now - p->start, p->done, isnan(total) ? 0 : total,
-                                   p->instruction};
+    const hlo_progress progress = {.struct_size = sizeof progress,
+                                   .seconds = now - p->start,
+                                   .done = p->done,
+                                   .total = isnan(total) ? 0 : total,
+                                   .instruction = p->instruction};
     p->stopped = !plan->options.progress(plan->options.progress_user, &progress);
     p->next = now + 1.0 / PER_SECOND;
     return !p->stopped;

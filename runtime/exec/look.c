@@ -240,14 +240,15 @@ hlo_status plan_look_end(hlo_plan *plan, const hlo_diag_sink *sink) {
         const hlo_plan *own = plan->devices[d];
         for (uint32_t i = 0; i < own->look->warning_count; i++) {
             const warning *w = &own->look->warnings[i];
-            hlo_diag_emit(own->module, sink, HLO_WARNING, w->instr->offset, strlen(w->instr->name),
-                          "%s", w->text);
+            hlo_diag_emit(own->module, sink, HLO_WARNING, HLO_DIAG_NONFINITE, w->instr->offset,
+                          strlen(w->instr->name), "%s", w->text);
         }
         for (const hlo_computation *c = own->module->first; c; c = c->next)
             for (const hlo_instruction *i = c->first; i; i = hlo_instr_next(i))
                 if (plan_keeps(own, i) && !own->keeps_largest && !own->look->places[i->id])
-                    hlo_diag_emit(own->module, sink, HLO_WARNING, i->offset, strlen(i->name),
-                                  "`%s` has no value because it did not run", i->name);
+                    hlo_diag_emit(own->module, sink, HLO_WARNING, HLO_DIAG_NAME, i->offset,
+                                  strlen(i->name), "`%s` has no value because it did not run",
+                                  i->name);
         count += own->look->values.count;
     }
     hlo_array *items = realloc(plan->values.items, (count + 1) * sizeof *items);

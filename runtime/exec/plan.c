@@ -5,6 +5,7 @@
 #include "ir/module/known.h"
 #include "ir/text/diag.h"
 #include "ir/text/options.h"
+#include "ir/text/writer.h"
 #include "ir/verify/verify.h"
 #include "matmul/block_scaled.h"
 #include "runtime/calls/calls.h"
@@ -120,7 +121,7 @@ static hlo_status refuse_memory(const hlo_plan *plan, const hlo_diag_sink *sink)
     if (plan->backend->available && plan->backend->available(plan->device, &available))
         snprintf(there, sizeof there, ", but only %zu are free", available);
     hlo_diag_emit(
-        plan->module, sink, HLO_ERROR, plan->module->entry->offset, 1,
+        plan->module, sink, HLO_ERROR, HLO_DIAG_MEMORY, plan->module->entry->offset, 1,
         "out of memory: the %s backend requires %zu bytes%s (inputs %zu, outputs %zu, temporaries "
         "%zu)",
         plan->backend->name, plan->memory_size, there, inputs, outputs,
@@ -148,7 +149,7 @@ static hlo_status refuse_memory(const hlo_plan *plan, const hlo_diag_sink *sink)
                                      step->job ? "working memory" : "a called computation"});
     }
     for (int i = 0; i < LARGEST && largest[i].size; i++)
-        hlo_diag_emit(plan->module, sink, HLO_NOTE, largest[i].instr->offset,
+        hlo_diag_emit(plan->module, sink, HLO_NOTE, HLO_DIAG_MEMORY, largest[i].instr->offset,
                       strlen(largest[i].instr->name), "%zu bytes for %s of `%s`", largest[i].size,
                       largest[i].what, hlo_ops[largest[i].instr->op].name);
     return HLO_OUT_OF_MEMORY;
@@ -335,8 +336,10 @@ static void print_slots(const plan_comp *comp, const uint32_t *slots, uint32_t c
     }
 }
 
-void hlo_plan_print(const hlo_plan *plan, FILE *out) {
+hlo_status hlo_plan_print(const hlo_plan *plan, hlo_writer writer) {
     HLO_IN_C_LOCALE;
+    FILE *out = hlo_writer_open(&writer);
+    if (!out) return HLO_OUT_OF_MEMORY;
     hlo_print_plain(out, "plan of %s for %s: %zu bytes\n", plan->module->name, plan->backend->name,
                     plan->memory_size);
     for (uint32_t i = 0; plan->given && i < plan->inputs.count; i++) {
@@ -389,4 +392,5 @@ void hlo_plan_print(const hlo_plan *plan, FILE *out) {
         fputs("\n", out);
     }
     if (plan->backend->describe_shared) plan->backend->describe_shared(plan->device, out);
+    return hlo_writer_close(out, HLO_OK);
 }

@@ -5,7 +5,9 @@
 #include <time.h>
 
 #include "ir/float/c_locale.h"
+#include "ir/text/diag.h"
 #include "ir/text/plain.h"
+#include "ir/text/writer.h"
 #include "runtime/exec/run.h"
 #include "runtime/grow.h"
 
@@ -298,8 +300,7 @@ static void print_rows(const plan_trace *trace, row *rows, size_t count, double 
                 100 * rest / trace->seconds, "", count - SHOWN);
 }
 
-hlo_status hlo_plan_print_profile(const hlo_plan *plan, FILE *out) {
-    HLO_IN_C_LOCALE;
+static hlo_status print_profile(const hlo_plan *plan, FILE *out) {
     const plan_trace *trace = plan->trace;
     if (!trace || !trace->runs) return HLO_OK;
     size_t count = collect(plan, NULL), first;
@@ -371,8 +372,17 @@ static void print_name(const char *kind, int track, const char *name, FILE *out)
     fputs("}}", out);
 }
 
-void hlo_plan_print_trace(const hlo_plan *plan, FILE *out) {
+hlo_status hlo_plan_print_profile(const hlo_plan *plan, hlo_writer writer) {
     HLO_IN_C_LOCALE;
+    FILE *out = hlo_writer_open(&writer);
+    if (!out) return HLO_OUT_OF_MEMORY;
+    return hlo_writer_close(out, print_profile(plan, out));
+}
+
+hlo_status hlo_plan_print_trace(const hlo_plan *plan, hlo_writer writer) {
+    HLO_IN_C_LOCALE;
+    FILE *out = hlo_writer_open(&writer);
+    if (!out) return HLO_OUT_OF_MEMORY;
     const plan_trace *trace = plan->trace;
     fputs("{\"traceEvents\": [\n", out);
     print_name("process_name", DEVICE, plan->module->name, out);
@@ -405,4 +415,5 @@ void hlo_plan_print_trace(const hlo_plan *plan, FILE *out) {
         fputs("}", out);
     }
     fputs("\n]}\n", out);
+    return hlo_writer_close(out, HLO_OK);
 }

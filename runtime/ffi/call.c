@@ -331,7 +331,7 @@ hlo_instruction *ffi_frame_read(const ffi_frame *frame, hlo_module *module, cons
     }
     reader r = {.module = module, .layouts = &config.operand_layouts};
     const int64_t count = frame->operands.count, results = frame->results.count;
-    hlo_computation *comp = module->entry = hlo_computation_new(module, "call");
+    hlo_computation *comp = module->entry = hlo_comp_new(module, "call");
     hlo_instruction **operands =
         hlo_arena_array(module->arena, (size_t)count + 1, sizeof *operands);
     const hlo_shape **shapes = hlo_arena_array(module->arena, (size_t)results + 1, sizeof *shapes);
@@ -349,7 +349,7 @@ hlo_instruction *ffi_frame_read(const ffi_frame *frame, hlo_module *module, cons
     hlo_instruction *call = hlo_instr_new(comp, NULL, HLO_OP_CUSTOM_CALL,
                                           hlo_shape_tuple(module, (uint32_t)results, shapes),
                                           (uint32_t)count, operands, NULL);
-    hlo_computation_set_root(comp, call);
+    hlo_comp_set_root(comp, call);
     hlo_instr_set_str(call, HLO_ATTR_CUSTOM_CALL_TARGET, hlo_matmul_typed_target);
     hlo_instr_set_str(call, HLO_ATTR_BACKEND_CONFIG, text);
     return call;
@@ -440,7 +440,7 @@ ffi_error *ffi_run(ffi_frame *frame, ffi_execute *execute) {
 }
 
 hlo_job *ffi_call_job(ffi_call *call, const char **why) {
-    call->module = hlo_module_new(call->recover);
+    call->module = hlo_module_make(call->recover);
     if (!call->module) hlo_arena_exhausted(call->arena);
     const hlo_instruction *instr = ffi_frame_read(call->frame, call->module, why);
     if (!instr) return NULL;

@@ -130,7 +130,7 @@ static void find_addresses(const ffi_frame *frame, const cuda_matmul *problem,
 
 /* Creates the plan's problem and its call. If memory runs out, jumps to `recover`. */
 static hlo_status build(store *s, plan *p, const ffi_frame *frame, jmp_buf *recover) {
-    p->module = hlo_module_new(recover);
+    p->module = hlo_module_make(recover);
     if (!p->module) return HLO_OUT_OF_MEMORY;
     hlo_arena *arena = p->module->arena;
     const char *why = NULL;

@@ -9,6 +9,7 @@
 #include "ir/float/float.h"
 #include "ir/kernel/kernel.h"
 #include "ir/text/diag.h"
+#include "ir/text/options.h"
 #include "runtime/grow.h"
 
 hlo_status hlo_arrays_new(hlo_arrays **out) {
@@ -49,8 +50,11 @@ hlo_array *hlo_arrays_add(hlo_arrays *arrays, hlo_type type, uint32_t rank, cons
     if (bytes < 0) return NULL;
     if (!hlo_heap_grow(&arrays->items, arrays->count + 1, &arrays->capacity, sizeof *arrays->items))
         return NULL;
-    hlo_array array = {
-        .type = hlo_types[type].name, .rank = rank, .size = (size_t)bytes, .noise = {-1, -1}};
+    hlo_array array = {.struct_size = sizeof array,
+                       .type = type,
+                       .rank = rank,
+                       .size = (size_t)bytes,
+                       .noise = {-1, -1}};
     int64_t *copy = calloc(rank ? rank : 1, sizeof *copy);
     if (copy && rank) memcpy(copy, dims, rank * sizeof *copy);
     array.dims = copy;
@@ -66,7 +70,7 @@ hlo_array *hlo_arrays_add(hlo_arrays *arrays, hlo_type type, uint32_t rank, cons
 }
 
 void hlo_array_extend(hlo_array *array) {
-    hlo_type type = hlo_type_find(array->type, strlen(array->type));
+    hlo_type type = array->type;
     int unused = 8 - hlo_types[type].bits;
     if (unused <= 0 || type == HLO_TYPE_PRED) return;
     bool is_signed = hlo_types[type].class == HLO_CLASS_SIGNED;
@@ -78,13 +82,18 @@ void hlo_array_extend(hlo_array *array) {
     }
 }
 
-hlo_status hlo_arrays_append(hlo_arrays *arrays, const char *type, uint32_t rank,
+bool hlo_array_take(const hlo_array *given, hlo_array *out) {
+    hlo_array_init(out);
+    return hlo_options_take("hlo_array", out, sizeof *out, given, NULL) == HLO_OK &&
+           hlo_element_type_bits(out->type);
+}
+
+hlo_status hlo_arrays_append(hlo_arrays *arrays, hlo_element_type type, uint32_t rank,
                              const int64_t *dims, const void *data) {
-    hlo_type id = hlo_type_find(type, strlen(type));
-    if (id == HLO_TYPE_INVALID || !hlo_types[id].bytes) return HLO_INVALID_USAGE;
+    if (!hlo_element_type_bits(type)) return HLO_INVALID_USAGE;
     for (uint32_t i = 0; i < rank; i++)
         if (dims[i] < 0) return HLO_INVALID_USAGE;
-    hlo_array *array = hlo_arrays_add(arrays, id, rank, dims, false);
+    hlo_array *array = hlo_arrays_add(arrays, type, rank, dims, false);
     if (!array) return HLO_OUT_OF_MEMORY;
     if (data) memcpy(array->data, data, array->size);
     hlo_array_extend(array);
@@ -148,22 +157,22 @@ void hlo_leaves_free(hlo_leaves *leaves) {
 hlo_status hlo_leaf_check(const hlo_leaves *leaves, const hlo_module *module, size_t index,
                           const hlo_array *array, const hlo_diag_sink *sink) {
     const hlo_shape *shape = leaves->shapes[index];
-    if (strcmp(array->type, hlo_types[shape->type].name) == 0 && array->rank == shape->rank &&
+    if (array->type == shape->type && array->rank == shape->rank &&
         (array->rank == 0 ||
          memcmp(array->dims, shape->dims, array->rank * sizeof *array->dims) == 0))
         return HLO_OK;
     const hlo_instruction *parameter = module->entry->parameters[leaves->owners[index]];
     char found[256], expected[256];
     size_t size = sizeof found;
-    size_t used = (size_t)snprintf(found, size, "%s[", array->type);
+    size_t used = (size_t)snprintf(found, size, "%s[", hlo_types[array->type].name);
     for (uint32_t i = 0; i < array->rank && used < size; i++)
         used += (size_t)snprintf(found + used, size - used, i ? ",%lld" : "%lld",
                                  (long long)array->dims[i]);
     if (used < size) snprintf(found + used, size - used, "]");
     hlo_shape_format(shape, false, expected, sizeof expected);
-    hlo_diag_emit(module, sink, HLO_ERROR, parameter->offset, strlen(parameter->name),
-                  "input %zu is %s, but %sparameter %s is %s", index, found,
-                  parameter->shape->type == HLO_TYPE_TUPLE ? "this element of " : "",
+    hlo_diag_emit(module, sink, HLO_ERROR, HLO_DIAG_INPUT, parameter->offset,
+                  strlen(parameter->name), "input %zu is %s, but %sparameter %s is %s", index,
+                  found, parameter->shape->type == HLO_TYPE_TUPLE ? "this element of " : "",
                   parameter->name, expected);
     return HLO_INVALID_INPUT;
 }
@@ -171,7 +180,7 @@ hlo_status hlo_leaf_check(const hlo_leaves *leaves, const hlo_module *module, si
 hlo_status hlo_leaves_check(const hlo_leaves *leaves, const hlo_module *module,
                             const hlo_arrays *inputs, const hlo_diag_sink *sink) {
     if (inputs->count != leaves->count) {
-        hlo_diag_emit(module, sink, HLO_ERROR, module->entry->offset, 1,
+        hlo_diag_emit(module, sink, HLO_ERROR, HLO_DIAG_INPUT, module->entry->offset, 1,
                       "%zu inputs are given, but the entry computation has %zu", inputs->count,
                       leaves->count);
         return HLO_INVALID_INPUT;

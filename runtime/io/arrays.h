@@ -16,6 +16,10 @@ void hlo_arrays_clear(hlo_arrays *arrays);
 hlo_array *hlo_arrays_add(hlo_arrays *arrays, hlo_type type, uint32_t rank, const int64_t *dims,
                           bool bound);
 
+/* Copies an array of the caller, whose struct may be smaller. Returns false if its struct_size or
+ * its type is invalid. */
+bool hlo_array_take(const hlo_array *given, hlo_array *out);
+
 /* Extends elements of fewer than 8 bits, which another program wrote, to the form of a literal. The
  * upper bits of each byte then repeat the sign of a signed integer, or are 0. (ml_dtypes leaves
  * them 0.) */

@@ -7,7 +7,9 @@
 #include <string.h>
 #include <zip.h>
 
+#include "ir/text/diag.h"
 #include "ir/text/file.h"
+#include "ir/text/writer.h"
 #include "runtime/io/arrays.h"
 
 enum { MAX_HEADER = 1 << 20, MAX_RANK = 64, HEADER_ALIGN = 64, MAX_NAME = 1024 };
@@ -163,8 +165,10 @@ static hlo_status fail(const npz_reader *r, size_t index, bool list, const char 
     }
     hlo_role_name(r->role, index, role, sizeof role);
     snprintf(message, sizeof message, "array %zu (%s): %s%s", index, role, what, there);
-    hlo_diag diag = {.severity = HLO_ERROR, .message = message, .file = r->path};
-    r->sink->emit(r->sink->user, &diag);
+    hlo_diag_send(r->sink, (hlo_diag){.severity = HLO_ERROR,
+                                      .code = HLO_DIAG_INPUT,
+                                      .message = message,
+                                      .file = r->path});
     return HLO_INVALID_INPUT;
 }
 
@@ -310,7 +314,7 @@ hlo_status hlo_arrays_read(const char *path, const hlo_module *module, hlo_role 
 
 /* Creates the bytes of a .npy file, which the caller frees. Returns NULL if memory runs out. */
 static char *make_npy(const hlo_array *array, size_t *out_size) {
-    hlo_type type = hlo_type_find(array->type, strlen(array->type));
+    hlo_type type = array->type;
     char dims[MAX_RANK * 21 + 1] = "";
     size_t at = 0;
     for (uint32_t i = 0; i < array->rank && i < MAX_RANK; i++)
@@ -347,7 +351,7 @@ static char *make_npy(const hlo_array *array, size_t *out_size) {
 
 enum { DOS_1980 = 1 << 5 | 1 }; /* 1980-01-01, the first date of zip archives */
 
-hlo_status hlo_arrays_write(const hlo_arrays *arrays, FILE *out) {
+static hlo_status write_arrays(const hlo_arrays *arrays, FILE *out) {
     if (!arrays->count) {
         /* libzip does not write empty archives. Such an archive consists only of an end record. */
         static const char end[22] = "PK\5\6";
@@ -392,4 +396,10 @@ hlo_status hlo_arrays_write(const hlo_arrays *arrays, FILE *out) {
     for (size_t i = 0; files && i < arrays->count; i++) free(files[i]);
     free(files);
     return status;
+}
+
+hlo_status hlo_arrays_write(const hlo_arrays *arrays, hlo_writer writer) {
+    FILE *out = hlo_writer_open(&writer);
+    if (!out) return HLO_OUT_OF_MEMORY;
+    return hlo_writer_close(out, write_arrays(arrays, out));
 }

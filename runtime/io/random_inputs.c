@@ -295,7 +295,7 @@ static hlo_status draw_all(const hlo_module *module, const hlo_leaves *leaves, u
         const hlo_instruction *parameter = module->entry->parameters[leaves->owners[i]];
         const bool sized = hlo_shape_count(shape) >= 0;
         if (!sized || hlo_types[shape->type].class == HLO_CLASS_COMPLEX) {
-            hlo_diag_emit(module, sink, HLO_ERROR, parameter->offset, 1,
+            hlo_diag_emit(module, sink, HLO_ERROR, HLO_DIAG_UNSUPPORTED, parameter->offset, 1,
                           "cannot generate random inputs %s",
                           sized ? "of complex type" : "of unknown size");
             return HLO_INVALID_INPUT;

@@ -31,18 +31,17 @@ static hlo_status put_literal(recording *r, const hlo_literal *literal) {
         hlo_role_name(r->role, r->count, role, sizeof role);
         hlo_shape_format(shape, false, found, sizeof found);
         if (expected) hlo_shape_format(expected, false, wanted, sizeof wanted);
-        return hlo_diag_refuse(r->sink, r->module->file, 0, 0,
+        return hlo_diag_refuse(r->sink, HLO_DIAG_INPUT, r->module->file, 0, 0,
                                "%s in the snapshot is %s, but the module has %s", role, found,
                                wanted);
     }
     r->count++;
-    return hlo_arrays_append(r->arrays, hlo_types[shape->type].name, shape->rank, shape->dims,
-                             literal->data);
+    return hlo_arrays_append(r->arrays, shape->type, shape->rank, shape->dims, literal->data);
 }
 
 static hlo_status check_count(const recording *r) {
     if (r->count == r->leaves.count) return HLO_OK;
-    return hlo_diag_refuse(r->sink, r->module->file, 0, 0,
+    return hlo_diag_refuse(r->sink, HLO_DIAG_INPUT, r->module->file, 0, 0,
                            "the snapshot has %zu %s, but the module has %zu", r->count,
                            r->role == HLO_INPUTS ? "arguments" : "outputs", r->leaves.count);
 }
@@ -68,7 +67,7 @@ hlo_status hlo_arrays_recorded(const hlo_module *module, hlo_role role, uint32_t
     if (status == HLO_OK) status = hlo_proto_recorded(module, role == HLO_OUTPUTS, sink, put, &r);
     if (status == HLO_OK && r.devices) status = check_count(&r);
     if (status == HLO_OK && r.devices > 1 && r.devices != devices)
-        status = hlo_diag_refuse(sink, module->file, 0, 0,
+        status = hlo_diag_refuse(sink, HLO_DIAG_DEVICE_COUNT, module->file, 0, 0,
                                  "the snapshot has the arguments of %u devices: run it with "
                                  "--devices=%u",
                                  r.devices, r.devices);

@@ -50,7 +50,7 @@ static hlo_status report_error(const pjrt_plugin *plugin, pjrt_error *error, con
              args.message ? args.message : "");
     for (char *at = said; *at; at++)
         if (*at == '\n') *at = ' ';
-    hlo_diag_refuse(sink, plugin->path, 0, 0, "cannot %s: %s", doing, said);
+    hlo_diag_refuse(sink, HLO_DIAG_DEVICE, plugin->path, 0, 0, "cannot %s: %s", doing, said);
     args = (pjrt_error_args){.size = sizeof args, .error = error};
     destroy = find(plugin, PJRT_ERROR_DESTROY);
     if (destroy) destroy(&args);
@@ -64,7 +64,7 @@ static hlo_status call_plugin(const pjrt_plugin *plugin, pjrt_function function,
     pjrt_call *call = find(plugin, function);
     if (!call) {
         return hlo_diag_refuse(
-            sink, plugin->path, 0, 0,
+            sink, HLO_DIAG_DEVICE, plugin->path, 0, 0,
             "cannot %s: version 0.%d of the plugin's interface lacks function %d", doing,
             plugin->api->version.minor, function);
     }
@@ -185,7 +185,7 @@ static hlo_status receive_part(const pjrt_plugin *plugin, pjrt_buffer *buffer,
     hlo_status status = call_plugin(plugin, PJRT_BUFFER_TO_HOST, &args, "copy an output", sink);
     if (status != HLO_OK) return status;
     if (args.data_size != size)
-        return hlo_diag_refuse(sink, plugin->path, 0, 0,
+        return hlo_diag_refuse(sink, HLO_DIAG_DEVICE, plugin->path, 0, 0,
                                "an output has %zu bytes on device %zu, expected %zu",
                                args.data_size, number, size);
     char *part = malloc(size + 1);
@@ -225,7 +225,8 @@ void hlo_pjrt_options_init_sized(hlo_pjrt_options *options, size_t struct_size) 
 
 static hlo_status refuse(const hlo_module *module, const hlo_instruction *value,
                          const hlo_diag_sink *sink, const char *why) {
-    hlo_diag_emit(module, sink, HLO_ERROR, value->offset, strlen(value->name), "%s", why);
+    hlo_diag_emit(module, sink, HLO_ERROR, HLO_DIAG_UNSUPPORTED, value->offset, strlen(value->name),
+                  "%s", why);
     return HLO_INVALID_INPUT;
 }
 
@@ -260,7 +261,7 @@ static hlo_status check_module(const hlo_module *module, const hlo_pjrt_options 
     }
     const int64_t partitions = hlo_module_int(module, HLO_ATTR_NUM_PARTITIONS, 1);
     if (options->partitioned && partitions > 1 && partitions != options->devices) {
-        hlo_diag_emit(module, sink, HLO_ERROR, 0, 1,
+        hlo_diag_emit(module, sink, HLO_ERROR, HLO_DIAG_DEVICE_COUNT, 0, 1,
                       "the module has %lld partitions, but %u devices are given",
                       (long long)partitions, options->devices);
         return HLO_INVALID_INPUT;
@@ -497,7 +498,7 @@ static hlo_status make_client(hlo_pjrt *pjrt, const hlo_diag_sink *sink) {
     status = call_plugin(&pjrt->plugin, PJRT_CLIENT_ADDRESSABLE_DEVICES, &devices,
                          "list the devices", sink);
     if (status == HLO_OK && devices.count < pjrt->device_count) {
-        status = hlo_diag_refuse(sink, pjrt->plugin.path, 0, 0,
+        status = hlo_diag_refuse(sink, HLO_DIAG_DEVICE_COUNT, pjrt->plugin.path, 0, 0,
                                  "the plugin has %zu devices, but %u are requested", devices.count,
                                  pjrt->device_count);
     }
@@ -528,7 +529,7 @@ static hlo_status check_target(const char *path, const hlo_content *text,
             value = *number == '{' ? 1 : strtod(number, NULL);
         }
         if (!(value > 0))
-            return hlo_diag_refuse(sink, path, 0, 0,
+            return hlo_diag_refuse(sink, HLO_DIAG_DEVICE, path, 0, 0,
                                    "cannot read the target: expected a GpuTargetConfigProto as "
                                    "text, but `%s` is missing or 0",
                                    fields[i]);
@@ -644,7 +645,8 @@ static hlo_status compile(hlo_pjrt *pjrt, const hlo_pjrt_options *options,
         copy->attr_count = kept;
     }
     if (status == HLO_OK)
-        status = hlo_module_print_proto(copy ? copy : pjrt->module, HLO_PROTO_BINARY, sink, file);
+        status = hlo_module_print_proto(copy ? copy : pjrt->module, HLO_PROTO_BINARY, sink,
+                                        hlo_file_writer(file));
     hlo_module_free(copy);
     if ((fclose(file) != 0 || !module.data) && status == HLO_OK) status = HLO_OUT_OF_MEMORY;
     const hlo_computation *entry = pjrt->module->entry;
@@ -678,15 +680,18 @@ static hlo_status make(hlo_pjrt *pjrt, const hlo_pjrt_options *options, const hl
     status = hlo_file_check(local, sink);
     if (status != HLO_OK) return status;
     void *library = dlopen(local, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    if (!library) return hlo_diag_refuse(sink, path, 0, 0, "cannot load the plugin: %s", dlerror());
+    if (!library)
+        return hlo_diag_refuse(sink, HLO_DIAG_DEVICE, path, 0, 0, "cannot load the plugin: %s",
+                               dlerror());
     void *address = dlsym(library, "GetPjrtApi");
     const pjrt_api *(*get)(void);
     memcpy(&get, &address, sizeof get);
     const pjrt_api *api = get ? get() : NULL;
     if (!api || api->size < sizeof *api)
-        return hlo_diag_refuse(sink, path, 0, 0, "the library is not a PJRT plugin");
+        return hlo_diag_refuse(sink, HLO_DIAG_DEVICE, path, 0, 0,
+                               "the library is not a PJRT plugin");
     if (api->version.major != 0)
-        return hlo_diag_refuse(sink, path, 0, 0,
+        return hlo_diag_refuse(sink, HLO_DIAG_DEVICE, path, 0, 0,
                                "unsupported plugin interface version %d.%d: expected 0.*",
                                api->version.major, api->version.minor);
     pjrt->plugin = (pjrt_plugin){.path = path, .api = api};
@@ -785,7 +790,7 @@ hlo_status hlo_pjrt_run(hlo_pjrt *pjrt, const hlo_arrays *inputs, const hlo_diag
     status =
         call_plugin(&pjrt->plugin, PJRT_EXECUTABLE_NUM_OUTPUTS, &args, "count the outputs", sink);
     if (status == HLO_OK && args.count != pjrt->output_shapes.count) {
-        status = hlo_diag_refuse(sink, pjrt->plugin.path, 0, 0,
+        status = hlo_diag_refuse(sink, HLO_DIAG_DEVICE, pjrt->plugin.path, 0, 0,
                                  "the compiled module has %zu outputs, expected %zu", args.count,
                                  pjrt->output_shapes.count);
     }
@@ -874,7 +879,7 @@ hlo_status hlo_pjrt_optimized(const hlo_pjrt *pjrt, const hlo_diag_sink *sink,
         else if (errno == ENOMEM)
             status = HLO_OUT_OF_MEMORY;
         else
-            status = hlo_diag_refuse(sink, pjrt->plugin.path, 0, 0,
+            status = hlo_diag_refuse(sink, HLO_DIAG_DEVICE, pjrt->plugin.path, 0, 0,
                                      "the optimized module has the unsupported format %.*s",
                                      (int)program.format_size, program.format);
         if (read) pjrt__module_with_config__free_unpacked(read, NULL);

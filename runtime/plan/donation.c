@@ -196,8 +196,9 @@ hlo_status plan_find_donations(hlo_plan *plan, const hlo_diag_sink *sink) {
             fault = types;
         }
         if (fault)
-            return hlo_diag_refuse(sink, NULL, 0, 0, "cannot donate input %zu to output %zu: %s",
-                                   d->input, d->output, fault);
+            return hlo_diag_refuse(sink, HLO_DIAG_OPTION, NULL, 0, 0,
+                                   "cannot donate input %zu to output %zu: %s", d->input, d->output,
+                                   fault);
         plan->given[d->input] = (uint32_t)d->output;
         plan->taken[d->output] = (uint32_t)d->input;
     }

@@ -8,8 +8,8 @@
 void build_refuse(build *b, const hlo_instruction *instr, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    hlo_diag_vemit(b->plan->module, b->sink, HLO_ERROR, instr->offset, strlen(instr->name), format,
-                   args);
+    hlo_diag_vemit(b->plan->module, b->sink, HLO_ERROR, HLO_DIAG_UNSUPPORTED, instr->offset,
+                   strlen(instr->name), format, args);
     va_end(args);
     b->failed = true;
 }

@@ -4,14 +4,14 @@
 #include <math.h>
 #include <string.h>
 
-#include "hlo/argument.h"
-#include "hlo/suggest.h"
 #include "ir/device_list.h"
 #include "ir/eval/apply.h"
 #include "ir/kernel/kernel.h"
 #include "ir/module/index_map.h"
 #include "ir/module/known.h"
+#include "ir/text/argument.h"
 #include "ir/text/diag.h"
+#include "ir/text/suggest.h"
 #include "runtime/plan/build.h"
 
 /* ----------------------------------------------------------------------------- values and slots */
@@ -162,7 +162,7 @@ static void add_job_step(build *b, hlo_job *job, build_value operands, build_val
     if (status == HLO_OUT_OF_MEMORY) hlo_arena_exhausted(plan->arena);
     if (status != HLO_OK) build_refuse(b, job->instr, "`%s` %s", name, why);
     if (job->host)
-        hlo_diag_emit(plan->module, b->sink, HLO_WARNING, job->instr->offset,
+        hlo_diag_emit(plan->module, b->sink, HLO_WARNING, HLO_DIAG_UNSUPPORTED, job->instr->offset,
                       strlen(job->instr->name), "`%s` runs on the CPU: it %s", name, job->host);
     if (job->scratch_size) step->work = new_work(b, job->scratch_size);
 }
@@ -194,7 +194,7 @@ static build_value job_of(build *b, const hlo_instruction *instr, uint32_t opera
         build_refuse(b, instr, "`%s` %s", hlo_ops[instr->op].name, why);
         const hlo_instruction *blocker = hlo_region_blocker(instr);
         if (blocker)
-            hlo_diag_emit(b->plan->module, b->sink, HLO_NOTE, blocker->offset,
+            hlo_diag_emit(b->plan->module, b->sink, HLO_NOTE, HLO_DIAG_UNSUPPORTED, blocker->offset,
                           strlen(blocker->name), "this `%s` in computation %s is the cause",
                           hlo_ops[blocker->op].name, blocker->parent->name);
         return v;
@@ -419,15 +419,16 @@ bool plan_find_kept(hlo_plan *plan, const bool *runs, const hlo_diag_sink *sink)
         if (found) continue;
         good = false;
         if (elsewhere && !glob)
-            hlo_diag_emit(module, sink, HLO_ERROR, elsewhere->offset, strlen(name),
+            hlo_diag_emit(module, sink, HLO_ERROR, HLO_DIAG_NAME, elsewhere->offset, strlen(name),
                           runs[elsewhere->parent->id]
                               ? "`%s` has no array value to save"
                               : "`%s` has no value to save: its computation runs per element, is "
                                 "fused into an instruction, or never runs",
                           name);
         else
-            hlo_diag_refuse(sink, module->file, 0, 0, "no executed instruction is named `%s`%s",
-                            name, hlo_suggest_meant(&near));
+            hlo_diag_refuse(sink, HLO_DIAG_NAME, module->file, 0, 0,
+                            "no executed instruction is named `%s`%s", name,
+                            hlo_suggest_meant(&near));
     }
     return good;
 }

@@ -63,25 +63,26 @@ static void text(const hlo_module *module, FILE *out) {
         hlo_print_options options;
         hlo_print_options_init(&options, (hlo_print_form)form);
         options.sink = &sink;
-        fprintf(out, "status %d\n", hlo_module_print(module, &options, out));
+        fprintf(out, "status %d\n", hlo_module_print(module, &options, hlo_file_writer(out)));
     }
 }
 
 static void proto(const hlo_module *module, FILE *out) {
     const hlo_diag_sink sink = {print_diag, out};
     for (int format = HLO_PROTO_BINARY; format <= HLO_PROTO_TEXT; format++)
-        fprintf(out, "status %d\n",
-                hlo_module_print_proto(module, (hlo_proto_format)format, &sink, out));
+        fprintf(
+            out, "status %d\n",
+            hlo_module_print_proto(module, (hlo_proto_format)format, &sink, hlo_file_writer(out)));
 }
 
 static void stats(const hlo_module *module, FILE *out) {
-    hlo_module_print_stats(module, out);
+    hlo_module_print_stats(module, hlo_file_writer(out));
 }
 
 /* Verifies a module and prints it, even if the original is not valid. */
 static void print_outcome(hlo_module *module, const hlo_diag_sink *sink, FILE *out) {
     if (hlo_module_verify(module, NULL, sink) == HLO_OK || !original_is_valid)
-        hlo_module_print(module, NULL, out);
+        hlo_module_print(module, NULL, hlo_file_writer(out));
     hlo_module_free(module);
 }
 
@@ -111,7 +112,7 @@ static void bytes(const hlo_module *module, FILE *out) {
     FILE *to = open_memstream(&message, &size);
     if (!to) no_memory();
     if (is_syntax(module) && module->source_size < MAX_SYNTAX / 4)
-        hlo_module_print_proto(module, HLO_PROTO_BINARY, NULL, to);
+        hlo_module_print_proto(module, HLO_PROTO_BINARY, NULL, hlo_file_writer(to));
     fclose(to);
     perturb_bytes(message, size, outcome_of_bytes, out);
     free(message);
@@ -153,7 +154,7 @@ static hlo_module *print_optimized(const hlo_module *module, hlo_pass_options *o
     for (size_t i = 0; i < hlo_report_lint_count(report); i++)
         print_verdict(hlo_report_lint(report, i), out);
     hlo_report_free(report);
-    hlo_module_print(copy, NULL, out);
+    hlo_module_print(copy, NULL, hlo_file_writer(out));
     return copy;
 }
 
@@ -166,8 +167,8 @@ static void optimized(const hlo_module *module, FILE *out) {
 static void sm100(const hlo_module *module, FILE *out) {
     hlo_pass_options options;
     hlo_pass_options_init(&options);
-    options.target = 100;
-    options.cuda = 12090;
+    options.target = "sm_100";
+    options.cuda = "12.9";
     options.scales_used = true;
     options.min_gain = 0.5;
     hlo_module_free(print_optimized(module, &options, out));
@@ -176,8 +177,8 @@ static void sm100(const hlo_module *module, FILE *out) {
 static void sm89(const hlo_module *module, FILE *out) {
     hlo_pass_options options;
     hlo_pass_options_init(&options);
-    options.target = 89;
-    options.cuda = 12030;
+    options.target = "sm_89";
+    options.cuda = "12.3";
     options.ragged = HLO_RAGGED_KEEP;
     hlo_module_free(print_optimized(module, &options, out));
 }
@@ -185,7 +186,7 @@ static void sm89(const hlo_module *module, FILE *out) {
 static void merged(const hlo_module *module, FILE *out) {
     hlo_pass_options options;
     hlo_pass_options_init(&options);
-    options.cuda = 12090;
+    options.cuda = "12.9";
     options.merge_dots = options.allow_bias_rounding = true;
     options.ragged = HLO_RAGGED_DENSE;
     hlo_module_free(print_optimized(module, &options, out));
@@ -230,7 +231,7 @@ static void diff(const hlo_module *module, FILE *out) {
     FILE *to = open_memstream(&differences, &size);
     if (!to) no_memory();
     if (hlo_module_optimize(copy, NULL, NULL) == HLO_OK)
-        fprintf(to, "status %d\n", hlo_module_diff(module, copy, to));
+        fprintf(to, "status %d\n", hlo_module_diff(module, copy, hlo_file_writer(to)));
     fclose(to);
     print_without_places(differences, out);
     free(differences);
@@ -252,7 +253,7 @@ static void extracted(const hlo_module *module, FILE *out) {
             const char *name = hlo_report_verdict(report, i)->input_instruction;
             const hlo_diag_sink sink = {print_diag, out};
             fprintf(out, "%s: status %d\n", name, hlo_module_extract(one, name, NULL, &sink));
-            hlo_module_print(one, NULL, out);
+            hlo_module_print(one, NULL, hlo_file_writer(out));
             hlo_module_free(one);
         }
         hlo_report_free(report);
@@ -267,7 +268,7 @@ static void print_plan(const hlo_module *module, const hlo_plan_options *options
     hlo_plan *plan;
     const hlo_status status = hlo_plan_new(module, options, &sink, &plan);
     fprintf(out, "status %d\n", status);
-    if (status == HLO_OK) hlo_plan_print(plan, out);
+    if (status == HLO_OK) hlo_plan_print(plan, hlo_file_writer(out));
     hlo_plan_free(plan);
 }
 
@@ -280,12 +281,12 @@ static void plans(const hlo_module *module, FILE *out) {
     print_plan(module, &options, out);
     if (changed) print_plan(copy, &options, out);
     options.backend = "cuda";
-    options.target = 90;
+    options.target = "sm_90";
     options.host_fallback = true;
     print_plan(module, &options, out);
     if (changed) print_plan(copy, &options, out);
-    options.target = 100;
-    options.cuda = 12090;
+    options.target = "sm_100";
+    options.cuda = "12.9";
     options.overwrites_inputs = true;
     if (changed) print_plan(copy, &options, out);
     hlo_module_free(copy);
@@ -371,7 +372,7 @@ static void planned_and_run(const hlo_module *module, FILE *out) {
     hlo_plan_options_init(&options);
     print_plan(module, &options, out);
     options.backend = "cuda";
-    options.target = 90;
+    options.target = "sm_90";
     options.host_fallback = true;
     print_plan(module, &options, out);
     if (is_run(module)) print_run(module, false, HLO_ACCUMULATE_F32, out);

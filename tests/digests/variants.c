@@ -151,8 +151,7 @@ static void use_elsewhere(variants *v, const hlo_module *module) {
         hlo_instruction *both[] = {entry->root, used};
         const hlo_shape *shapes[] = {entry->root->shape, used->shape};
         const hlo_shape *tuple = hlo_shape_tuple(copy, 2, shapes);
-        hlo_computation_set_root(entry,
-                                 hlo_instr_new(entry, NULL, HLO_OP_TUPLE, tuple, 2, both, NULL));
+        hlo_comp_set_root(entry, hlo_instr_new(entry, NULL, HLO_OP_TUPLE, tuple, 2, both, NULL));
         copy->verified = false;
         if (hlo_module_verify(copy, NULL, NULL) == HLO_OK) {
             fprintf(v->out, "variant: %s is used\n", i->name);

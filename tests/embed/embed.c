@@ -29,7 +29,7 @@ static const char text[] =
     "}\n";
 
 static void print_diagnostic(void *user, const hlo_diag *diag) {
-    hlo_diag_print((FILE *)user, diag, 100);
+    hlo_diag_print(diag, 100, hlo_file_writer((FILE *)user));
 }
 
 static void print_verdicts(const hlo_report *report) {
@@ -66,7 +66,7 @@ static hlo_status compare(const hlo_module *before, const hlo_module *after,
     hlo_status status = hlo_arrays_draw(before, 0, sink, &inputs);
     if (status == HLO_OK) status = run(before, inputs, sink, &expected);
     if (status == HLO_OK) status = run(after, inputs, sink, &found);
-    if (status == HLO_OK) status = hlo_arrays_compare(expected, found, stderr);
+    if (status == HLO_OK) status = hlo_arrays_compare(expected, found, hlo_file_writer(stderr));
     hlo_arrays_free(inputs);
     hlo_arrays_free(expected);
     hlo_arrays_free(found);
@@ -91,7 +91,7 @@ int main(void) {
     if (status == HLO_OK) status = hlo_module_optimize(module, &options, &report);
     if (status == HLO_OK) {
         print_verdicts(report);
-        status = hlo_module_print(module, NULL, stdout);
+        status = hlo_module_print(module, NULL, hlo_file_writer(stdout));
     }
     if (status == HLO_OK) status = compare(before, module, &sink);
     if (status != HLO_OK) fprintf(stderr, "embed: %s\n", hlo_status_name(status));

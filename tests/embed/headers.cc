@@ -27,7 +27,7 @@ int main()
     hlo_plan_options plan;
     hlo_plan_options_init(&plan);
     hlo_suggestion meant = hlo_suggest("none");
-    return refused == HLO_INVALID_INPUT && options.target == 90 && none == HLO_INVALID_INPUT &&
+    return refused == HLO_INVALID_INPUT && !options.target && none == HLO_INVALID_INPUT &&
                    !hlo_proto_recognize("text", 4) && plan.graph && !*hlo_suggest_meant(&meant) &&
                    !hlofp8_ffi_matmul_cpu(nullptr)
                ? 0

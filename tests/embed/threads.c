@@ -32,19 +32,19 @@ typedef struct job {
 
 /* A pass that negates the root of the entry twice, which a rule reverts. */
 static hlo_status negate_twice(void *user, hlo_module *module, const hlo_diag_sink *sink) {
-    hlo_computation *entry = hlo_module_entry(module);
-    hlo_instruction *root = hlo_computation_root(entry);
+    const hlo_computation *entry = hlo_module_entry(module);
+    const hlo_instruction *root = hlo_computation_root(entry);
     hlo_instruction_options options;
     hlo_status status = HLO_OK;
     (void)user;
-    if (strcmp(hlo_shape_type(hlo_instruction_shape(root)), "f32") != 0) return HLO_OK;
+    if (hlo_shape_type(hlo_instruction_shape(root)) != HLO_TYPE_F32) return HLO_OK;
     hlo_instruction_options_init(&options);
-    options.opcode = "negate";
+    options.opcode = HLO_OP_NEGATE;
     options.operands = &root;
     options.operand_count = 1;
     for (int i = 0; i < 2 && status == HLO_OK; i++)
-        status = hlo_instruction_new(entry, &options, sink, &root);
-    return status == HLO_OK ? hlo_computation_replace_root(entry, root, sink) : status;
+        status = hlo_instruction_new(module, entry, &options, sink, &root);
+    return status == HLO_OK ? hlo_computation_set_root(module, entry, root, sink) : status;
 }
 
 static hlo_status execute(const hlo_module *module, FILE *out) {
@@ -82,9 +82,9 @@ static hlo_status rewrite(hlo_module *module, FILE *out) {
     remarks.colored = true;
     for (int f = HLO_REMARKS_TEXT; f <= HLO_REMARKS_MARKDOWN && status == HLO_OK; f++) {
         remarks.format = (hlo_remarks_format)f;
-        status = hlo_reports_print(reports, 1, &remarks, out);
+        status = hlo_reports_print(reports, 1, &remarks, hlo_file_writer(out));
     }
-    if (status == HLO_OK) status = hlo_reports_page(reports, 1, NULL, out);
+    if (status == HLO_OK) status = hlo_reports_page(reports, 1, NULL, hlo_file_writer(out));
     hlo_report_free(report);
     return status;
 }
@@ -98,9 +98,10 @@ static hlo_status do_all(const char *model, FILE *out) {
     if (status == HLO_OK) status = rewrite(module, out);
     if (status == HLO_OK) status = hlo_module_to_text(module, NULL, &text, &size);
     if (status == HLO_OK) fwrite(text, 1, size, out);
-    if (status == HLO_OK) status = hlo_module_print_proto(module, HLO_PROTO_BINARY, NULL, out);
-    if (status == HLO_OK) status = hlo_module_print_stats(module, out);
-    if (status == HLO_OK) status = hlo_module_diff(before, module, out);
+    if (status == HLO_OK)
+        status = hlo_module_print_proto(module, HLO_PROTO_BINARY, NULL, hlo_file_writer(out));
+    if (status == HLO_OK) status = hlo_module_print_stats(module, hlo_file_writer(out));
+    if (status == HLO_OK) status = hlo_module_diff(before, module, hlo_file_writer(out));
     if (status == HLO_OK || status == HLO_MISMATCH) status = execute(module, out);
     free(text);
     hlo_module_free(before);

@@ -12,15 +12,16 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void print_all(const hlo_module *module, FILE *out) {
-    if (hlo_module_print_stats(module, out) != HLO_OK) abort();
+    if (hlo_module_print_stats(module, hlo_file_writer(out)) != HLO_OK) abort();
     for (int form = HLO_PRINT_LONG; form <= HLO_PRINT_NO_LARGE_CONSTANTS; form++) {
         hlo_print_options shown;
         hlo_print_options_init(&shown, (hlo_print_form)form);
-        const hlo_status status = hlo_module_print(module, &shown, out);
+        const hlo_status status = hlo_module_print(module, &shown, hlo_file_writer(out));
         if (status != HLO_OK && (status != HLO_INVALID_INPUT || !shown.canonical)) abort();
     }
     for (int form = HLO_PROTO_BINARY; form <= HLO_PROTO_TEXT; form++)
-        if (hlo_module_print_proto(module, (hlo_proto_format)form, NULL, out) == HLO_INTERNAL)
+        if (hlo_module_print_proto(module, (hlo_proto_format)form, NULL, hlo_file_writer(out)) ==
+            HLO_INTERNAL)
             abort();
 }
 
@@ -32,9 +33,9 @@ static void tell_all(const hlo_report *report, FILE *out) {
         for (int format = HLO_REMARKS_TEXT; format <= HLO_REMARKS_MARKDOWN; format++) {
             remarks.which = (hlo_remarks)which;
             remarks.format = (hlo_remarks_format)format;
-            if (hlo_reports_print(&report, 1, &remarks, out) != HLO_OK) abort();
+            if (hlo_reports_print(&report, 1, &remarks, hlo_file_writer(out)) != HLO_OK) abort();
         }
-    if (hlo_reports_page(&report, 1, NULL, out) != HLO_OK) abort();
+    if (hlo_reports_page(&report, 1, NULL, hlo_file_writer(out)) != HLO_OK) abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -46,13 +47,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         return 0;
     print_all(module, out);
     if (hlo_module_clone(module, &clone) != HLO_OK) abort();
-    if (hlo_module_diff(module, clone, out) != HLO_OK) abort();
+    if (hlo_module_diff(module, clone, hlo_file_writer(out)) != HLO_OK) abort();
     hlo_module_free(clone);
     hlo_pass_options options;
     hlo_pass_options_init(&options);
     options.verify_none = true;
     options.surroundings = options.lint = true;
-    options.cuda = 12090;
+    options.cuda = "12.9";
     hlo_report *report = NULL;
     const hlo_status status = hlo_module_optimize(module, &options, &report);
     if (status == HLO_OK) {

@@ -18,7 +18,8 @@ static char *print(const hlo_module *module, size_t *out_size) {
     char *bytes = NULL;
     FILE *out = open_memstream(&bytes, out_size);
     if (!out) abort();
-    hlo_status status = hlo_module_print_proto(module, HLO_PROTO_BINARY, NULL, out);
+    hlo_status status =
+        hlo_module_print_proto(module, HLO_PROTO_BINARY, NULL, hlo_file_writer(out));
     if (fclose(out)) abort();
     if (status == HLO_OK) return bytes;
     free(bytes);

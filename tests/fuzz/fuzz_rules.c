@@ -51,7 +51,7 @@ static void run_on(const char *example, const char *path) {
         hlo_pass_options_init(&options);
         options.rules = path;
         options.passes = every_phase;
-        options.cuda = 12090;
+        options.cuda = "12.9";
         options.verify_each = options.merge_dots = options.allow_bias_rounding = true;
         if (hlo_module_optimize(module, &options, NULL) == HLO_INTERNAL) abort();
     }

@@ -93,8 +93,10 @@ static hlo_status call_proto(hlo_module *module) {
     hlo_module *read = NULL;
     FILE *out = open_memstream(&bytes, &size);
     if (!out) return HLO_OUT_OF_MEMORY;
-    hlo_status status = hlo_module_print_proto(module, HLO_PROTO_BINARY, &sink, out);
-    if (status == HLO_OK) status = hlo_module_print_proto(module, HLO_PROTO_TEXT, &sink, nowhere);
+    hlo_status status =
+        hlo_module_print_proto(module, HLO_PROTO_BINARY, &sink, hlo_file_writer(out));
+    if (status == HLO_OK)
+        status = hlo_module_print_proto(module, HLO_PROTO_TEXT, &sink, hlo_file_writer(nowhere));
     /* A memory stream whose buffer cannot grow reports a failed write. */
     if (status == HLO_INVALID_INPUT) status = HLO_OUT_OF_MEMORY;
     if ((fclose(out) != 0 || !bytes) && status == HLO_OK) status = HLO_OUT_OF_MEMORY;
@@ -110,10 +112,10 @@ static hlo_status call_module(hlo_module *module) {
     size_t size;
     hlo_status status = hlo_module_clone(module, &clone);
     if (status == HLO_OK) status = hlo_module_verify(clone, NULL, &sink);
-    if (status == HLO_OK) status = hlo_module_diff(module, clone, nowhere);
-    if (status == HLO_OK) status = hlo_module_diff_matmuls(module, clone, nowhere);
-    if (status == HLO_OK) status = hlo_module_print_stats(module, nowhere);
-    if (status == HLO_OK) status = hlo_module_print(module, NULL, nowhere);
+    if (status == HLO_OK) status = hlo_module_diff(module, clone, hlo_file_writer(nowhere));
+    if (status == HLO_OK) status = hlo_module_diff_matmuls(module, clone, hlo_file_writer(nowhere));
+    if (status == HLO_OK) status = hlo_module_print_stats(module, hlo_file_writer(nowhere));
+    if (status == HLO_OK) status = hlo_module_print(module, NULL, hlo_file_writer(nowhere));
     for (int form = HLO_PRINT_LONG; form <= HLO_PRINT_NO_LARGE_CONSTANTS && status == HLO_OK;
          form++) {
         hlo_print_options options;
@@ -127,27 +129,27 @@ static hlo_status call_module(hlo_module *module) {
 
 static hlo_status call_attribute(hlo_module *module) {
     const char *value;
-    hlo_instruction *dot = hlo_computation_root(hlo_module_entry(module));
+    const hlo_instruction *dot = hlo_computation_root(hlo_module_entry(module));
     return hlo_instruction_attribute(dot, "metadata", &value);
 }
 
 static hlo_status call_new(hlo_module *module) {
-    hlo_computation *entry = hlo_module_entry(module);
-    hlo_instruction *dot = hlo_computation_root(entry);
-    hlo_instruction *operands[] = {hlo_computation_find(entry, "as"),
-                                   hlo_computation_find(entry, "c")};
+    const hlo_computation *entry = hlo_module_entry(module);
+    const hlo_instruction *dot = hlo_computation_root(entry);
+    const hlo_instruction *operands[] = {hlo_computation_find(entry, "as"),
+                                         hlo_computation_find(entry, "c")};
     hlo_instruction_options options;
     hlo_instruction_options_init(&options);
-    options.opcode = "reduce";
+    options.opcode = HLO_OP_REDUCE;
     options.operands = operands;
     options.operand_count = 2;
     options.attributes = "dimensions={0,1}, to_apply=%add";
     options.before = dot;
     options.like = dot;
-    hlo_status status = hlo_instruction_new(entry, &options, &sink, NULL);
+    hlo_status status = hlo_instruction_new(module, entry, &options, &sink, NULL);
     options.attributes = "dimensions={7}, to_apply=%add";
     if (status == HLO_OK)
-        status = want(hlo_instruction_new(entry, &options, &sink, NULL), HLO_INVALID_INPUT);
+        status = want(hlo_instruction_new(module, entry, &options, &sink, NULL), HLO_INVALID_INPUT);
     return status;
 }
 
@@ -156,42 +158,52 @@ static hlo_status call_new_others(hlo_module *module) {
                               "            ROOT m = f32[] maximum(a, b) }";
     static const float values[] = {1, 2};
     static const int64_t dims[] = {2};
-    hlo_computation *entry = hlo_module_entry(module);
-    hlo_status status =
-        hlo_instruction_new_constant(entry, NULL, "f32", 1, dims, values, &sink, NULL);
-    if (status == HLO_OK) status = hlo_instruction_new_parameter(entry, "f32[3]", "p", &sink, NULL);
+    const hlo_computation *entry = hlo_module_entry(module);
+    hlo_status status = hlo_instruction_new_constant(module, entry, NULL, HLO_TYPE_F32, 1, dims,
+                                                     values, &sink, NULL);
+    const int64_t two[] = {2, 3}, layout[] = {0, 1};
+    const hlo_shape *shapes[3] = {NULL};
+    if (status == HLO_OK)
+        status = hlo_shape_new_array(module, HLO_TYPE_F32, 2, two, layout, &sink, &shapes[0]);
+    if (status == HLO_OK) status = hlo_shape_parse(module, "token[]", &sink, &shapes[1]);
+    if (status == HLO_OK) status = hlo_shape_new_tuple(module, 2, shapes, &sink, &shapes[2]);
+    if (status == HLO_OK)
+        status = hlo_instruction_new_parameter(module, entry, shapes[2], "p", &sink, NULL);
     if (status == HLO_OK) status = hlo_computation_new_text(module, max, strlen(max), &sink, NULL);
     return status;
 }
 
 static hlo_status call_changes(hlo_module *module) {
-    hlo_computation *entry = hlo_module_entry(module);
-    hlo_instruction *dot = hlo_computation_root(entry), *as = hlo_computation_find(entry, "as"),
-                    *aw = hlo_computation_find(entry, "aw");
-    hlo_status status = hlo_instruction_set_attribute(dot, "metadata", "{op_name=\"x\"}", &sink);
+    const hlo_computation *entry = hlo_module_entry(module);
+    const hlo_instruction *dot = hlo_computation_root(entry),
+                          *as = hlo_computation_find(entry, "as"),
+                          *aw = hlo_computation_find(entry, "aw");
+    hlo_status status =
+        hlo_instruction_set_attribute(module, dot, "metadata", "{op_name=\"x\"}", &sink);
     if (status == HLO_OK)
-        status = want(hlo_instruction_set_attribute(dot, "metadata", "{op=3}", &sink),
+        status = want(hlo_instruction_set_attribute(module, dot, "metadata", "{op=3}", &sink),
                       HLO_INVALID_INPUT);
-    if (status == HLO_OK) status = hlo_instruction_set_operand(dot, 0, aw, &sink);
-    if (status == HLO_OK) status = hlo_instruction_replace(as, aw, &sink);
-    if (status == HLO_OK) status = hlo_instruction_remove(as, &sink);
+    if (status == HLO_OK) status = hlo_instruction_set_operand(module, dot, 0, aw, &sink);
+    if (status == HLO_OK) status = hlo_instruction_replace(module, as, aw, &sink);
+    if (status == HLO_OK) status = hlo_instruction_remove(module, as, &sink);
     if (status == HLO_OK)
-        status = hlo_computation_replace_root(entry, hlo_computation_find(entry, "r"), &sink);
+        status = hlo_computation_set_root(module, entry, hlo_computation_find(entry, "r"), &sink);
     if (status == HLO_OK) status = hlo_module_verify(module, NULL, &sink);
     return status;
 }
 
 /* A pass that continues after each failure: the run must itself detect that memory ran out. */
 static hlo_status heedless(void *user, hlo_module *module, const hlo_diag_sink *to) {
-    hlo_computation *entry = hlo_module_entry(module);
-    hlo_instruction *c = hlo_computation_find(entry, "c");
+    const hlo_computation *entry = hlo_module_entry(module);
+    const hlo_instruction *c = hlo_computation_find(entry, "c");
     hlo_instruction_options options;
     hlo_status *last = user;
     hlo_instruction_options_init(&options);
-    options.opcode = "negate";
+    options.opcode = HLO_OP_NEGATE;
     options.operands = &c;
     options.operand_count = 1;
-    for (int i = 0; i < 120; i++) last[i & 1] = hlo_instruction_new(entry, &options, to, NULL);
+    for (int i = 0; i < 120; i++)
+        last[i & 1] = hlo_instruction_new(module, entry, &options, to, NULL);
     return HLO_OK;
 }
 
@@ -221,15 +233,16 @@ static hlo_status call_optimize(hlo_module *module) {
     remarks.colored = true;
     for (int f = HLO_REMARKS_TEXT; f <= HLO_REMARKS_MARKDOWN && status == HLO_OK; f++) {
         remarks.format = (hlo_remarks_format)f;
-        status = hlo_reports_print(reports, 1, &remarks, nowhere);
+        status = hlo_reports_print(reports, 1, &remarks, hlo_file_writer(nowhere));
     }
     remarks = (hlo_remarks_options){.struct_size = sizeof remarks, .which = HLO_REMARKS_ALL};
-    if (status == HLO_OK) status = hlo_reports_print(reports, 1, &remarks, nowhere);
+    if (status == HLO_OK)
+        status = hlo_reports_print(reports, 1, &remarks, hlo_file_writer(nowhere));
     hlo_page_options page;
     hlo_page_options_init(&page);
     page.baseline = baseline;
     page.sink = &sink;
-    if (status == HLO_OK) status = hlo_reports_page(reports, 1, &page, nowhere);
+    if (status == HLO_OK) status = hlo_reports_page(reports, 1, &page, hlo_file_writer(nowhere));
     if (status == HLO_OK)
         status = hlo_reports_gate(reports, 1, "all", NULL, false, why, sizeof why);
     if (status == HLO_OK)
@@ -239,7 +252,7 @@ static hlo_status call_optimize(hlo_module *module) {
         status = HLO_INTERNAL;
     if (status == HLO_OK)
         status = hlo_reports_compare(reports, 1, reports, 1, changes[0], changes[1]);
-    if (status == HLO_OK) hlo_report_print_times(report, nowhere);
+    if (status == HLO_OK) hlo_report_print_times(report, hlo_file_writer(nowhere));
     hlo_report_free(report);
     return status;
 }
@@ -254,8 +267,8 @@ static hlo_status call_look(hlo_module *module, const hlo_arrays *inputs) {
     options.check_finite = options.profile = true;
     hlo_status status = hlo_plan_new(module, &options, &sink, &plan);
     if (status == HLO_OK) status = hlo_plan_run(plan, inputs, &sink, &outputs);
-    if (status == HLO_OK) status = hlo_plan_print_profile(plan, nowhere);
-    if (status == HLO_OK) hlo_plan_print_trace(plan, nowhere);
+    if (status == HLO_OK) status = hlo_plan_print_profile(plan, hlo_file_writer(nowhere));
+    if (status == HLO_OK) hlo_plan_print_trace(plan, hlo_file_writer(nowhere));
     hlo_arrays_free(outputs);
     hlo_plan_free(plan);
     return status;
@@ -275,14 +288,14 @@ static hlo_status call_runtime(hlo_module *module) {
     if (status == HLO_OK) status = hlo_plan_run(plan, inputs, &sink, &outputs);
     double seconds[2];
     if (status == HLO_OK) status = hlo_plan_time(plan, 2, &sink, seconds);
-    if (status == HLO_OK) status = hlo_backend_print("cpu", &sink, nowhere);
+    if (status == HLO_OK) status = hlo_backend_print("cpu", &sink, hlo_file_writer(nowhere));
     hlo_comparison_init(&comparison);
     comparison.found = comparison.expected = outputs;
     if (status == HLO_OK)
         status = hlo_arrays_sample(outputs, &comparison, module, &options, inputs, &sink);
-    if (status == HLO_OK) status = hlo_arrays_compare_by(&comparison, nowhere);
-    if (status == HLO_OK) status = hlo_arrays_compare(outputs, outputs, nowhere);
-    if (status == HLO_OK) hlo_plan_print(plan, nowhere);
+    if (status == HLO_OK) status = hlo_arrays_compare_by(&comparison, hlo_file_writer(nowhere));
+    if (status == HLO_OK) status = hlo_arrays_compare(outputs, outputs, hlo_file_writer(nowhere));
+    if (status == HLO_OK) hlo_plan_print(plan, hlo_file_writer(nowhere));
     if (status == HLO_OK) status = hlo_arrays_new(&others);
     if (status == HLO_OK) status = hlo_arrays_append(others, "f32", 0, NULL, &value);
     if (status == HLO_OK) status = call_look(module, inputs);
@@ -338,8 +351,8 @@ static hlo_status call_static(hlo_module *module) {
     if (!out) return HLO_OUT_OF_MEMORY;
     hlo_status status = hlo_arrays_draw_each(module, HLO_DRAW_NORMAL, 1, 1, &sink, &inputs);
     if (status == HLO_OK)
-        status =
-            hlo_module_record_amaxes(module, (const hlo_arrays *const *)&inputs, 1, &sink, out);
+        status = hlo_module_record_amaxes(module, (const hlo_arrays *const *)&inputs, 1, &sink,
+                                          hlo_file_writer(out));
     if (fclose(out) != 0) status = HLO_OUT_OF_MEMORY;
     hlo_pass_options options;
     hlo_pass_options_init(&options);
@@ -359,7 +372,7 @@ static hlo_status call_static(hlo_module *module) {
 static hlo_status call_npz(hlo_module *module) {
     hlo_arrays *inputs = NULL;
     hlo_status status = hlo_arrays_read_each(archive, module, HLO_INPUTS, 2, &sink, &inputs);
-    if (status == HLO_OK) status = hlo_arrays_write(inputs, nowhere);
+    if (status == HLO_OK) status = hlo_arrays_write(inputs, hlo_file_writer(nowhere));
     hlo_arrays_free(inputs);
     inputs = NULL;
     if (status == HLO_OK)
@@ -387,7 +400,7 @@ static hlo_status use_plugin(const hlo_module *module, const char *target) {
         status = hlo_pjrt_run(pjrt, inputs, &sink, &outputs);
         if (target) status = want(status, HLO_INVALID_USAGE);
     }
-    if (status == HLO_OK && !target) status = hlo_arrays_compare(inputs, outputs, NULL);
+    if (status == HLO_OK && !target) status = hlo_arrays_compare(inputs, outputs, (hlo_writer){0});
     if (status == HLO_OK) status = hlo_pjrt_optimized(pjrt, &sink, &optimized);
     hlo_module_free(optimized);
     hlo_arrays_free(outputs);
@@ -417,7 +430,7 @@ static hlo_status call_history(void) {
     hlo_remarks_options_init(&remarks);
     for (int f = HLO_REMARKS_TEXT; f <= HLO_REMARKS_MARKDOWN && status == HLO_OK; f++) {
         remarks.format = (hlo_remarks_format)f;
-        status = hlo_histories_print(dump, histories, &remarks, nowhere);
+        status = hlo_histories_print(dump, histories, &remarks, hlo_file_writer(nowhere));
     }
     hlo_history_free(history);
     hlo_dump_free(dump);
@@ -501,14 +514,15 @@ static hlo_status prepare(void) {
         fprintf(files[3], "  %s: 1\n", target_fields[i]);
     fputs("}\n", files[3]);
     if (status == HLO_OK) status = hlo_arrays_draw(module, 1, &sink, &inputs);
-    if (status == HLO_OK) status = hlo_arrays_write(inputs, files[2]);
-    if (status == HLO_OK) status = hlo_module_print(module, NULL, files[0]);
+    if (status == HLO_OK) status = hlo_arrays_write(inputs, hlo_file_writer(files[2]));
+    if (status == HLO_OK) status = hlo_module_print(module, NULL, hlo_file_writer(files[0]));
     if (status == HLO_OK) status = hlo_module_optimize(module, NULL, &report);
     const hlo_report *reports[] = {report};
     hlo_remarks_options remarks;
     hlo_remarks_options_init(&remarks);
     remarks.format = HLO_REMARKS_JSON;
-    if (status == HLO_OK) status = hlo_reports_print(reports, 1, &remarks, files[1]);
+    if (status == HLO_OK)
+        status = hlo_reports_print(reports, 1, &remarks, hlo_file_writer(files[1]));
     for (int i = 0; i < 4; i++) fclose(files[i]);
     hlo_arrays_free(inputs);
     hlo_report_free(report);

@@ -12,14 +12,15 @@
 #include "hlo/text.h"
 
 static void tell(void *out, const hlo_diag *diag) {
-    hlo_diag_print(out, diag, 0);
+    hlo_diag_print(diag, 0, hlo_file_writer(out));
 }
 
 static hlo_status print(const hlo_module *module, const char *format, const hlo_diag_sink *sink,
                         FILE *out) {
-    if (strcmp(format, "text") == 0) return hlo_module_print(module, NULL, out);
-    return hlo_module_print_proto(
-        module, strcmp(format, "pb") == 0 ? HLO_PROTO_BINARY : HLO_PROTO_TEXT, sink, out);
+    if (strcmp(format, "text") == 0) return hlo_module_print(module, NULL, hlo_file_writer(out));
+    return hlo_module_print_proto(module,
+                                  strcmp(format, "pb") == 0 ? HLO_PROTO_BINARY : HLO_PROTO_TEXT,
+                                  sink, hlo_file_writer(out));
 }
 
 static void answer(const char *format, const char *bytes, size_t size) {

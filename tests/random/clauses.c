@@ -123,11 +123,10 @@ static hlo_pass_options run_options(const char *text, char *capacity, size_t siz
         snprintf(capacity, size, "%.*s", (int)length, at + 9);
         o.passes = capacity;
     }
-    if ((at = strstr(text, "--target=sm_"))) o.target = atoi(at + 12);
-    if ((at = strstr(text, "--cuda="))) {
-        o.cuda = 1000 * atoi(at + 7);
-        if ((at = strchr(at, '.'))) o.cuda += 10 * atoi(at + 1);
-    }
+    static char target[16], cuda[16];
+    if ((at = strstr(text, "--target=")) && sscanf(at, "--target=%15[a-z0-9_]", target) == 1)
+        o.target = target;
+    if ((at = strstr(text, "--cuda=")) && sscanf(at, "--cuda=%15[0-9.]", cuda) == 1) o.cuda = cuda;
     o.scales_used = strstr(text, "--scale-operands=used") != NULL;
     o.allow_bias_rounding = strstr(text, "--allow-bias-rounding") != NULL;
     o.merge_dots = strstr(text, "--merge-dots") != NULL;

@@ -36,7 +36,7 @@ static void show(const hlo_module *module, const hlo_pass_options *options, uint
            options->cuda % 1000 / 10, options->scales_used ? "used" : "all", forms[options->emit],
            (unsigned long long)options->rule_order, why);
     hlo_module *small = reduced ? reduce_module(module, options, seed) : NULL;
-    if (small) hlo_module_print(small, NULL, stdout);
+    if (small) hlo_module_print(small, NULL, hlo_file_writer(stdout));
     hlo_module_free(small);
     fflush(stdout);
 }
@@ -149,7 +149,7 @@ static bool run(uint64_t first, uint64_t count, int jobs) {
 static void write_inputs(const hlo_module *module, uint64_t seed, const char *path) {
     hlo_arrays *inputs = draw_inputs(module, seed);
     FILE *out = fopen(path, "wb");
-    if (out && inputs) hlo_arrays_write(inputs, out);
+    if (out && inputs) hlo_arrays_write(inputs, hlo_file_writer(out));
     if (out) fclose(out);
     hlo_arrays_free(inputs);
 }
@@ -158,7 +158,7 @@ static int print_one(uint64_t seed, const char *inputs) {
     text_cases cases;
     find_cases(&cases, HLO_GOLDEN "/*/*.hlo");
     hlo_module *module = draw_module(&cases, seed);
-    if (module) hlo_module_print(module, NULL, stdout);
+    if (module) hlo_module_print(module, NULL, hlo_file_writer(stdout));
     if (module && inputs) write_inputs(module, seed, inputs);
     hlo_module_free(module);
     free_cases(&cases);

@@ -192,7 +192,7 @@ static bool done(tuning *t, int result) {
 
 static void say(const tuning *t, hlo_severity severity, const char *text) {
     const hlo_instruction *instr = t->job->instr;
-    hlo_diag_emit(instr->parent->module, t->device->sink, severity, instr->offset,
+    hlo_diag_emit(instr->parent->module, t->device->sink, severity, HLO_DIAG_DEVICE, instr->offset,
                   strlen(instr->name) + 1, "%s", text);
 }
 

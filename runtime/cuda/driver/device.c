@@ -40,7 +40,7 @@ hlo_status cuda_fails(cuda_device *device, const char *what, int result, const c
 static hlo_status refuse(const cuda_device *device, const hlo_diag_sink *sink, const char *what,
                          int result) {
     char capacity[160];
-    return hlo_diag_refuse(sink, NULL, 0, 0, "%s: %s", what,
+    return hlo_diag_refuse(sink, HLO_DIAG_DEVICE, NULL, 0, 0, "%s: %s", what,
                            cuda_error_text(device->lib, result, capacity, sizeof capacity));
 }
 
@@ -69,7 +69,7 @@ static hlo_status start_cublaslt(cuda_device *device, const hlo_diag_sink *sink)
     device->lt = lt;
     device->cublaslt = (int)lib->cublasLtGetVersion();
     if (!result) return HLO_OK;
-    return hlo_diag_refuse(sink, NULL, 0, 0, "failed to initialize cuBLASLt: %s",
+    return hlo_diag_refuse(sink, HLO_DIAG_DEVICE, NULL, 0, 0, "failed to initialize cuBLASLt: %s",
                            lib->cublasLtGetStatusName(result));
 }
 
@@ -92,8 +92,9 @@ static hlo_status open_device(cuda_device *device, const hlo_diag_sink *sink) {
     int version = 0, count = 0;
     if (status == HLO_OK && !lib->cuDriverGetVersion(&version) && version < FIRST_DRIVER)
         status = hlo_diag_refuse(
-            sink, NULL, 0, 0, "the CUDA driver supports CUDA %d.%d, but %d.%d or later is required",
-            version / 1000, version % 1000 / 10, FIRST_DRIVER / 1000, FIRST_DRIVER % 1000 / 10);
+            sink, HLO_DIAG_DEVICE, NULL, 0, 0,
+            "the CUDA driver supports CUDA %d.%d, but %d.%d or later is required", version / 1000,
+            version % 1000 / 10, FIRST_DRIVER / 1000, FIRST_DRIVER % 1000 / 10);
     for (int id = 0; id < CUDA_LIBRARY_COUNT && status == HLO_OK; id++)
         status = cuda_library_load(lib, (cuda_library_id)id, sink);
     if (status != HLO_OK) return status;
@@ -101,7 +102,8 @@ static hlo_status open_device(cuda_device *device, const hlo_diag_sink *sink) {
     if (result) return refuse(device, sink, "failed to initialize the CUDA driver", result);
     result = lib->cuDeviceGetCount(&count);
     if (result) return refuse(device, sink, "failed to enumerate CUDA devices", result);
-    if (count == 0) return hlo_diag_refuse(sink, NULL, 0, 0, "no CUDA device found");
+    if (count == 0)
+        return hlo_diag_refuse(sink, HLO_DIAG_DEVICE, NULL, 0, 0, "no CUDA device found");
     status = ask_device(device, lib->cuDeviceGet(&device->ordinal, 0), sink);
     if (status != HLO_OK) return status;
     cuda_context *context = NULL;
@@ -120,7 +122,7 @@ static hlo_status open_device(cuda_device *device, const hlo_diag_sink *sink) {
 static hlo_status find_target(cuda_device *device, const hlo_diag_sink *sink) {
     device->target = hlo_target_nearest(device->sm);
     if (device->target) return HLO_OK;
-    return hlo_diag_refuse(sink, NULL, 0, 0,
+    return hlo_diag_refuse(sink, HLO_DIAG_DEVICE, NULL, 0, 0,
                            "%s has compute capability %d.%d, which is not supported", device->name,
                            device->sm / 10, device->sm % 10);
 }
@@ -145,14 +147,17 @@ hlo_status cuda_device_open(const hlo_plan_options *options, const hlo_diag_sink
     device->kernel_cache = options->kernel_cache;
     device->sink = sink;
     hlo_status status = HLO_OK;
-    if (options->target && !hlo_cuda_is_version(options->cuda)) {
-        status = hlo_diag_refuse(sink, NULL, 0, 0,
-                                 "invalid CUDA version %d, expected major * 1000 + minor * 10",
-                                 options->cuda);
+    if (options->target && !hlo_target_parse(options->target)) {
+        status = hlo_diag_refuse(sink, HLO_DIAG_OPTION, NULL, 0, 0, "unknown target '%s'",
+                                 options->target);
+    } else if (options->target && !hlo_cuda_parse(options->cuda)) {
+        status = hlo_diag_refuse(
+            sink, HLO_DIAG_OPTION, NULL, 0, 0,
+            "invalid CUDA version '%s', expected MAJOR.MINOR, for example 12.8", options->cuda);
     } else if (options->target) { /* describes a device without opening it */
-        device->sm = options->target;
+        device->sm = hlo_target_parse(options->target)->sm;
         device->processors = CUDA_PROCESSORS;
-        device->cublaslt = options->cuda * 10;
+        device->cublaslt = hlo_cuda_parse(options->cuda) * 10;
         snprintf(device->name, sizeof device->name, "sm_%d", device->sm);
     } else {
         status = open_device(device, sink);

@@ -106,8 +106,8 @@ static void *open_library(const cuda_library *lib, const library_info *info,
     if (path && *path) {
         void *handle = open_path(info, path);
         if (!handle)
-            hlo_diag_refuse(sink, NULL, 0, 0, "cannot load %s from %s: %s", info->what,
-                            info->variable, dlerror());
+            hlo_diag_refuse(sink, HLO_DIAG_DEVICE, NULL, 0, 0, "cannot load %s from %s: %s",
+                            info->what, info->variable, dlerror());
         return handle;
     }
     int version = 0; /* without a driver, all versions are tried */
@@ -125,7 +125,8 @@ static void *open_library(const cuda_library *lib, const library_info *info,
     char older[64] = "";
     if (major != INT_MAX)
         snprintf(older, sizeof older, " for CUDA %d (the driver's version) or earlier", major);
-    hlo_diag_refuse(sink, NULL, 0, 0, "cannot find %s%s: %s", info->what, older, why);
+    hlo_diag_refuse(sink, HLO_DIAG_DEVICE, NULL, 0, 0, "cannot find %s%s: %s", info->what, older,
+                    why);
     return NULL;
 }
 
@@ -156,8 +157,9 @@ hlo_status cuda_library_load(cuda_library *lib, cuda_library_id id, const hlo_di
         if (symbols[i].library != id) continue;
         void *address = dlsym(handle, symbols[i].name);
         if (!address && !symbols[i].optional) {
-            hlo_diag_refuse(sink, NULL, 0, 0, "the installed %s lacks %s: it is too old",
-                            info->what, symbols[i].name);
+            hlo_diag_refuse(sink, HLO_DIAG_DEVICE, NULL, 0, 0,
+                            "the installed %s lacks %s: it is too old", info->what,
+                            symbols[i].name);
             dlclose(handle);
             return HLO_INVALID_INPUT;
         }

@@ -7,7 +7,7 @@
 #define XXH_STATIC_LINKING_ONLY
 #include <xxhash.h>
 
-#include "hlo/diag.h"
+#include "ir/text/diag.h"
 #include "ir/text/file.h"
 #include "runtime/cuda/codegen/kernel.h"
 #include "runtime/cuda/driver/library.h"
@@ -121,8 +121,9 @@ hlo_status cuda_program_compile(cuda_device *device, const char **why) {
     if (image.unkept && device->sink) {
         snprintf(device->message, sizeof device->message, "cannot write to the kernel cache %s",
                  device->kernel_cache);
-        const hlo_diag diag = {.severity = HLO_WARNING, .message = device->message};
-        device->sink->emit(device->sink->user, &diag);
+        hlo_diag_send(
+            device->sink,
+            (hlo_diag){.severity = HLO_WARNING, .code = HLO_DIAG_FILE, .message = device->message});
     }
     if (status == HLO_OK) {
         cuda_module *module = NULL;

@@ -35,7 +35,7 @@ typedef struct tester {
 
 static void print_diag(void *user, const hlo_diag *diag) {
     (void)user;
-    hlo_diag_print(stderr, diag, 0);
+    hlo_diag_print(diag, 0, hlo_file_writer(stderr));
 }
 static const hlo_diag_sink sink = {.emit = print_diag};
 

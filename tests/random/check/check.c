@@ -78,7 +78,7 @@ hlo_pass_options draw_options(dice *d) {
     if (strcmp(options.passes, "default") == 0 && dice_chance(d, 30)) {
         static const char *const recipes[] = {"current", "rows", "mx"};
         options.quantize = DICE_PICK(d, recipes);
-        if (strcmp(options.quantize, "mx") == 0) options.target = 100;
+        if (strcmp(options.quantize, "mx") == 0) options.target = "sm_100";
         options.min_gain = 1e-6;
     }
     return options;
@@ -177,7 +177,7 @@ static hlo_status compare(const hlo_arrays *expected, const hlo_arrays *found, b
                                        .expected = expected,
                                        .judges = judges,
                                        .judge_count = both ? 2 : 1};
-    hlo_status status = hlo_arrays_compare_by(&comparison, out);
+    hlo_status status = hlo_arrays_compare_by(&comparison, hlo_file_writer(out));
     fclose(out);
     return status;
 }
@@ -449,7 +449,7 @@ static bool simplify(hlo_module *module, uint32_t index, int way) {
     if (root) {
         hlo_instruction *one = hlo_instr_new(
             comp, NULL, HLO_OP_TUPLE, hlo_shape_tuple(module, 1, &from->shape), 1, &from, NULL);
-        hlo_computation_set_root(comp, one);
+        hlo_comp_set_root(comp, one);
         return true;
     }
     if (from->shape != i->shape) return false;

@@ -295,7 +295,7 @@ static bool collect(const spread *s, hlo_instruction *last) {
             shapes[count] = results[count]->shape;
             count++;
         }
-    hlo_computation_set_root(
+    hlo_comp_set_root(
         s->comp, emit(s, HLO_OP_TUPLE, hlo_shape_tuple(s->module, count, shapes), count, results));
     for (hlo_instruction *i = last, *before; i; i = before) {
         before = i->prev;

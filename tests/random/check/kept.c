@@ -22,7 +22,7 @@ static char *text_of(const hlo_module *module) {
     size_t size;
     FILE *out = open_memstream(&text, &size);
     if (!out) return NULL;
-    hlo_module_print(module, NULL, out);
+    hlo_module_print(module, NULL, hlo_file_writer(out));
     fclose(out);
     return text;
 }

@@ -200,7 +200,7 @@ static void add_result(hlo_computation *comp, dice *d) {
     const hlo_shape *shapes[] = {root->shape, value->shape};
     hlo_instruction *tuple = hlo_instr_new(comp, NULL, HLO_OP_TUPLE,
                                            hlo_shape_tuple(comp->module, 2, shapes), 2, both, NULL);
-    hlo_computation_set_root(comp, tuple);
+    hlo_comp_set_root(comp, tuple);
 }
 
 /* Inserts an instruction between a value and one of its users. */

@@ -150,7 +150,7 @@ static void start_call(hlo_module *module, dice *d) {
     hlo_instruction *call = find_call(module), *operands[MAX], *inner[MAX];
     if (!call || call->operand_count > MAX || !call->operand_count) return;
     hlo_computation *caller = call->parent, *called = hlo_instr_comp(call, HLO_ATTR_TO_APPLY);
-    hlo_computation *wrap = hlo_computation_new(module, "wrap");
+    hlo_computation *wrap = hlo_comp_new(module, "wrap");
     const hlo_shape *shapes[MAX];
     for (uint32_t i = 0; i < call->operand_count; i++) {
         operands[i] = hlo_instr_operand(call, i);
@@ -158,8 +158,8 @@ static void start_call(hlo_module *module, dice *d) {
         inner[i] = hlo_instr_new(wrap, NULL, HLO_OP_PARAMETER, shapes[i], 0, NULL, "given");
         hlo_instr_set_parameter(inner[i], i);
     }
-    hlo_computation_set_root(wrap, hlo_instr_copy(wrap, NULL, call, inner));
-    hlo_computation_move(wrap, caller);
+    hlo_comp_set_root(wrap, hlo_instr_copy(wrap, NULL, call, inner));
+    hlo_comp_move(wrap, caller);
     const hlo_shape *whole[] = {hlo_shape_tuple(module, call->operand_count, shapes), call->shape,
                                 hlo_shape_array(module, HLO_TYPE_U32, 0, NULL)};
     hlo_instruction *start =

@@ -82,6 +82,13 @@ static inline int tear_down(void **state) {
     return 0;
 }
 
+/* Returns the shape of a text. */
+static inline const hlo_shape *shape_of(hlo_module *module, const char *text) {
+    const hlo_shape *shape;
+    assert_int_equal(hlo_shape_parse(module, text, NULL, &shape), HLO_OK);
+    return shape;
+}
+
 static void assert_done(const fixture *f, hlo_status status) {
     if (status != HLO_OK) fail_msg("%s: %s", hlo_status_name(status), f->said);
 }

@@ -10,7 +10,7 @@
 #include "hlo/pjrt.h"
 #include "hlo/proto.h"
 #include "hlo/runtime.h"
-#include "hlo/suggest.h"
+#include "ir/text/suggest.h"
 #include "unit/api/api_fixture.h"
 
 static const char WRONG[] = "ENTRY e {\n  ROOT a = f32[2] negate(b)\n}\n";
@@ -30,7 +30,8 @@ static hlo_plan *plan_of(const fixture *f) {
 
 /* Adds an operand of the wrong shape to the callee, which hlo_module_verify() detects. */
 static void break_module(fixture *f) {
-    assert_done(f, hlo_instruction_new_parameter(f->add, "f32[]", "extra", NULL, NULL));
+    assert_done(f, hlo_instruction_new_parameter(f->module, f->add, shape_of(f->module, "f32[]"),
+                                                 "extra", NULL, NULL));
 }
 
 /* -------------------------------------------------------------------------------------- modules */
@@ -55,7 +56,7 @@ static void print_diag(fixture *f) {
     char *text;
     size_t size;
     FILE *out = open_memstream(&text, &size);
-    hlo_diag_print(out, &(hlo_diag){.severity = HLO_ERROR, .message = "none"}, 0);
+    hlo_diag_print(&(hlo_diag){.severity = HLO_ERROR, .message = "none"}, 0, hlo_file_writer(out));
     fclose(out);
     assert_string_equal(text, "error: none\n");
     free(text);
@@ -94,7 +95,7 @@ static void print_module(fixture *f) {
     size_t size;
     FILE *out = open_memstream(&text, &size);
     hlo_print_options_init(&options, HLO_PRINT_LONG);
-    assert_done(f, hlo_module_print(f->module, NULL, out));
+    assert_done(f, hlo_module_print(f->module, NULL, hlo_file_writer(out)));
     fclose(out);
     assert_done(f, hlo_module_to_text(f->module, &options, &wanted, &size));
     assert_string_equal(text, wanted);
@@ -103,9 +104,11 @@ static void print_module(fixture *f) {
     assert_done(f, hlo_module_to_text(f->module, NULL, &wanted, &size));
     free(wanted);
     out = fopen("/dev/null", "r");
-    assert_int_equal(hlo_module_print(f->module, &options, out), HLO_INVALID_INPUT);
-    assert_int_equal(hlo_module_print_proto(f->module, HLO_PROTO_BINARY, NULL, out),
+    assert_int_equal(hlo_module_print(f->module, &options, hlo_file_writer(out)),
                      HLO_INVALID_INPUT);
+    assert_int_equal(
+        hlo_module_print_proto(f->module, HLO_PROTO_BINARY, NULL, hlo_file_writer(out)),
+        HLO_INVALID_INPUT);
     fclose(out);
 }
 
@@ -124,48 +127,52 @@ static void format_shape(fixture *f) {
 
 static void new_instruction(fixture *f) {
     hlo_instruction_options options;
-    hlo_instruction *made = f->a;
+    const hlo_instruction *made = f->a;
     hlo_instruction_options_init(&options);
-    assert_int_equal(hlo_instruction_new(f->main, &options, NULL, &made), HLO_INVALID_USAGE);
+    assert_int_equal(hlo_instruction_new(f->module, f->main, &options, NULL, &made),
+                     HLO_INVALID_USAGE);
     assert_null(made);
-    options.opcode = "after-all";
-    assert_done(f, hlo_instruction_new(f->main, &options, NULL, NULL));
-    assert_done(f, hlo_instruction_new(f->main, &options, NULL, &made));
+    options.opcode = HLO_OP_AFTER_ALL;
+    assert_done(f, hlo_instruction_new(f->module, f->main, &options, NULL, NULL));
+    assert_done(f, hlo_instruction_new(f->module, f->main, &options, NULL, &made));
     assert_string_equal(hlo_instruction_name(made), "after-all.1");
-    options.opcode = "add";
-    assert_int_equal(hlo_instruction_new(f->main, &options, NULL, &made), HLO_INVALID_INPUT);
+    options.opcode = HLO_OP_ADD;
+    assert_int_equal(hlo_instruction_new(f->module, f->main, &options, NULL, &made),
+                     HLO_INVALID_INPUT);
     assert_null(made);
 }
 
 static void new_constant(fixture *f) {
-    hlo_instruction *made;
+    const hlo_instruction *made;
     size_t size;
     const int64_t wrong = -1;
-    assert_done(f, hlo_instruction_new_constant(f->main, NULL, "f32", 0, NULL, NULL, NULL, &made));
+    assert_done(f, hlo_instruction_new_constant(f->module, f->main, NULL, HLO_TYPE_F32, 0, NULL,
+                                                NULL, NULL, &made));
     assert_int_equal(*(const float *)hlo_instruction_constant(made, &size), 0);
-    assert_done(f, hlo_instruction_new_constant(f->main, NULL, "f32", 0, NULL, NULL, NULL, NULL));
-    assert_int_equal(
-        hlo_instruction_new_constant(f->main, NULL, "f32", 1, &wrong, NULL, NULL, &made),
-        HLO_INVALID_USAGE);
+    assert_done(f, hlo_instruction_new_constant(f->module, f->main, NULL, HLO_TYPE_F32, 0, NULL,
+                                                NULL, NULL, NULL));
+    assert_int_equal(hlo_instruction_new_constant(f->module, f->main, NULL, HLO_TYPE_F32, 1, &wrong,
+                                                  NULL, NULL, &made),
+                     HLO_INVALID_USAGE);
     assert_null(made);
-    assert_int_equal(hlo_instruction_new_constant(f->main, NULL, "f33", 0, NULL, NULL, NULL, NULL),
+    assert_int_equal(hlo_instruction_new_constant(f->module, f->main, NULL, HLO_TYPE_INVALID, 0,
+                                                  NULL, NULL, NULL, NULL),
                      HLO_INVALID_USAGE);
 }
 
 static void new_parameter(fixture *f) {
-    hlo_instruction *made;
-    assert_done(f, hlo_instruction_new_parameter(f->main, "f32[]", NULL, NULL, &made));
+    const hlo_instruction *made;
+    assert_done(f, hlo_instruction_new_parameter(f->module, f->main, shape_of(f->module, "f32[]"),
+                                                 NULL, NULL, &made));
     assert_string_equal(hlo_instruction_name(made), "parameter");
-    assert_int_equal(hlo_instruction_new_parameter(f->main, "f33[]", NULL, NULL, &made),
-                     HLO_INVALID_INPUT);
-    assert_null(made);
-    assert_done(f, hlo_instruction_new_parameter(f->main, "f32[]", NULL, NULL, NULL));
+    assert_done(f, hlo_instruction_new_parameter(f->module, f->main, shape_of(f->module, "f32[]"),
+                                                 NULL, NULL, NULL));
 }
 
 static void new_text(fixture *f) {
     static const char max[] = "ENTRY max {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n"
                               "  ROOT m = f32[] maximum(a, b)\n}\n";
-    hlo_computation *made = f->add;
+    const hlo_computation *made = f->add;
     assert_done(f, hlo_computation_new_text(f->module, max, strlen(max), NULL, NULL));
     assert_int_equal(hlo_computation_new_text(f->module, WRONG, strlen(WRONG), NULL, &made),
                      HLO_INVALID_INPUT);
@@ -173,21 +180,24 @@ static void new_text(fixture *f) {
 }
 
 static void change(fixture *f) {
-    assert_int_equal(hlo_instruction_replace(f->a, f->b, NULL), HLO_INVALID_INPUT);
-    assert_int_equal(hlo_instruction_set_operand(f->d, 0, f->b, NULL), HLO_INVALID_INPUT);
-    assert_int_equal(hlo_instruction_set_operand(f->d, 9, f->b, NULL), HLO_INVALID_USAGE);
-    assert_int_equal(hlo_computation_replace_root(f->main, hlo_computation_root(f->add), NULL),
+    assert_int_equal(hlo_instruction_replace(f->module, f->a, f->b, NULL), HLO_INVALID_INPUT);
+    assert_int_equal(hlo_instruction_set_operand(f->module, f->d, 0, f->b, NULL),
+                     HLO_INVALID_INPUT);
+    assert_int_equal(hlo_instruction_set_operand(f->module, f->d, 9, f->b, NULL),
                      HLO_INVALID_USAGE);
-    assert_int_equal(hlo_instruction_remove(f->a, NULL), HLO_INVALID_USAGE);
-    assert_int_equal(hlo_instruction_set_attribute(f->n, "dimensions", "{0}", NULL),
+    assert_int_equal(
+        hlo_computation_set_root(f->module, f->main, hlo_computation_root(f->add), NULL),
+        HLO_INVALID_USAGE);
+    assert_int_equal(hlo_instruction_remove(f->module, f->a, NULL), HLO_INVALID_USAGE);
+    assert_int_equal(hlo_instruction_set_attribute(f->module, f->n, "dimensions", "{0}", NULL),
                      HLO_INVALID_INPUT);
     const char *value;
     assert_done(f, hlo_instruction_attribute(f->n, "metadata", &value));
     assert_non_null(value);
-    assert_done(f, hlo_instruction_set_attribute(f->n, "metadata", NULL, NULL));
+    assert_done(f, hlo_instruction_set_attribute(f->module, f->n, "metadata", NULL, NULL));
     assert_done(f, hlo_instruction_attribute(f->n, "metadata", &value));
     assert_null(value);
-    assert_done(f, hlo_instruction_set_attribute(f->n, "metadata", NULL, NULL));
+    assert_done(f, hlo_instruction_set_attribute(f->module, f->n, "metadata", NULL, NULL));
 }
 
 /* --------------------------------------------------------------------------------------- passes */
@@ -206,7 +216,7 @@ static void optimize(fixture *f) {
     assert_null(report);
     assert_done(f, hlo_pass_options_check(NULL));
     FILE *out = fopen("/dev/null", "w");
-    assert_done(f, hlo_passes_print(NULL, out));
+    assert_done(f, hlo_passes_print(NULL, hlo_file_writer(out)));
     fclose(out);
     options.passes = "none";
     report = (hlo_report *)f;
@@ -241,10 +251,10 @@ static void report(fixture *f) {
     FILE *out = fopen("/dev/null", "w");
     assert_done(f, hlo_module_optimize(f->module, NULL, &made));
     const hlo_report *const all[] = {made};
-    assert_done(f, hlo_reports_page(all, 1, NULL, out));
-    assert_done(f, hlo_reports_page(all, 1, &page, out));
+    assert_done(f, hlo_reports_page(all, 1, NULL, hlo_file_writer(out)));
+    assert_done(f, hlo_reports_page(all, 1, &page, hlo_file_writer(out)));
     page.baseline = "/nonexistent";
-    assert_int_equal(hlo_reports_page(all, 1, &page, out), HLO_INVALID_INPUT);
+    assert_int_equal(hlo_reports_page(all, 1, &page, hlo_file_writer(out)), HLO_INVALID_INPUT);
     assert_done(f, hlo_reports_gate(all, 1, NULL, NULL, false, NULL, 0));
     assert_int_equal(hlo_reports_gate(all, 1, "all", "", false, NULL, 0), HLO_MISMATCH);
     assert_int_equal(hlo_reports_gate(all, 1, "some", NULL, false, NULL, 0), HLO_INVALID_USAGE);
@@ -266,7 +276,7 @@ static void dump(fixture *f) {
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/module_0000.m.before_optimizations.txt", folder);
     FILE *out = fopen(path, "w");
-    assert_done(f, hlo_module_print(f->module, NULL, out));
+    assert_done(f, hlo_module_print(f->module, NULL, hlo_file_writer(out)));
     fclose(out);
     assert_done(f, hlo_dump_open(folder, NULL, &made));
     assert_done(f, hlo_history_new(made, 0, NULL, &history));
@@ -337,7 +347,8 @@ static void plan(fixture *f) {
 
 static void record_amaxes(fixture *f) {
     FILE *out = fopen("/dev/null", "w");
-    assert_int_equal(hlo_module_record_amaxes(f->module, NULL, 0, NULL, out), HLO_OK);
+    assert_int_equal(hlo_module_record_amaxes(f->module, NULL, 0, NULL, hlo_file_writer(out)),
+                     HLO_OK);
     fclose(out);
 }
 
@@ -351,7 +362,7 @@ static void bisect(fixture *f) {
     assert_null(made);
     assert_done(f, hlo_module_bisect(f->module, NULL, NULL, inputs, NULL, &made));
     FILE *out = fopen("/dev/null", "w");
-    hlo_bisection_print(made, out);
+    hlo_bisection_print(made, hlo_file_writer(out));
     fclose(out);
     hlo_bisection_free(made);
     hlo_arrays_free(inputs);
@@ -393,22 +404,22 @@ static void budget(fixture *f) {
 
 static void print_backend(fixture *f) {
     (void)f;
-    assert_int_equal(hlo_backend_print("none", NULL, stderr), HLO_INVALID_USAGE);
-    assert_int_equal(hlo_backend_print("cuda", NULL, stderr), HLO_INVALID_INPUT);
+    assert_int_equal(hlo_backend_print("none", NULL, hlo_file_writer(stderr)), HLO_INVALID_USAGE);
+    assert_int_equal(hlo_backend_print("cuda", NULL, hlo_file_writer(stderr)), HLO_INVALID_INPUT);
 }
 
 static void compare(fixture *f) {
     hlo_comparison comparison;
     hlo_arrays *one = inputs_of(f), *other;
     assert_done(f, hlo_arrays_draw(f->module, 2, NULL, &other));
-    assert_done(f, hlo_arrays_compare(one, one, NULL));
-    assert_int_equal(hlo_arrays_compare(one, other, NULL), HLO_MISMATCH);
+    assert_done(f, hlo_arrays_compare(one, one, (hlo_writer){0}));
+    assert_int_equal(hlo_arrays_compare(one, other, (hlo_writer){0}), HLO_MISMATCH);
     hlo_comparison_init(&comparison);
     comparison.found = one;
     comparison.expected = other;
-    assert_int_equal(hlo_arrays_compare_by(&comparison, NULL), HLO_MISMATCH);
+    assert_int_equal(hlo_arrays_compare_by(&comparison, (hlo_writer){0}), HLO_MISMATCH);
     FILE *out = fopen("/dev/null", "w");
-    assert_int_equal(hlo_arrays_compare_by(&comparison, out), HLO_MISMATCH);
+    assert_int_equal(hlo_arrays_compare_by(&comparison, hlo_file_writer(out)), HLO_MISMATCH);
     fclose(out);
     hlo_arrays_free(one);
     hlo_arrays_free(other);

@@ -110,7 +110,7 @@ static hlo_status call_list(fixture *f, size_t struct_size) {
     hlo_pass_options_init(&options);
     options.struct_size = struct_size;
     options.sink = &f->sink;
-    return hlo_passes_print(&options, stdout);
+    return hlo_passes_print(&options, hlo_file_writer(stdout));
 }
 
 static hlo_status call_history(fixture *f, size_t struct_size) {
@@ -198,17 +198,18 @@ static void test_sizes_without_sink(void **state) {
     hlo_page_options page;
     hlo_page_options_init(&page);
     page.struct_size--;
-    assert_int_equal(hlo_reports_page(NULL, 0, &page, stderr), HLO_INVALID_USAGE);
+    assert_int_equal(hlo_reports_page(NULL, 0, &page, hlo_file_writer(stderr)), HLO_INVALID_USAGE);
     hlo_remarks_options remarks;
     hlo_remarks_options_init(&remarks);
     remarks.struct_size--;
-    assert_int_equal(hlo_reports_print(NULL, 0, &remarks, stderr), HLO_INVALID_USAGE);
+    assert_int_equal(hlo_reports_print(NULL, 0, &remarks, hlo_file_writer(stderr)),
+                     HLO_INVALID_USAGE);
     hlo_comparison comparison;
     hlo_comparison_init(&comparison);
     comparison.found = comparison.expected = f->arrays;
-    assert_int_equal(hlo_arrays_compare_by(&comparison, NULL), HLO_OK);
+    assert_int_equal(hlo_arrays_compare_by(&comparison, (hlo_writer){0}), HLO_OK);
     comparison.struct_size++;
-    assert_int_equal(hlo_arrays_compare_by(&comparison, NULL), HLO_INVALID_USAGE);
+    assert_int_equal(hlo_arrays_compare_by(&comparison, (hlo_writer){0}), HLO_INVALID_USAGE);
 }
 
 /* A program that was compiled against an older patch release has a smaller struct. */
@@ -231,7 +232,7 @@ static void test_older_size(void **state) {
     hlo_comparison comparison;
     hlo_comparison_init(&comparison);
     comparison.struct_size = sizeof(size_t);
-    assert_int_equal(hlo_arrays_compare_by(&comparison, NULL), HLO_INVALID_USAGE);
+    assert_int_equal(hlo_arrays_compare_by(&comparison, (hlo_writer){0}), HLO_INVALID_USAGE);
 }
 
 static void test_rules_text(void **state) {
@@ -270,10 +271,17 @@ static void test_wrong_fields(void **state) {
     wrong.passes = NULL;
     assert_wrong(f, wrong, "passes must not be NULL");
     wrong = options;
-    wrong.cuda = INT32_MAX;
-    assert_wrong(f, wrong, "invalid CUDA version 2147483647,");
-    wrong.cuda = 1208;
-    assert_wrong(f, wrong, "invalid CUDA version 1208,");
+    static const char *const no_versions[] = {"", "12", "12.", ".8", "0.1", "12.8.1", "112.8"};
+    for (size_t i = 0; i < sizeof no_versions / sizeof *no_versions; i++) {
+        wrong.cuda = no_versions[i];
+        assert_wrong(f, wrong, "invalid CUDA version '");
+    }
+    wrong = options;
+    static const char *const no_targets[] = {"", "90", "sm_9", "sm_901", "sm_90a", "9.0"};
+    for (size_t i = 0; i < sizeof no_targets / sizeof *no_targets; i++) {
+        wrong.target = no_targets[i];
+        assert_wrong(f, wrong, "unknown target '");
+    }
     wrong = options;
     wrong.emit = (hlo_emit_form)(HLO_EMIT_DQ + 1);
     assert_wrong(f, wrong, "invalid value 4 for emit");
@@ -298,10 +306,12 @@ static void test_wrong_fields(void **state) {
     hlo_remarks_options remarks;
     hlo_remarks_options_init(&remarks);
     remarks.format = (hlo_remarks_format)(HLO_REMARKS_MARKDOWN + 1);
-    assert_int_equal(hlo_reports_print(NULL, 0, &remarks, stdout), HLO_INVALID_USAGE);
+    assert_int_equal(hlo_reports_print(NULL, 0, &remarks, hlo_file_writer(stdout)),
+                     HLO_INVALID_USAGE);
     hlo_remarks_options_init(&remarks);
     remarks.which = (hlo_remarks)(HLO_REMARKS_SUMMARY + 1);
-    assert_int_equal(hlo_reports_print(NULL, 0, &remarks, stdout), HLO_INVALID_USAGE);
+    assert_int_equal(hlo_reports_print(NULL, 0, &remarks, hlo_file_writer(stdout)),
+                     HLO_INVALID_USAGE);
 }
 
 static void test_wrong_plan(void **state) {
@@ -310,13 +320,13 @@ static void test_wrong_plan(void **state) {
     hlo_plan *plan;
     hlo_plan_options_init(&options);
     options.backend = "cuda";
-    options.target = -1;
+    options.target = "sm_10";
     assert_int_equal(hlo_plan_new(f->module, &options, &f->sink, &plan), HLO_INVALID_INPUT);
-    assert_non_null(strstr(f->told.text, "which is not supported"));
-    options.target = 90;
-    options.cuda = INT32_MAX;
+    assert_non_null(strstr(f->told.text, "unknown target 'sm_10'"));
+    options.target = "sm_90";
+    options.cuda = "1208";
     assert_int_equal(hlo_plan_new(f->module, &options, &f->sink, &plan), HLO_INVALID_INPUT);
-    assert_non_null(strstr(f->told.text, "invalid CUDA version 2147483647,"));
+    assert_non_null(strstr(f->told.text, "invalid CUDA version '1208'"));
     hlo_plan_options_init(&options);
     options.resident = true;
     options.donation_count = 1;

@@ -29,36 +29,37 @@ static hlo_status give_status(void *user, hlo_module *module, const hlo_diag_sin
 /* Makes a caller lack an operand, which is only detected when the pass ends. */
 static hlo_status break_module(void *user, hlo_module *module, const hlo_diag_sink *sink) {
     (void)user;
-    hlo_computation *add = hlo_module_find_computation(module, "add");
-    return hlo_instruction_new_parameter(add, "f32[]", "extra", sink, NULL);
+    const hlo_computation *add = hlo_module_find_computation(module, "add");
+    return hlo_instruction_new_parameter(module, add, shape_of(module, "f32[]"), "extra", sink,
+                                         NULL);
 }
 
 /* Replaces dot(negate(a), b) by negate(dot(a, b)). */
 static hlo_status sink_negate(void *user, hlo_module *module, const hlo_diag_sink *sink) {
     (void)user;
-    hlo_computation *main = hlo_module_entry(module);
-    hlo_instruction *d = hlo_computation_find(main, "d"), *made;
-    hlo_instruction *operands[] = {hlo_instruction_operand(hlo_instruction_operand(d, 0), 0),
-                                   hlo_instruction_operand(d, 1)};
+    const hlo_computation *main = hlo_module_entry(module);
+    const hlo_instruction *d = hlo_computation_find(main, "d"), *made;
+    const hlo_instruction *operands[] = {hlo_instruction_operand(hlo_instruction_operand(d, 0), 0),
+                                         hlo_instruction_operand(d, 1)};
     hlo_instruction_options options;
     hlo_instruction_options_init(&options);
-    options.opcode = "dot";
+    options.opcode = HLO_OP_DOT;
     options.operands = operands;
     options.operand_count = 2;
     options.attributes = "lhs_contracting_dims={1}, rhs_contracting_dims={0}";
     options.before = d;
     options.like = d;
     options.name = "made";
-    hlo_status status = hlo_instruction_new(main, &options, sink, &made);
+    hlo_status status = hlo_instruction_new(module, main, &options, sink, &made);
     if (status != HLO_OK) return status;
-    options.opcode = "negate";
+    options.opcode = HLO_OP_NEGATE;
     options.operands = &made;
     options.operand_count = 1;
     options.attributes = NULL;
     options.like = NULL;
-    status = hlo_instruction_new(main, &options, sink, &made);
-    if (status == HLO_OK) status = hlo_instruction_replace(d, made, sink);
-    return status == HLO_OK ? hlo_instruction_remove(d, sink) : status;
+    status = hlo_instruction_new(module, main, &options, sink, &made);
+    if (status == HLO_OK) status = hlo_instruction_replace(module, d, made, sink);
+    return status == HLO_OK ? hlo_instruction_remove(module, d, sink) : status;
 }
 
 static hlo_status optimize(fixture *f, const hlo_user_pass *pass, const char *passes,
@@ -158,7 +159,7 @@ static void test_print_after(void **state) {
     options.time_passes = true;
     hlo_report *report;
     assert_done(f, hlo_module_optimize(f->module, &options, &report));
-    hlo_report_print_times(report, out);
+    hlo_report_print_times(report, hlo_file_writer(out));
     fclose(out);
     assert_ptr_equal(strstr(text, "// ----- after"), text);
     assert_ptr_equal(strstr(text, "sink-negate\n"), text + strlen("// ----- after "));
@@ -185,9 +186,9 @@ static void test_list(void **state) {
     options.sink = &f->sink;
     options.user_passes = passes;
     options.user_pass_count = 2;
-    assert_done(f, hlo_passes_print(&options, out));
+    assert_done(f, hlo_passes_print(&options, hlo_file_writer(out)));
     passes[1] = &told; /* the same pass twice */
-    assert_int_equal(hlo_passes_print(&options, out), HLO_INVALID_USAGE);
+    assert_int_equal(hlo_passes_print(&options, hlo_file_writer(out)), HLO_INVALID_USAGE);
     fclose(out);
     assert_ptr_equal(strstr(text, "default "), text);
     static const char last[] = "\nsink-negate               negates the product\nplain\n";

@@ -20,7 +20,7 @@ static char *attributes_of(const hlo_instruction *instr) {
     return text;
 }
 
-static char *shape_of(const hlo_instruction *instr) {
+static char *text_of_shape(const hlo_instruction *instr) {
     const hlo_shape *shape = hlo_instruction_shape(instr);
     const size_t size = hlo_shape_format(shape, true, NULL, 0) + 1;
     char *text = malloc(size);
@@ -29,27 +29,28 @@ static char *shape_of(const hlo_instruction *instr) {
     return text;
 }
 
-static void rebuild(fixture *f, hlo_instruction *instr) {
-    hlo_instruction *operands[256], *made;
+static void rebuild(fixture *f, const hlo_instruction *instr) {
+    const hlo_instruction *operands[256], *made;
     hlo_instruction_options options;
     hlo_instruction_options_init(&options);
-    char *attributes = attributes_of(instr), *shape = shape_of(instr);
+    char *attributes = attributes_of(instr), *shape = text_of_shape(instr);
     options.opcode = hlo_instruction_opcode(instr);
     options.attributes = attributes;
-    options.shape = shape;
+    options.shape = hlo_instruction_shape(instr);
     options.operands = operands;
     options.operand_count = hlo_instruction_operand_count(instr);
     assert_true(options.operand_count <= 256);
     for (size_t i = 0; i < options.operand_count; i++)
         operands[i] = hlo_instruction_operand(instr, i);
-    const hlo_status status =
-        hlo_instruction_new(hlo_instruction_computation(instr), &options, &f->sink, &made);
+    const hlo_status status = hlo_instruction_new(f->module, hlo_instruction_computation(instr),
+                                                  &options, &f->sink, &made);
     if (status != HLO_OK)
-        fail_msg("%s %s: %s", options.opcode, hlo_instruction_name(instr), f->said);
-    char *again = attributes_of(made), *same_shape = shape_of(made);
+        fail_msg("%s %s: %s", hlo_opcode_name(options.opcode), hlo_instruction_name(instr),
+                 f->said);
+    char *again = attributes_of(made), *same_shape = text_of_shape(made);
     assert_string_equal(again, attributes);
     assert_string_equal(same_shape, shape);
-    assert_done(f, hlo_instruction_remove(made, &f->sink));
+    assert_done(f, hlo_instruction_remove(f->module, made, &f->sink));
     made_count++;
     free(attributes);
     free(again);
@@ -59,10 +60,8 @@ static void rebuild(fixture *f, hlo_instruction *instr) {
 
 /* Returns true for instructions that hlo_instruction_new() cannot create. */
 static bool is_apart(const hlo_instruction *instr) {
-    static const char *const opcodes[] = {"parameter", "constant"};
-    for (size_t i = 0; i < sizeof opcodes / sizeof *opcodes; i++)
-        if (strcmp(hlo_instruction_opcode(instr), opcodes[i]) == 0) return true;
-    return false;
+    const hlo_opcode opcode = hlo_instruction_opcode(instr);
+    return opcode == HLO_OP_PARAMETER || opcode == HLO_OP_CONSTANT;
 }
 
 static int visit(const char *path, const struct stat *about, int type, struct FTW *place) {
@@ -72,10 +71,10 @@ static int visit(const char *path, const struct stat *about, int type, struct FT
     fixture f = {.sink = {keep, &f}};
     if (hlo_module_parse_file(path, NULL, &f.module) != HLO_OK) return 0;
     if (hlo_module_verify(f.module, NULL, NULL) == HLO_OK) {
-        for (hlo_computation *comp = hlo_module_first_computation(f.module); comp;
+        for (const hlo_computation *comp = hlo_module_first_computation(f.module); comp;
              comp = hlo_computation_next(comp)) {
             const hlo_instruction *last = hlo_computation_last(comp);
-            for (hlo_instruction *instr = hlo_computation_first(comp); instr;
+            for (const hlo_instruction *instr = hlo_computation_first(comp); instr;
                  instr = instr == last ? NULL : hlo_instruction_next(instr))
                 if (!is_apart(instr)) rebuild(&f, instr);
         }

@@ -19,7 +19,7 @@ static void test_walk(void **state) {
     assert_ptr_equal(hlo_computation_find(f->main, "r"), f->r);
     assert_null(hlo_computation_find(f->main, "x"));
     assert_string_equal(hlo_instruction_name(f->d), "d");
-    assert_string_equal(hlo_instruction_opcode(f->d), "dot");
+    assert_int_equal(hlo_instruction_opcode(f->d), HLO_OP_DOT);
     assert_ptr_equal(hlo_instruction_computation(f->d), f->main);
     assert_int_equal(hlo_instruction_operand_count(f->d), 2);
     assert_ptr_equal(hlo_instruction_operand(f->d, 1), f->b);
@@ -28,9 +28,27 @@ static void test_walk(void **state) {
     assert_int_equal(hlo_instruction_called_count(f->r), 1);
     assert_ptr_equal(hlo_instruction_called(f->r, 0), f->add);
     assert_int_equal(hlo_instruction_called_count(f->d), 0);
-    bool dot = false;
-    for (size_t i = 0; i < hlo_opcode_count(); i++) dot |= !strcmp(hlo_opcode_name(i), "dot");
-    assert_true(dot);
+}
+
+static void test_names(void **state) {
+    (void)state;
+    assert_string_equal(hlo_opcode_name(HLO_OP_DOT), "dot");
+    assert_null(hlo_opcode_name(HLO_OP_COUNT));
+    assert_null(hlo_opcode_name(HLO_OP_INVALID));
+    assert_int_equal(hlo_opcode_parse("dots"), HLO_OP_INVALID);
+    assert_int_equal(hlo_opcode_parse(""), HLO_OP_INVALID);
+    for (int i = 0; i < HLO_OP_COUNT; i++)
+        assert_int_equal(hlo_opcode_parse(hlo_opcode_name((hlo_opcode)i)), i);
+    assert_string_equal(hlo_element_type_name(HLO_TYPE_F8E4M3FN), "f8e4m3fn");
+    assert_null(hlo_element_type_name(HLO_TYPE_COUNT));
+    assert_null(hlo_element_type_name(HLO_TYPE_INVALID));
+    assert_int_equal(hlo_element_type_parse("f33"), HLO_TYPE_INVALID);
+    for (int i = 0; i < HLO_TYPE_COUNT; i++)
+        assert_int_equal(hlo_element_type_parse(hlo_element_type_name((hlo_element_type)i)), i);
+    assert_int_equal(hlo_element_type_bits(HLO_TYPE_S4), 4);
+    assert_int_equal(hlo_element_type_bits(HLO_TYPE_C128), 128);
+    assert_int_equal(hlo_element_type_bits(HLO_TYPE_TUPLE), 0);
+    assert_int_equal(hlo_element_type_bits(HLO_TYPE_INVALID), 0);
 }
 
 static void test_uses(void **state) {
@@ -114,7 +132,7 @@ static void test_shapes(void **state) {
     const fixture *f = *state;
     const hlo_shape *shape = hlo_instruction_shape(f->a);
     char text[32];
-    assert_string_equal(hlo_shape_type(shape), "f32");
+    assert_int_equal(hlo_shape_type(shape), HLO_TYPE_F32);
     assert_int_equal(hlo_shape_rank(shape), 2);
     assert_int_equal(hlo_shape_dims(shape)[1], 8);
     assert_int_equal(hlo_shape_minor_to_major(shape)[0], 1);
@@ -127,17 +145,17 @@ static void test_shapes(void **state) {
     assert_false(hlo_shape_compatible(shape, hlo_instruction_shape(f->b)));
     hlo_module *module = parse("ENTRY e { ROOT p = (f32[2], s8[3]) parameter(0) }");
     shape = hlo_instruction_shape(hlo_computation_root(hlo_module_entry(module)));
-    assert_string_equal(hlo_shape_type(shape), "tuple");
+    assert_int_equal(hlo_shape_type(shape), HLO_TYPE_TUPLE);
     assert_int_equal(hlo_shape_rank(shape), 0);
     assert_int_equal(hlo_shape_element_count(shape), 2);
-    assert_string_equal(hlo_shape_type(hlo_shape_element(shape, 1)), "s8");
+    assert_int_equal(hlo_shape_type(hlo_shape_element(shape, 1)), HLO_TYPE_S8);
     hlo_module_free(module);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_walk),    TEST(test_uses),   TEST(test_attributes),
-        TEST(test_sources), TEST(test_shapes),
+        TEST(test_walk),       TEST(test_names),   TEST(test_uses),
+        TEST(test_attributes), TEST(test_sources), TEST(test_shapes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -114,7 +114,7 @@ static bool check(const hlo_module *m, hlo_job *job, const cuda_code *code, cuda
 
 static void show(void *user, const hlo_diag *diag) {
     (void)user;
-    hlo_diag_print(stderr, diag, 0);
+    hlo_diag_print(diag, 0, hlo_file_writer(stderr));
 }
 static const hlo_diag_sink sink = {show, NULL};
 

@@ -26,7 +26,7 @@ static cuda_library nvrtc;
 
 static void show(void *user, const hlo_diag *diag) {
     (void)user;
-    hlo_diag_print(stderr, diag, 0);
+    hlo_diag_print(diag, 0, hlo_file_writer(stderr));
 }
 static const hlo_diag_sink sink = {show, NULL};
 

@@ -151,7 +151,7 @@ static void refused(const bytes *module, const char *why) {
 static char *print(const hlo_module *module, hlo_proto_format format, size_t *out_size) {
     char *text = NULL;
     FILE *out = open_memstream(&text, out_size);
-    assert_int_equal(hlo_module_print_proto(module, format, NULL, out), HLO_OK);
+    assert_int_equal(hlo_module_print_proto(module, format, NULL, hlo_file_writer(out)), HLO_OK);
     fclose(out);
     return text;
 }

@@ -271,11 +271,11 @@ static void places_are_found_in_any_order(void **state) {
     heard h = {.count = 0};
     hlo_diag_sink sink = {hear, &h};
     size_t root = (size_t)(strstr(m->source, "ROOT") - m->source);
-    hlo_diag_emit(m, &sink, HLO_ERROR, root, 4, "root");
-    hlo_diag_emit(m, &sink, HLO_ERROR, 0, 9, "start");
-    hlo_diag_emit(m, &sink, HLO_ERROR, m->source_size - 2, 100, "brace");
-    hlo_diag_emit(m, &sink, HLO_ERROR, root, 4, "root");
-    hlo_diag_emit(m, &sink, HLO_ERROR, m->source_size + 10, 1, "end");
+    hlo_diag_emit(m, &sink, HLO_ERROR, HLO_DIAG_VERIFY, root, 4, "root");
+    hlo_diag_emit(m, &sink, HLO_ERROR, HLO_DIAG_VERIFY, 0, 9, "start");
+    hlo_diag_emit(m, &sink, HLO_ERROR, HLO_DIAG_VERIFY, m->source_size - 2, 100, "brace");
+    hlo_diag_emit(m, &sink, HLO_ERROR, HLO_DIAG_VERIFY, root, 4, "root");
+    hlo_diag_emit(m, &sink, HLO_ERROR, HLO_DIAG_VERIFY, m->source_size + 10, 1, "end");
     assert_string_equal(h.text, "4:3+4 root\n1:1+9 start\n5:1+1 brace\n4:3+4 root\n6:1+0 end\n");
     hlo_module_free(m);
 }
@@ -300,7 +300,8 @@ static void places_are_found_in_long_texts(void **state) {
         hlo_diag_sink sink = {hear, &h};
         char wanted[32];
         snprintf(wanted, sizeof wanted, "%d:3+%d x\n", line + 1, line * 7 % 50);
-        hlo_diag_emit(m, &sink, i % 2 ? HLO_NOTE : HLO_ERROR, starts[line] + 2, 100, "x");
+        hlo_diag_emit(m, &sink, i % 2 ? HLO_NOTE : HLO_ERROR, HLO_DIAG_VERIFY, starts[line] + 2,
+                      100, "x");
         assert_string_equal(h.text, wanted);
     }
     hlo_module_free(m);
@@ -317,7 +318,7 @@ static void shown(const char *source, size_t at, size_t length, const char *want
     char *text;
     size_t size;
     FILE *out = open_memstream(&text, &size);
-    hlo_diag_print(out, &diag, 0);
+    hlo_diag_print(&diag, 0, hlo_file_writer(out));
     fclose(out);
     assert_string_equal(strchr(text, '\n') + 1, wanted);
     free(text);
@@ -349,7 +350,7 @@ static void long_lines_are_clipped_round_the_caret(void **state) {
     char *text;
     size_t size;
     FILE *out = open_memstream(&text, &size);
-    hlo_diag_print(out, &diag, 40);
+    hlo_diag_print(&diag, 40, hlo_file_writer(out));
     fclose(out);
     const char *first = "f:3:201: warning: look\n";
     assert_memory_equal(text, first, strlen(first));
@@ -377,7 +378,7 @@ static void a_print_is_the_same_to_a_file_and_in_memory(void **state) {
     char *file, *text;
     size_t file_size, text_size;
     FILE *out = open_memstream(&file, &file_size);
-    assert_int_equal(hlo_module_print(m, NULL, out), HLO_OK);
+    assert_int_equal(hlo_module_print(m, NULL, hlo_file_writer(out)), HLO_OK);
     fclose(out);
     m->source_size = 0; /* so that the length of the text is unknown in advance */
     assert_int_equal(hlo_module_to_text(m, NULL, &text, &text_size), HLO_OK);
@@ -428,7 +429,7 @@ static void failures_of_files_are_told(void **state) {
     hlo_module *m = read("ENTRY e { ROOT a = f32[2] parameter(0) }");
     FILE *full = fopen("/dev/full", "w");
     if (full) {
-        assert_int_equal(hlo_module_print(m, NULL, full), HLO_INVALID_INPUT);
+        assert_int_equal(hlo_module_print(m, NULL, hlo_file_writer(full)), HLO_INVALID_INPUT);
         fclose(full);
     }
     hlo_module_free(m);

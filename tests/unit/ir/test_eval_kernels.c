@@ -16,7 +16,7 @@
 
 static void show(void *user, const hlo_diag *diag) {
     (void)user;
-    hlo_diag_print(stderr, diag, 0);
+    hlo_diag_print(diag, 0, hlo_file_writer(stderr));
 }
 
 static hlo_view dense_view(hlo_arena *arena, const hlo_shape *shape, void *data) {

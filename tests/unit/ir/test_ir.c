@@ -25,7 +25,7 @@ static void names_are_unique(void **state) {
     (void)state;
     jmp_buf recover;
     if (setjmp(recover)) fail();
-    hlo_module *m = hlo_module_new(&recover);
+    hlo_module *m = hlo_module_make(&recover);
     assert_string_equal(unique(m, "add"), "add");
     assert_string_equal(unique(m, "add"), "add.1");
     assert_string_equal(unique(m, "add.1"), "add.2");
@@ -38,7 +38,7 @@ static void equal_shapes_are_one_pointer(void **state) {
     (void)state;
     jmp_buf recover;
     if (setjmp(recover)) fail();
-    hlo_module *m = hlo_module_new(&recover);
+    hlo_module *m = hlo_module_make(&recover);
     int64_t dims[] = {2, 3}, order[] = {0, 1};
     const hlo_shape *a = hlo_shape_array(m, HLO_TYPE_F32, 2, dims);
     const hlo_shape *b = hlo_shape_with_layout(m, HLO_TYPE_F32, 2, dims, order);
@@ -59,13 +59,13 @@ static void uses_follow_their_definition(void **state) {
     (void)state;
     jmp_buf recover;
     if (setjmp(recover)) fail();
-    hlo_module *m = hlo_module_new(&recover);
-    hlo_computation *c = hlo_computation_new(m, "main");
+    hlo_module *m = hlo_module_make(&recover);
+    hlo_computation *c = hlo_comp_new(m, "main");
     hlo_instruction *one = hlo_constant_scalar(c, NULL, HLO_TYPE_F32, 1);
     hlo_instruction *two = hlo_constant_scalar(c, NULL, HLO_TYPE_F32, 2);
     hlo_instruction *twice[] = {one, one};
     hlo_instruction *add = hlo_instr_new(c, NULL, HLO_OP_ADD, one->shape, 2, twice, NULL);
-    hlo_computation_set_root(c, add);
+    hlo_comp_set_root(c, add);
     assert_int_equal(one->use_count, 2);
     hlo_instr_replace_uses(one, two);
     assert_int_equal(one->use_count, 0);
@@ -87,14 +87,14 @@ static void a_snapshot_brings_all_back(void **state) {
     (void)state;
     jmp_buf recover;
     if (setjmp(recover)) fail();
-    hlo_module *m = hlo_module_new(&recover);
-    hlo_computation *c = hlo_computation_new(m, "main");
+    hlo_module *m = hlo_module_make(&recover);
+    hlo_computation *c = hlo_comp_new(m, "main");
     hlo_instruction *one = hlo_constant_scalar(c, NULL, HLO_TYPE_F32, 1);
     hlo_instruction *two = hlo_constant_scalar(c, NULL, HLO_TYPE_F32, 2);
     hlo_instruction *both[] = {one, two};
     hlo_instruction *add = hlo_instr_new(c, NULL, HLO_OP_ADD, one->shape, 2, both, NULL);
     hlo_instr_set_str(add, HLO_ATTR_ORIGIN, "{{\"a\"}}");
-    hlo_computation_set_root(c, add);
+    hlo_comp_set_root(c, add);
     const hlo_attr *attrs = m->attrs = hlo_arena_array(m->arena, 1, sizeof *attrs);
     const hlo_snapshot *before = hlo_snapshot_take(m, m->arena);
     for (int times = 0; times < 2; times++) {
@@ -106,7 +106,7 @@ static void a_snapshot_brings_all_back(void **state) {
         hlo_instr_set_operand(add, 0, two);
         hlo_instr_move(one, two);
         hlo_instr_remove(add);
-        (void)hlo_computation_new(m, "other");
+        (void)hlo_comp_new(m, "other");
         hlo_module_compact(m, m->arena);
         m->attrs = hlo_arena_array(m->arena, 1, sizeof *attrs);
         hlo_snapshot_restore(m, before);
@@ -132,8 +132,8 @@ static void laid_side_by_side_all_is_the_same(void **state) {
     (void)state;
     jmp_buf recover;
     if (setjmp(recover)) fail();
-    hlo_module *m = hlo_module_new(&recover);
-    hlo_computation *c = hlo_computation_new(m, "main");
+    hlo_module *m = hlo_module_make(&recover);
+    hlo_computation *c = hlo_comp_new(m, "main");
     const hlo_shape *scalar = hlo_shape_array(m, HLO_TYPE_F32, 0, NULL);
     hlo_instruction *x = hlo_instr_new(c, NULL, HLO_OP_PARAMETER, scalar, 0, NULL, "x");
     hlo_instr_set_parameter(x, 0);
@@ -145,7 +145,7 @@ static void laid_side_by_side_all_is_the_same(void **state) {
     named->count = 1;
     named->v[0] = first;
     hlo_instr_set_attr(add, (hlo_attr){.id = HLO_ATTR_CONTROL_PREDECESSORS, .u.instrs = named});
-    hlo_computation_set_root(c, add);
+    hlo_comp_set_root(c, add);
     assert_false(hlo_module_is_fragmented(m));
     for (int i = 0; i < 9; i++)
         hlo_instr_remove(hlo_instr_new(c, NULL, HLO_OP_NEGATE, scalar, 1, &x, NULL));
@@ -188,14 +188,14 @@ static void what_was_made_is_unmade(void **state) {
     (void)state;
     jmp_buf recover;
     if (setjmp(recover)) fail();
-    hlo_module *m = hlo_module_new(&recover);
-    hlo_computation *c = hlo_computation_new(m, "main");
+    hlo_module *m = hlo_module_make(&recover);
+    hlo_computation *c = hlo_comp_new(m, "main");
     const hlo_shape *scalar = hlo_shape_array(m, HLO_TYPE_F32, 0, NULL);
     hlo_instruction *x = hlo_instr_new(c, NULL, HLO_OP_PARAMETER, scalar, 0, NULL, "x");
     hlo_instr_set_parameter(x, 0);
     hlo_instruction *twice[] = {x, x};
     hlo_instruction *add = hlo_instr_new(c, NULL, HLO_OP_ADD, scalar, 2, twice, "negate.2");
-    hlo_computation_set_root(c, add);
+    hlo_comp_set_root(c, add);
     const uint64_t print = hlo_module_fingerprint(m);
     hlo_journal *journal = hlo_journal_new(m->arena);
     for (int times = 0; times < 2; times++) {
@@ -206,11 +206,11 @@ static void what_was_made_is_unmade(void **state) {
         assert_string_equal(made->name, "negate.1");
         made = hlo_instr_new(c, add, HLO_OP_NEGATE, scalar, 1, &made, NULL);
         assert_string_equal(made->name, "negate.3");
-        hlo_computation *other = hlo_computation_new(m, "main");
+        hlo_computation *other = hlo_comp_new(m, "main");
         assert_string_equal(other->name, "main.1");
         hlo_instruction *root = hlo_instr_new(other, NULL, HLO_OP_PARAMETER, scalar, 0, NULL, "x");
         hlo_instr_set_parameter(root, 0);
-        hlo_computation_set_root(other, root);
+        hlo_comp_set_root(other, root);
         assert_true(hlo_module_fingerprint(m) != print);
         hlo_journal_undo(m);
         assert_int_equal(c->instr_count, 2);
@@ -219,7 +219,7 @@ static void what_was_made_is_unmade(void **state) {
         assert_true(hlo_module_fingerprint(m) == print);
         assert_ptr_equal(x->uses, &add->operands[1]);
     }
-    assert_string_equal(hlo_computation_new(m, "main")->name, "main.1");
+    assert_string_equal(hlo_comp_new(m, "main")->name, "main.1");
     hlo_module_free(m);
 }
 
@@ -233,8 +233,8 @@ static void test_builder(void **state) {
     (void)state;
     jmp_buf recover;
     if (setjmp(recover)) fail();
-    hlo_module *m = hlo_module_new(&recover);
-    hlo_computation *c = hlo_computation_new(m, "main");
+    hlo_module *m = hlo_module_make(&recover);
+    hlo_computation *c = hlo_comp_new(m, "main");
     const int64_t dims[] = {1, 3}, turned[] = {3, 1}, order[] = {1, 0}, wide[] = {2, 3},
                   last[] = {1};
     const hlo_shape *shape = hlo_shape_array(m, HLO_TYPE_F32, 2, dims);
@@ -288,8 +288,8 @@ static void what_is_said_is_inherited(void **state) {
     (void)state;
     jmp_buf recover;
     if (setjmp(recover)) fail();
-    hlo_module *m = hlo_module_new(&recover);
-    hlo_computation *c = hlo_computation_new(m, "main");
+    hlo_module *m = hlo_module_make(&recover);
+    hlo_computation *c = hlo_comp_new(m, "main");
     const hlo_shape *row = hlo_shape_array(m, HLO_TYPE_F32, 1, (int64_t[]){4});
     const hlo_shape *scalar = hlo_shape_array(m, HLO_TYPE_F32, 0, NULL);
     hlo_instruction *x = hlo_instr_new(c, NULL, HLO_OP_PARAMETER, row, 0, NULL, "x");
@@ -312,7 +312,7 @@ static void attributes_are_equal_by_value(void **state) {
     (void)state;
     jmp_buf recover;
     if (setjmp(recover)) fail();
-    hlo_module *m = hlo_module_new(&recover);
+    hlo_module *m = hlo_module_make(&recover);
     hlo_attr dims = {.id = HLO_ATTR_DIMENSIONS, .u.ints = hlo_ints_new(m, 2, (int64_t[]){1, 2})};
     hlo_attr same = {.id = HLO_ATTR_LHS_BATCH_DIMS, .u.ints = hlo_ints_new(m, 2, dims.u.ints->v)};
     hlo_attr shorter = {.id = HLO_ATTR_DIMENSIONS, .u.ints = hlo_ints_new(m, 1, dims.u.ints->v)};

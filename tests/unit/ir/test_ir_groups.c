@@ -26,7 +26,7 @@ static int set_up(void **state) {
     static fixture f;
     static jmp_buf recover;
     if (setjmp(recover)) return 1;
-    f = (fixture){hlo_module_new(&recover), hlo_arena_new(&recover)};
+    f = (fixture){hlo_module_make(&recover), hlo_arena_new(&recover)};
     *state = &f;
     return 0;
 }

@@ -23,8 +23,8 @@ typedef struct bench {
 static int set_up(void **state) {
     bench *b = test_calloc(1, sizeof *b);
     *state = b;
-    b->m = hlo_module_new(&b->recover);
-    b->c = hlo_computation_new(b->m, "main");
+    b->m = hlo_module_make(&b->recover);
+    b->c = hlo_comp_new(b->m, "main");
     return 0;
 }
 
@@ -58,7 +58,7 @@ static hlo_instruction *operand(bench *b, hlo_type type, uint32_t rank, const in
 
 /* Creates a computation (T, T) -> T that applies `op` to scalars. */
 static hlo_computation *combiner(bench *b, hlo_op op, hlo_type type) {
-    hlo_computation *comp = hlo_computation_new(b->m, "combine");
+    hlo_computation *comp = hlo_comp_new(b->m, "combine");
     const hlo_shape *scalar = hlo_shape_array(b->m, type, 0, NULL);
     hlo_instruction *both[2];
     for (int i = 0; i < 2; i++) {
@@ -67,7 +67,7 @@ static hlo_computation *combiner(bench *b, hlo_op op, hlo_type type) {
     }
     const hlo_shape *result =
         hlo_shape_array(b->m, op == HLO_OP_COMPARE ? HLO_TYPE_PRED : type, 0, NULL);
-    hlo_computation_set_root(comp, hlo_instr_new(comp, NULL, op, result, 2, both, NULL));
+    hlo_comp_set_root(comp, hlo_instr_new(comp, NULL, op, result, 2, both, NULL));
     return comp;
 }
 

@@ -17,7 +17,7 @@
 
 static void show(void *user, const hlo_diag *diag) {
     (void)user;
-    hlo_diag_print(stderr, diag, 0);
+    hlo_diag_print(diag, 0, hlo_file_writer(stderr));
 }
 
 static const hlo_diag_sink sink = {show, NULL};

@@ -15,7 +15,7 @@
 static jmp_buf recover;
 
 static int set_up(void **state) {
-    *state = hlo_module_new(&recover);
+    *state = hlo_module_make(&recover);
     return *state ? 0 : -1;
 }
 

@@ -41,13 +41,13 @@ static hlo_instruction *parameter(hlo_computation *c, const hlo_shape *shape, co
 static int set_up(void **state) {
     bench *b = test_calloc(1, sizeof *b);
     *state = b;
-    b->m = hlo_module_new(&b->recover);
-    b->c = b->m->entry = hlo_computation_new(b->m, "main");
+    b->m = hlo_module_make(&b->recover);
+    b->c = b->m->entry = hlo_comp_new(b->m, "main");
     b->x = parameter(b->c, f32(b, 0, NULL), "x");
     b->y = parameter(b->c, f32(b, 0, NULL), "y");
     b->sum = hlo_instr_new(b->c, NULL, HLO_OP_ADD, b->x->shape, 2,
                            (hlo_instruction *[]){b->x, b->y}, "sum");
-    hlo_computation_set_root(b->c, b->sum);
+    hlo_comp_set_root(b->c, b->sum);
     return 0;
 }
 
@@ -84,20 +84,20 @@ static void an_operand_behind_its_user(void **state) {
 
 static void a_callee_behind_its_caller(void **state) {
     bench *b = *state;
-    hlo_computation *callee = hlo_computation_new(b->m, "callee");
-    hlo_computation_set_root(callee, parameter(callee, b->x->shape, "z"));
+    hlo_computation *callee = hlo_comp_new(b->m, "callee");
+    hlo_comp_set_root(callee, parameter(callee, b->x->shape, "z"));
     hlo_instruction *call = hlo_instr_new(b->c, b->sum, HLO_OP_CALL, b->x->shape, 1, &b->x, "call");
     hlo_instr_set_comp(call, HLO_ATTR_TO_APPLY, callee);
     expect(b, "%call calls %callee, which must precede %main");
-    hlo_computation_move(callee, b->c);
+    hlo_comp_move(callee, b->c);
     expect(b, NULL);
 }
 
 static void an_operand_of_another_computation(void **state) {
     bench *b = *state;
-    hlo_computation *other = hlo_computation_new(b->m, "other");
+    hlo_computation *other = hlo_comp_new(b->m, "other");
     hlo_instruction *z = parameter(other, b->x->shape, "z");
-    hlo_computation_set_root(other, z);
+    hlo_comp_set_root(other, z);
     hlo_instr_set_operand(b->sum, 1, z);
     expect(b, "operand %z of %sum is in another computation, %other");
 }
@@ -140,8 +140,8 @@ static void no_root(void **state) {
 
 static void a_root_elsewhere(void **state) {
     bench *b = *state;
-    hlo_computation *other = hlo_computation_new(b->m, "other");
-    hlo_computation_set_root(other, b->x);
+    hlo_computation *other = hlo_comp_new(b->m, "other");
+    hlo_comp_set_root(other, b->x);
     expect(b, "the root %x of %other is in another computation");
 }
 
@@ -157,13 +157,13 @@ static void a_call(bench *b, hlo_computation *from, hlo_computation *to) {
     hlo_instruction *call =
         hlo_instr_new(from, NULL, HLO_OP_CALL, b->x->shape, 2, (hlo_instruction *[]){p, q}, "call");
     hlo_instr_set_comp(call, HLO_ATTR_TO_APPLY, to);
-    hlo_computation_set_root(from, call);
+    hlo_comp_set_root(from, call);
 }
 
 static void a_computation_that_calls_itself(void **state) {
     bench *b = *state;
-    hlo_computation *one = hlo_computation_new(b->m, "one");
-    hlo_computation *two = hlo_computation_new(b->m, "two");
+    hlo_computation *one = hlo_comp_new(b->m, "one");
+    hlo_computation *two = hlo_comp_new(b->m, "two");
     a_call(b, one, two);
     a_call(b, two, one);
     expect(b, "%call.1 calls %one, which calls itself, directly or indirectly");
@@ -172,7 +172,7 @@ static void a_computation_that_calls_itself(void **state) {
 static void a_long_circle_of_calls(void **state) {
     bench *b = *state;
     hlo_computation *links[12];
-    for (int i = 0; i < 12; i++) links[i] = hlo_computation_new(b->m, "link");
+    for (int i = 0; i < 12; i++) links[i] = hlo_comp_new(b->m, "link");
     for (int i = 0; i < 12; i++) a_call(b, links[i], links[(i + 1) % 12]);
     expect(b, "%call.11 calls %link, which calls itself, directly or indirectly");
     assert_int_equal(b->errors, 11); /* an error and its ten notes, which list eight calls */
@@ -180,18 +180,18 @@ static void a_long_circle_of_calls(void **state) {
 
 static void a_call_of_the_entry(void **state) {
     bench *b = *state;
-    a_call(b, hlo_computation_new(b->m, "one"), b->c);
+    a_call(b, hlo_comp_new(b->m, "one"), b->c);
     expect(b, "%call calls the entry computation");
 }
 
 static void a_long_chain_of_calls(void **state) {
     bench *b = *state;
     enum { LONG = 20000 };
-    hlo_computation *callee = hlo_computation_new(b->m, "leaf");
-    hlo_computation_set_root(callee, parameter(callee, b->x->shape, "p"));
+    hlo_computation *callee = hlo_comp_new(b->m, "leaf");
+    hlo_comp_set_root(callee, parameter(callee, b->x->shape, "p"));
     parameter(callee, b->x->shape, "p");
     for (int i = 0; i < LONG; i++) {
-        hlo_computation *caller = hlo_computation_new(b->m, "link");
+        hlo_computation *caller = hlo_comp_new(b->m, "link");
         a_call(b, caller, callee);
         callee = caller;
     }
@@ -211,8 +211,8 @@ static void two_of_one_name(void **state) {
 static void two_computations_of_one_name(void **state) {
     bench *b = *state;
     for (int i = 0; i < 2; i++) {
-        hlo_computation *other = hlo_computation_new(b->m, "other");
-        hlo_computation_set_root(other, parameter(other, b->x->shape, "p"));
+        hlo_computation *other = hlo_comp_new(b->m, "other");
+        hlo_comp_set_root(other, parameter(other, b->x->shape, "p"));
     }
     expect(b, NULL);
     b->m->first->next->next->name = b->m->first->next->name;

@@ -43,9 +43,9 @@ static int set_up(void **state) {
     static fixture f;
     f = (fixture){.target = hlo_target_find(90), .cuda = 12080, .scales = HLO_SCALES_ALL};
     if (setjmp(f.recover)) return -1;
-    f.module = hlo_module_new(&f.recover);
+    f.module = hlo_module_make(&f.recover);
     f.module->read = hlo_notation_read;
-    f.comp = hlo_computation_new(f.module, "main");
+    f.comp = hlo_comp_new(f.module, "main");
     f.matmul = (hlo_matmul){
         .a = parameter(&f, array(&f, HLO_TYPE_F8E4M3FN, 3, 2, 16, 64)),
         .b = parameter(&f, array(&f, HLO_TYPE_F8E5M2, 3, 2, 64, 32)),

@@ -137,8 +137,8 @@ static void test_refusals(void **state) {
     assert_int_equal(hlo_pass_options_check(&good), HLO_OK);
     hlo_pass_options bad[5] = {good, good, good, good, good};
     bad[0].passes = "dce,nonsense";
-    bad[1].target = 70;
-    bad[2].cuda = -1;
+    bad[1].target = "sm_70";
+    bad[2].cuda = "12";
     bad[3].print_after = "nonsense";
     bad[3].dump = stderr;
     bad[4].print_after = "all";

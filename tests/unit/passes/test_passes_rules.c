@@ -18,7 +18,7 @@
 
 static void print(void *user, const hlo_diag *diag) {
     (void)user;
-    hlo_diag_print(stderr, diag, 0);
+    hlo_diag_print(diag, 0, hlo_file_writer(stderr));
 }
 
 static const hlo_diag_sink sink = {.emit = print};
@@ -48,7 +48,7 @@ static void compute_the_same(const hlo_module *before, const hlo_module *after) 
         assert_int_equal(hlo_arrays_draw(before, seed, &sink, &inputs), HLO_OK);
         hlo_arrays *expected = execute(before, inputs, true);
         hlo_arrays *found = execute(after, inputs, false);
-        assert_int_equal(hlo_arrays_compare(expected, found, stderr), HLO_OK);
+        assert_int_equal(hlo_arrays_compare(expected, found, hlo_file_writer(stderr)), HLO_OK);
         hlo_arrays_free(found);
         hlo_arrays_free(expected);
         hlo_arrays_free(inputs);
@@ -64,9 +64,9 @@ static void check_example(const hlo_rules *rules, const hlo_rule *rule) {
     hlo_pass_options options;
     hlo_pass_options_init(&options);
     options.allow_bias_rounding = options.merge_dots = true;
-    options.cuda = 12090;
+    options.cuda = "12.9";
     if (!strcmp(rule->name, "ragged-unscaled")) options.ragged = HLO_RAGGED_KEEP;
-    if (strstr(rules->file, "blocks")) options.target = 100;
+    if (strstr(rules->file, "blocks")) options.target = "sm_100";
     options.passes = every_phase;
     options.verify_each = true;
     options.sink = &sink;

@@ -265,11 +265,11 @@ static void a_comparison_is_printed(void **state) {
         char *text;
         size_t size;
         FILE *out = open_memstream(&text, &size);
-        const hlo_status status = hlo_arrays_compare(&judge, &found, out);
+        const hlo_status status = hlo_arrays_compare(&judge, &found, hlo_file_writer(out));
         fclose(out);
         if (status != printed[i].status || strcmp(text, printed[i].text) != 0)
             fail_msg("case %zu: %s\n%s", i, hlo_status_name(status), text);
-        assert_int_equal(hlo_arrays_compare(&judge, &found, NULL), printed[i].status);
+        assert_int_equal(hlo_arrays_compare(&judge, &found, (hlo_writer){0}), printed[i].status);
         free(text);
     }
 }

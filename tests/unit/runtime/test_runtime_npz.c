@@ -20,8 +20,8 @@ static jmp_buf recover;
 /* Returns an entry computation with a parameter of each shape, and their tuple as its root. */
 static hlo_module *make_module(uint32_t count, const hlo_type *types, uint32_t rank,
                                const int64_t *dims) {
-    hlo_module *m = hlo_module_new(&recover);
-    hlo_computation *comp = hlo_computation_new(m, "main");
+    hlo_module *m = hlo_module_make(&recover);
+    hlo_computation *comp = hlo_comp_new(m, "main");
     m->entry = comp;
     hlo_instruction *parameters[8];
     const hlo_shape *shapes[8];
@@ -30,9 +30,9 @@ static hlo_module *make_module(uint32_t count, const hlo_type *types, uint32_t r
         parameters[i] = hlo_instr_new(comp, NULL, HLO_OP_PARAMETER, shapes[i], 0, NULL, NULL);
         hlo_instr_set_parameter(parameters[i], i);
     }
-    hlo_computation_set_root(comp, hlo_instr_new(comp, NULL, HLO_OP_TUPLE,
-                                                 hlo_shape_tuple(m, count, shapes), count,
-                                                 parameters, NULL));
+    hlo_comp_set_root(comp,
+                      hlo_instr_new(comp, NULL, HLO_OP_TUPLE, hlo_shape_tuple(m, count, shapes),
+                                    count, parameters, NULL));
     return m;
 }
 
@@ -50,7 +50,7 @@ static void keep(void *user, const hlo_diag *diag) {
 static char *write_file(const hlo_arrays *arrays) {
     char *path = strdup("/tmp/hlo-npz-XXXXXX");
     FILE *file = fdopen(mkstemp(path), "wb");
-    assert_int_equal(hlo_arrays_write(arrays, file), HLO_OK);
+    assert_int_equal(hlo_arrays_write(arrays, hlo_file_writer(file)), HLO_OK);
     fclose(file);
     return path;
 }

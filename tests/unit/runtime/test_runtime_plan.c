@@ -51,7 +51,7 @@ static char *print(const hlo_plan *plan) {
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
     assert_non_null(out);
-    hlo_plan_print(plan, out);
+    hlo_plan_print(plan, hlo_file_writer(out));
     fclose(out);
     return text;
 }
@@ -264,9 +264,9 @@ static void only_backends_of_this_build_are_told_of(void **state) {
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
     assert_non_null(out);
-    assert_int_equal(hlo_backend_print("gpu", &sink, out), HLO_INVALID_USAGE);
-    assert_int_equal(hlo_backend_print(NULL, &sink, out), HLO_INVALID_USAGE);
-    assert_int_equal(hlo_backend_print("cpu", NULL, out), HLO_OK);
+    assert_int_equal(hlo_backend_print("gpu", &sink, hlo_file_writer(out)), HLO_INVALID_USAGE);
+    assert_int_equal(hlo_backend_print(NULL, &sink, hlo_file_writer(out)), HLO_INVALID_USAGE);
+    assert_int_equal(hlo_backend_print("cpu", NULL, hlo_file_writer(out)), HLO_OK);
     hlo_module *module = parse();
     hlo_plan *plan;
     hlo_plan_options options;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hlo_module_record_amaxes() and hlo_module_split(): a module with static scales, and the two
- * modules into which it is split, compute the same bits. */
+/* hlo_module_record_amaxes(hlo_file_writer()) and hlo_module_split(): a module with static scales,
+ * and the two modules into which it is split, compute the same bits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -53,8 +53,9 @@ static void test_split(void **state) {
         assert_int_equal(hlo_arrays_draw_each(module, HLO_DRAW_NORMAL, i, 1, NULL, &inputs[i]),
                          HLO_OK);
     FILE *out = open_memstream(&amaxes, &size);
-    assert_int_equal(
-        hlo_module_record_amaxes(module, (const hlo_arrays *const *)inputs, 2, NULL, out), HLO_OK);
+    assert_int_equal(hlo_module_record_amaxes(module, (const hlo_arrays *const *)inputs, 2, NULL,
+                                              hlo_file_writer(out)),
+                     HLO_OK);
     fclose(out);
     hlo_pass_options options;
     hlo_pass_options_init(&options);

@@ -15,7 +15,7 @@
 
 static void show(void *user, const hlo_diag *diag) {
     (void)user;
-    hlo_diag_print(stderr, diag, 0);
+    hlo_diag_print(diag, 0, hlo_file_writer(stderr));
 }
 
 static const hlo_diag_sink sink = {show, NULL};
@@ -30,7 +30,7 @@ static hlo_arrays *outputs_of(const hlo_module *module, const hlo_arrays *inputs
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
-    hlo_plan_print(plan, out);
+    hlo_plan_print(plan, hlo_file_writer(out));
     fclose(out);
     *out_grouped = strstr(text, "group of") != NULL;
     free(text);

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Suggestions for misspelled words ("did you mean"). */
-#ifndef HLO_SUGGEST_H
-#define HLO_SUGGEST_H
+#ifndef HLO_IR_TEXT_SUGGEST_H
+#define HLO_IR_TEXT_SUGGEST_H
 
 #include <stddef.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
-#pragma GCC visibility push(default)
 
 /* A search for the known word that is closest to a given word. Create it with hlo_suggest(). It
  * does not own memory and need not be freed. The fields are private. */
@@ -31,10 +26,5 @@ void hlo_suggest_offer(hlo_suggestion *s, const char *candidate);
 /* Returns the text `; did you mean 'BEST'?` for the closest candidate, or an empty string if no
  * candidate is close enough. The string is borrowed from *s. */
 const char *hlo_suggest_meant(hlo_suggestion *s);
-
-#pragma GCC visibility pop
-#ifdef __cplusplus
-}
-#endif
 
 #endif

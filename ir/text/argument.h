@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parsing of option arguments: comma-separated lists and decimal numbers. All functions are inline,
- * and do not depend on the library. */
-#ifndef HLO_ARGUMENT_H
-#define HLO_ARGUMENT_H
+/* Parses option arguments: comma-separated lists and decimal numbers. */
+#ifndef HLO_IR_TEXT_ARGUMENT_H
+#define HLO_IR_TEXT_ARGUMENT_H
 
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* Returns the next word of a comma-separated list, or NULL if *at is NULL. Call it repeatedly, with
  * *at set to the list before the first call. It stores the length of the word in *out_length, and
@@ -39,9 +34,5 @@ static inline const char *hlo_read_decimal(const char *text, double *out) {
     *out = strtod(text, NULL);
     return end;
 }
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif
