@@ -50,6 +50,19 @@ static hlo_status make_input(hlo_module *module, const hlo_instruction *instruct
 }
 /* [parameter] */
 
+/* [shapes] */
+/* Creates the shape (f32[2,3]{1,0}, s32[]) from its parts. */
+static hlo_status new_pair_shape(hlo_module *module, const hlo_shape **out) {
+    static const int64_t dims[] = {2, 3};
+    const hlo_shape *elements[2] = {NULL, NULL};
+    hlo_status status =
+        hlo_shape_new_array(module, HLO_TYPE_F32, 2, dims, NULL, &sink, &elements[0]);
+    if (status == HLO_OK) status = hlo_shape_parse(module, "s32[]", &sink, &elements[1]);
+    if (status == HLO_OK) status = hlo_shape_new_tuple(module, 2, elements, &sink, out);
+    return status;
+}
+/* [shapes] */
+
 /* [text] */
 /* Adds a computation that returns the larger of two numbers, for reduce. */
 static hlo_status new_maximum(hlo_module *module, const hlo_computation **out) {
@@ -81,12 +94,15 @@ static hlo_status return_only(hlo_module *module, const hlo_instruction *result)
 hlo_status example_edit(void) {
     const hlo_instruction *dot, *pair = NULL;
     const hlo_computation *larger = NULL;
+    const hlo_shape *shape = NULL;
     hlo_module *module = NULL;
     hlo_status status = read_text(scaled, &module);
     if (status != HLO_OK) return status;
     dot = hlo_computation_find(hlo_module_entry(module), "d");
     status = negate(module, dot);
     if (status == HLO_OK) status = new_pair(module, dot, &pair);
+    if (status == HLO_OK) status = new_pair_shape(module, &shape);
+    if (status == HLO_OK && hlo_shape_element_count(shape) != 2) status = HLO_INTERNAL;
     if (status == HLO_OK) status = make_input(module, dot, 1);
     if (status == HLO_OK) status = new_maximum(module, &larger);
     if (status == HLO_OK) status = be_precise(module, dot);

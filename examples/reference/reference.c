@@ -78,6 +78,7 @@ int main(int argc, char **argv) {
     report("runtime.h", example_runtime());
     report("status.h", example_status());
     report("text.h", example_text());
+    report("version.h", example_version());
     report("writer.h", example_writer());
     return failed;
 }

@@ -33,6 +33,7 @@ hlo_status example_proto(void);
 hlo_status example_runtime(void);
 hlo_status example_status(void);
 hlo_status example_text(void);
+hlo_status example_version(void);
 hlo_status example_writer(void);
 
 #endif
