@@ -49,7 +49,8 @@ def protect(comment):
     kept = []
     for line in comment.split("\n"):
         if not line.startswith(" *     "):
-            line = re.sub(r"([\\@<>#%])", r"\\\1", line)
+            parts = re.split(r'("[^"]*")', line)  # Doxygen does not interpret text in quotes
+            line = "".join(part if i % 2 else re.sub(r"([\\@<>#%])", r"\\\1", part) for i, part in enumerate(parts))
         kept.append(line)
     parts = re.split(r"`([^`]*)`", "\n".join(kept))
     return "".join(part if i % 2 == 0 else "'.'" if part == "." else f"<code>{part}</code>" for i, part in enumerate(parts))
@@ -76,10 +77,14 @@ def document_fields(code, first, last):
 def convert(text, known):
     """Returns the text of a header for Doxygen."""
     parts = split(text)
-    seen_file = False
+    seen_file, group = False, ""
     for i in range(1, len(parts), 2):
         comment, before, after = parts[i], parts[i - 1], parts[i + 1]
-        if comment.startswith(("/* SPDX", "/* ---")):
+        if comment.startswith("/* SPDX"):
+            continue
+        if comment.startswith("/* ---"):  # a heading of a section
+            parts[i] = f"{group}/** \\name {comment.strip('/* -').capitalize()} */\n/**@{{*/"
+            group = "/**@}*/\n"
             continue
         body = protect(comment[2:-2])
         if not seen_file:  # the first comment is that of the file
@@ -99,7 +104,7 @@ def convert(text, known):
         first = i > 0 and parts[i - 1].startswith("/** ")
         last = i + 1 < len(parts) and parts[i + 1].startswith("/**<")
         parts[i] = document_fields(parts[i], first, last)
-    return "".join(parts)
+    return "".join(parts).replace("#pragma GCC visibility pop", group + "#pragma GCC visibility pop")
 
 
 def main():
