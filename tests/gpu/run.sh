@@ -3,7 +3,7 @@
 # Runs the tests on a machine with a GPU:
 #   run.sh [OPTIONS]                                          all stages; packs the results in one file
 #   run.sh smoke|correct|matmul|models|profile [OPTIONS]      one stage
-# Results are saved after every case, and the next call resumes. all.py and stages.py describe the
+# Results are saved after every case, and the next call resumes. pack.py and stages.py describe the
 # options. python3 is required; torch and JAX are also measured if installed.
 # Exit status: 0 if all cases passed, 1 if a case failed or there is no device, 75 if cases remain.
 set -eu
@@ -19,5 +19,5 @@ if ! command -v python3 >/dev/null; then
 fi
 case ${1-} in
 [a-z]*) exec python3 "$here/stages.py" --bin "$bin" "$@" ;;
-*) exec python3 "$here/all.py" --bin "$bin" "$@" ;;
+*) exec python3 "$here/pack.py" --bin "$bin" "$@" ;;
 esac

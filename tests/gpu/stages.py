@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs one stage on a machine with a GPU: run.sh and all.py call it.
+"""Runs one stage on a machine with a GPU: run.sh and pack.py call it.
 
 usage: stages.py STAGE --bin DIR [--out DIR] [--from DIR] [--work DIR] [--minutes N] [--only TEXT] [--repeat N]
                  [--autotune N] [--no-peers] [--standin FILE]

@@ -22,6 +22,7 @@ import time
 
 import cases
 import machine
+import pack
 import report
 import speeds
 import stages
@@ -208,11 +209,14 @@ class Test:
         text = files["summary.txt"]
         self.check(text.startswith("The CUDA libraries are the fakes"), text)
         self.check(text.count("status 0, all cases passed") == len(STAGES) and "cuBLASLt: " in text and "program: hlo-fp8-run" in text, text)
-        failed = json.dumps({"begun": "profile mlp_qdq_train"}) + "\n" + json.dumps({"case": "steps mlp_qdq_train", "error": "x"})
-        (self.out / "profile.jsonl").write_text(failed + "\n")
-        status, said, _ = self.stage(f"--report={path}", "--minutes=0")
-        self.check(status == 1 and "profile: status 1, cases failed; 0 passed, 1 failed, 0 left out, 1 begun" in said
-                   and "  failed: steps mlp_qdq_train\n  not finished: profile mlp_qdq_train\n" in said, f"status {status}: {said}")
+        rows = {"begun": "hung"}, {"case": "bad", "error": "x"}, {"case": "good"}, {"case": "none", "left_out": "y"}
+        (self.a.work / "smoke.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        here = argparse.Namespace(a=argparse.Namespace(standin=None, bin=self.a.bin), facts={"name": "G"})
+        text = pack.summary(here, self.a.work, {"smoke": 1})
+        self.check(text.startswith("name: G\n") and "smoke: status 1, cases failed; 1 passed, 1 failed, 1 left out, 1 begun but not finished\n"
+                   "  failed: bad\n  not finished: hung\n" in text, text)
+        found = [pack.exit_status(dict(enumerate(statuses))) for statuses in ((0, 0), (0, 75), (75, 1), (0, 2))]
+        self.check(found == [0, 75, 1, 1], f"exit statuses: {found}")
 
     def misses_the_device(self):
         out, path = self.a.work / "nothing-here", self.a.work / "none.tar.xz"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs all stages on a machine with a GPU, and packs their results into one file: run.sh calls it.
 
-usage: all.py --bin DIR [--report FILE] [OPTIONS of stages.py]
+usage: pack.py --bin DIR [--report FILE] [OPTIONS of stages.py]
 
 FILE (default: hlo-fp8-gpu-report.tar.xz) contains:
   summary.txt     the device, the versions, and for each stage its exit status and the numbers of passed, failed and
@@ -63,6 +63,12 @@ def summary(here, results, statuses):
     return "\n".join(lines) + "\n"
 
 
+def exit_status(statuses):
+    """Returns the exit status of all stages: a failure comes before cases that remain."""
+    found = set(statuses.values())
+    return 0 if found == {0} else stages.NOT_DONE if found <= {0, stages.NOT_DONE} else 1
+
+
 def pack(path, files):
     """Writes an archive of (name, path) pairs, without the owners of the files; replaces it as a whole."""
     def plain(member):
@@ -102,8 +108,7 @@ def main():
         print(f"run.sh: error: {error}", file=sys.stderr)
         return 1
     print(f"Please send {packed.report} ({packed.report.stat().st_size} bytes)")
-    found = set(statuses.values())
-    return 0 if found == {0} else stages.NOT_DONE if found <= {0, stages.NOT_DONE} else 1  # a failure comes first
+    return exit_status(statuses)
 
 
 if __name__ == "__main__":
