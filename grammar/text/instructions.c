@@ -444,8 +444,8 @@ void hlo_text_instr_begin(hlo_text *text, hlo_span at, const hlo_shape *shape, c
         op = HLO_OP_INVALID;
     } else if (opcode) {
         hlo_string_cache *cache = hlo_intern_cache(text->module, opcode);
-        if (!cache->op) cache->op = (uint8_t)(hlo_op_find(opcode, hlo_intern_length(opcode)) + 1);
-        op = (hlo_op)(cache->op - 1);
+        op = cache->op ? (hlo_op)(cache->op - 1) : hlo_op_find(opcode, hlo_intern_length(opcode));
+        if (op != HLO_OP_INVALID) cache->op = (uint8_t)(op + 1);
         if (op == HLO_OP_INVALID) op = async_op(opcode, &frame->wrapped);
         if (op == HLO_OP_INVALID) {
             hlo_suggestion s = hlo_suggest(opcode);

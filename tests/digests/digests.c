@@ -207,7 +207,7 @@ static void passes(const hlo_module *module, FILE *out) {
     hlo_pass_options_init(&options);
     options.verify_each = true;
     options.print_after = "all";
-    options.dump = out;
+    options.dump = hlo_file_writer(out);
     hlo_module *copy = copy_of(module);
     fprintf(out, "status %d\n", hlo_module_optimize(copy, &options, NULL));
     hlo_module_free(copy);
@@ -342,9 +342,9 @@ static void print_run(const hlo_module *module, bool dropped, hlo_accumulate acc
     fprintf(out, "status %d\n", status);
     for (size_t i = 0; status == HLO_OK && i < hlo_arrays_count(outputs); i++) {
         const hlo_array *array = hlo_arrays_at(outputs, i);
-        const hlo_type type = hlo_type_find(array->type, strlen(array->type));
+        const hlo_type type = array->type;
         const size_t each = hlo_types[type].bytes;
-        fprintf(out, "%s:", array->type);
+        fprintf(out, "%s:", hlo_element_type_name(type));
         for (size_t at = 0; at < array->size; at += each) {
             if (hlo_types[type].class != HLO_CLASS_COMPLEX)
                 print_number(hlo_number_load(type, (const char *)array->data + at), out);

@@ -297,7 +297,7 @@ static hlo_status call_runtime(hlo_module *module) {
     if (status == HLO_OK) status = hlo_arrays_compare(outputs, outputs, hlo_file_writer(nowhere));
     if (status == HLO_OK) hlo_plan_print(plan, hlo_file_writer(nowhere));
     if (status == HLO_OK) status = hlo_arrays_new(&others);
-    if (status == HLO_OK) status = hlo_arrays_append(others, "f32", 0, NULL, &value);
+    if (status == HLO_OK) status = hlo_arrays_append(others, HLO_TYPE_F32, 0, NULL, &value);
     if (status == HLO_OK) status = call_look(module, inputs);
     hlo_arrays_free(others);
     hlo_arrays_free(outputs);

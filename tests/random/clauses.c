@@ -112,6 +112,18 @@ static void add_subject(subjects *list, subject s) {
     list->v[list->count++] = s;
 }
 
+/* Returns the text of `word` up to a space or `|`. Equal texts have the same address. */
+static const char *word_of(const char *word) {
+    static char words[16][16];
+    const int length = (int)strcspn(word, " \n|");
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (!*words[i]) snprintf(words[i], sizeof *words, "%.*s", length, word);
+        if (strlen(words[i]) == (size_t)length && strncmp(words[i], word, (size_t)length) == 0)
+            return words[i];
+    }
+    abort();
+}
+
 /* Returns the options of one RUN line of a golden test; `capacity` receives the list of passes. */
 static hlo_pass_options run_options(const char *text, char *capacity, size_t size) {
     hlo_pass_options o;
@@ -123,10 +135,8 @@ static hlo_pass_options run_options(const char *text, char *capacity, size_t siz
         snprintf(capacity, size, "%.*s", (int)length, at + 9);
         o.passes = capacity;
     }
-    static char target[16], cuda[16];
-    if ((at = strstr(text, "--target=")) && sscanf(at, "--target=%15[a-z0-9_]", target) == 1)
-        o.target = target;
-    if ((at = strstr(text, "--cuda=")) && sscanf(at, "--cuda=%15[0-9.]", cuda) == 1) o.cuda = cuda;
+    if ((at = strstr(text, "--target="))) o.target = word_of(at + strlen("--target="));
+    if ((at = strstr(text, "--cuda="))) o.cuda = word_of(at + strlen("--cuda="));
     o.scales_used = strstr(text, "--scale-operands=used") != NULL;
     o.allow_bias_rounding = strstr(text, "--allow-bias-rounding") != NULL;
     o.merge_dots = strstr(text, "--merge-dots") != NULL;

@@ -28,12 +28,13 @@ typedef struct worker {
 static void show(const hlo_module *module, const hlo_pass_options *options, uint64_t seed,
                  const char *why, bool reduced) {
     static const char *const forms[] = {"cublas", "ffi", "qdq", "dq"};
-    printf("seed %llu: --passes=%s%s%s%s --target=sm_%d --cuda=%d.%d --scale-operands=%s --emit=%s "
+    printf("seed %llu: --passes=%s%s%s%s --target=%s --cuda=%s --scale-operands=%s --emit=%s "
            "order %llu\n%s\n",
            (unsigned long long)seed, options->passes, options->quantize ? " --quantize=" : "",
            options->quantize ? options->quantize : "",
-           options->quantize ? " --min-gain=0.000001" : "", options->target, options->cuda / 1000,
-           options->cuda % 1000 / 10, options->scales_used ? "used" : "all", forms[options->emit],
+           options->quantize ? " --min-gain=0.000001" : "",
+           options->target ? options->target : "sm_90", options->cuda ? options->cuda : "12.8",
+           options->scales_used ? "used" : "all", forms[options->emit],
            (unsigned long long)options->rule_order, why);
     hlo_module *small = reduced ? reduce_module(module, options, seed) : NULL;
     if (small) hlo_module_print(small, NULL, hlo_file_writer(stdout));

@@ -45,7 +45,7 @@ def _results_of(module: Rewritten) -> list[Any]:
     return [
         jax.ShapeDtypeStruct(  # type: ignore[no-untyped-call]
             tuple(ffi.unpack(lib.hlo_shape_dims(one), lib.hlo_shape_rank(one)) if lib.hlo_shape_rank(one) else ()),
-            dtype_of(string(lib.hlo_shape_type(one)) or ""),
+            dtype_of(string(lib.hlo_element_type_name(lib.hlo_shape_type(one))) or ""),
         )
         for one in elements
     ]

@@ -67,7 +67,7 @@ def _instruction(at: Any, root: Any) -> Instruction:
     called = [lib.hlo_instruction_called(at, i) for i in range(lib.hlo_instruction_called_count(at))]
     return Instruction(
         name=_text(lib.hlo_instruction_name(at)),
-        opcode=_text(lib.hlo_instruction_opcode(at)),
+        opcode=_text(lib.hlo_opcode_name(lib.hlo_instruction_opcode(at))),
         target=attributes.get("custom_call_target", "").strip('"'),
         shape=_shape(lib.hlo_instruction_shape(at)),
         attributes=", ".join(f"{name}={value}" for name, value in sorted(attributes.items()) if name != "metadata"),

@@ -21,7 +21,7 @@ HERE = pathlib.Path(__file__).parent
 #: The environment variable with the id of the process whose report has the name that the option --report gives.
 MAIN_PROCESS = "HLOFP8_MAIN_PROCESS"
 # The headers. A header comes after the headers that it includes.
-_HEADERS = ("status", "diag", "module", "ir", "text", "proto", "pass", "runtime", "bisect")
+_HEADERS = ("status", "writer", "opcode", "diag", "module", "ir", "text", "proto", "pass", "runtime", "bisect")
 
 
 def _declarations(name: str) -> str:
@@ -36,7 +36,7 @@ def _declarations(name: str) -> str:
 ffi: Any = FFI()
 ffi.cdef(
     "".join(map(_declarations, _HEADERS))
-    + "FILE *open_memstream(char **text, size_t *size); int fclose(FILE *file); void free(void *memory);"
+    + "void free(void *memory);"
 )
 lib: Any = ffi.dlopen(str(HERE / "libhlofp8.so"))
 _libc: Any = ffi.dlopen(None)
@@ -52,6 +52,7 @@ class Diagnostic:
     line: int  #: the line in the file, from 1; 0 if unknown
     column: int  #: the column in bytes, from 1; 0 if unknown
     text: str  #: ``file:line:col: error: message``, the source line, and a caret below the column
+    code: str  #: the kind of problem, such as "syntax" (docs/diagnostics.md)
 
     def __str__(self) -> str:
         return self.text
@@ -107,20 +108,16 @@ def integer_of(name: str, value: Any, most: int = 2**31 - 1) -> int:
 
 
 def written(write: Callable[[Any], int]) -> tuple[int, bytes]:
-    """Calls a function that writes to a ``FILE *``. Returns its status and the bytes written."""
-    text, size = ffi.new("char **"), ffi.new("size_t *")
-    file = _libc.open_memstream(text, size)
-    if not file:
-        raise MemoryError
-    try:
-        status = write(file)
-    finally:
-        closed = _libc.fclose(file)
-        result = bytes(ffi.buffer(text[0], size[0])) if text[0] else b""
-        free(text[0])
-    if closed:
-        raise MemoryError
-    return status or 0, result
+    """Calls a function that writes to an ``hlo_writer``. Returns its status and the bytes written."""
+    parts: list[bytes] = []
+
+    def collect(_user: Any, part: Any, size: int) -> bool:
+        parts.append(bytes(ffi.buffer(part, size)))
+        return True
+
+    callback = ffi.callback("bool(void *, const char *, size_t)", collect)
+    status = write(ffi.new("hlo_writer *", {"write": callback})[0])
+    return status, b"".join(parts)
 
 
 def free(pointer: Any) -> None:
@@ -154,7 +151,7 @@ class Sink:
         self.pointer = ffi.new("hlo_diag_sink *", {"emit": self._emit})
 
     def _collect(self, _user: Any, diag: Any) -> None:
-        _, text = written(lambda file: lib.hlo_diag_print(file, diag, 100))
+        _, text = written(lambda out: lib.hlo_diag_print(diag, 100, out))
         severity = ffi.string(ffi.cast("hlo_severity", diag.severity))
         self.diagnostics.append(
             Diagnostic(
@@ -164,6 +161,7 @@ class Sink:
                 diag.line,
                 diag.column,
                 text.decode("utf-8", "backslashreplace").rstrip("\n"),
+                string(lib.hlo_diag_code_name(diag.code)) or "",
             )
         )
 

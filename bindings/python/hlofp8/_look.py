@@ -54,9 +54,9 @@ def profile(
         with ran(made, inputs_of(made, args, seed, draw, told), how, told) as (plan, _outputs):
             seconds = ffi.new("double[]", runs)
             told.check(lib.hlo_plan_time(plan, runs, told.pointer, seconds))
-            status, text = written(lambda file: lib.hlo_plan_print_profile(plan, file))
+            status, text = written(lambda out: lib.hlo_plan_print_profile(plan, out))
             told.check(status)
-            _, trace = written(lambda file: lib.hlo_plan_print_trace(plan, file))
+            _, trace = written(lambda out: lib.hlo_plan_print_trace(plan, out))
     return Profile(text.decode("utf-8", "backslashreplace").rstrip("\n"), json.loads(trace), float(seconds[runs - 1]))
 
 
@@ -162,7 +162,7 @@ def bisect(
             told.check(lib.hlo_module_budget(before, passes, how, sets, 1, float(max_error), told.pointer, made))
         found = ffi.gc(made[0], lib.hlo_bisection_free)
         rows = [lib.hlo_bisection_at(found, i) for i in range(lib.hlo_bisection_count(found))]
-        _, text = written(lambda file: lib.hlo_bisection_print(found, file))
+        _, text = written(lambda out: lib.hlo_bisection_print(found, out))
         return Bisection(
             tuple(
                 MatmulEffect(
@@ -216,6 +216,6 @@ def extract(module: ModuleLike, matmul: str, **options: Any) -> str:
     with sink() as told, pass_options(told, **options) as passes:
         made = read(module, None, told)
         told.check(lib.hlo_module_extract(made, name, passes, told.pointer))
-        status, text = written(lambda file: lib.hlo_module_print(made, ffi.NULL, file))
+        status, text = written(lambda out: lib.hlo_module_print(made, ffi.NULL, out))
         told.check(status)
     return text.decode("utf-8", "surrogateescape")

@@ -157,7 +157,7 @@ class Rewritten:
         """The module as a serialized HloModuleProto."""
         with sink() as told:
             status, data = written(
-                lambda file: lib.hlo_module_print_proto(self._module, lib.HLO_PROTO_BINARY, told.pointer, file)
+                lambda out: lib.hlo_module_print_proto(self._module, lib.HLO_PROTO_BINARY, told.pointer, out)
             )
             told.check(status)
         return data
@@ -209,14 +209,14 @@ def remarks(reports: Sequence[Any], format: str = "text", which: str = "all") ->
     pointers, options = ffi.new("hlo_report *[]", list(reports)), ffi.new("hlo_remarks_options *")
     options.struct_size = ffi.sizeof(options[0])
     options.which, options.format = enumerator("hlo_remarks", which), enumerator("hlo_remarks_format", format)
-    return _document(lambda file: lib.hlo_reports_print(pointers, len(reports), options, file))
+    return _document(lambda out: lib.hlo_reports_print(pointers, len(reports), options, out))
 
 
 def page(reports: Sequence[Any], command: str) -> str:
     """Returns the HTML page about reports, which was made with this command."""
     pointers, options, text = ffi.new("hlo_report *[]", list(reports)), ffi.new("hlo_page_options *"), encoded(command)
     options.struct_size, options.command = ffi.sizeof(options[0]), text
-    return _document(lambda file: lib.hlo_reports_page(pointers, len(reports), options, file))
+    return _document(lambda out: lib.hlo_reports_page(pointers, len(reports), options, out))
 
 
 def unmatched_wide(reports: Sequence[Any], wide: str) -> list[str]:
@@ -266,14 +266,6 @@ def read(module: ModuleLike, name: str | None, told: Sink) -> Any:
     return result
 
 
-def target_number(target: str | int) -> int:
-    """Converts a target to a number: 90 for 90, "sm_90", "sm_90a" or the compute capability "9.0"."""
-    found = re.fullmatch(r"(?:sm_)?(\d{1,6})a?|(\d{1,5})\.(\d)", str(target))
-    if not found:
-        raise invalid_value("target", target, "an architecture such as sm_90 or 9.0")
-    return int(found[1] or found[2] + found[3])
-
-
 def joined(names: Any, option: str) -> str:
     """Returns a list of names, the value of an option, as one str."""
     if isinstance(names, str):
@@ -289,13 +281,6 @@ def _option(key: str, value: Any) -> dict[str, Any]:
         return {"emit": enumerator("hlo_emit_form", value)}
     if key == "ragged":
         return {"ragged": enumerator("hlo_ragged_form", value)}
-    if key == "target":
-        return {"target": target_number(value)}
-    if key == "cuda":
-        version = re.fullmatch(r"([1-9]\d{0,2})\.(\d{1,2})", value) if isinstance(value, str) else None
-        if not version:
-            raise invalid_value("cuda", value, "a version such as '12.8'")
-        return {"cuda": int(version[1]) * 1000 + int(version[2]) * 10}
     if key == "scale_operands":
         if value not in ("all", "used"):
             raise invalid_value("scale_operands", value, "one of all, used")
@@ -304,7 +289,7 @@ def _option(key: str, value: Any) -> dict[str, Any]:
         value = joined(value, key)
     if key == "amaxes" and isinstance(value, Mapping):
         return {"amaxes_text": encoded(json.dumps(value))}
-    if key in ("passes", "framework_files", "rules", "wide", "quantize", "amaxes", "ahead"):
+    if key in ("target", "cuda", "passes", "framework_files", "rules", "wide", "quantize", "amaxes", "ahead"):
         if not isinstance(value, (str, os.PathLike) if key in ("rules", "amaxes") else str):
             raise TypeError(f"{key} must be a str, not {value!r}")
         return {key: encoded(value)}
@@ -404,23 +389,23 @@ def option_text(options: dict[str, Any]) -> str:
     return shlex.join(words)
 
 
-def nearest_target(capability: str) -> int:
-    """Returns the target for a compute capability (90 for "9.0"), or the nearest lower target that is supported."""
-    own = target_number(capability)
+def nearest_target(capability: str) -> str:
+    """Returns the target for a compute capability ("sm_90" for "9.0"), or the nearest lower target that is supported."""
+    own = int(capability.replace(".", ""))
     for number in range(own, 0, -1):
         try:
-            with pass_options(Sink(), target=number):
-                return number
+            with pass_options(Sink(), target=f"sm_{number}"):
+                return f"sm_{number}"
         except Error:
             continue
-    return own
+    return f"sm_{own}"
 
 
 def rewrite(
     module: ModuleLike,
     *,
     emit: str = "cublas",
-    target: str | int = "sm_90",
+    target: str = "sm_90",
     cuda: str = "12.8",
     passes: str = "default",
     scale_operands: str = "all",
@@ -445,8 +430,8 @@ def rewrite(
         a module: of JAX (``Traced``, ``Lowered``, ``Compiled``, ``Exported``, ``ir.Module``), a concrete function of
         TensorFlow, or an ``ExportedProgram`` of PyTorch.
       emit: the output form of FP8 matmuls: "cublas", "ffi", "qdq" or "dq" (docs/emit.md).
-      target: the target GPU architecture, such as "sm_90" or "9.0".
-      cuda: the version of the target CUDA toolkit, which provides cuBLASLt.
+      target: the target GPU architecture, such as "sm_90".
+      cuda: the version of the target CUDA toolkit, which provides cuBLASLt, such as "12.8".
       passes: names of passes, separated by commas; "" runs none.
       scale_operands: the scale operands that each FP8 call has: "all", or only those "used" by it (for XLA of 2026).
       min_gain: convert a matmul only if the roofline model predicts at least this speedup.

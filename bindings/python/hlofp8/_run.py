@@ -71,16 +71,19 @@ def _arrays(values: Any, told: Sink) -> Any:
     told.check(lib.hlo_arrays_new(made))
     arrays = ffi.gc(made[0], lib.hlo_arrays_free)
     for leaf in _leaves(values):
-        name = type_name(leaf.dtype).encode()
+        name = type_name(leaf.dtype)
+        kind = lib.hlo_element_type_parse(name.encode())
+        if kind == lib.HLO_TYPE_INVALID:
+            raise TypeError(f"HLO has no element type {name}")
         dense = np.require(leaf, leaf.dtype.newbyteorder("="), "C")
         dims = ffi.new("int64_t[]", list(leaf.shape))
         data = ffi.from_buffer(dense.reshape(-1).view(np.uint8)) if dense.size else ffi.NULL
-        told.check(lib.hlo_arrays_append(arrays, name, leaf.ndim, dims, data))
+        told.check(lib.hlo_arrays_append(arrays, kind, leaf.ndim, dims, data))
     return arrays
 
 
 def _numpy(array: Any) -> np.ndarray[Any, Any]:
-    dtype = dtype_of(string(array.type) or "")
+    dtype = dtype_of(string(lib.hlo_element_type_name(array.type)) or "")
     dims = [array.dims[i] for i in range(array.rank)]
     made: np.ndarray[Any, Any] = np.empty(dims, dtype)
     ffi.memmove(ffi.from_buffer(made.reshape(-1).view(np.uint8)), array.data, array.size)
@@ -256,7 +259,7 @@ def record_amaxes(what: Any, *args: Any, previous: Amaxes | None = None, **kwarg
     with sink() as told:
         made = read(module, None, told)
         pointers = ffi.new("hlo_arrays *[]", [arrays := _arrays(inputs, told)])
-        status, text = written(lambda file: lib.hlo_module_record_amaxes(made, pointers, 1, told.pointer, file))
+        status, text = written(lambda out: lib.hlo_module_record_amaxes(made, pointers, 1, told.pointer, out))
         told.check(status)
         del arrays
     found: dict[str, Any] = json.loads(text)
@@ -308,13 +311,13 @@ class _Comparison:
         self.told.check(lib.hlo_arrays_sample(arrays, self.data, module, how, self.data.inputs, self.told.pointer))
 
     def differs(self) -> bool:
-        status = lib.hlo_arrays_compare_by(self.data, ffi.NULL)
+        status = lib.hlo_arrays_compare_by(self.data, ffi.new("hlo_writer *")[0])
         if status != lib.HLO_MISMATCH:
             self.told.check(status)
         return bool(status == lib.HLO_MISMATCH)
 
     def text(self) -> str:
-        _, text = written(lambda file: lib.hlo_arrays_compare_by(self.data, file))
+        _, text = written(lambda out: lib.hlo_arrays_compare_by(self.data, out))
         return text.decode("utf-8", "backslashreplace").rstrip("\n")
 
 

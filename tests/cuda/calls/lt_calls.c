@@ -192,7 +192,8 @@ static bool run_library(tester *t, const cuda_matmul *p, const memory *m) {
 static hlo_array as_array(tester *t, const hlo_view *view, const hlo_view *sigma) {
     hlo_view dense = hlo_view_scratch(t->arena, view->type, view);
     hlo_view_copy(&env, view, &dense);
-    hlo_array array = {.type = hlo_types[view->type].name,
+    hlo_array array = {.struct_size = sizeof array,
+                       .type = view->type,
                        .rank = view->rank,
                        .dims = view->dims,
                        .data = dense.data,
@@ -215,6 +216,7 @@ static void compare(tester *t, const leaves *l, const cuda_matmul *p, const memo
         hlo_array judge = as_array(t, &l->results[index], &l->sigmas[index]);
         hlo_array mine = as_array(t, &other, NULL);
         hlo_difference d;
+        hlo_difference_init(&d);
         bool agrees = hlo_array_compare(&judge, &mine, &d) == HLO_OK;
         printf("    %s %s\n", lt_part_name(parts[i]), agrees ? "agrees" : "differs");
         if (!agrees)

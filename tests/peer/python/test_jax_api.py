@@ -523,7 +523,7 @@ def targets(args):
     """A GPU that is not a target uses the nearest lower target."""
     from hlofp8._module import nearest_target
     found = {capability: nearest_target(capability) for capability in ('8.0', '8.6', '8.9', '9.0', '10.3', '12.1')}
-    assert found == {'8.0': 80, '8.6': 80, '8.9': 89, '9.0': 90, '10.3': 103, '12.1': 121}, found
+    assert found == {'8.0': 'sm_80', '8.6': 'sm_80', '8.9': 'sm_89', '9.0': 'sm_90', '10.3': 'sm_103', '12.1': 'sm_121'}, found
 
 
 def refusals(args):

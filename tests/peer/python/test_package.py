@@ -34,13 +34,13 @@ def same_as_program(args):
         assert made.text.encode() == program(args, 'hlo-fp8-opt', '--emit=' + emit, model(args)), emit
         assert made.proto == program(args, 'hlo-fp8-opt', '--emit=' + emit, '--format=pb', model(args)), emit
         assert made.fp8 == 1, emit
-    used = hlofp8.rewrite(model(args), scale_operands='used', target=89, cuda='12.9', merge_dots=True)
+    used = hlofp8.rewrite(model(args), scale_operands='used', target='sm_89', cuda='12.9', merge_dots=True)
     assert used.text.encode() == program(args, 'hlo-fp8-opt', '--scale-operands=used', '--target=sm_89', '--cuda=12.9',
                                          '--merge-dots', model(args))
     wide = 'ENTRY e { a = bf16[16,32] parameter(0) b = bf16[32,16] parameter(1) ' \
            'ROOT d = bf16[16,16] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0} }'
     for recipe in ('current', 'rows', 'mx'):
-        quantized, = hlofp8.rewrite(wide, quantize=recipe, target=100, min_gain=0.001).verdicts
+        quantized, = hlofp8.rewrite(wide, quantize=recipe, target='sm_100', min_gain=0.001).verdicts
         assert (quantized.kind, quantized.quantized) == ('fp8', recipe) and quantized.predicted_gain > 0, recipe
     _cases.refused("invalid value 'row' for quantize", hlofp8.rewrite, wide, quantize='row')
 

@@ -56,18 +56,17 @@ hlo_module *read_module(const char *text, const char *name) {
 }
 
 hlo_pass_options draw_options(dice *d) {
-    static const int targets[] = {
-#define HLO_TARGET(sm, ...) sm,
+    static const char *const targets[] = {
+#define HLO_TARGET(sm, ...) "sm_" #sm,
 #include "matmul/table/target.def"
 #undef HLO_TARGET
     };
-    static const int minors[] = {0, 3, 8, 8, 9, 9, 9};
+    static const char *const versions[] = {"12.0", "12.3", "12.8", "12.8", "12.9", "12.9", "12.9"};
     hlo_pass_options options;
     hlo_pass_options_init(&options);
     if (dice_chance(d, 50)) options.passes = "fp8-gemm-rewriter";
-    options.target = dice_chance(d, 40) ? 90 : DICE_PICK(d, targets);
-    const int minor = DICE_PICK(d, minors), major = dice_chance(d, 4) ? 11 : 12;
-    options.cuda = major * 1000 + minor * 10;
+    options.target = dice_chance(d, 40) ? "sm_90" : DICE_PICK(d, targets);
+    options.cuda = dice_chance(d, 4) ? "11.8" : DICE_PICK(d, versions);
     options.scales_used = dice_chance(d, 50);
     options.allow_bias_rounding = dice_chance(d, 15);
     options.merge_dots = dice_chance(d, 15);
@@ -87,7 +86,7 @@ hlo_pass_options draw_options(dice *d) {
 /* --------------------------------------------------------------------------------------- values */
 
 static hlo_type type_of(const hlo_array *array) {
-    return hlo_type_find(array->type, strlen(array->type));
+    return array->type;
 }
 
 static void scale_array(const hlo_array *array, double factor) {

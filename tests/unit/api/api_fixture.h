@@ -35,8 +35,8 @@ static const char TEXT[] =
 
 typedef struct fixture {
     hlo_module *module;
-    hlo_computation *add, *main;
-    hlo_instruction *a, *b, *c, *n, *d, *late, *r, *e;
+    const hlo_computation *add, *main;
+    const hlo_instruction *a, *b, *c, *n, *d, *late, *r, *e;
     hlo_diag_sink sink;
     unsigned errors;
     char said[512]; /* message of the last error */
@@ -68,8 +68,8 @@ static inline int set_up(void **state) {
     f->module = parse(TEXT);
     f->add = hlo_module_find_computation(f->module, "add");
     f->main = hlo_module_entry(f->module);
-    hlo_instruction **all[] = {&f->a, &f->b, &f->c, &f->n, &f->d, &f->late, &f->r, &f->e};
-    hlo_instruction *at = hlo_computation_first(f->main);
+    const hlo_instruction **all[] = {&f->a, &f->b, &f->c, &f->n, &f->d, &f->late, &f->r, &f->e};
+    const hlo_instruction *at = hlo_computation_first(f->main);
     for (size_t i = 0; i < 8; i++, at = hlo_instruction_next(at)) *all[i] = at;
     *state = f;
     return 0;

@@ -183,7 +183,6 @@ static void test_refused_new(void **state) {
         hlo_status status;
     } rows[] = {
         {build(HLO_OP_INVALID, NULL, 0, NULL), "opcode 255 does not exist", HLO_INVALID_USAGE},
-        {build(HLO_OP_DOTT, pair, 2, NULL), "did you mean 'dot'", HLO_INVALID_USAGE},
         {build(HLO_OP_CONSTANT, NULL, 0, NULL), "hlo_instruction_new_constant", HLO_INVALID_USAGE},
         {build(HLO_OP_ADD, NULL, 2, NULL), "operands must not be NULL", HLO_INVALID_USAGE},
         {build(HLO_OP_ADD, odd, 2, NULL), "is in computation %add, not in %main",

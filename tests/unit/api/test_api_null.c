@@ -293,7 +293,7 @@ static void dump(fixture *f) {
 static void append(fixture *f) {
     hlo_arrays *arrays;
     assert_done(f, hlo_arrays_new(&arrays));
-    assert_done(f, hlo_arrays_append(arrays, "f32", 0, NULL, NULL));
+    assert_done(f, hlo_arrays_append(arrays, HLO_TYPE_F32, 0, NULL, NULL));
     assert_int_equal(*(const float *)hlo_arrays_at(arrays, 0)->data, 0);
     hlo_arrays_free(arrays);
 }

@@ -155,7 +155,7 @@ static void test_print_after(void **state) {
     options.user_passes = &passes;
     options.user_pass_count = 1;
     options.print_after = "sink-negate";
-    options.dump = out;
+    options.dump = hlo_file_writer(out);
     options.time_passes = true;
     hlo_report *report;
     assert_done(f, hlo_module_optimize(f->module, &options, &report));

@@ -13,6 +13,7 @@
 #include "hlo/pass.h"
 #include "hlo/text.h"
 #include "ir/ir.h"
+#include "matmul/call.h"
 
 static const char TEXT[] =
     "HloModule m\n\n"
@@ -140,7 +141,7 @@ static void test_refusals(void **state) {
     bad[1].target = "sm_70";
     bad[2].cuda = "12";
     bad[3].print_after = "nonsense";
-    bad[3].dump = stderr;
+    bad[3].dump = hlo_file_writer(stderr);
     bad[4].print_after = "all";
     hlo_module *module = parse();
     for (int i = 0; i < 5; i++)
@@ -266,9 +267,12 @@ static void test_defaults_of_programs(void **state) {
     };
     hlo_pass_options options;
     hlo_pass_options_init(&options);
+    assert_null(options.target);
+    assert_null(options.cuda);
     char cuda[32], target[32];
-    snprintf(cuda, sizeof cuda, "%d.%d", options.cuda / 1000, options.cuda % 1000 / 10);
-    snprintf(target, sizeof target, "sm_%d", options.target);
+    const int version = hlo_cuda_parse(NULL);
+    snprintf(cuda, sizeof cuda, "%d.%d", version / 1000, version % 1000 / 10);
+    snprintf(target, sizeof target, "sm_%d", hlo_target_parse(NULL)->sm);
     int found = 0;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const char *name = rows[i].name;

@@ -73,7 +73,7 @@ static void close_all(fixture *f) {
     hlo_module_free(f->module);
 }
 
-static void put(fixture *f, size_t input, const char *type, uint32_t rank, const int64_t *dims,
+static void put(fixture *f, size_t input, hlo_element_type type, uint32_t rank, const int64_t *dims,
                 const void *data) {
     hlo_arrays *arrays;
     assert_int_equal(hlo_arrays_new(&arrays), HLO_OK);
@@ -88,8 +88,8 @@ static const float ones[] = {1, 1, 1, 1, 1, 1}, numbers[] = {0, 1, 2, 3, 4, 5};
 
 static fixture open_loop(void) {
     fixture f = open_with(LOOP, NULL);
-    put(&f, 0, "f32", 2, dims23, ones);
-    put(&f, 1, "f32", 2, dims23, numbers);
+    put(&f, 0, HLO_TYPE_F32, 2, dims23, ones);
+    put(&f, 1, HLO_TYPE_F32, 2, dims23, numbers);
     return f;
 }
 

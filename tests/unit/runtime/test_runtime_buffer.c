@@ -89,8 +89,8 @@ static void donated_inputs_are_exchanged(void **state) {
     (void)state;
     fixture f = open_with(SWAP, NULL);
     for (int twice = 0; twice < 3; twice++) {
-        put(&f, 0, "f32", 1, dims4, numbers);
-        put(&f, 1, "f32", 1, dims4, ones);
+        put(&f, 0, HLO_TYPE_F32, 1, dims4, numbers);
+        put(&f, 1, HLO_TYPE_F32, 1, dims4, ones);
         runs(&f);
         reads(f.out[0], ones, 4);
         reads(f.out[1], numbers, 4);
@@ -107,8 +107,8 @@ static void what_is_read_late_is_not_overwritten(void **state) {
     (void)state;
     static const float zeros[8] = {0};
     fixture f = open_with(READ_LATE, NULL);
-    put(&f, 0, "f32", 1, dims4, numbers);
-    put(&f, 1, "f32", 1, dims4, zeros);
+    put(&f, 0, HLO_TYPE_F32, 1, dims4, numbers);
+    put(&f, 1, HLO_TYPE_F32, 1, dims4, zeros);
     const void *second = hlo_buffer_array(f.in[1])->data;
     runs(&f);
     reads(f.out[0], zeros, 4);
@@ -123,7 +123,7 @@ static void an_update_is_in_place(void **state) {
     fixture f = open_with(UPDATE, NULL);
     void *seen[3];
     for (size_t i = 0; i < 4; i++) {
-        put(&f, i, "f32", 1, dims4, i == 3 ? numbers : ones);
+        put(&f, i, HLO_TYPE_F32, 1, dims4, i == 3 ? numbers : ones);
         if (i < 3) seen[i] = hlo_buffer_array(f.in[i])->data;
     }
     float p[4], m[4], v[4];
@@ -154,8 +154,8 @@ static void gives(const char *text, const float *first, const float *second, int
                   bool in_place) {
     fixture f = open_with(text, NULL);
     for (int twice = 0; twice < 3; twice++) {
-        put(&f, 0, "f32", 1, dims4, numbers);
-        if (!f.in[1]) put(&f, 1, "f32", 1, dims4, ones);
+        put(&f, 0, HLO_TYPE_F32, 1, dims4, numbers);
+        if (!f.in[1]) put(&f, 1, HLO_TYPE_F32, 1, dims4, ones);
         const void *memory = hlo_buffer_array(f.in[0])->data;
         runs(&f);
         reads(f.out[0], first, 4);
@@ -187,8 +187,8 @@ static void plans_have_kernels_of_their_own(void **state) {
     static const float turned[] = {2, 0, -2, -4}, twos[] = {2, 2, 2, 2};
     fixture f = open_with(ELSEWHERE, NULL), g = open_with(BEHIND, NULL);
     for (size_t i = 0; i < 2; i++) {
-        put(&f, i, "f32", 1, dims4, i ? ones : numbers);
-        put(&g, i, "f32", 1, dims4, i ? ones : numbers);
+        put(&f, i, HLO_TYPE_F32, 1, dims4, i ? ones : numbers);
+        put(&g, i, HLO_TYPE_F32, 1, dims4, i ? ones : numbers);
     }
     runs(&f);
     runs(&g);
@@ -201,7 +201,7 @@ static void plans_have_kernels_of_their_own(void **state) {
 static void inputs_that_are_not_donated_stay(void **state) {
     (void)state;
     fixture f = open_with(NARROW, NULL);
-    put(&f, 0, "f8e4m3fn", 2, dims23, "\x38\x40\x38\x40\x38\x40");
+    put(&f, 0, HLO_TYPE_F8E4M3FN, 2, dims23, "\x38\x40\x38\x40\x38\x40");
     hlo_buffer_free(f.in[1]);
     assert_int_equal(hlo_buffer_new(f.plan, 1, NULL, &sink, &f.in[1]), HLO_OK);
     for (int i = 0; i < 3; i++) {
@@ -260,8 +260,8 @@ static void buffers_outlive_their_plan(void **state) {
 static void wrong_buffers_are_refused(void **state) {
     (void)state;
     fixture f = open_loop(), g = open_with(SWAP, NULL);
-    put(&g, 0, "f32", 1, dims4, ones);
-    put(&g, 1, "f32", 1, dims4, ones);
+    put(&g, 0, HLO_TYPE_F32, 1, dims4, ones);
+    put(&g, 1, HLO_TYPE_F32, 1, dims4, ones);
     refused(hlo_plan_run_async(f.plan, f.in, 1, NULL, &sink, f.out, NULL), "1 inputs are given");
     hlo_buffer *none[] = {f.in[0], NULL}, *other[] = {f.in[0], g.in[0]},
                *twice[] = {g.in[0], g.in[0]};

@@ -17,9 +17,14 @@
 
 enum { COUNT = 40 };
 
-static hlo_array array_of(const char *type, const int64_t *count, void *data, size_t size) {
-    return (hlo_array){
-        .type = type, .rank = 1, .dims = count, .data = data, .size = size, .noise = {-1, -1}};
+static hlo_array array_of(hlo_element_type type, const int64_t *count, void *data, size_t size) {
+    return (hlo_array){.struct_size = sizeof(hlo_array),
+                       .type = type,
+                       .rank = 1,
+                       .dims = count,
+                       .data = data,
+                       .size = size,
+                       .noise = {-1, -1}};
 }
 
 static void expect_near(double found, double expected) {
@@ -33,11 +38,11 @@ static void a_distance_is_relative_to_the_first(void **state) {
     double distance;
     float a[] = {3, 4, 12}, b[] = {3, 6, 12}, c[] = {3, 4, INFINITY}, d[] = {3, 5, INFINITY},
           zero[] = {0, 0, 0};
-    const hlo_array fa = array_of("f32", &three, a, sizeof a),
-                    fb = array_of("f32", &three, b, sizeof b),
-                    fc = array_of("f32", &three, c, sizeof c),
-                    fd = array_of("f32", &three, d, sizeof d),
-                    fz = array_of("f32", &three, zero, sizeof zero);
+    const hlo_array fa = array_of(HLO_TYPE_F32, &three, a, sizeof a),
+                    fb = array_of(HLO_TYPE_F32, &three, b, sizeof b),
+                    fc = array_of(HLO_TYPE_F32, &three, c, sizeof c),
+                    fd = array_of(HLO_TYPE_F32, &three, d, sizeof d),
+                    fz = array_of(HLO_TYPE_F32, &three, zero, sizeof zero);
     assert_int_equal(hlo_array_distance(&fa, &fb, &distance), HLO_OK);
     expect_near(distance, 2.0 / 13);
     assert_int_equal(hlo_array_distance(&fb, &fa, &distance), HLO_OK);
@@ -54,18 +59,18 @@ static void a_distance_is_relative_to_the_first(void **state) {
     assert_int_equal(hlo_array_distance(&fz, &fz, &distance), HLO_OK);
     assert_true(distance == 0);
     float p[] = {3, 4, 0, 12}, q[] = {3, 4, 3, 16}; /* moduli 5 and 12, distances 0 and 5 */
-    const hlo_array cp = array_of("c64", &two, p, sizeof p),
-                    cq = array_of("c64", &two, q, sizeof q);
+    const hlo_array cp = array_of(HLO_TYPE_C64, &two, p, sizeof p),
+                    cq = array_of(HLO_TYPE_C64, &two, q, sizeof q);
     assert_int_equal(hlo_array_distance(&cp, &cq, &distance), HLO_OK);
     expect_near(distance, 5.0 / 13);
     int32_t i[] = {3, 4, 12}, j[] = {1, 4, 11};
-    const hlo_array si = array_of("s32", &three, i, sizeof i),
-                    sj = array_of("s32", &three, j, sizeof j);
+    const hlo_array si = array_of(HLO_TYPE_S32, &three, i, sizeof i),
+                    sj = array_of(HLO_TYPE_S32, &three, j, sizeof j);
     assert_int_equal(hlo_array_distance(&si, &sj, &distance), HLO_OK);
     expect_near(distance, sqrt(5) / 13);
     assert_int_equal(hlo_array_distance(&si, &fa, &distance), HLO_INVALID_USAGE);
     const int64_t other = 2;
-    const hlo_array shorter = array_of("f32", &other, a, 2 * sizeof *a);
+    const hlo_array shorter = array_of(HLO_TYPE_F32, &other, a, 2 * sizeof *a);
     assert_int_equal(hlo_array_distance(&fa, &shorter, &distance), HLO_INVALID_USAGE);
 }
 
@@ -96,8 +101,8 @@ static void noise_is_compared_with_its_limit(void **state) {
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         sides s;
         make(&s, cases[c].unknown, sigma, cases[c].off);
-        hlo_array judge = array_of("f32", &count, s.judge, sizeof s.judge);
-        const hlo_array other = array_of("f32", &count, s.other, sizeof s.other);
+        hlo_array judge = array_of(HLO_TYPE_F32, &count, s.judge, sizeof s.judge);
+        const hlo_array other = array_of(HLO_TYPE_F32, &count, s.other, sizeof s.other);
         judge.bound = s.bound;
         for (int i = 0; i < 2; i++) judge.noise[i] = cases[c].noise[i];
         double squares[2] = {0}, rounding[2] = {0}, counts[2] = {0}, size = 0;
@@ -123,6 +128,7 @@ static void noise_is_compared_with_its_limit(void **state) {
             limit = most;
         }
         hlo_difference d;
+        hlo_difference_init(&d);
         const hlo_status status = hlo_array_compare(&judge, &other, &d);
         expect_near(d.rms, sqrt(squares[0] / counts[0]));
         expect_near(d.noise, noise);
@@ -141,10 +147,11 @@ static void a_violation_is_described(void **state) {
     s.other[7] = s.judge[7] + 0.0625f;
     s.other[9] = s.judge[9] - 0.25f;
     s.other[11] = s.judge[11] + 0.125f;
-    hlo_array judge = array_of("f32", &count, s.judge, sizeof s.judge);
-    const hlo_array other = array_of("f32", &count, s.other, sizeof s.other);
+    hlo_array judge = array_of(HLO_TYPE_F32, &count, s.judge, sizeof s.judge);
+    const hlo_array other = array_of(HLO_TYPE_F32, &count, s.other, sizeof s.other);
     judge.bound = s.bound;
     hlo_difference d;
+    hlo_difference_init(&d);
     assert_int_equal(hlo_array_compare(&judge, &other, &d), HLO_MISMATCH);
     assert_int_equal(d.equal, COUNT - 3);
     assert_int_equal(d.within, 1);
@@ -161,8 +168,9 @@ static void a_violation_is_described(void **state) {
     assert_int_equal(hlo_array_compare(&judge, &other, &d), HLO_MISMATCH);
     assert_int_equal(d.violations, 3);
     assert_int_equal(hlo_array_compare(&judge, &judge, &d), HLO_OK);
-    const hlo_array shorter = array_of("f32", &fewer, s.other, sizeof s.other - sizeof *s.other),
-                    integers = array_of("s32", &count, s.other, sizeof s.other);
+    const hlo_array shorter =
+                        array_of(HLO_TYPE_F32, &fewer, s.other, sizeof s.other - sizeof *s.other),
+                    integers = array_of(HLO_TYPE_S32, &count, s.other, sizeof s.other);
     assert_int_equal(hlo_array_compare(&judge, &shorter, &d), HLO_INVALID_USAGE);
     assert_int_equal(hlo_array_compare(&judge, &integers, &d), HLO_INVALID_USAGE);
     assert_int_equal(d.worst, -1);
@@ -246,17 +254,28 @@ static void a_comparison_is_printed(void **state) {
         {1, 2, 3, 4}, {1, 2, 3, 5}, {1, NAN, 3, 4}, {1, INFINITY, 3, 4}, {-1, 2, -3, 4}};
     static int32_t integers[][4] = {{1, 2, 3, 4}, {1, 2, 3, 6}};
     static const int64_t four = 4, three = 3, square[] = {2, 2};
-    const hlo_array all[] = {
-        array_of("f32", &four, fours[0], 16),
-        array_of("f32", &four, fours[1], 16),
-        array_of("f32", &four, fours[2], 16),
-        array_of("f32", &four, fours[3], 16),
-        array_of("f32", &four, fours[4], 16),
-        array_of("f32", &three, fours[0], 12),
-        {.type = "f32", .rank = 2, .dims = square, .data = fours[1], .size = 16, .noise = {-1, -1}},
-        {.type = "f32", .rank = 2, .dims = square, .data = fours[0], .size = 16, .noise = {-1, -1}},
-        array_of("s32", &four, integers[0], 16),
-        array_of("s32", &four, integers[1], 16)};
+    const hlo_array all[] = {array_of(HLO_TYPE_F32, &four, fours[0], 16),
+                             array_of(HLO_TYPE_F32, &four, fours[1], 16),
+                             array_of(HLO_TYPE_F32, &four, fours[2], 16),
+                             array_of(HLO_TYPE_F32, &four, fours[3], 16),
+                             array_of(HLO_TYPE_F32, &four, fours[4], 16),
+                             array_of(HLO_TYPE_F32, &three, fours[0], 12),
+                             {.struct_size = sizeof(hlo_array),
+                              .type = HLO_TYPE_F32,
+                              .rank = 2,
+                              .dims = square,
+                              .data = fours[1],
+                              .size = 16,
+                              .noise = {-1, -1}},
+                             {.struct_size = sizeof(hlo_array),
+                              .type = HLO_TYPE_F32,
+                              .rank = 2,
+                              .dims = square,
+                              .data = fours[0],
+                              .size = 16,
+                              .noise = {-1, -1}},
+                             array_of(HLO_TYPE_S32, &four, integers[0], 16),
+                             array_of(HLO_TYPE_S32, &four, integers[1], 16)};
     for (size_t i = 0; i < sizeof printed / sizeof *printed; i++) {
         hlo_array one[] = {all[printed[i].expected], all[printed[i].expected]};
         hlo_array other = all[printed[i].found];

@@ -110,7 +110,7 @@ static void strides_may_be_left_out(void **state) {
     struct DLManagedTensorVersioned *tensor;
     hlo_buffer *made;
     for (size_t i = 0; i < 2; i++) {
-        put(&f, i, "f32", 2, dims[i], numbers);
+        put(&f, i, HLO_TYPE_F32, 2, dims[i], numbers);
         assert_int_equal(hlo_buffer_to_dlpack(f.in[i], NULL, &sink, &tensor), HLO_OK);
         tensor->tensor.strides = NULL;
         const hlo_status status = hlo_buffer_from_dlpack(f.plan, i, tensor, &sink, &made);
@@ -282,7 +282,7 @@ static void *run_other(void *fixture_) {
         f->out[0] = f->out[1] = NULL;
         hlo_buffer_free(f->in[0]); /* donated to a run */
         f->in[0] = NULL;
-        put(f, 0, "f32", 2, dims23, ones);
+        put(f, 0, HLO_TYPE_F32, 2, dims23, ones);
     }
     return NULL;
 }

@@ -81,10 +81,11 @@ static void failed_recordings_are_not_replayed(void **state) {
     static const float twos[] = {2, 2, 2, 2, 2, 2};
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         fixture f = open_with(NARROW, NULL);
-        put(&f, 1, "s4", 1, (const int64_t[]){3}, "\1\2\3");
+        put(&f, 1, HLO_TYPE_S4, 1, (const int64_t[]){3}, "\1\2\3");
         for (int step = 0; step < 8; step++) {
             const bool failing = step > 0 && step < 4;
-            put(&f, 0, "f8e4m3fn", 2, dims23, step % 2 ? "\x38\x38\x38\x38\x38\x38" : "@@@@@@");
+            put(&f, 0, HLO_TYPE_F8E4M3FN, 2, dims23,
+                step % 2 ? "\x38\x38\x38\x38\x38\x38" : "@@@@@@");
             if (failing) setenv("HLO_STANDIN_FAIL_ALL", calls[i], 1);
             errors = 0;
             const hlo_status status = run(&f, NULL, NULL);
@@ -111,8 +112,8 @@ static void scales_are_those_of_the_run(void **state) {
     const float two = 2;
     memset(values, 0x38, sizeof values); /* 1 in f8e4m3fn */
     fixture f = open_with(SCALED, NULL);
-    for (size_t i = 0; i < 2; i++) put(&f, i, "f8e4m3fn", 2, dims, values);
-    put(&f, 2, "f32", 0, NULL, &two);
+    for (size_t i = 0; i < 2; i++) put(&f, i, HLO_TYPE_F8E4M3FN, 2, dims, values);
+    put(&f, 2, HLO_TYPE_F32, 0, NULL, &two);
     setenv("HLO_STANDIN_FAIL_ALL", "cublasLtMatmulDescSetAttribute", 1);
     refused(run(&f, NULL, NULL), "is rejected by cuBLASLt: a descriptor");
     unsetenv("HLO_STANDIN_FAIL_ALL");
@@ -127,8 +128,8 @@ static void a_branch_fails_for_a_reason(void **state) {
     (void)state;
     fixture f = open_with(EITHER, NULL);
     hlo_buffer *kept[2] = {NULL};
-    put(&f, 0, "pred", 0, NULL, "\1");
-    put(&f, 1, "f32", 1, dims4, numbers);
+    put(&f, 0, HLO_TYPE_PRED, 0, NULL, "\1");
+    put(&f, 1, HLO_TYPE_F32, 1, dims4, numbers);
     for (int step = 0; step < 6; step++) {
         hlo_buffer_free(kept[step % 2]);
         kept[step % 2] = NULL;

@@ -38,11 +38,11 @@ static hlo_module *parse(void) {
     return module;
 }
 
-static hlo_plan_options described(int sm) {
+static hlo_plan_options described(const char *target) {
     hlo_plan_options options;
     hlo_plan_options_init(&options);
     options.backend = "cuda";
-    options.target = sm;
+    options.target = target;
     return options;
 }
 
@@ -60,7 +60,7 @@ static void a_plan_is_described_without_a_device(void **state) {
     (void)state;
     hlo_module *module = parse();
     hlo_plan *plan;
-    hlo_plan_options options = described(90);
+    hlo_plan_options options = described("sm_90");
     assert_int_equal(hlo_plan_new(module, &options, &sink, &plan), HLO_OK);
     char *text = print(plan);
     assert_non_null(strstr(text, "plan of m for cuda"));
@@ -75,7 +75,7 @@ static void what_is_only_described_does_not_run(void **state) {
     hlo_module *module = parse();
     hlo_plan *plan;
     hlo_arrays *inputs, *outputs = NULL;
-    hlo_plan_options options = described(89);
+    hlo_plan_options options = described("sm_89");
     assert_int_equal(hlo_plan_new(module, &options, &sink, &plan), HLO_OK);
     assert_int_equal(hlo_arrays_draw(module, 0, &sink, &inputs), HLO_OK);
     assert_int_equal(hlo_plan_run(plan, inputs, &sink, &outputs), HLO_INVALID_USAGE);
@@ -89,7 +89,7 @@ static void a_device_keeps_no_bounds(void **state) {
     (void)state;
     hlo_module *module = parse();
     hlo_plan *plan;
-    hlo_plan_options options = described(90);
+    hlo_plan_options options = described("sm_90");
     options.bounds = true;
     assert_int_equal(hlo_plan_new(module, &options, &sink, &plan), HLO_INVALID_USAGE);
     assert_null(plan);
@@ -106,7 +106,7 @@ static void an_architecture_that_is_too_old_is_an_error(void **state) {
     (void)state;
     hlo_module *module = parse();
     hlo_plan *plan;
-    hlo_plan_options options = described(70);
+    hlo_plan_options options = described("sm_70");
     assert_int_equal(hlo_plan_new(module, &options, &sink, &plan), HLO_INVALID_INPUT);
     assert_int_equal(errors, 1);
     hlo_module_free(module);
@@ -131,7 +131,7 @@ static void without_the_libraries_there_is_one_error(void **state) {
     (void)state;
     hlo_module *module = parse();
     hlo_plan *plan;
-    hlo_plan_options options = described(0);
+    hlo_plan_options options = described(NULL);
     setenv("HLO_CUDA_DRIVER", "/nowhere/libcuda.so.1", 1);
     assert_int_equal(hlo_plan_new(module, &options, &sink, &plan), HLO_INVALID_INPUT);
     assert_null(plan);
