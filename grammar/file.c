@@ -35,7 +35,9 @@ static const char *inflate_some(z_stream *z, char *to, size_t capacity, size_t *
     for (bool end = false; !end && !why && z->avail_out;) {
         int status = inflate(z, Z_NO_FLUSH);
         if (status == Z_STREAM_END) {
-            end = z->avail_in < 2 || memcmp(z->next_in, "\x1f\x8b", 2) != 0;
+            /* Another member may follow, or zeros, which pad files on tapes. */
+            while (z->avail_in && !*z->next_in) z->next_in++, z->avail_in--;
+            end = !z->avail_in;
             status = end ? Z_OK : inflateReset(z);
         }
         if (status == Z_MEM_ERROR)

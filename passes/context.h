@@ -7,6 +7,13 @@
 #include "ir/ir.h"
 #include "matmul/call.h"
 
+/* The state of hlo_pass_goes_on(), initially all zero. */
+typedef struct hlo_pass_clock {
+    double start, next; /* times of the first and of the next call of options->progress */
+    const char *pass;   /* the name of the current pass */
+    bool stopped;       /* the callback returned false */
+} hlo_pass_clock;
+
 typedef struct hlo_pass_context {
     hlo_module *module;
     const hlo_target *target;
@@ -31,7 +38,12 @@ typedef struct hlo_pass_context {
     bool committed;   /* a pass that creates calls has run */
     uint64_t changes; /* number of changes by passes and rules: 0 after a run means that the module
                        * is unchanged */
+    hlo_pass_clock clock;
 } hlo_pass_context;
+
+/* Calls options->progress if it is due. `pass` is the name of the pass that begins, or NULL within
+ * a pass. Returns false if the run must stop with HLO_STOPPED. */
+bool hlo_pass_goes_on(hlo_pass_context *context, const char *pass);
 
 /* A pass implemented in C. */
 typedef hlo_status hlo_pass_function(hlo_pass_context *context);

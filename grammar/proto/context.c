@@ -2,9 +2,24 @@
 /* The context of a conversion: reports errors, and finds the instructions and computations that ids
  * stand for. */
 #include "grammar/proto/proto.h"
+#include "ir/intern.h"
 #include "ir/text/diag.h"
 
 #include <stdlib.h>
+
+hlo_status hlo_proto_read_into(hlo_proto *p, const char *file, const hlo_diag_sink *sink,
+                               hlo_status (*body)(hlo_proto *p, void *user), void *user) {
+    jmp_buf recover, failed;
+    *p = (hlo_proto){.sink = sink, .failed = &failed};
+    if (setjmp(recover)) return HLO_OUT_OF_MEMORY;
+    if (setjmp(failed)) return HLO_INVALID_INPUT;
+    p->module = hlo_module_make(&recover);
+    p->scratch = hlo_arena_new(&recover);
+    if (!p->module || !p->scratch) return HLO_OUT_OF_MEMORY;
+    p->module->file = hlo_intern_string(p->module, file);
+    p->module->source = NULL;
+    return body(p, user);
+}
 
 _Noreturn void hlo_proto_fail(hlo_proto *p, const char *format, ...) {
     char message[512];

@@ -248,9 +248,11 @@ typedef struct record {
     bool serialized; /* by Literal::Serialize(); otherwise, the bytes are a LiteralProto */
     const char *kind;
     size_t index;
+    const hlo_literal *literal; /* the values, after they are read */
 } record;
 
-static const hlo_literal *read_record(hlo_proto *p, const record *from) {
+static hlo_status read_record(hlo_proto *p, void *user) {
+    record *from = user;
     ProtobufCAllocator allocator = hlo_wire_allocator(p->scratch);
     Xla__LiteralProto *message;
     hlo_wire w = from->bytes;
@@ -275,27 +277,7 @@ static const hlo_literal *read_record(hlo_proto *p, const record *from) {
                                                                  &allocator, size_of(&w), w.at);
     }
     if (!message || !message->shape) hlo_proto_fail(p, "its shape is missing");
-    return hlo_literal_from_proto(p, message, hlo_shape_from_proto(p, message->shape));
-}
-
-/* Memory that is freed after a record is read, including after an error. */
-typedef struct reading {
-    hlo_module *module;
-    hlo_arena *scratch;
-} reading;
-
-static hlo_status convert(reading *r, const char *file, const hlo_diag_sink *sink,
-                          const record *from, const hlo_literal **out) {
-    jmp_buf recover, failed;
-    if (setjmp(recover)) return HLO_OUT_OF_MEMORY;
-    if (setjmp(failed)) return HLO_INVALID_INPUT;
-    hlo_module *module = r->module = hlo_module_make(&recover);
-    r->scratch = hlo_arena_new(&recover);
-    if (!module || !r->scratch) return HLO_OUT_OF_MEMORY;
-    module->file = hlo_intern_string(module, file);
-    module->source = NULL;
-    hlo_proto p = {.module = module, .sink = sink, .scratch = r->scratch, .failed = &failed};
-    *out = read_record(&p, from);
+    from->literal = hlo_literal_from_proto(p, message, hlo_shape_from_proto(p, message->shape));
     return HLO_OK;
 }
 
@@ -307,13 +289,13 @@ typedef struct walk {
     void *user;
 } walk;
 
-static hlo_status pass_on(const walk *to, uint32_t device, const record *from) {
-    reading r = {.module = NULL};
-    const hlo_literal *literal = NULL;
-    hlo_status status = convert(&r, to->module->file, to->sink, from, &literal);
-    if (status == HLO_OK) status = to->put(to->user, device, literal);
-    hlo_arena_free(r.scratch);
-    hlo_module_free(r.module);
+static hlo_status pass_on(const walk *to, uint32_t device, record *from) {
+    hlo_proto p;
+    hlo_status status = hlo_proto_read_into(&p, to->module->file, to->sink, read_record, from);
+    if (status == HLO_OK) status = to->put(to->user, device, from->literal);
+    free(p.owned);
+    hlo_arena_free(p.scratch);
+    hlo_module_free(p.module);
     return status;
 }
 
@@ -325,7 +307,7 @@ hlo_status hlo_proto_recorded(const hlo_module *module, bool results, const hlo_
     if (!recorded || !find_module(recorded->bytes, recorded->size, &e)) return HLO_OK;
     const bool snapshot = e.type == &xla__hlo_snapshot__descriptor;
     record one = {.kind = results ? "result" : "argument", .serialized = e.sized};
-    hlo_status status = HLO_OK;
+    hlo_status status = snapshot && !results ? put(user, 0, NULL) : HLO_OK;
     uint32_t device = 0;
     hlo_wire w = e.message;
     for (hlo_wire_field field, inner; status == HLO_OK && next(&w, &field);) {
@@ -336,6 +318,7 @@ hlo_status hlo_proto_recorded(const hlo_module *module, bool results, const hlo_
         }
         if (snapshot || results || field.number != 2) continue;
         one.index = 0;
+        status = put(user, device, NULL);
         while (status == HLO_OK && next(&field.value, &inner)) {
             if (inner.number != (e.sized ? 2 : 1)) continue;
             one.bytes = inner.value;

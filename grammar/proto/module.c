@@ -296,33 +296,25 @@ static void read_module(hlo_proto *p, Xla__HloModuleProto *from, const hlo_envel
     p->module->attr_count = count;
 }
 
-/* Memory that is freed after the conversion, including after an error. */
+/* The arguments of hlo_proto_read(). */
 typedef struct reading {
-    hlo_module *module;
-    hlo_arena *scratch;
-    hlo_proto p;
+    hlo_content *content;
+    const hlo_module_io *io;
 } reading;
 
-static hlo_status read_bytes(reading *r, hlo_content *content, const char *name,
-                             const hlo_module_io *io, const hlo_diag_sink *sink) {
-    jmp_buf recover, failed;
-    if (setjmp(recover)) return HLO_OUT_OF_MEMORY;
-    if (setjmp(failed)) return HLO_INVALID_INPUT;
-    hlo_module *module = r->module = hlo_module_make(&recover);
-    r->scratch = hlo_arena_new(&recover);
-    if (!module || !r->scratch) return HLO_OUT_OF_MEMORY;
+static hlo_status read_bytes(hlo_proto *p, void *user) {
+    const reading *r = user;
+    hlo_content *content = r->content;
+    hlo_module *module = p->module;
+    p->io = r->io;
     module->read = hlo_notation_read;
-    module->file = hlo_intern_string(module, name);
-    module->source = NULL;
-    r->p = (hlo_proto){
-        .module = module, .io = io, .sink = sink, .scratch = r->scratch, .failed = &failed};
-    const hlo_envelope envelope = hlo_envelope_open(&r->p, content->bytes, content->size);
-    ProtobufCAllocator allocator = hlo_wire_allocator(r->scratch);
+    const hlo_envelope envelope = hlo_envelope_open(p, content->bytes, content->size);
+    ProtobufCAllocator allocator = hlo_wire_allocator(p->scratch);
     Xla__HloModuleProto *message = (Xla__HloModuleProto *)protobuf_c_message_unpack(
         &xla__hlo_module_proto__descriptor, &allocator,
         (size_t)(envelope.module.end - envelope.module.at), envelope.module.at);
-    if (!message) hlo_proto_fail(&r->p, "invalid binary HLO module");
-    read_module(&r->p, message, &envelope);
+    if (!message) hlo_proto_fail(p, "invalid binary HLO module");
+    read_module(p, message, &envelope);
     hlo_arena_set_recover(module->arena, NULL);
     if (!hlo_envelope_records(&envelope)) return HLO_OK;
     hlo_recorded *recorded = module->recorded = calloc(1, sizeof *recorded);
@@ -340,15 +332,16 @@ static hlo_status read_bytes(reading *r, hlo_content *content, const char *name,
 
 hlo_status hlo_proto_read(hlo_content *content, const char *name, const hlo_module_io *io,
                           const hlo_diag_sink *sink, hlo_module **out_module) {
-    reading r = {.module = NULL};
-    hlo_status status = read_bytes(&r, content, name, io, sink);
-    free(r.p.owned);
-    hlo_arena_free(r.scratch);
+    hlo_proto p;
+    reading r = {content, io};
+    hlo_status status = hlo_proto_read_into(&p, name, sink, read_bytes, &r);
+    free(p.owned);
+    hlo_arena_free(p.scratch);
     if (status != HLO_OK) {
-        hlo_module_free(r.module);
-        r.module = NULL;
+        hlo_module_free(p.module);
+        p.module = NULL;
     }
-    *out_module = r.module;
+    *out_module = p.module;
     return status;
 }
 

@@ -38,6 +38,11 @@ typedef struct hlo_proto {
 
 /* ---------------------------------------------------------------------- errors, ids (context.c) */
 
+/* Calls `body` with a new module of that file name and a scratch arena. Catches its errors. The
+ * caller always frees p->module, p->scratch and p->owned. */
+hlo_status hlo_proto_read_into(hlo_proto *p, const char *file, const hlo_diag_sink *sink,
+                               hlo_status (*body)(hlo_proto *p, void *user), void *user);
+
 /* Reports `file: error: instruction 'x': ...` and does not return. */
 _Noreturn void hlo_proto_fail(hlo_proto *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

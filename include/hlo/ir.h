@@ -3,7 +3,7 @@
  * constants. Use edit.h to change a module, and pass.h to run your code as a pass.
  *
  * The module owns all objects and strings that these functions return. They are valid until the
- * module is freed or hlo_module_optimize() is called for it. An instruction is also invalid after
+ * module is freed or hlo_module_optimize() succeeds for it. An instruction is also invalid after
  * it was removed, except that hlo_instruction_computation() may be called for it. In a user pass
  * (pass.h), all objects and strings are valid until the callback returns.
  *

@@ -67,6 +67,14 @@ static inline void hlo_user_pass_init(hlo_user_pass *pass) {
     pass->struct_size = sizeof *pass;
 }
 
+/* The progress of a run of passes. */
+typedef struct hlo_pass_progress {
+    size_t struct_size; /* See status.h. */
+    double seconds;     /* The time since the start of the run. */
+    const char *pass;   /* The name of the current pass, valid during the callback. */
+    uint64_t changes;   /* The number of changes of the module so far. */
+} hlo_pass_progress;
+
 /* Options of hlo_module_optimize(). Initialize them with hlo_pass_options_init(), then change
  * fields. All pointers are borrowed for the duration of the call. */
 typedef struct hlo_pass_options {
@@ -189,6 +197,16 @@ typedef struct hlo_pass_options {
     /* The writer for `print_after`. dump.write must not be NULL if `print_after` is set. Default:
      * NULL. */
     hlo_writer dump;
+
+    /* Progress. */
+
+    /* A callback that is called at the first pass of a run, and then at most ten times per second:
+     * before passes, and within passes that apply rules. It is called on the thread of the caller.
+     * It returns true to continue, and false to stop the run, which then returns HLO_STOPPED and
+     * restores the module. `user` is `progress_user`. Default: NULL, which means no callback. */
+    bool (*progress)(void *user, const hlo_pass_progress *progress);
+    /* Passed to `progress` unchanged. */
+    void *progress_user;
 } hlo_pass_options;
 
 /* Sets the fields within the first `struct_size` bytes of *options to their default values. Use it
@@ -323,7 +341,8 @@ typedef struct hlo_report hlo_report;
  * passes are undone: for example, dead code is not removed.
  *
  * The caller must free *out_report with hlo_report_free(). `out_report` may be NULL if the report
- * is not needed. On failure, the module may only be freed.
+ * is not needed. If the function fails, the module is as it was before the call, also if memory
+ * cannot be allocated, and all pointers to its instructions are valid.
  *
  * Returns HLO_INVALID_INPUT if the module is not valid, if the operands, results and backend config
  * of a cuBLASLt matmul call contradict each other (hlo_module_verify() does not check custom

@@ -54,7 +54,8 @@ typedef struct computation_record {
     hlo_computation *comp;
     hlo_instruction *root;
     hlo_instruction **parameters;
-    uint32_t parameter_count;
+    const hlo_attr *attrs;
+    uint32_t parameter_count, attr_count;
     instr_record *instrs;
 } computation_record;
 
@@ -72,8 +73,11 @@ const hlo_snapshot *hlo_snapshot_take(const hlo_module *module, hlo_arena *arena
     computation_record **end = &s->comps;
     for (hlo_computation *comp = module->first; comp; comp = comp->next) {
         computation_record *r = *end = hlo_arena_alloc(arena, sizeof *r);
-        *r = (computation_record){
-            .comp = comp, .root = comp->root, .parameter_count = comp->parameter_count};
+        *r = (computation_record){.comp = comp,
+                                  .root = comp->root,
+                                  .attrs = comp->attrs,
+                                  .attr_count = comp->attr_count,
+                                  .parameter_count = comp->parameter_count};
         r->parameters =
             hlo_arena_copy(arena, comp->parameters, comp->parameter_count * sizeof *r->parameters);
         instr_record **last = &r->instrs;
@@ -122,6 +126,8 @@ void hlo_snapshot_restore(hlo_module *module, const hlo_snapshot *snapshot) {
             hlo_unique_name(module, HLO_NAME_INSTR, instr->name);
         }
         comp->root = r->root;
+        comp->attrs = r->attrs;
+        comp->attr_count = r->attr_count;
         comp->parameter_count = r->parameter_count;
         if (r->parameter_count)
             memcpy(comp->parameters, r->parameters, r->parameter_count * sizeof *r->parameters);

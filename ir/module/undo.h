@@ -26,7 +26,7 @@ typedef struct hlo_snapshot hlo_snapshot;
 const hlo_snapshot *hlo_snapshot_take(const hlo_module *module, hlo_arena *arena);
 /* Restores the saved state, including ids. Names reserved since then are free again, and use lists
  * have the order of a newly parsed module. Instructions and computations created since then are no
- * longer in the module. A snapshot can be restored any number of times. */
+ * longer in the module. A snapshot can be restored any number of times. Allocates no memory. */
 void hlo_snapshot_restore(hlo_module *module, const hlo_snapshot *snapshot);
 
 /* Returns a hash of everything that passes may change, including names, order and use lists. Two

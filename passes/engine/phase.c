@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "ir/module/undo.h"
 #include "ir/text/diag.h"
@@ -244,6 +245,25 @@ static bool take_batch(hlo_engine *e) {
     return e->batch.count;
 }
 
+bool hlo_pass_goes_on(hlo_pass_context *context, const char *pass) {
+    enum { PER_SECOND = 10 };
+    hlo_pass_clock *c = &context->clock;
+    if (!context->options->progress) return true;
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    const double now = (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+    if (pass) c->pass = pass;
+    if (!c->start) c->start = now;
+    if (c->stopped || now < c->next) return !c->stopped;
+    const hlo_pass_progress progress = {.struct_size = sizeof progress,
+                                        .seconds = now - c->start,
+                                        .pass = c->pass,
+                                        .changes = context->changes};
+    c->stopped = !context->options->progress(context->options->progress_user, &progress);
+    c->next = now + 1.0 / PER_SECOND;
+    return !c->stopped;
+}
+
 /* Visits every instruction once. Returns true if a rule was applied. */
 static bool sweep(hlo_engine *e, hlo_rule_env *env) {
     uint64_t before = e->fired;
@@ -251,13 +271,15 @@ static bool sweep(hlo_engine *e, hlo_rule_env *env) {
     hlo_remark_begin(e->context);
     e->rest = NULL;
     e->later = e->context->module->first;
-    while (e->status == HLO_OK && take_batch(e))
+    while (e->status == HLO_OK && take_batch(e)) {
         for (size_t i = 0; i < e->batch.count && e->status == HLO_OK; i++) {
             if (e->batch.items[i]->parent) visit(e, env, e->batch.items[i]);
             for (size_t f = 0; f < e->follow_up.count && e->status == HLO_OK; f++)
                 if (e->follow_up.items[f]->parent) visit(e, env, e->follow_up.items[f]);
             e->follow_up.count = 0;
         }
+        if (!hlo_pass_goes_on(e->context, NULL)) e->status = HLO_STOPPED;
+    }
     return e->fired > before;
 }
 

@@ -103,6 +103,7 @@ typedef struct run {
     hlo_pass_context context;
     hlo_module *linted;           /* the copy that the lints analyze, or NULL */
     hlo_module *rules;            /* the owner of context.rules, or NULL */
+    const hlo_snapshot *original; /* the verified input, or NULL if nothing can change it */
     bool reports;                 /* a report is requested, or min_gain or wide needs it */
     bool stops, stopped;          /* `stops`: end after quantize-wide; `stopped`: it has run */
     uint64_t committed;           /* number of changes by COMMITS passes */
@@ -152,6 +153,7 @@ static uint64_t age(const run *r) {
 
 static hlo_status run_function(run *r, const pass *p) {
     hlo_pass_context *context = &r->context;
+    if (!hlo_pass_goes_on(context, p->name)) return HLO_STOPPED;
     uint64_t *cleaned = &r->cleaned[p - passes];
     if (hlo_pin_is_scheduled(context->module)) return HLO_OK;
     if (p->role == CLEANUP && *cleaned == age(r)) return HLO_OK;
@@ -202,6 +204,7 @@ static hlo_status call_user_pass(hlo_pass_context *context, const hlo_user_pass 
 /* Runs a user-defined pass, and verifies the module if the pass has changed it. */
 static hlo_status run_user(run *r, const hlo_user_pass *p) {
     hlo_pass_context *context = &r->context;
+    if (!hlo_pass_goes_on(context, p->name)) return HLO_STOPPED;
     const double start = context->options->time_passes ? seconds_now() : 0;
     const uint64_t before = context->changes;
     hlo_arena_mark mark = hlo_arena_here(context->scratch);
@@ -314,10 +317,10 @@ static void make_uses(hlo_pass_context *context) {
 }
 
 /* Restores the input module. The new report lists the matmuls that must stay wide. */
-static hlo_status restart(run *r, const hlo_snapshot *original, jmp_buf *recover) {
+static hlo_status restart(run *r, jmp_buf *recover) {
     hlo_pass_context *context = &r->context;
     hlo_report *old = context->report;
-    hlo_snapshot_restore(context->module, original);
+    hlo_snapshot_restore(context->module, r->original);
     hlo_module_free(r->linted);
     r->linted = NULL;
     r->committed = context->changes = 0;
@@ -349,18 +352,15 @@ static hlo_status emit(run *r) {
  * only inserts the quantization, as in hlo_module_quantize(). */
 static hlo_status run_until_all_gain(run *r, bool inserts, jmp_buf *recover) {
     hlo_pass_context *context = &r->context;
-    const hlo_snapshot *original = NULL;
     bool unnamed = context->options->wide != NULL;
     r->stops = context->records;
     if (r->stops) return run_all(r, recover);
-    if (context->options->min_gain > 0 || unnamed || context->options->quantize)
-        original = hlo_snapshot_take(context->module, context->lasting);
     hlo_status status = run_all(r, recover);
     while (status == HLO_OK && (hlo_report_needs_rerun(context->report) || unnamed)) {
         const bool again = hlo_report_needs_rerun(context->report);
         if (!again) hlo_report_keep_outputs(context->report, context->options->wide);
         unnamed &= again;
-        if (again) status = restart(r, original, recover);
+        if (again) status = restart(r, recover);
         if (status == HLO_OK && again) status = run_all(r, recover);
     }
     if (status == HLO_OK && !context->options->wide_unmatched)
@@ -369,7 +369,7 @@ static hlo_status run_until_all_gain(run *r, bool inserts, jmp_buf *recover) {
                                    context->options->wide, context->module->file, context->sink);
     if (status == HLO_OK && inserts) {
         const bool none = context->committed && !r->committed; /* no matmul was converted */
-        status = restart(r, original, recover);
+        status = restart(r, recover);
         r->stops = true;
         return status == HLO_OK && !none ? run_all(r, recover) : status;
     }
@@ -403,6 +403,9 @@ static hlo_status run_caught(run *r, bool inserts) {
     const unsigned most = context->options->max_errors;
     hlo_status status = hlo_module_ensure_verified(context->module, most, context->sink);
     if (status == HLO_OK) status = hlo_matmul_verify(context->module, most, context->sink);
+    if (status == HLO_OK &&
+        (*context->options->passes || context->options->emit != HLO_EMIT_CUBLAS))
+        r->original = hlo_snapshot_take(context->module, context->lasting);
     return status == HLO_OK ? run_until_all_gain(r, inserts, &recover) : status;
 }
 
@@ -576,6 +579,11 @@ static hlo_status optimize(hlo_module *module, const hlo_pass_options *given, bo
     status = run_caught(&r, inserts);
     hlo_arena_set_recover(module->arena, outer);
     hlo_journal_close(module); /* running out of memory may have interrupted an application */
+    if (status != HLO_OK && r.original) {
+        hlo_snapshot_restore(module, r.original);
+        module->verified = true;
+        module->exhausted = module->logs_replaced = false;
+    }
     hlo_arena_free(r.context.scratch);
     hlo_arena_free(r.context.lasting);
     hlo_module_free(r.linted);

@@ -712,7 +712,8 @@ static build_value value_for(build *b, const hlo_instruction *instr) {
         return v;
     }
     case HLO_OP_CUSTOM_CALL:
-        if (hlo_is_custom_call(instr, "AllocateBuffer") && hlo_shape_is_array(instr->shape))
+        if (hlo_is_custom_call(instr, "AllocateBuffer") && hlo_shape_is_array(instr->shape) &&
+            !instr->operand_count)
             return zeros(b, instr);
         break;
     default: break;

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "hlo/edit.h"
 #include "hlo/pass.h"
 #include "hlo/text.h"
 #include "ir/ir.h"
@@ -150,8 +151,39 @@ static void test_refusals(void **state) {
     hlo_module_free(module);
 }
 
-/* If memory runs out anywhere, the run returns HLO_OUT_OF_MEMORY, and only the module needs to be
- * freed. */
+/* Returns the text of a module and checks that the module is valid. The caller frees the text. */
+static char *text_of(const hlo_module *module) {
+    char *text;
+    size_t size;
+    assert_int_equal(hlo_module_verify(module, NULL, NULL), HLO_OK);
+    assert_int_equal(hlo_module_to_text(module, NULL, &text, &size), HLO_OK);
+    return text;
+}
+
+/* Checks that a failed run left the module as it was, and that another run gives the same result as
+ * on a new module. Frees the module. */
+static void assert_restored(hlo_module *module, const hlo_pass_options *options) {
+    hlo_module *fresh = parse();
+    char *expected = text_of(fresh), *found = text_of(module);
+    assert_string_equal(found, expected);
+    free(expected);
+    free(found);
+    hlo_pass_options again = *options;
+    again.user_pass_count = 0;
+    again.progress = NULL;
+    again.passes = "inline,canonicalize,default";
+    assert_int_equal(hlo_module_optimize(fresh, &again, NULL), HLO_OK);
+    assert_int_equal(hlo_module_optimize(module, &again, NULL), HLO_OK);
+    expected = text_of(fresh);
+    found = text_of(module);
+    assert_string_equal(found, expected);
+    free(expected);
+    free(found);
+    hlo_module_free(fresh);
+    hlo_module_free(module);
+}
+
+/* If memory runs out anywhere, the run returns HLO_OUT_OF_MEMORY and the module is as before. */
 static void test_out_of_memory(void **state) {
     (void)state;
     hlo_pass_options options;
@@ -166,9 +198,92 @@ static void test_out_of_memory(void **state) {
         status = hlo_module_optimize(module, &options, &report);
         assert_true(status == HLO_OK || (status == HLO_OUT_OF_MEMORY && !report));
         hlo_report_free(report);
-        hlo_module_free(module);
+        hlo_arena_set_limit(module->arena, 0);
+        if (status != HLO_OK)
+            assert_restored(module, &options);
+        else
+            hlo_module_free(module);
     }
     assert_true(failures > 3);
+}
+
+/* Adds a computation, an instruction and a parameter, renames nothing, and removes an instruction;
+ * then fails. */
+static hlo_status change_and_fail(void *user, hlo_module *module, const hlo_diag_sink *sink) {
+    static const char text[] = "ENTRY extra { a = f32[] parameter(0) ROOT n = f32[] negate(a) }";
+    const hlo_computation *entry = hlo_module_entry(module);
+    const hlo_instruction *root = hlo_computation_root(entry), *made;
+    hlo_instruction_options options;
+    hlo_instruction_options_init(&options);
+    options.opcode = HLO_OP_COPY;
+    options.operands = &root;
+    options.operand_count = 1;
+    assert_int_equal(hlo_computation_new_text(module, text, strlen(text), sink, NULL), HLO_OK);
+    assert_int_equal(hlo_instruction_new(module, entry, &options, sink, &made), HLO_OK);
+    assert_int_equal(hlo_computation_set_root(module, entry, made, sink), HLO_OK);
+    assert_int_equal(
+        hlo_instruction_new_parameter(module, entry, hlo_instruction_shape(root), NULL, sink, NULL),
+        HLO_OK);
+    return *(const hlo_status *)user;
+}
+
+/* If a user pass fails, or produces invalid HLO, the module is as before. */
+static void test_failed_pass(void **state) {
+    (void)state;
+    static const hlo_status statuses[] = {HLO_INVALID_INPUT, HLO_MISMATCH, HLO_STOPPED};
+    hlo_user_pass pass;
+    const hlo_user_pass *passes = &pass;
+    hlo_pass_options options;
+    hlo_user_pass_init(&pass);
+    pass.name = "fail";
+    pass.run = change_and_fail;
+    hlo_pass_options_init(&options);
+    options.user_passes = &passes;
+    options.user_pass_count = 1;
+    for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++) {
+        hlo_module *module = parse();
+        const hlo_instruction *root = hlo_computation_root(hlo_module_entry(module));
+        pass.user = (void *)(uintptr_t)&statuses[i];
+        options.passes = "default,fail";
+        hlo_report *report = (hlo_report *)&options;
+        assert_int_equal(hlo_module_optimize(module, &options, &report), statuses[i]);
+        assert_null(report);
+        assert_ptr_equal(hlo_computation_root(hlo_module_entry(module)), root);
+        assert_restored(module, &options);
+    }
+}
+
+typedef struct countdown {
+    int left;
+    char passes[64][32];
+} countdown;
+
+static bool count_down(void *user, const hlo_pass_progress *progress) {
+    countdown *c = user;
+    assert_int_equal(progress->struct_size, sizeof *progress);
+    assert_true(progress->seconds >= 0);
+    snprintf(c->passes[c->left & 63], sizeof *c->passes, "%s", progress->pass);
+    return c->left-- > 0;
+}
+
+/* A callback stops the run, and the module is as before. */
+static void test_progress(void **state) {
+    (void)state;
+    hlo_pass_options options;
+    hlo_pass_options_init(&options);
+    options.passes = "inline,canonicalize,default";
+    options.progress = count_down;
+    countdown c = {.left = 0};
+    options.progress_user = &c;
+    hlo_module *module = parse();
+    assert_int_equal(hlo_module_optimize(module, &options, NULL), HLO_STOPPED);
+    assert_string_equal(c.passes[0], "inline");
+    assert_restored(module, &options);
+    c.left = 50;
+    module = parse();
+    assert_int_equal(hlo_module_optimize(module, &options, NULL), HLO_OK);
+    assert_true(c.left < 50);
+    hlo_module_free(module);
 }
 
 static void count_warnings(void *user, const hlo_diag *diag) {
@@ -298,6 +413,8 @@ int main(void) {
         cmocka_unit_test(test_one_verdict_per_copy),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_failed_pass),
+        cmocka_unit_test(test_progress),
         cmocka_unit_test(test_inlining_is_bounded),
         cmocka_unit_test(test_tidying_ends),
         cmocka_unit_test(test_passes_are_told),
