@@ -11,6 +11,7 @@
 #include "ir/float/literal.h"
 #include "ir/intern.h"
 #include "ir/ir.h"
+#include "ir/memory.h"
 #include "ir/module/clone.h"
 #include "ir/text/diag.h"
 #include "ir/text/options.h"
@@ -56,7 +57,7 @@ hlo_status edit_run(edit *e, edit_step *step) {
         e->module->edits++;
     }
     hlo_module_free(e->read);
-    free(e->text.buffer);
+    hlo_free(e->text.buffer);
     hlo_arena_free(e->scratch);
     return status;
 }
@@ -447,7 +448,7 @@ static hlo_status set_attribute(edit *e) {
     hlo_put_char(o, '\0');
     if (o->failed) return HLO_OUT_OF_MEMORY;
     const char *attributes = hlo_intern_string(e->module, o->buffer);
-    free(o->buffer);
+    hlo_free(o->buffer);
     o->buffer = NULL;
     hlo_instruction **operands =
         hlo_arena_array(e->scratch, instr->operand_count, sizeof *operands);

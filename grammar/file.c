@@ -10,6 +10,7 @@
 #include "hlo/proto.h"
 #include "hlo/text.h"
 #include "ir/float/c_locale.h"
+#include "ir/memory.h"
 #include "ir/text/diag.h"
 #include "ir/text/file.h"
 #include "ir/text/options.h"
@@ -73,7 +74,7 @@ static const char *inflate_all(z_stream *z, hlo_content *out) {
         if (out->size >= COUNTED) {
             size_t rest, made;
             const char *why = count_rest(z, LARGEST_FILE - out->size, &rest);
-            char *grown = why ? NULL : realloc(out->bytes, out->size + rest + 1);
+            char *grown = why ? NULL : hlo_realloc(out->bytes, out->size + rest + 1);
             if (!grown) return why ? why : no_memory;
             *out = (hlo_content){grown, out->size + rest, out->size + rest + 1};
             return inflate_some(z, grown + out->size - rest, rest, &made);
@@ -96,7 +97,7 @@ static hlo_status load(const char *path, const hlo_diag_sink *sink, hlo_content 
     if (inflateInit2(&z, GZIP_ONLY) != Z_OK) return HLO_OUT_OF_MEMORY;
     const char *why = inflate_all(&z, &plain);
     inflateEnd(&z);
-    free(out->bytes);
+    hlo_free(out->bytes);
     *out = plain;
     if (why == no_memory) return HLO_OUT_OF_MEMORY;
     return why ? hlo_file_refuse(path, sink, why) : HLO_OK;
@@ -145,7 +146,7 @@ typedef struct module_list {
 static bool grow(module_list *list) {
     if (list->count < list->capacity) return true;
     size_t capacity = list->capacity ? list->capacity * 2 : 4;
-    hlo_module **grown = realloc(list->modules, capacity * sizeof *grown);
+    hlo_module **grown = hlo_realloc(list->modules, capacity * sizeof *grown);
     if (!grown) return false;
     list->modules = grown;
     list->capacity = capacity;
@@ -210,7 +211,7 @@ hlo_status hlo_modules_parse_file(const char *path, const hlo_parse_options *opt
     } else if (status == HLO_OK) {
         status = parse_parts(&text, shown_name(path), own.max_errors, sink, &list);
     }
-    free(text.bytes);
+    hlo_free(text.bytes);
     if (status != HLO_OK) {
         hlo_modules_free(list.modules, list.count);
         list = (module_list){.modules = NULL};
@@ -234,14 +235,14 @@ hlo_status hlo_module_parse_file(const char *path, const hlo_diag_sink *sink,
                                  count);
         hlo_modules_free(modules, count);
     } else {
-        free(modules);
+        hlo_free(modules);
     }
     return status;
 }
 
 void hlo_modules_free(hlo_module **modules, size_t count) {
     for (size_t i = 0; i < count; i++) hlo_module_free(modules[i]);
-    free(modules);
+    hlo_free(modules);
 }
 
 /* ------------------------------------------------------------------------------- binary modules */

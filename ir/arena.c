@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ir/arena.h"
+#include "ir/memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +47,7 @@ enum { GAP = 0 };
 #endif
 
 hlo_arena *hlo_arena_new(jmp_buf *recover) {
-    hlo_arena *arena = calloc(1, sizeof *arena);
+    hlo_arena *arena = hlo_calloc(1, sizeof *arena);
     if (arena) arena->recover = recover;
     return arena;
 }
@@ -68,17 +69,17 @@ void *hlo_arena_new_with(jmp_buf *recover, size_t size, hlo_arena **out_arena) {
 static void free_blocks(block *newest) {
     while (newest) {
         block *older = newest->older;
-        free(newest);
+        hlo_free(newest);
         newest = older;
     }
 }
 
 void hlo_arena_free(hlo_arena *arena) {
     if (!arena) return;
-    for (const adopted *a = arena->adopted; a; a = a->next) free(a->memory);
+    for (const adopted *a = arena->adopted; a; a = a->next) hlo_free(a->memory);
     free_blocks(arena->newest);
     free_blocks(arena->spare);
-    free(arena);
+    hlo_free(arena);
 }
 
 jmp_buf *hlo_arena_set_recover(hlo_arena *arena, jmp_buf *recover) {
@@ -100,10 +101,10 @@ void hlo_arena_exhausted(hlo_arena *arena) {
 }
 
 void *hlo_memory_new(size_t size) {
-    if (size <= LARGE_PAGE / 2) return malloc(size);
+    if (size <= LARGE_PAGE / 2) return hlo_malloc(size);
     if (size > SIZE_MAX / 2) return NULL;
     size = (size + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE;
-    void *memory = aligned_alloc(LARGE_PAGE, size);
+    void *memory = hlo_aligned_alloc(LARGE_PAGE, size);
     if (memory) madvise(memory, size, MADV_HUGEPAGE); /* on failure, pages stay small */
     return memory;
 }

@@ -44,7 +44,7 @@ void hlo_arena_grow(hlo_arena *arena, void *array, uint32_t count, uint32_t *cap
 char *hlo_arena_format(hlo_arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Transfers ownership of malloc()ed memory to the arena, which must then not be released to an
+/* Transfers ownership of memory of hlo_malloc() to the arena, which must then not be released to an
  * earlier mark. */
 void hlo_arena_adopt(hlo_arena *arena, void *memory);
 
@@ -60,7 +60,7 @@ void *hlo_pool_alloc(hlo_arena *arena, hlo_pool *pool, size_t size);
 /* Jumps to the recovery point, as if memory had run out. */
 _Noreturn void hlo_arena_exhausted(hlo_arena *arena);
 
-/* Allocates memory outside any arena, to be freed with free(); NULL if memory runs out. An
+/* Allocates memory outside any arena, to be freed with hlo_free(); NULL if memory runs out. An
  * allocation of more than half a large page is aligned to large pages and advised to use them. */
 void *hlo_memory_new(size_t size);
 

@@ -8,6 +8,7 @@
 
 #include "ir/intern.h"
 #include "ir/ir.h"
+#include "ir/memory.h"
 
 /* The binding and the cache of a string. Most strings are only the name of one instruction and have
  * no cache. */
@@ -91,7 +92,7 @@ struct hlo_strings *hlo_strings_new(hlo_arena *arena) {
 }
 
 void hlo_strings_free(struct hlo_strings *strings) {
-    if (strings) free(strings->slots);
+    if (strings) hlo_free(strings->slots);
 }
 
 static void resize(hlo_arena *arena, struct hlo_strings *strings, size_t mask) {
@@ -103,7 +104,7 @@ static void resize(hlo_arena *arena, struct hlo_strings *strings, size_t mask) {
         while (slots[at].entry) at = (at + 1) & mask;
         slots[at] = s;
     }
-    free(strings->slots);
+    hlo_free(strings->slots);
     strings->slots = slots;
     strings->mask = mask;
 }

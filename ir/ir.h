@@ -327,7 +327,7 @@ typedef struct hlo_journal hlo_journal;
  * share it. */
 typedef struct hlo_recorded {
     atomic_uint modules; /* number of modules that use it */
-    char *bytes;         /* malloc()ed */
+    char *bytes;         /* from hlo_malloc() */
     size_t size;
 } hlo_recorded;
 

@@ -9,6 +9,7 @@
 
 #include "ir/intern.h"
 #include "ir/link.h"
+#include "ir/memory.h"
 
 const char *hlo_status_name(hlo_status status) {
     switch (status) {
@@ -43,7 +44,7 @@ static bool fill_module(hlo_module *module) {
 }
 
 hlo_module *hlo_module_make(jmp_buf *recover) {
-    hlo_module *module = calloc(1, sizeof *module);
+    hlo_module *module = hlo_calloc(1, sizeof *module);
     if (!module) return NULL;
     if (!fill_module(module)) {
         hlo_module_free(module);
@@ -57,12 +58,12 @@ void hlo_module_free(hlo_module *module) {
     if (!module) return;
     hlo_recorded *recorded = module->recorded;
     if (recorded && atomic_fetch_sub(&recorded->modules, 1) == 1) {
-        free(recorded->bytes);
-        free(recorded);
+        hlo_free(recorded->bytes);
+        hlo_free(recorded);
     }
     hlo_strings_free(module->strings);
     hlo_arena_free(module->arena);
-    free(module);
+    hlo_free(module);
 }
 
 const char *hlo_module_name(const hlo_module *module) {

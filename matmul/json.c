@@ -2,6 +2,7 @@
 /* Implements json.h. Source of the notation of dictionaries: MLIR's language reference, "Dictionary
  * Attribute" and the attributes that this section refers to. */
 #include "matmul/json.h"
+#include "ir/memory.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -74,7 +75,7 @@ static filled fill(const char *text, size_t size) {
         const bool empty = next < size && text[next] == (open == '{' ? '}' : ']');
         f.added = token + (open == '{' ? strlen(":0") : 0) + !empty;
     }
-    f.text = malloc(f.size + f.added + 1);
+    f.text = hlo_malloc(f.size + f.added + 1);
     if (!f.text) return f;
     memcpy(f.text, text, f.added ? f.at : f.size);
     if (!f.added) return f;
@@ -126,7 +127,7 @@ json_t *hlo_json_read(const char *text, size_t size, size_t flags, json_error_t 
     } else if (error && error->line == 1 && error->column > (int)f.at) {
         error->column -= (int)f.added;
     }
-    free(f.text);
+    hlo_free(f.text);
     return json;
 }
 
@@ -174,7 +175,7 @@ static int digit_of(char c) {
  * The caller frees the result. Returns NULL if the text is invalid or memory ran out. */
 static char *read_quoted(const char **at) {
     static const char escapes[] = "\"\"\\\\n\nt\t";
-    char *text = malloc(strlen(*at) + 1), *to = text;
+    char *text = hlo_malloc(strlen(*at) + 1), *to = text;
     const char *from = *at + 1;
     for (; text && *from && *from != '"'; from++) {
         const char *escape = strchr(escapes, from[1]);
@@ -196,7 +197,7 @@ static char *read_quoted(const char **at) {
         *at = from + 1;
         return text;
     }
-    free(text);
+    hlo_free(text);
     return NULL;
 }
 
@@ -274,7 +275,7 @@ static json_t *read_value(const char **at) {
     }
     char *text = read_quoted(at);
     json_t *string = text ? json_string(text) : NULL;
-    free(text);
+    hlo_free(text);
     return string;
 }
 
@@ -289,7 +290,7 @@ const char *hlo_mlir_read(const char *text, json_t **out, bool *out_starved) {
         do {
             at = after_space(at);
             const size_t length = name_length(at); /* 0 if the key is quoted */
-            char *key = *at == '"' ? read_quoted(&at) : length ? strndup(at, length) : NULL;
+            char *key = *at == '"' ? read_quoted(&at) : length ? hlo_strndup(at, length) : NULL;
             at += length;
             if (!key || !take(&at, "="))
                 fault = no_dictionary;
@@ -303,7 +304,7 @@ const char *hlo_mlir_read(const char *text, json_t **out, bool *out_starved) {
                 json_decref(value);
             else if (json_object_set_new(object, key, value) != 0)
                 fault = no_dictionary; /* out of memory, or invalid UTF-8 */
-            free(key);
+            hlo_free(key);
         } while (!fault && take(&at, ","));
         if (!fault && !take(&at, "}")) fault = no_dictionary;
     }

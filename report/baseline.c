@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/memory.h"
 #include "ir/text/diag.h"
 #include "ir/text/file.h"
 #include "matmul/json.h"
@@ -117,7 +118,7 @@ static size_t count_matmuls(const hlo_report *const *reports, size_t count) {
 
 /* Returns the matmuls of reports, which the caller frees, or NULL if memory runs out. */
 static report_entry *entries_of(const hlo_report *const *reports, size_t count, hlo_change change) {
-    report_entry *entries = malloc((count_matmuls(reports, count) + 1) * sizeof *entries);
+    report_entry *entries = hlo_malloc((count_matmuls(reports, count) + 1) * sizeof *entries);
     size_t at = 0;
     for (size_t i = 0; i < count && entries; i++)
         for (size_t j = 0; j < reports[i]->verdict_count; j++, at++) {
@@ -139,10 +140,10 @@ static hlo_status compare_reports(const hlo_report *const *reports, size_t count
                                   report_baseline *b) {
     const size_t total = count_matmuls(reports, count);
     report_entry *now = entries_of(reports, count, HLO_CHANGE_NEW);
-    b->changes = calloc(total + 1, sizeof *b->changes);
+    b->changes = hlo_calloc(total + 1, sizeof *b->changes);
     const hlo_status status = now && b->changes ? HLO_OK : HLO_OUT_OF_MEMORY;
     if (status == HLO_OK) compare(b, now, total);
-    free(now);
+    hlo_free(now);
     return status;
 }
 
@@ -168,7 +169,7 @@ hlo_status report_baseline_open(const char *path, const hlo_diag_sink *sink,
     const hlo_status status = hlo_file_read(path, sink, &text);
     if (status != HLO_OK) return status;
     *out_document = hlo_json_read(text.bytes, text.size, 0, &error, &starved);
-    free(text.bytes);
+    hlo_free(text.bytes);
     if (starved) return HLO_OUT_OF_MEMORY;
     return *out_document ? HLO_OK
                          : hlo_diag_refuse(sink, HLO_DIAG_DOCUMENT, path, error.line, error.column,
@@ -181,7 +182,7 @@ hlo_status report_baseline_read(const hlo_report *const *reports, size_t count, 
     const hlo_status status = report_baseline_open(path, sink, &out->document);
     if (status != HLO_OK) return status;
     const size_t most = json_array_size(json_object_get(out->document, "dots"));
-    out->old = malloc((most + 1) * sizeof *out->old);
+    out->old = hlo_malloc((most + 1) * sizeof *out->old);
     if (!out->old) return HLO_OUT_OF_MEMORY;
     if (!read_entries(out))
         return hlo_diag_refuse(sink, HLO_DIAG_DOCUMENT, path, 0, 0,
@@ -196,8 +197,8 @@ hlo_status report_baseline_read(const hlo_report *const *reports, size_t count, 
 }
 
 void report_baseline_free(report_baseline *baseline) {
-    free(baseline->changes);
-    free(baseline->old);
+    hlo_free(baseline->changes);
+    hlo_free(baseline->old);
     json_decref(baseline->document);
 }
 

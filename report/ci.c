@@ -8,7 +8,9 @@
 #include <xxhash.h>
 
 #include "hlo/version.h"
+#include "ir/memory.h"
 #include "ir/text/diag.h"
+#include "ir/text/writer.h"
 #include "matmul/json.h"
 #include "report/format.h"
 
@@ -44,7 +46,8 @@ static int by_identity(const void *a, const void *b) {
 static hlo_status list_findings(const report_writer *t, finding **out, size_t *out_count) {
     const report_model *m = t->model;
     const size_t most = m->count + m->totals.lints + 1;
-    finding *all = *out = malloc(most * sizeof *all), **sorted = malloc(most * sizeof *sorted);
+    finding *all = *out = hlo_malloc(most * sizeof *all),
+            **sorted = hlo_malloc(most * sizeof *sorted);
     size_t count = 0;
     for (size_t i = 0; i < m->count && all; i++) {
         const report_matmul *at = &m->matmuls[i];
@@ -59,12 +62,12 @@ static hlo_status list_findings(const report_writer *t, finding **out, size_t *o
         if (sorted[i]->identity == sorted[i - 1]->identity)
             sorted[i]->ordinal = sorted[i - 1]->ordinal + 1;
     const bool done = all && sorted;
-    free(sorted);
+    hlo_free(sorted);
     if (done) {
         *out_count = count;
         return HLO_OK;
     }
-    free(all);
+    hlo_free(all);
     return HLO_OUT_OF_MEMORY;
 }
 
@@ -79,7 +82,7 @@ static char *describe(const finding *at) {
     const report_matmul *m = at->matmul;
     char name[WRITER_NAME], number[WRITER_NUMBER], *text = NULL;
     size_t size;
-    FILE *out = open_memstream(&text, &size);
+    FILE *out = hlo_text_stream(&text, &size);
     if (!out) return NULL;
     if (m) fprintf(out, "%s: ", m->layer);
     fprintf(out, "%s %s%s: %s%s%s. Fix: %s.", writer_name(v, name), v->shape, kind_texts[v->kind],
@@ -91,7 +94,7 @@ static char *describe(const finding *at) {
                 m->passage->pass ? m->passage->pass : "a pass that was not dumped",
                 m->passage->how);
     if (fclose(out) == 0) return text;
-    free(text);
+    hlo_free(text);
     return NULL;
 }
 
@@ -165,7 +168,7 @@ hlo_status writer_sarif(const report_writer *t) {
                       indices[reason], "level", v->kind == HLO_VERDICT_MISSED ? "note" : "warning",
                       "message", "text", writer_string(text), "locations",
                       sarif_location(place_of(v)), "partialFingerprints", "hloFp8/v1", fingerprint);
-        free(text);
+        hlo_free(text);
         if (v->source_file && v->file) {
             json_t *related = sarif_location((place){v->file, v->line, v->column});
             json_object_set_new(
@@ -175,7 +178,7 @@ hlo_status writer_sarif(const report_writer *t) {
         }
         json_array_append_new(results, result);
     }
-    free(findings);
+    hlo_free(findings);
     const hlo_status written = writer_document(
         json_pack("{s:s, s:s, s:[{s:{s:{s:s, s:s, s:s, s:o}}, s:s, s:o}]}", "$schema",
                   "https://json.schemastore.org/sarif-2.1.0.json", "version", "2.1.0", "runs",
@@ -207,7 +210,7 @@ static hlo_status print_case(FILE *out, const finding *at) {
     writer_element(out, "    <failure type=\"", v->reason, "\" message=\"");
     writer_element(out, "", v->message, "\">");
     writer_element(out, "", text, "</failure>\n  </testcase>\n");
-    free(text);
+    hlo_free(text);
     return text ? HLO_OK : HLO_OUT_OF_MEMORY;
 }
 
@@ -258,9 +261,9 @@ hlo_status writer_gitlab(const report_writer *t) {
                                                     : "major",
                       "location", "path", writer_string(where.file ? where.file : ""), "lines",
                       "begin", (json_int_t)(where.line ? where.line : 1)));
-        free(text);
+        hlo_free(text);
     }
-    free(findings);
+    hlo_free(findings);
     const hlo_status written = writer_document(issues, t->out);
     return failed ? HLO_OUT_OF_MEMORY : written;
 }
@@ -354,14 +357,14 @@ hlo_status writer_github(const report_writer *t) {
     put_command(out, "notice", (place){NULL, 0, 0}, "hlo-fp8");
     char *text = NULL;
     size_t size;
-    FILE *totals = open_memstream(&text, &size);
+    FILE *totals = hlo_text_stream(&text, &size);
     if (!totals) return HLO_OUT_OF_MEMORY;
     print_totals(&(report_writer){.model = m, .options = t->options, .out = totals});
     if (found > shown) fprintf(totals, " %zu more findings are not shown.", found - shown);
     const bool done = fclose(totals) == 0 && text;
     put_message(out, text);
     fputc('\n', out);
-    free(text);
+    hlo_free(text);
     return done ? HLO_OK : HLO_OUT_OF_MEMORY;
 }
 

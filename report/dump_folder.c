@@ -13,6 +13,7 @@
 
 #include "hlo/dump.h"
 #include "hlo/text.h"
+#include "ir/memory.h"
 #include "ir/text/diag.h"
 
 typedef struct stage {
@@ -153,8 +154,8 @@ static bool equal_modules(const stage *a, const stage *b) {
         hlo_module_free(module);
     }
     equal = equal && sizes[0] == sizes[1] && memcmp(texts[0], texts[1], sizes[0]) == 0;
-    free(texts[0]);
-    free(texts[1]);
+    hlo_free(texts[0]);
+    hlo_free(texts[1]);
     return equal;
 }
 

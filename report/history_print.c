@@ -8,6 +8,7 @@
 
 #include "hlo/dump.h"
 #include "ir/float/c_locale.h"
+#include "ir/memory.h"
 #include "ir/text/diag.h"
 #include "ir/text/writer.h"
 #include "matmul/json.h"
@@ -173,7 +174,7 @@ static hlo_status print_summary(const hlo_dump *dump, const hlo_history *const *
         matmuls += order[i].sum.matmuls;
         if (order[i].sum.matmuls) print_module(dump, order[i].module, order[i].sum.matmuls, t->out);
     }
-    const hlo_matmul_history **losses = malloc((matmuls + 1) * sizeof(hlo_matmul_history *));
+    const hlo_matmul_history **losses = hlo_malloc((matmuls + 1) * sizeof(hlo_matmul_history *));
     if (!losses) return HLO_OUT_OF_MEMORY;
     const hlo_status status = writer_text_summary(t);
     for (size_t i = 0; i < count; i++)
@@ -189,7 +190,7 @@ static hlo_status print_summary(const hlo_dump *dump, const hlo_history *const *
                         losses[i]->pass ? losses[i]->pass : "passes that were not dumped",
                         losses[i]->how);
     }
-    free(losses);
+    hlo_free(losses);
     return status;
 }
 
@@ -200,7 +201,7 @@ static hlo_status print_histories(const hlo_dump *dump, const hlo_history *const
     if (status != HLO_OK) return status;
     const size_t count = hlo_dump_module_count(dump);
     const hlo_remarks which = own.which;
-    ranked *order = malloc((count + 1) * sizeof *order); /* largest FLOPs first */
+    ranked *order = hlo_malloc((count + 1) * sizeof *order); /* largest FLOPs first */
     if (!order) return HLO_OUT_OF_MEMORY;
     for (size_t i = 0; i < count; i++) order[i] = (ranked){i, add_up(histories[i])};
     qsort(order, count, sizeof *order, by_flops);
@@ -257,7 +258,7 @@ static hlo_status print_histories(const hlo_dump *dump, const hlo_history *const
         }
         status = writer_document(json_pack("{s:i, s:o}", "version", 1, "modules", modules), out);
     }
-    free(order);
+    hlo_free(order);
     if (status == HLO_OK && (fflush(out) != 0 || ferror(out))) status = HLO_INVALID_INPUT;
     return status;
 }

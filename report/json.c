@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/memory.h"
 #include "matmul/json.h"
 #include "report/format.h"
 
@@ -13,7 +14,7 @@ json_t *writer_string(const char *text) {
     json_t *value = json_string(text);
     if (value) return value;
     size_t length = strlen(text), at = 0;
-    char *utf8 = malloc(2 * length + 1);
+    char *utf8 = hlo_malloc(2 * length + 1);
     if (!utf8) return NULL;
     for (size_t i = 0; i < length; i++) {
         unsigned char c = (unsigned char)text[i];
@@ -21,7 +22,7 @@ json_t *writer_string(const char *text) {
         utf8[at++] = (char)(c < 0x80 ? c : 0x80 | (c & 0x3f));
     }
     value = json_stringn(utf8, at);
-    free(utf8);
+    hlo_free(utf8);
     return value;
 }
 

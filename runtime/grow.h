@@ -5,8 +5,9 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "ir/memory.h"
 
 /* Ensures that an array has room for `count` elements of `size` bytes. `array` points to the
  * pointer to the array. Returns false, without a change, if memory runs out. */
@@ -14,7 +15,7 @@ static inline bool hlo_heap_grow(void *array, size_t count, size_t *capacity, si
     if (count <= *capacity) return true;
     void *items;
     memcpy(&items, array, sizeof items);
-    items = realloc(items, (2 * count + 14) * size);
+    items = hlo_realloc(items, (2 * count + 14) * size);
     if (!items) return false;
     memcpy(array, &items, sizeof items);
     *capacity = 2 * count + 14;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Implements the threads and rendezvous of simulated devices. */
 #include "runtime/world.h"
+#include "ir/memory.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -51,12 +52,12 @@ struct hlo_world {
 };
 
 hlo_world *hlo_world_new(uint32_t replicas, uint32_t partitions) {
-    hlo_world *world = calloc(1, sizeof *world);
+    hlo_world *world = hlo_calloc(1, sizeof *world);
     if (!world) return NULL;
     *world =
         (hlo_world){.replicas = replicas, .partitions = partitions, .count = replicas * partitions};
-    world->visitors = calloc(world->count, sizeof *world->visitors);
-    world->threads = calloc(world->count, sizeof *world->threads);
+    world->visitors = hlo_calloc(world->count, sizeof *world->visitors);
+    world->threads = hlo_calloc(world->count, sizeof *world->threads);
     pthread_mutex_init(&world->lock, NULL);
     pthread_cond_init(&world->changed, NULL);
     if (world->visitors && world->threads) return world;
@@ -68,9 +69,9 @@ void hlo_world_free(hlo_world *world) {
     if (!world) return;
     pthread_cond_destroy(&world->changed);
     pthread_mutex_destroy(&world->lock);
-    free(world->threads);
-    free(world->visitors);
-    free(world);
+    hlo_free(world->threads);
+    hlo_free(world->visitors);
+    hlo_free(world);
 }
 
 hlo_seat hlo_world_seat(hlo_world *world, uint32_t device) {
@@ -118,12 +119,12 @@ hlo_status hlo_world_meet(const hlo_seat *seat, const void *place, const hlo_int
     }
     if (complete) {
         /* The other members wait, so the lock is not needed while their data is used. */
-        void **all = calloc(members->count, sizeof *all);
+        void **all = hlo_calloc(members->count, sizeof *all);
         for (uint32_t i = 0; all && i < members->count; i++)
             all[i] = world->visitors[members->v[i]].brought;
         pthread_mutex_unlock(&world->lock);
         status = all ? meet(all, members->count, why) : HLO_OUT_OF_MEMORY;
-        free(all);
+        hlo_free(all);
         pthread_mutex_lock(&world->lock);
         for (uint32_t i = 0; i < members->count; i++) {
             visitor *v = &world->visitors[members->v[i]];

@@ -17,6 +17,7 @@
 #include "hlo/ir.h"
 #include "hlo/proto.h"
 #include "hlo/text.h"
+#include "ir/memory.h"
 #include "ir/text/diag.h"
 #include "ir/text/suggest.h"
 #include "options.h"
@@ -207,7 +208,7 @@ static hlo_status draw(void *user, const char *const *graphs, size_t count, char
             to = from ? strstr(from, end) : NULL;
             if (!to) break;
             to += strlen(end);
-            out_drawings[i] = strndup(from, (size_t)(to - from));
+            out_drawings[i] = hlo_strndup(from, (size_t)(to - from));
             if (!out_drawings[i]) status = HLO_OUT_OF_MEMORY;
         }
         free(text);

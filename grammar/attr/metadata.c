@@ -6,6 +6,7 @@
 
 #include "grammar/attr/notation.h"
 #include "hlo/text.h"
+#include "ir/memory.h"
 #include "ir/text/suggest.h"
 
 /* The origin of one array: `"name" {0,1}}` after a brace. `name` may be NULL. */
@@ -185,7 +186,7 @@ static bool put_and_free(hlo_bytes *out, char *text) {
     const bool put = !setjmp(recover);
     if (put) hlo_notation_put_module(out, text);
     hlo_arena_set_recover(out->arena, before);
-    free(text);
+    hlo_free(text);
     return put;
 }
 

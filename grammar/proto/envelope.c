@@ -5,6 +5,7 @@
 
 #include "grammar/proto/proto.h"
 #include "ir/intern.h"
+#include "ir/memory.h"
 
 static size_t size_of(const hlo_wire *w) {
     return (size_t)(w->end - w->at);
@@ -293,7 +294,7 @@ static hlo_status pass_on(const walk *to, uint32_t device, record *from) {
     hlo_proto p;
     hlo_status status = hlo_proto_read_into(&p, to->module->file, to->sink, read_record, from);
     if (status == HLO_OK) status = to->put(to->user, device, from->literal);
-    free(p.owned);
+    hlo_free(p.owned);
     hlo_arena_free(p.scratch);
     hlo_module_free(p.module);
     return status;

@@ -7,6 +7,7 @@
 #include "grammar/proto/proto.h"
 #include "hlo/proto.h"
 #include "ir/intern.h"
+#include "ir/memory.h"
 #include "ir/text/diag.h"
 
 enum { MAX_ATTRS = 64 };
@@ -317,11 +318,11 @@ static hlo_status read_bytes(hlo_proto *p, void *user) {
     read_module(p, message, &envelope);
     hlo_arena_set_recover(module->arena, NULL);
     if (!hlo_envelope_records(&envelope)) return HLO_OK;
-    hlo_recorded *recorded = module->recorded = calloc(1, sizeof *recorded);
+    hlo_recorded *recorded = module->recorded = hlo_calloc(1, sizeof *recorded);
     if (!recorded) return HLO_OUT_OF_MEMORY;
     recorded->modules = 1;
     recorded->size = content->size;
-    recorded->bytes = content->capacity ? content->bytes : malloc(content->size);
+    recorded->bytes = content->capacity ? content->bytes : hlo_malloc(content->size);
     if (!recorded->bytes) return HLO_OUT_OF_MEMORY;
     if (content->capacity)
         content->bytes = NULL;
@@ -335,7 +336,7 @@ hlo_status hlo_proto_read(hlo_content *content, const char *name, const hlo_modu
     hlo_proto p;
     reading r = {content, io};
     hlo_status status = hlo_proto_read_into(&p, name, sink, read_bytes, &r);
-    free(p.owned);
+    hlo_free(p.owned);
     hlo_arena_free(p.scratch);
     if (status != HLO_OK) {
         hlo_module_free(p.module);
@@ -533,7 +534,7 @@ hlo_status hlo_proto_write(const hlo_module *module, hlo_proto_format format,
                            const hlo_module_io *io, const hlo_diag_sink *sink, FILE *out) {
     hlo_proto p = {.module = (hlo_module *)(uintptr_t)module, .io = io, .sink = sink};
     hlo_status status = print_proto(&p, module, format, out);
-    free(p.owned);
+    hlo_free(p.owned);
     hlo_arena_free(p.scratch);
     return status;
 }

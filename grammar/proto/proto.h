@@ -31,7 +31,7 @@ typedef struct hlo_proto {
     unsigned tuples;                     /* writing: number of open tuples around a shape or a
                                           * constant */
     bool unknown;          /* reading: the bytes contain fields that hlo.proto lacks */
-    void *owned;           /* malloc()ed memory that is freed at the end of the conversion; or
+    void *owned;           /* memory of hlo_malloc() that is freed at the end of the conversion; or
                             * NULL */
     struct hlo_rows *rows; /* the rows of proto.def and their fields (attrs.c) */
 } hlo_proto;

@@ -8,6 +8,8 @@
 #include "grammar/proto/proto.h"
 #include "hlo/proto.h"
 #include "hlo/text.h"
+#include "ir/memory.h"
+#include "ir/text/writer.h"
 
 /* Maximum nesting of the tuples of an origin, and of recovery tables. Each recovery table escapes
  * the quotes of the tables inside it. */
@@ -210,7 +212,7 @@ static void print_message(printer *w, const ProtobufCMessage *message) {
         p->owned = text;
         hlo_notation_put_module(w->out, text);
         p->owned = NULL;
-        free(text);
+        hlo_free(text);
     } else if (message->descriptor == &xla__original_value_proto__descriptor) {
         const Xla__OriginalValueProto *origin = (const Xla__OriginalValueProto *)message;
         put(w, "{", 1);
@@ -311,7 +313,7 @@ static ProtobufCMessage *read_module(scanner *r) {
     if (status != HLO_OK) return NULL;
     char *bytes = NULL;
     size_t size = 0;
-    FILE *out = open_memstream(&bytes, &size);
+    FILE *out = hlo_text_stream(&bytes, &size);
     status = HLO_OUT_OF_MEMORY;
     if (out) status = p->io->print_proto(module, HLO_PROTO_BINARY, p->sink, hlo_file_writer(out));
     if (out && (fclose(out) != 0 || !bytes)) status = HLO_OUT_OF_MEMORY;
@@ -324,7 +326,7 @@ static ProtobufCMessage *read_module(scanner *r) {
                                                      size, (const uint8_t *)bytes)
                          : NULL;
     p->owned = NULL;
-    free(bytes);
+    hlo_free(bytes);
     return message;
 }
 

@@ -480,7 +480,7 @@ hlo_status hlo_reports_print(const hlo_report *const *reports, size_t count,
 
 /* A callback that draws `count` graphs, which are given in the language of Graphviz. It stores an
  * SVG element in out_drawings[i], or leaves the initial NULL if it cannot draw graph i. The SVG
- * element must be allocated with malloc(), and the library frees it. `user` is
+ * element must be allocated with hlo_malloc() (memory.h), and the library frees it. `user` is
  * hlo_page_options.user. The callback returns HLO_OK or HLO_OUT_OF_MEMORY. */
 typedef hlo_status hlo_graph_renderer(void *user, const char *const *graphs, size_t count,
                                       char **out_drawings);

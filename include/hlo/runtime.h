@@ -229,6 +229,20 @@ typedef struct hlo_plan_options {
      * rounding error. If `roundings_may_be_dropped` is set, this includes omitted roundings. Equal
      * plans use the same random numbers in their n-th run. Default: false. */
     bool perturbed;
+    /* The maximum number of threads that execute an instruction, including the thread that started
+     * the run. Ignored if `devices` exceeds 1 or `parallel_for` is set. Default: 0, which selects
+     * one thread for each processor that the process may use. */
+    uint32_t threads;
+    /* A callback that executes a loop on the threads of the caller, or NULL. It must call `body`
+     * with `arg` for ranges [begin, end) that together contain each index from 0 to count - 1 once,
+     * on any threads and in any order, and return when all calls have returned. It is called on the
+     * thread that started the run, and must not fail. The plan then has no threads, and calls
+     * `progress` only between instructions. The results do not depend on the ranges. Ignored if
+     * `devices` exceeds 1. `user` is `parallel_user`. Default: NULL. */
+    void (*parallel_for)(void *user, int64_t count,
+                         void (*body)(void *arg, int64_t begin, int64_t end), void *arg);
+    /* Passed to `parallel_for` unchanged. */
+    void *parallel_user;
 
     /* The following fields apply to the cuda backend. */
 

@@ -119,7 +119,7 @@ hlo_status hlo_module_print(const hlo_module *module, const hlo_print_options *o
 
 /* Prints `module` to a string, like hlo_module_print(). On success, *out_text is a NUL-terminated
  * string and *out_size is its size in bytes without the NUL. The caller owns the string and must
- * free it with free(). Otherwise, *out_text is NULL.
+ * free it with hlo_free() (memory.h). Otherwise, *out_text is NULL.
  *
  * Returns HLO_INVALID_INPUT if a canonical print would be too large. Otherwise, returns the same
  * statuses as hlo_module_print(). */

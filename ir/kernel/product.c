@@ -16,6 +16,7 @@
 
 #include "ir/float/clones.h"
 #include "ir/kernel/kernel.h"
+#include "ir/memory.h"
 
 enum {
     DEPTH = 256, /* number of terms per block */
@@ -352,11 +353,11 @@ enum { SMALL = 128 << 10 /* maximum bytes that one thread packs */, LINE = 64 };
 /* Allocates memory for the packed blocks, because they may exceed the stack of a thread. */
 static void multiply_small(void *arg, int64_t begin, int64_t end) {
     packing *with = arg;
-    char *memory = aligned_alloc(LINE, (with->a + with->b + LINE - 1) / LINE * LINE);
+    char *memory = hlo_aligned_alloc(LINE, (with->a + with->b + LINE - 1) / LINE * LINE);
     if (!memory) atomic_store(&with->starved, true);
     for (int64_t batch = begin; memory && batch < end; batch++)
         multiply_in(NULL, with, memory, batch);
-    free(memory);
+    hlo_free(memory);
 }
 
 void hlo_product_run(const hlo_eval_env *env, const hlo_product *p, hlo_arena *scratch) {

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "ir/ir.h"
+#include "ir/memory.h"
 #include "ir/text/diag.h"
 
 enum { MESSAGE_SIZE = 1024, MARKS = sizeof((hlo_lines){0}.marks) / sizeof(hlo_line) };
@@ -229,7 +230,7 @@ void hlo_print_plain(FILE *out, const char *format, ...) {
     char few[1024], *all = few;
     const int length = vsnprintf(few, sizeof few, format, args);
     size_t size = length < 0 ? 0 : (size_t)length, form = strlen(format);
-    if (size >= sizeof few && (all = malloc(size + 1)))
+    if (size >= sizeof few && (all = hlo_malloc(size + 1)))
         vsnprintf(all, size + 1, format, again);
     else if (size >= sizeof few)
         all = few, size = sizeof few - 1;
@@ -238,7 +239,7 @@ void hlo_print_plain(FILE *out, const char *format, ...) {
     put_source(&s, all, size - (ends && all[size - 1] == '\n'), 0);
     if (ends) put(&s, "\n", 1);
     flush(&s);
-    if (all != few) free(all);
+    if (all != few) hlo_free(all);
     va_end(again);
     va_end(args);
 }

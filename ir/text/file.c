@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ir/memory.h"
 #include "ir/text/diag.h"
 
 enum { LARGEST_FILE = INT32_MAX, FIRST_CAPACITY = 1 << 16, NULS = 2 };
@@ -56,7 +57,7 @@ static hlo_status open_file(const char *path, const hlo_diag_sink *sink, int *ou
 
 bool hlo_content_grow(hlo_content *c) {
     const size_t capacity = c->capacity ? c->capacity * 2 : FIRST_CAPACITY;
-    char *grown = realloc(c->bytes, capacity);
+    char *grown = hlo_realloc(c->bytes, capacity);
     if (!grown) return false;
     c->bytes = grown;
     c->capacity = capacity;
@@ -82,7 +83,7 @@ static int read_all(int fd, const struct stat *about, hlo_content *out) {
     const bool sized = S_ISREG(about->st_mode);
     if (sized && about->st_size > LARGEST_FILE) return EFBIG;
     out->capacity = sized ? (size_t)about->st_size + 1 + NULS : FIRST_CAPACITY;
-    out->bytes = malloc(out->capacity);
+    out->bytes = hlo_malloc(out->capacity);
     if (!out->bytes) return ENOMEM;
     for (;;) {
         if (out->size == out->capacity && !hlo_content_grow(out)) return ENOMEM;

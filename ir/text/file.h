@@ -16,7 +16,7 @@
 #include "ir/arena.h"
 
 typedef struct hlo_content {
-    char *bytes; /* malloc()ed, not NUL-terminated */
+    char *bytes; /* from hlo_malloc(), not NUL-terminated */
     size_t size, capacity;
 } hlo_content;
 

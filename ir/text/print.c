@@ -5,6 +5,7 @@
 #include "ir/float/c_locale.h"
 #include "ir/intern.h"
 #include "ir/ir.h"
+#include "ir/memory.h"
 #include "ir/text/diag.h"
 #include "ir/text/options.h"
 #include "ir/text/printer.h"
@@ -100,7 +101,7 @@ static const hlo_instruction **print_order(const hlo_computation *comp, uint32_t
         most += 1 + instr->operand_count + (control ? control->u.instrs->count : 0);
         numbers[instr->id] = (uint32_t)NOT_SEEN;
     }
-    const hlo_instruction **order = malloc((comp->instr_count + most) * sizeof *order);
+    const hlo_instruction **order = hlo_malloc((comp->instr_count + most) * sizeof *order);
     if (!order) return NULL;
     postorder w = {.numbers = numbers, .stack = order + comp->instr_count};
     uint32_t count = 0;
@@ -141,7 +142,7 @@ static void put_called(hlo_printer *o, const hlo_computation *comp) {
     for (uint32_t i = 0; order && i < comp->instr_count; i++) put_body_line(o, comp, order[i]);
     hlo_put_line(o, o->depth);
     hlo_put_char(o, '}');
-    free(order);
+    hlo_free(order);
     hlo_put_attrs(o, comp->attrs, comp->attr_count, ", ", ", ");
     o->depth--;
 }
@@ -200,8 +201,8 @@ static void count_call(void *callers, hlo_computation *called) {
  * computations or memory runs out; every computation is then printed. */
 static bool *find_hidden(const hlo_module *module) {
     if (!module->op_counts[HLO_OP_ASYNC_START]) return NULL;
-    uint32_t *callers = calloc(module->next_computation_id, sizeof *callers); /* calls, by id */
-    bool *hidden = calloc(module->next_computation_id, sizeof *hidden);
+    uint32_t *callers = hlo_calloc(module->next_computation_id, sizeof *callers); /* calls, by id */
+    bool *hidden = hlo_calloc(module->next_computation_id, sizeof *hidden);
     if (callers && hidden) {
         for (const hlo_computation *comp = module->first; comp; comp = comp->next)
             for (const hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr))
@@ -214,7 +215,7 @@ static bool *find_hidden(const hlo_module *module) {
                     hidden[called->id] = hlo_async_tells(instr, called);
             }
     }
-    free(callers);
+    hlo_free(callers);
     return hidden;
 }
 
@@ -238,7 +239,7 @@ static void put_module(hlo_printer *o, const hlo_module *module) {
     HLO_PUT(o, "\n\n");
     if (o->options->metadata) put_tables(o, &module->tables);
     bool *hidden = find_hidden(module);
-    const hlo_instruction **wrapped = hidden ? calloc(module->next_id, sizeof *wrapped) : NULL;
+    const hlo_instruction **wrapped = hidden ? hlo_calloc(module->next_id, sizeof *wrapped) : NULL;
     for (const hlo_computation *comp = wrapped ? module->first : NULL; comp; comp = comp->next)
         for (const hlo_instruction *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
             const hlo_computation *called =
@@ -277,8 +278,8 @@ static void put_module(hlo_printer *o, const hlo_module *module) {
             hlo_put_attrs(o, comp->attrs, comp->attr_count, ", ", ", ");
             HLO_PUT(o, "\n\n");
         }
-    free(o->wrapped);
-    free(hidden);
+    hlo_free(o->wrapped);
+    hlo_free(hidden);
 }
 
 void hlo_print_options_init_sized(hlo_print_options *options, size_t struct_size,
@@ -317,7 +318,7 @@ static void add_called(void *user, hlo_computation *called) {
 }
 
 static hlo_status check_extent(const hlo_module *module, const hlo_diag_sink *sink) {
-    extents e = {.of = calloc((size_t)module->next_computation_id + 1, sizeof *e.of)};
+    extents e = {.of = hlo_calloc((size_t)module->next_computation_id + 1, sizeof *e.of)};
     if (!e.of) return HLO_OUT_OF_MEMORY;
     const hlo_instruction *excess = NULL; /* the first instruction with which the print exceeds the
                                            * limit */
@@ -329,7 +330,7 @@ static hlo_status check_extent(const hlo_module *module, const hlo_diag_sink *si
         }
         e.of[comp->id] = e.now;
     }
-    free(e.of);
+    hlo_free(e.of);
     if (!excess) return HLO_OK;
     hlo_diag_emit(module, sink, HLO_ERROR, HLO_DIAG_LIMIT, excess->offset,
                   hlo_intern_length(excess->name),
@@ -344,12 +345,12 @@ static hlo_status print(hlo_printer *o, const hlo_module *module) {
     const bool canonical = o->options->canonical;
     const hlo_status status = canonical ? check_extent(module, o->options->sink) : HLO_OK;
     if (status != HLO_OK) return status;
-    o->shapes = calloc(HLO_SHAPE_TEXTS, sizeof *o->shapes);
-    o->numbers = canonical ? calloc((size_t)module->next_id + 1, sizeof *o->numbers) : NULL;
+    o->shapes = hlo_calloc(HLO_SHAPE_TEXTS, sizeof *o->shapes);
+    o->numbers = canonical ? hlo_calloc((size_t)module->next_id + 1, sizeof *o->numbers) : NULL;
     const bool whole = o->shapes && (o->numbers || !canonical);
     if (whole) put_module(o, module);
-    free(o->shapes);
-    free(o->numbers);
+    hlo_free(o->shapes);
+    hlo_free(o->numbers);
     return whole ? HLO_OK : HLO_OUT_OF_MEMORY;
 }
 
@@ -369,7 +370,7 @@ hlo_status hlo_module_print(const hlo_module *module, const hlo_print_options *o
     hlo_printer o = {.out = out, .put_called = put_called, .options = &own};
     const hlo_status status = hlo_printer_grow(&o, BUFFER) ? print(&o, module) : HLO_OUT_OF_MEMORY;
     if (status == HLO_OK) hlo_printer_flush(&o);
-    free(o.buffer);
+    hlo_free(o.buffer);
     return status == HLO_OK && o.failed ? HLO_INVALID_INPUT : status;
 }
 
@@ -386,7 +387,7 @@ hlo_status hlo_module_to_text(const hlo_module *module, const hlo_print_options 
     const hlo_status status = o.failed ? HLO_OUT_OF_MEMORY : print(&o, module);
     if (status == HLO_OK) hlo_put_char(&o, '\0');
     if (status != HLO_OK || o.failed) {
-        free(o.buffer);
+        hlo_free(o.buffer);
         return status == HLO_OK ? HLO_OUT_OF_MEMORY : status;
     }
     *out_size = (size_t)(o.at - o.buffer) - 1;

@@ -8,6 +8,7 @@
 
 #include "ir/float/float.h"
 #include "ir/intern.h"
+#include "ir/memory.h"
 #include "ir/text/plain.h"
 
 void hlo_printer_flush(hlo_printer *o) {
@@ -18,7 +19,7 @@ void hlo_printer_flush(hlo_printer *o) {
 
 bool hlo_printer_grow(hlo_printer *o, size_t size) {
     const size_t used = (size_t)(o->at - o->buffer), capacity = 2 * used + size;
-    char *grown = used ? realloc(o->buffer, capacity) : hlo_memory_new(capacity);
+    char *grown = used ? hlo_realloc(o->buffer, capacity) : hlo_memory_new(capacity);
     if (!grown) return false;
     o->buffer = grown;
     o->at = grown + used;

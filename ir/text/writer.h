@@ -15,4 +15,9 @@ FILE *hlo_writer_open(const hlo_writer *writer);
  * writer failed. */
 hlo_status hlo_writer_close(FILE *stream, hlo_status status);
 
+/* Opens a stream to a text that grows. When the stream is closed, *out_text is the text, with a NUL
+ * after it, and *out_size is its size without the NUL. The caller frees it with hlo_free(). If
+ * memory runs out, the function returns NULL or fclose() fails, and *out_text is NULL. */
+FILE *hlo_text_stream(char **out_text, size_t *out_size);
+
 #endif

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "ir/float/c_locale.h"
+#include "ir/memory.h"
 #include "ir/module/known.h"
 #include "ir/text/diag.h"
 #include "ir/text/writer.h"
@@ -167,7 +168,7 @@ typedef struct counts {
 
 static hlo_status print_stats(const hlo_module *module, FILE *out) {
     jmp_buf recover;
-    flops *totals = calloc((size_t)module->next_computation_id + 1, sizeof *totals);
+    flops *totals = hlo_calloc((size_t)module->next_computation_id + 1, sizeof *totals);
     if (!totals) return HLO_OUT_OF_MEMORY;
     jmp_buf *before = hlo_arena_set_recover(module->arena, &recover);
     hlo_status status = HLO_OK;
@@ -209,7 +210,7 @@ static hlo_status print_stats(const hlo_module *module, FILE *out) {
                         (unsigned long long)c.types[type]);
     }
     hlo_arena_set_recover(module->arena, before);
-    free(totals);
+    hlo_free(totals);
     return status;
 }
 

@@ -10,6 +10,7 @@
 #include <xxhash.h>
 
 #include "hlo/text.h"
+#include "ir/memory.h"
 #include "ir/text/diag.h"
 #include "ir/text/file.h"
 #include "matmul/json.h"
@@ -24,7 +25,7 @@ static hlo_status fingerprint_of(const hlo_module *module, char out[FINGERPRINT_
     hlo_print_options_init(&how, HLO_PRINT_NO_METADATA);
     const hlo_status status = hlo_module_to_text(module, &how, &text, &size);
     if (status == HLO_OK) snprintf(out, FINGERPRINT_SIZE, "%016" PRIx64, XXH3_64bits(text, size));
-    free(text);
+    hlo_free(text);
     return status;
 }
 
@@ -112,7 +113,7 @@ hlo_status hlo_amaxes_read(const hlo_pass_options *options, const hlo_module *mo
     if (status == HLO_OK) status = check(document, module, &text, path, options->sink);
     if (status == HLO_OK) *out_amaxes = json_incref(json_object_get(document, "amaxes"));
     json_decref(document);
-    free(read.bytes);
+    hlo_free(read.bytes);
     return status;
 }
 
@@ -143,7 +144,7 @@ hlo_status hlo_amaxes_write(json_t *amaxes, const hlo_module *module, FILE *out)
     char *text = document ? json_dumps(document, JSON_INDENT(1)) : NULL;
     json_decref(document);
     if (!text || hlo_json_starved()) {
-        free(text);
+        free(text); /* jansson uses malloc() */
         return HLO_OUT_OF_MEMORY;
     }
     const bool written = fprintf(out, "%s\n", text) >= 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Defines the words that rules may use, and loads rules from a file or from memory. The rule
  * compiler links this file without the functions that the words name. */
+#include "ir/memory.h"
 #include "passes/rules/library.h"
 
 #include <stdlib.h>
@@ -74,6 +75,6 @@ hlo_status hlo_rules_load(const char *path, unsigned max_errors, const hlo_diag_
     if (status == HLO_OK)
         status =
             hlo_rules_read(text.bytes, text.size, path, max_errors, sink, out_owner, out_rules);
-    free(text.bytes);
+    hlo_free(text.bytes);
     return status;
 }

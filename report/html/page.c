@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ir/float/c_locale.h"
+#include "ir/memory.h"
 #include "ir/text/options.h"
 #include "ir/text/writer.h"
 #include "report/html/html.h"
@@ -396,7 +397,7 @@ static hlo_status print_page(const html_page *page, char *const *drawings, size_
 static char *format_graph(const hlo_surroundings *graph) {
     char *text = NULL;
     size_t size;
-    FILE *out = open_memstream(&text, &size);
+    FILE *out = hlo_text_stream(&text, &size);
     if (!out) return NULL;
     fputs("digraph {\nbgcolor=\"transparent\" nodesep=0.25 ranksep=0.3\n"
           "node [shape=box style=rounded fontname=\"monospace\" fontsize=10 height=0.3 "
@@ -415,7 +416,7 @@ static char *format_graph(const hlo_surroundings *graph) {
     }
     fputs("}\n", out);
     if (fclose(out) == 0) return text;
-    free(text);
+    hlo_free(text);
     return NULL;
 }
 
@@ -436,12 +437,12 @@ static hlo_status draw_all(html_page *page, char **drawings, size_t *out_count) 
             if (graph && at == used && used < MAX_DRAWN)
                 graphs[used++] = graph;
             else
-                free(graph);
+                hlo_free(graph);
         }
     if (status == HLO_OK && used)
         status =
             page->options->draw(page->options->user, (const char *const *)graphs, used, drawings);
-    for (size_t i = 0; i < used; i++) free(graphs[i]);
+    for (size_t i = 0; i < used; i++) hlo_free(graphs[i]);
     for (size_t i = 0; i < page->model->count && i < MAX_LISTED; i++)
         for (int side = 0; side < 2; side++) {
             size_t *drawing = &page->matmuls[i].drawing[side];
@@ -487,7 +488,7 @@ static hlo_status write_page(const hlo_report *const *reports, size_t count,
     html_page page = {.model = model,
                       .options = &own,
                       .baseline = own.baseline ? &baseline : NULL,
-                      .matmuls = model ? calloc(model->count + 1, sizeof *page.matmuls) : NULL,
+                      .matmuls = model ? hlo_calloc(model->count + 1, sizeof *page.matmuls) : NULL,
                       .out = out};
     if (status == HLO_OK && !page.matmuls) status = HLO_OUT_OF_MEMORY;
     char *drawings[MAX_DRAWN] = {NULL};
@@ -495,8 +496,8 @@ static hlo_status write_page(const hlo_report *const *reports, size_t count,
     if (status == HLO_OK) fill_matmuls(&page);
     if (status == HLO_OK && own.draw) status = draw_all(&page, drawings, &drawing_count);
     if (status == HLO_OK) status = print_page(&page, drawings, drawing_count);
-    for (size_t i = 0; i < drawing_count; i++) free(drawings[i]);
-    free(page.matmuls);
+    for (size_t i = 0; i < drawing_count; i++) hlo_free(drawings[i]);
+    hlo_free(page.matmuls);
     report_model_free(model);
     report_baseline_free(&baseline);
     return status;

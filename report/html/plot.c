@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/memory.h"
 #include "report/html/html.h"
 
 enum { WIDTH = 720, HEIGHT = 360, LEFT = 100, TOP = 12, RIGHT = 24, BOTTOM = 44 };
@@ -143,7 +144,7 @@ hlo_status html_roofline(const html_page *page) {
     const int peak = target->fp8_tflops ? target->fp8_tflops : target->bf16_tflops;
     if (peak) widen(&x, 1e3 * peak / target->memory_gbs);
     if (peak) widen(&y, 1e12 * peak);
-    dot *dots = malloc(count * sizeof *dots);
+    dot *dots = hlo_malloc(count * sizeof *dots);
     if (!dots) return HLO_OUT_OF_MEMORY;
     count = 0;
     for (size_t i = 0; i < m->count; i++) {
@@ -174,7 +175,7 @@ hlo_status html_roofline(const html_page *page) {
     print_roof(out, x, y, target, target->bf16_tflops, "bf16", 14);
     print_dots(page, dots, count);
     fputs("</svg>\n", out);
-    free(dots);
+    hlo_free(dots);
     return HLO_OK;
 }
 

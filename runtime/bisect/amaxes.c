@@ -5,6 +5,7 @@
 
 #include "hlo/bisect.h"
 #include "ir/float/c_locale.h"
+#include "ir/memory.h"
 #include "ir/text/diag.h"
 #include "ir/text/writer.h"
 #include "matmul/json.h"
@@ -18,7 +19,7 @@ static char *join(const json_t *names) {
     const json_t *name;
     size_t size = 1;
     json_object_foreach((json_t *)names, key, name) size += json_string_length(name) + 1;
-    char *list = malloc(size), *at = list;
+    char *list = hlo_malloc(size), *at = list;
     if (!list) return NULL;
     *list = '\0';
     json_object_foreach((json_t *)names, key, name) {
@@ -89,7 +90,7 @@ hlo_status hlo_module_record_amaxes(const hlo_module *module, const hlo_arrays *
     if (out) status = hlo_writer_close(out, hlo_amaxes_write(amaxes, module, out));
     hlo_plan_free(plan);
     hlo_module_free(own);
-    free(list);
+    hlo_free(list);
     json_decref(names);
     json_decref(amaxes);
     return status;

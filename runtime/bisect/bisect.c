@@ -7,6 +7,7 @@
 
 #include "hlo/bisect.h"
 #include "ir/float/c_locale.h"
+#include "ir/memory.h"
 #include "ir/text/diag.h"
 #include "ir/text/options.h"
 #include "ir/text/writer.h"
@@ -211,9 +212,9 @@ static bool are_one(const hlo_verdict *a, const hlo_verdict *b) {
 static hlo_status list(hlo_bisection *s) {
     size_t length = 1;
     const size_t total = hlo_report_count(s->report);
-    s->row_of = calloc(total + 1, sizeof *s->row_of);
-    s->rows = calloc(total + 1, sizeof *s->rows);
-    s->effects = calloc(total + 1, sizeof *s->effects);
+    s->row_of = hlo_calloc(total + 1, sizeof *s->row_of);
+    s->rows = hlo_calloc(total + 1, sizeof *s->rows);
+    s->effects = hlo_calloc(total + 1, sizeof *s->effects);
     if (!s->row_of || !s->rows || !s->effects) return HLO_OUT_OF_MEMORY;
     for (size_t i = 0; i < total; i++) {
         const hlo_verdict *v = hlo_report_verdict(s->report, i);
@@ -242,7 +243,7 @@ static hlo_status list(hlo_bisection *s) {
         }
         s->effects[s->row_of[i] - 1].quantized |= v->quantized != NULL;
     }
-    s->names = malloc(length);
+    s->names = hlo_malloc(length);
     return s->names ? HLO_OK : HLO_OUT_OF_MEMORY;
 }
 
@@ -311,11 +312,12 @@ static double excess(hlo_bisection *s, size_t output) {
 /* Chooses rows that stay within the limit according to the prediction, except rejected rows. */
 static hlo_status pick(hlo_bisection *s) {
     hlo_budget *budget = &s->budget;
-    rate *order = calloc(s->count + 1, sizeof *order);
-    double *sums = calloc(s->outputs + 1, sizeof *sums); /* by output: predicted squared distance */
+    rate *order = hlo_calloc(s->count + 1, sizeof *order);
+    double *sums =
+        hlo_calloc(s->outputs + 1, sizeof *sums); /* by output: predicted squared distance */
     if (!order || !sums) {
-        free(order);
-        free(sums);
+        hlo_free(order);
+        hlo_free(sums);
         return HLO_OUT_OF_MEMORY;
     }
     bool known = false;
@@ -340,8 +342,8 @@ static hlo_status pick(hlo_bisection *s) {
     budget->predicted = 0;
     for (size_t o = 0; o < s->outputs; o++)
         budget->predicted = fmax(budget->predicted, s->excess[o] * sqrt(sums[o]));
-    free(order);
-    free(sums);
+    hlo_free(order);
+    hlo_free(sums);
     return HLO_OK;
 }
 
@@ -394,7 +396,7 @@ static hlo_status choose(hlo_bisection *s) {
             chosen += s->rows[r].chosen;
         }
     }
-    s->wide = strdup(s->names);
+    s->wide = hlo_strdup(s->names);
     if (!s->wide) return HLO_OUT_OF_MEMORY;
     for (size_t r = 0; r < s->count; r++)
         if (s->rows[r].chosen) s->budget.predicted_saving += s->effects[r].saving;
@@ -455,8 +457,8 @@ static hlo_status run_original(hlo_bisection *s) {
 static hlo_status bisect(hlo_bisection *s) {
     hlo_module *rewritten = NULL;
     const size_t sets = s->input_count;
-    s->original = calloc(sets, sizeof *s->original);
-    s->originals = calloc(sets, sizeof *s->originals);
+    s->original = hlo_calloc(sets, sizeof *s->original);
+    s->originals = hlo_calloc(sets, sizeof *s->originals);
     hlo_status status =
         s->original && s->originals ? hlo_module_clone(s->module, &rewritten) : HLO_OUT_OF_MEMORY;
     if (status == HLO_OK) status = hlo_module_optimize(rewritten, s->pass, &s->report);
@@ -472,7 +474,7 @@ static hlo_status bisect(hlo_bisection *s) {
     if (status == HLO_OK) {
         s->outputs = hlo_arrays_count(s->original[0]);
         const size_t size = (s->count + 2) * (s->outputs + 1);
-        s->excess = calloc(size, sizeof *s->excess);
+        s->excess = hlo_calloc(size, sizeof *s->excess);
         if (!s->excess) status = HLO_OUT_OF_MEMORY;
     }
     if (status == HLO_OK) {
@@ -517,7 +519,7 @@ static hlo_status make(const hlo_module *module, const hlo_pass_options *pass,
     hlo_pass_options_init(&defaults);
     defaults.sink = sink;
     *out = NULL;
-    hlo_bisection *s = calloc(1, sizeof *s);
+    hlo_bisection *s = hlo_calloc(1, sizeof *s);
     if (!s) return HLO_OUT_OF_MEMORY;
     s->module = module;
     s->pass = pass ? pass : &defaults;
@@ -540,12 +542,12 @@ static hlo_status make(const hlo_module *module, const hlo_pass_options *pass,
         if (s->original) hlo_arrays_free(s->original[set]);
         if (s->originals) hlo_plan_free(s->originals[set]);
     }
-    free(s->original);
-    free(s->originals);
-    free(s->excess);
-    free(s->effects);
-    free(s->row_of);
-    free(s->names);
+    hlo_free(s->original);
+    hlo_free(s->originals);
+    hlo_free(s->excess);
+    hlo_free(s->effects);
+    hlo_free(s->row_of);
+    hlo_free(s->names);
     if (status == HLO_OK)
         *out = s;
     else
@@ -574,9 +576,9 @@ void hlo_bisection_free(hlo_bisection *bisection) {
     if (!bisection) return;
     hlo_report_free(bisection->report);
     hlo_report_free(bisection->chosen);
-    free(bisection->wide);
-    free(bisection->rows);
-    free(bisection);
+    hlo_free(bisection->wide);
+    hlo_free(bisection->rows);
+    hlo_free(bisection);
 }
 
 size_t hlo_bisection_count(const hlo_bisection *bisection) {

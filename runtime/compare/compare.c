@@ -10,6 +10,7 @@
 #include "ir/float/c_locale.h"
 #include "ir/float/float.h"
 #include "ir/kernel/kernel.h"
+#include "ir/memory.h"
 #include "ir/text/diag.h"
 #include "ir/text/options.h"
 #include "ir/text/writer.h"
@@ -230,7 +231,7 @@ static hlo_status compare_output(const hlo_comparison *c, const hlo_arrays *judg
     *out = (finding){.type = type, .worst = -1};
     out->count = (int64_t)(sides[0]->size / hlo_types[type].bytes);
     size_t capacity = (size_t)out->count + 1;
-    float *excess = calloc(2 * capacity, sizeof *excess);
+    float *excess = hlo_calloc(2 * capacity, sizeof *excess);
     if (!excess) return HLO_OUT_OF_MEMORY;
     hlo_array equal = *sides[1];
     equal.bound = NULL;
@@ -256,7 +257,7 @@ static hlo_status compare_output(const hlo_comparison *c, const hlo_arrays *judg
     for (int64_t i = 0; i < out->count; i++)
         note_element(out, sides, i, excess[i], by->bound && !(by->bound[i] < UNKNOWN),
                      by->noise[1] >= 0);
-    free(excess);
+    hlo_free(excess);
     return HLO_OK;
 }
 
@@ -594,7 +595,7 @@ static hlo_status compare_by(const hlo_comparison *comparison, FILE *out) {
         least = said;
         judge = c->judges[j];
     }
-    finding *findings = calloc(count + 1, sizeof *findings);
+    finding *findings = hlo_calloc(count + 1, sizeof *findings);
     if (!findings) return HLO_OUT_OF_MEMORY;
     size_t outcomes[OTHER_KIND + 1] = {0};
     for (size_t i = 0; status == HLO_OK && i < count; i++) {
@@ -604,7 +605,7 @@ static hlo_status compare_by(const hlo_comparison *comparison, FILE *out) {
             note_unjudged(c, i, &findings[i]);
     }
     if (status == HLO_OK && out) status = print_table(c, findings, out);
-    free(findings);
+    hlo_free(findings);
     if (status != HLO_OK) return status;
     const size_t differ = outcomes[QUANTIZED] + outcomes[DIFFERS] + outcomes[OTHER_KIND];
     if (out && differ)

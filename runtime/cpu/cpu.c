@@ -9,6 +9,7 @@
 #include "ir/error/error.h"
 #include "ir/eval/eval.h"
 #include "ir/kernel/kernel.h"
+#include "ir/memory.h"
 #include "matmul/call.h"
 #include "runtime/grow.h"
 
@@ -18,8 +19,8 @@ static void cpu_close(void *device) {
     cpu_device *cpu = device;
     cpu_pool_free(cpu->pool);
     hlo_arena_free(cpu->scratch);
-    free(cpu->marks);
-    free(cpu);
+    hlo_free(cpu->marks);
+    hlo_free(cpu);
 }
 
 void cpu_device_init(cpu_device *cpu, hlo_arena *scratch, void *user, cpu_parallel *parallel) {
@@ -30,14 +31,20 @@ void cpu_device_init(cpu_device *cpu, hlo_arena *scratch, void *user, cpu_parall
 static hlo_status cpu_open(const hlo_plan_options *options, const hlo_seat *seat,
                            const hlo_diag_sink *sink, void **out_device) {
     (void)sink;
-    cpu_device *cpu = calloc(1, sizeof *cpu);
+    cpu_device *cpu = hlo_calloc(1, sizeof *cpu);
     if (!cpu) return HLO_OUT_OF_MEMORY;
-    cpu_pool *pool = cpu_pool_new(seat->world ? 1 : INT_MAX);
-    cpu_device_init(cpu, hlo_arena_new(NULL), pool, cpu_pool_run);
+    const bool own = seat->world || !options->parallel_for;
+    const int most =
+        !options->threads || options->threads > INT_MAX ? INT_MAX : (int)options->threads;
+    cpu_pool *pool = own ? cpu_pool_new(seat->world ? 1 : most) : NULL;
+    if (own)
+        cpu_device_init(cpu, hlo_arena_new(NULL), pool, cpu_pool_run);
+    else
+        cpu_device_init(cpu, hlo_arena_new(NULL), options->parallel_user, options->parallel_for);
     cpu->pool = pool;
     cpu->seat = *seat;
     cpu->wants_every_value = options->bounds || options->perturbed;
-    if (!cpu->scratch || !pool) {
+    if (!cpu->scratch || (own && !pool)) {
         cpu_close(cpu);
         return HLO_OUT_OF_MEMORY;
     }
@@ -223,7 +230,7 @@ static hlo_status cpu_execute(void *device, const hlo_job *job, const char **why
 
 static void *cpu_allocate(void *device, size_t size) {
     (void)device;
-    return aligned_alloc(ALIGN, (size + ALIGN - 1) / ALIGN * ALIGN);
+    return hlo_aligned_alloc(ALIGN, (size + ALIGN - 1) / ALIGN * ALIGN);
 }
 
 static void cpu_identify(void *device, FILE *out) {
@@ -234,7 +241,7 @@ static void cpu_identify(void *device, FILE *out) {
 
 static void cpu_release(void *device, void *memory) {
     (void)device;
-    free(memory);
+    hlo_free(memory);
 }
 
 static const void *cpu_import(void *device, const void *bytes, size_t size) {

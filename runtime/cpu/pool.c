@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "ir/memory.h"
 #include "runtime/cpu/cpu.h"
 
 enum {
@@ -144,7 +145,7 @@ static void *thread_main(void *user) {
 }
 
 cpu_pool *cpu_pool_new(int most) {
-    cpu_pool *pool = aligned_alloc(_Alignof(cpu_pool), sizeof *pool);
+    cpu_pool *pool = hlo_aligned_alloc(_Alignof(cpu_pool), sizeof *pool);
     if (!pool) return NULL;
     cpu_loop_init(&pool->loop);
     pool->thread_count = 0;
@@ -174,7 +175,7 @@ void cpu_pool_free(cpu_pool *pool) {
     pthread_mutex_unlock(&pool->loop.lock);
     for (int i = 0; i < pool->thread_count; i++) pthread_join(pool->threads[i].id, NULL);
     cpu_loop_end(&pool->loop);
-    free(pool);
+    hlo_free(pool);
 }
 
 void cpu_pool_watch(cpu_pool *pool, const hlo_watch *watch) {

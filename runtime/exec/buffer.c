@@ -10,6 +10,7 @@
 
 #include "hlo/buffer.h"
 #include "ir/float/c_locale.h"
+#include "ir/memory.h"
 #include "ir/text/diag.h"
 #include "runtime/exec/dlpack.h"
 #include "runtime/exec/run.h"
@@ -65,10 +66,10 @@ enum { MAX_SPARES = 256 };
 /* -------------------------------------------------------------------------------------- devices */
 
 plan_device *plan_device_new(const hlo_backend *backend, void *device) {
-    plan_device *d = calloc(1, sizeof *d);
+    plan_device *d = hlo_calloc(1, sizeof *d);
     if (!d || pthread_mutex_init(&d->lock, NULL)) {
         backend->close(device);
-        free(d);
+        hlo_free(d);
         return NULL;
     }
     atomic_init(&d->users, 1);
@@ -86,8 +87,8 @@ static void drop_device(plan_device *device) {
     if (atomic_fetch_sub(&device->users, 1) > 1) return;
     device->backend->close(device->device);
     pthread_mutex_destroy(&device->lock);
-    free(device->spares);
-    free(device);
+    hlo_free(device->spares);
+    hlo_free(device);
 }
 
 /* Waits for the last uses of the spare ranges, and releases the ranges. The caller must hold a
@@ -119,7 +120,7 @@ void plan_device_retire(plan_device *device) {
 /* Creates an event that owns the handle. On failure, waits for the handle's event, frees the
  * handle and returns NULL. */
 static hlo_event *new_event(plan_device *device, void *handle) {
-    hlo_event *event = calloc(1, sizeof *event);
+    hlo_event *event = hlo_calloc(1, sizeof *event);
     if (!event) {
         char why[256];
         if (handle) device->backend->event_wait(device->device, handle, why, sizeof why);
@@ -167,14 +168,14 @@ void hlo_event_free(hlo_event *event) {
     if (!event || atomic_fetch_sub(&event->users, 1) > 1) return;
     plan_device *device = event->device;
     if (event->handle) device->backend->event_free(device->device, event->handle);
-    free(event);
+    hlo_free(event);
     drop_device(device);
 }
 
 /* --------------------------------------------------------------------------------------- ranges */
 
 static plan_memory *new_memory(plan_device *device, void *data, size_t size) {
-    plan_memory *memory = calloc(1, sizeof *memory);
+    plan_memory *memory = hlo_calloc(1, sizeof *memory);
     if (!memory) return NULL;
     atomic_init(&memory->users, 1);
     memory->device = share_device(device);
@@ -210,7 +211,7 @@ static plan_memory *allocate_memory(plan_device *device, size_t size) {
     memory->lent = spare.lent;
     if (memory->data) return memory;
     drop_device(memory->device);
-    free(memory);
+    hlo_free(memory);
     return NULL;
 }
 
@@ -259,7 +260,7 @@ static void drop_memory(plan_memory *memory) {
         hlo_event_free(memory->last);
         hlo_event_free(memory->lent);
     }
-    free(memory);
+    hlo_free(memory);
     drop_device(device);
 }
 
@@ -327,7 +328,7 @@ typedef struct held {
  * memory runs out, drops that reference and returns NULL. */
 static hlo_buffer *new_buffer(const hlo_shape *shape, plan_memory *memory) {
     const uint32_t rank = shape->rank;
-    held *h = memory ? calloc(1, sizeof *h + 2 * rank * sizeof *h->numbers) : NULL;
+    held *h = memory ? hlo_calloc(1, sizeof *h + 2 * rank * sizeof *h->numbers) : NULL;
     if (!h) {
         drop_memory(memory);
         return NULL;
@@ -373,10 +374,10 @@ hlo_status hlo_buffer_new(hlo_plan *plan, size_t input, const hlo_array *given,
     const hlo_shape *shape = plan->inputs.shapes[input];
     const size_t size = (size_t)hlo_shape_bytes(shape);
     const bool plain = !array || hlo_shape_is_row_major(shape);
-    void *staging = plain ? NULL : malloc(size + 1);
+    void *staging = plain ? NULL : hlo_malloc(size + 1);
     hlo_buffer *buffer = new_buffer(shape, allocate_memory(plan->shared, size));
     if (!buffer || (!plain && !staging)) {
-        free(staging);
+        hlo_free(staging);
         hlo_buffer_free(buffer);
         return HLO_OUT_OF_MEMORY;
     }
@@ -388,7 +389,7 @@ hlo_status hlo_buffer_new(hlo_plan *plan, size_t input, const hlo_array *given,
     else
         plan->backend->fill(plan->device, buffer->memory->data, 0, size);
     status = finish(plan->shared, sink);
-    free(staging);
+    hlo_free(staging);
     if (status != HLO_OK) {
         hlo_buffer_free(buffer);
         return status;
@@ -400,7 +401,7 @@ hlo_status hlo_buffer_new(hlo_plan *plan, size_t input, const hlo_array *given,
 void hlo_buffer_free(hlo_buffer *buffer) {
     if (!buffer) return;
     drop_memory(buffer->memory);
-    free(buffer); /* frees `held`, whose first member is the buffer */
+    hlo_free(buffer); /* frees `held`, whose first member is the buffer */
 }
 
 /* -------------------------------------------------------------------------------------- reading */
@@ -440,13 +441,13 @@ hlo_status hlo_buffer_read(const hlo_buffer *buffer, void *out, size_t size,
                       buffer->array.size, size);
     const plan_device *device = buffer->memory->device;
     const bool plain = hlo_shape_is_row_major(&buffer->shape);
-    void *staging = plain ? out : malloc(size + 1);
+    void *staging = plain ? out : hlo_malloc(size + 1);
     if (!staging) return HLO_OUT_OF_MEMORY;
     device->backend->copy_out(device->device, staging, buffer->memory->data, size);
     status = finish(device, sink);
     if (!plain && status == HLO_OK)
         plan_to_row_major(&buffer->shape, hlo_types[buffer->shape.type].bytes, out, staging);
-    if (!plain) free(staging);
+    if (!plain) hlo_free(staging);
     return status;
 }
 
@@ -501,7 +502,7 @@ static void delete_lent(lent *l) {
         if (event) hlo_event_free(before);
     }
     drop_memory(l->memory);
-    free(l);
+    hlo_free(l);
 }
 
 static void delete_versioned(struct DLManagedTensorVersioned *self) {
@@ -520,7 +521,7 @@ static hlo_status lend(const hlo_buffer *buffer, void *stream, bool flags,
     if (code_of(shape->type) == NO_CODE || (is_padded(shape->type) && !flags))
         return misuse(sink, "DLPack does not support %s elements%s", hlo_types[shape->type].name,
                       is_padded(shape->type) ? " stored in one byte each before version 1.1" : "");
-    lent *l = calloc(1, sizeof *l + 2 * shape->rank * sizeof *l->numbers);
+    lent *l = hlo_calloc(1, sizeof *l + 2 * shape->rank * sizeof *l->numbers);
     if (!l) return HLO_OUT_OF_MEMORY;
     l->memory = share_memory(buffer->memory);
     l->stream = stream;

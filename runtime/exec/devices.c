@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ir/float/c_locale.h"
+#include "ir/memory.h"
 #include "ir/text/diag.h"
 #include "ir/text/options.h"
 #include "ir/text/writer.h"
@@ -76,7 +77,7 @@ hlo_status hlo_plan_new(const hlo_module *module, const hlo_plan_options *option
         return HLO_INVALID_INPUT;
     }
     hlo_world *world = hlo_world_new((uint32_t)replicas, (uint32_t)partitions);
-    hlo_plan **plans = calloc(devices, sizeof(hlo_plan *));
+    hlo_plan **plans = hlo_calloc(devices, sizeof(hlo_plan *));
     hlo_status status = world && plans ? HLO_OK : HLO_OUT_OF_MEMORY;
     for (uint32_t d = 0; d < devices && status == HLO_OK; d++) {
         const hlo_seat seat = hlo_world_seat(world, d);
@@ -91,7 +92,7 @@ hlo_status hlo_plan_new(const hlo_module *module, const hlo_plan_options *option
     }
     for (uint32_t d = 0; plans && d < devices; d++)
         if (plans[d]) plan_free(plans[d]);
-    free(plans);
+    hlo_free(plans);
     hlo_world_free(world);
     return status;
 }
@@ -100,7 +101,7 @@ void hlo_plan_free(hlo_plan *plan) {
     if (!plan) return;
     hlo_world *world = plan->seat.world;
     for (uint32_t d = 1; d < plan->device_count; d++) plan_free(plan->devices[d]);
-    if (world) free(plan->devices);
+    if (world) hlo_free(plan->devices);
     plan_free(plan);
     hlo_world_free(world);
 }
@@ -144,7 +145,7 @@ static bool watch_devices(void *arg) {
 
 static hlo_status execute(hlo_plan *plan, size_t count, const hlo_diag_sink *sink) {
     if (!plan->seat.world) return plan_execute(plan, count, sink);
-    side_by_side all = {plan, count, calloc(plan->device_count, sizeof *all.statuses)};
+    side_by_side all = {plan, count, hlo_calloc(plan->device_count, sizeof *all.statuses)};
     if (!all.statuses) return HLO_OUT_OF_MEMORY;
     hlo_status status = hlo_world_run(plan->seat.world, run_device,
                                       plan->options.progress ? watch_devices : NULL, &all);
@@ -161,7 +162,7 @@ static hlo_status execute(hlo_plan *plan, size_t count, const hlo_diag_sink *sin
             (!failed || (failed->failure == hlo_world_stuck && own->failure != hlo_world_stuck)))
             failed = own;
     }
-    free(all.statuses);
+    hlo_free(all.statuses);
     if (status != HLO_INVALID_INPUT || !failed) return status;
     const hlo_instruction *at = failed->failed_at;
     if (at)
@@ -195,7 +196,7 @@ hlo_status hlo_plan_run(hlo_plan *plan, const hlo_arrays *inputs, const hlo_diag
     if (!plan->memory || plan->resident) return HLO_INVALID_USAGE;
     hlo_status status = hlo_plan_check(plan, inputs, sink);
     if (status != HLO_OK) return status;
-    void *staging = malloc(plan_staging_size(plan));
+    void *staging = hlo_malloc(plan_staging_size(plan));
     if (!staging) return HLO_OUT_OF_MEMORY;
     for (uint32_t d = 0; d < plan->device_count; d++) {
         const hlo_arrays own = inputs_of(plan, inputs, d);
@@ -209,7 +210,7 @@ hlo_status hlo_plan_run(hlo_plan *plan, const hlo_arrays *inputs, const hlo_diag
     if (status == HLO_OK) status = hlo_arrays_new(out);
     for (uint32_t d = 0; d < plan->device_count && status == HLO_OK; d++)
         status = plan_fetch_outputs(plan->devices[d], sink, *out, staging);
-    free(staging);
+    hlo_free(staging);
     if (status == HLO_OK) return HLO_OK;
     hlo_arrays_free(*out);
     *out = NULL;

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "ir/float/float.h"
+#include "ir/memory.h"
 #include "ir/text/diag.h"
+#include "ir/text/writer.h"
 #include "runtime/exec/run.h"
 
 enum { FOUND_NAN, FOUND_INFINITY, FOUND_KINDS };
@@ -28,24 +30,24 @@ struct plan_look {
 };
 
 hlo_status plan_look_new(hlo_plan *plan) {
-    plan->look = calloc(1, sizeof *plan->look);
+    plan->look = hlo_calloc(1, sizeof *plan->look);
     if (plan->look)
-        plan->look->places = calloc(plan->module->next_id + 1, sizeof *plan->look->places);
+        plan->look->places = hlo_calloc(plan->module->next_id + 1, sizeof *plan->look->places);
     return plan->look && plan->look->places ? HLO_OK : HLO_OUT_OF_MEMORY;
 }
 
 static void drop_warnings(plan_look *look) {
-    while (look->warning_count) free(look->warnings[--look->warning_count].text);
+    while (look->warning_count) hlo_free(look->warnings[--look->warning_count].text);
 }
 
 void plan_look_free(plan_look *look) {
     if (!look) return;
     drop_warnings(look);
     hlo_arrays_clear(&look->values);
-    free(look->places);
-    free(look->staging[0]);
-    free(look->staging[1]);
-    free(look);
+    hlo_free(look->places);
+    hlo_free(look->staging[0]);
+    hlo_free(look->staging[1]);
+    hlo_free(look);
 }
 
 void plan_look_start(hlo_plan *plan) {
@@ -61,7 +63,7 @@ void plan_look_start(hlo_plan *plan) {
 static bool reserve(plan_look *look, size_t size) {
     if (size <= look->staged) return true;
     for (int i = 0; i < 2; i++) {
-        void *memory = realloc(look->staging[i], size);
+        void *memory = hlo_realloc(look->staging[i], size);
         if (!memory) return false;
         look->staging[i] = memory;
     }
@@ -150,7 +152,7 @@ static hlo_status report(hlo_plan *plan, const plan_comp *comp, const plan_step 
     const char *op_name = hlo_instr_op_name(instr);
     char *text = NULL;
     size_t size;
-    FILE *out = open_memstream(&text, &size);
+    FILE *out = hlo_text_stream(&text, &size);
     if (!out) return HLO_OUT_OF_MEMORY;
     const bool input = instr->op == HLO_OP_PARAMETER;
     fprintf(out, "`%s` %s %s", hlo_ops[instr->op].name, input ? "has" : "produces", made[kind]);
@@ -209,7 +211,7 @@ hlo_status plan_look_at(hlo_plan *plan, const plan_comp *comp, const plan_step *
         hlo_array *array =
             hlo_arrays_add(&look->values, shape->type, shape->rank, shape->dims, false);
         const int length = hlo_leaf_name(step->instr, i, NULL, 0);
-        char *name = array ? malloc((size_t)length + MAX_DIGITS) : NULL;
+        char *name = array ? hlo_malloc((size_t)length + MAX_DIGITS) : NULL;
         if (!name) return HLO_OUT_OF_MEMORY;
         hlo_leaf_name(step->instr, i, name, (size_t)length + 1);
         if (plan->seat.world)
@@ -251,7 +253,7 @@ hlo_status plan_look_end(hlo_plan *plan, const hlo_diag_sink *sink) {
                                   i->name);
         count += own->look->values.count;
     }
-    hlo_array *items = realloc(plan->values.items, (count + 1) * sizeof *items);
+    hlo_array *items = hlo_realloc(plan->values.items, (count + 1) * sizeof *items);
     if (!items) return HLO_OUT_OF_MEMORY;
     plan->values = (hlo_arrays){.items = items};
     for (uint32_t d = 0; d < plan->device_count; d++) {

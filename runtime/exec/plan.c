@@ -2,6 +2,7 @@
 /* Creates, prints and frees plans, and transfers their inputs and outputs. */
 #include "ir/expand/expand.h"
 #include "ir/float/c_locale.h"
+#include "ir/memory.h"
 #include "ir/module/known.h"
 #include "ir/text/diag.h"
 #include "ir/text/options.h"
@@ -233,9 +234,9 @@ hlo_status plan_new(const hlo_module *module, const hlo_backend *backend,
                     const hlo_plan_options *options, const hlo_seat *seat,
                     const hlo_diag_sink *sink, hlo_plan **out) {
     jmp_buf recover;
-    hlo_plan *plan = calloc(1, sizeof *plan);
+    hlo_plan *plan = hlo_calloc(1, sizeof *plan);
     if (!plan || !(plan->arena = hlo_arena_new(&recover))) {
-        free(plan);
+        hlo_free(plan);
         return HLO_OUT_OF_MEMORY;
     }
     plan->module = module;
@@ -265,14 +266,14 @@ void plan_free(hlo_plan *plan) {
     plan_resident_free(plan->resident);
     if (plan->memory) plan->backend->release(plan->device, plan->memory);
     if (plan->shared) plan_device_retire(plan->shared);
-    free(plan->values.items);
+    hlo_free(plan->values.items);
     plan_look_free(plan->look);
     plan_trace_free(plan->trace);
     hlo_leaves_free(&plan->inputs);
     hlo_leaves_free(&plan->outputs);
     hlo_module_free(plan->expanded);
     hlo_arena_free(plan->arena);
-    free(plan);
+    hlo_free(plan);
 }
 
 void plan_put_input(hlo_plan *plan, size_t i, const hlo_array *array, void *staging) {

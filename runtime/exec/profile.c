@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "ir/float/c_locale.h"
+#include "ir/memory.h"
 #include "ir/text/diag.h"
 #include "ir/text/plain.h"
 #include "ir/text/writer.h"
@@ -48,15 +49,15 @@ struct plan_trace {
 };
 
 hlo_status plan_trace_new(hlo_plan *plan) {
-    plan->trace = calloc(1, sizeof *plan->trace);
+    plan->trace = hlo_calloc(1, sizeof *plan->trace);
     return plan->trace ? HLO_OK : HLO_OUT_OF_MEMORY;
 }
 
 void plan_trace_free(plan_trace *trace) {
     if (!trace) return;
-    free(trace->events);
-    free(trace->pending);
-    free(trace);
+    hlo_free(trace->events);
+    hlo_free(trace->pending);
+    hlo_free(trace);
 }
 
 double plan_trace_clock(void) {
@@ -305,11 +306,11 @@ static hlo_status print_profile(const hlo_plan *plan, FILE *out) {
     if (!trace || !trace->runs) return HLO_OK;
     size_t count = collect(plan, NULL), first;
     const size_t runs = whole_runs(trace, &first);
-    row *rows = calloc(count + 1, sizeof *rows);
-    double *seconds = calloc((count + 1) * runs + 1, sizeof *seconds);
+    row *rows = hlo_calloc(count + 1, sizeof *rows);
+    double *seconds = hlo_calloc((count + 1) * runs + 1, sizeof *seconds);
     if (!rows || !seconds) {
-        free(rows);
-        free(seconds);
+        hlo_free(rows);
+        hlo_free(seconds);
         return HLO_OUT_OF_MEMORY;
     }
     collect(plan, rows);
@@ -348,8 +349,8 @@ static hlo_status print_profile(const hlo_plan *plan, FILE *out) {
         for (size_t r = 0; r < runs; r++) rows[kept - 1].in_run[r] += rows[i].in_run[r];
     }
     print_rows(trace, rows, kept, sorted, true, out);
-    free(seconds);
-    free(rows);
+    hlo_free(seconds);
+    hlo_free(rows);
     return HLO_OK;
 }
 

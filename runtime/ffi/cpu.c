@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Executes calls on the CPU, as jobs of the cpu backend on XLA's threads. */
 #include "runtime/cpu/cpu.h"
+#include "ir/memory.h"
 
 #include <stdlib.h>
 
@@ -17,7 +18,7 @@ typedef struct shared {
 static void let_go(shared *s) {
     if (atomic_fetch_sub(&s->holders, 1) != 1) return;
     cpu_loop_end(&s->loop);
-    free(s);
+    hlo_free(s);
 }
 
 static void help(void *data) {
@@ -37,7 +38,7 @@ static void share(void *user, int64_t count, void (*body)(void *arg, int64_t beg
     if (count > 1 && FFI_HAS(api, ffi_api, thread_count) && api->thread_count &&
         api->thread_schedule && api->error_free && !ffi_good(frame, api->thread_count(&query)))
         threads = 0;
-    shared *s = threads > 1 ? aligned_alloc(_Alignof(shared), sizeof *s) : NULL;
+    shared *s = threads > 1 ? hlo_aligned_alloc(_Alignof(shared), sizeof *s) : NULL;
     if (!s) {
         if (count > 0) body(arg, 0, count);
         return;
@@ -75,7 +76,7 @@ static hlo_status execute(ffi_call *call, const char **why) {
         if ((int)i != job->untouched) /* the job does not write to the workspace */
             job->results[i].data = ffi_buffer_at(&call->frame->results, i)->data;
     const size_t align = cpu_backend.alignment;
-    job->scratch = aligned_alloc(align, (job->scratch_size / align + 1) * align);
+    job->scratch = hlo_aligned_alloc(align, (job->scratch_size / align + 1) * align);
     if (!job->scratch) hlo_arena_exhausted(arena);
     hlo_arena_adopt(arena, job->scratch);
     return cpu_backend.execute(&device, job, why);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/memory.h"
 #include "runtime/cuda/cublaslt/matmul.h"
 #include "runtime/ffi/call.h"
 
@@ -171,7 +172,7 @@ static hlo_status find_plan(store *s, const site *at, const ffi_frame *frame, co
             return HLO_OK;
         }
     jmp_buf recover;
-    plan *const new = calloc(1, sizeof *new + key->size);
+    plan *const new = hlo_calloc(1, sizeof *new + key->size);
     if (!new) return HLO_OUT_OF_MEMORY;
     new->device = at->device;
     new->key_size = key->size;
@@ -180,7 +181,7 @@ static hlo_status find_plan(store *s, const site *at, const ffi_frame *frame, co
     if (status != HLO_OK) {
         cuda_call_free(new->call);
         hlo_module_free(new->module);
-        free(new);
+        hlo_free(new);
         return status;
     }
     new->next = *bucket;
@@ -211,14 +212,14 @@ static hlo_status enqueue(store *s, void *stream, const ffi_frame *frame, plan_k
     site *at = s->sites;
     while (at && at->context != context) at = at->next;
     if (!at) {
-        site *made = calloc(1, sizeof *made);
+        site *made = hlo_calloc(1, sizeof *made);
         status = made ? cuda_device_borrow(&s->lib, &sink, &made->device) : HLO_OUT_OF_MEMORY;
         if (status == HLO_OK) {
             made->context = context;
             made->next = s->sites;
             at = s->sites = made;
         } else
-            free(made);
+            hlo_free(made);
     }
     if (status == HLO_OK) status = find_plan(s, at, frame, key, &p);
     if (status == HLO_OK) {

@@ -8,31 +8,32 @@
 
 #include "ir/float/float.h"
 #include "ir/kernel/kernel.h"
+#include "ir/memory.h"
 #include "ir/text/diag.h"
 #include "ir/text/options.h"
 #include "runtime/grow.h"
 
 hlo_status hlo_arrays_new(hlo_arrays **out) {
-    *out = calloc(1, sizeof **out);
+    *out = hlo_calloc(1, sizeof **out);
     return *out ? HLO_OK : HLO_OUT_OF_MEMORY;
 }
 
 static void free_array(hlo_array *array) {
-    free((void *)array->dims);
-    free(array->data);
-    free(array->bound);
-    free((void *)array->name);
+    hlo_free((void *)array->dims);
+    hlo_free(array->data);
+    hlo_free(array->bound);
+    hlo_free((void *)array->name);
 }
 
 void hlo_arrays_clear(hlo_arrays *arrays) {
     for (size_t i = 0; i < arrays->count; i++) free_array(&arrays->items[i]);
-    free(arrays->items);
+    hlo_free(arrays->items);
     *arrays = (hlo_arrays){0};
 }
 
 void hlo_arrays_free(hlo_arrays *arrays) {
     if (arrays) hlo_arrays_clear(arrays);
-    free(arrays);
+    hlo_free(arrays);
 }
 
 size_t hlo_arrays_count(const hlo_arrays *arrays) {
@@ -55,12 +56,13 @@ hlo_array *hlo_arrays_add(hlo_arrays *arrays, hlo_type type, uint32_t rank, cons
                        .rank = rank,
                        .size = (size_t)bytes,
                        .noise = {-1, -1}};
-    int64_t *copy = calloc(rank ? rank : 1, sizeof *copy);
+    int64_t *copy = hlo_calloc(rank ? rank : 1, sizeof *copy);
     if (copy && rank) memcpy(copy, dims, rank * sizeof *copy);
     array.dims = copy;
-    array.data = calloc(array.size ? array.size : 1, 1);
+    array.data = hlo_calloc(array.size ? array.size : 1, 1);
     if (bound)
-        array.bound = calloc(array.size ? array.size / hlo_types[type].bytes : 1, sizeof(float));
+        array.bound =
+            hlo_calloc(array.size ? array.size / hlo_types[type].bytes : 1, sizeof(float));
     if (!array.dims || !array.data || (bound && !array.bound)) {
         free_array(&array);
         return NULL;
@@ -138,8 +140,8 @@ hlo_status hlo_leaves_of(const hlo_module *module, hlo_role role, hlo_leaves *ou
     hlo_instruction *const *instrs = role == HLO_INPUTS ? entry->parameters : &entry->root;
     size_t leaves = 0;
     for (uint32_t i = 0; i < count; i++) leaves += hlo_shape_leaf_count(instrs[i]->shape);
-    *out = (hlo_leaves){.shapes = calloc(leaves + 1, sizeof *out->shapes),
-                        .owners = calloc(leaves + 1, sizeof *out->owners)};
+    *out = (hlo_leaves){.shapes = hlo_calloc(leaves + 1, sizeof *out->shapes),
+                        .owners = hlo_calloc(leaves + 1, sizeof *out->owners)};
     if (!out->shapes || !out->owners) {
         hlo_leaves_free(out);
         return HLO_OUT_OF_MEMORY;
@@ -149,8 +151,8 @@ hlo_status hlo_leaves_of(const hlo_module *module, hlo_role role, hlo_leaves *ou
 }
 
 void hlo_leaves_free(hlo_leaves *leaves) {
-    free(leaves->shapes);
-    free(leaves->owners);
+    hlo_free(leaves->shapes);
+    hlo_free(leaves->owners);
     *leaves = (hlo_leaves){0};
 }
 

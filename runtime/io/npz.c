@@ -7,6 +7,7 @@
 #include <string.h>
 #include <zip.h>
 
+#include "ir/memory.h"
 #include "ir/text/diag.h"
 #include "ir/text/file.h"
 #include "ir/text/writer.h"
@@ -108,9 +109,9 @@ static char *read_header(zip_file_t *file) {
     size_t size =
         count[0] | (size_t)count[1] << 8 | (size_t)count[2] << 16 | (size_t)count[3] << 24;
     if (size > MAX_HEADER) return NULL;
-    char *text = calloc(size + 1, 1);
+    char *text = hlo_calloc(size + 1, 1);
     if (text && read_bytes(file, text, size)) return text;
-    free(text);
+    hlo_free(text);
     return NULL;
 }
 
@@ -157,7 +158,7 @@ static hlo_status fail(const npz_reader *r, size_t index, bool list, const char 
                 if (at < limit) at += (size_t)snprintf(there + at, limit - at, "]");
                 if (at >= limit) at = limit - 1;
             }
-            free(text);
+            hlo_free(text);
             if (file) zip_fclose(file);
         }
         if (i < count)
@@ -177,7 +178,7 @@ static hlo_status read_array(const npz_reader *r, zip_file_t *file, const char *
     char *text = read_header(file);
     npy_header header;
     bool parsed = text && parse_header(text, &header);
-    free(text);
+    hlo_free(text);
     if (!parsed) return fail(r, index, false, "invalid or unsupported .npy header");
     char wanted[256];
     hlo_shape_format(shape, false, wanted, sizeof wanted);
@@ -207,7 +208,7 @@ static hlo_status read_array(const npz_reader *r, zip_file_t *file, const char *
                     name);
     if (header.fortran) { /* column-major */
         const size_t width = hlo_types[shape->type].bytes;
-        char *from = array->data, *to = calloc(array->size ? array->size : 1, 1);
+        char *from = array->data, *to = hlo_calloc(array->size ? array->size : 1, 1);
         if (!to) return HLO_OUT_OF_MEMORY;
         int64_t at[MAX_RANK] = {0};
         for (size_t done = 0; done < array->size; done += width) {
@@ -216,7 +217,7 @@ static hlo_status read_array(const npz_reader *r, zip_file_t *file, const char *
             memcpy(to + (size_t)place * width, from + done, width);
             for (uint32_t d = 0; d < array->rank && ++at[d] == array->dims[d]; d++) at[d] = 0;
         }
-        free(from);
+        hlo_free(from);
         array->data = to;
     }
     hlo_array_extend(array);
@@ -329,7 +330,7 @@ static char *make_npy(const hlo_array *array, size_t *out_size) {
     /* The header is padded to a multiple of 64, including magic, version and length. */
     size_t lead = MAGIC_SIZE + 4;
     size_t header = (lead + (size_t)length + 1 + HEADER_ALIGN - 1) / HEADER_ALIGN * HEADER_ALIGN;
-    char *file = malloc(header + array->size);
+    char *file = hlo_malloc(header + array->size);
     if (!file) return NULL;
     memset(file, ' ', header);
     memcpy(file, magic, MAGIC_SIZE);
@@ -357,7 +358,7 @@ static hlo_status write_arrays(const hlo_arrays *arrays, FILE *out) {
         static const char end[22] = "PK\5\6";
         return fwrite(end, 1, sizeof end, out) == sizeof end ? HLO_OK : HLO_INVALID_INPUT;
     }
-    char **files = calloc(arrays->count, sizeof *files);
+    char **files = hlo_calloc(arrays->count, sizeof *files);
     zip_source_t *source = files ? zip_source_buffer_create(NULL, 0, 0, NULL) : NULL;
     if (source) zip_source_keep(source); /* closing the archive releases the source once */
     zip_t *archive = source ? zip_open_from_source(source, ZIP_TRUNCATE, NULL) : NULL;
@@ -393,8 +394,8 @@ static hlo_status write_arrays(const hlo_arrays *arrays, FILE *out) {
         zip_discard(archive);
     }
     zip_source_free(source);
-    for (size_t i = 0; files && i < arrays->count; i++) free(files[i]);
-    free(files);
+    for (size_t i = 0; files && i < arrays->count; i++) hlo_free(files[i]);
+    hlo_free(files);
     return status;
 }
 

@@ -16,9 +16,11 @@
 #include "ir/arena.h"
 #include "ir/devices/device_groups.h"
 #include "ir/float/c_locale.h"
+#include "ir/memory.h"
 #include "ir/text/diag.h"
 #include "ir/text/file.h"
 #include "ir/text/options.h"
+#include "ir/text/writer.h"
 #include "ir/verify/verify.h"
 #include "runtime/io/arrays.h"
 #include "runtime/pjrt/abi.h"
@@ -154,7 +156,7 @@ static hlo_status send_part(const pjrt_plugin *plugin, pjrt_client *client, cons
                             const hlo_diag_sink *sink, pjrt_buffer **out) {
     int64_t row_major[HLO_LARGEST_RANK];
     const pjrt_layout layout = layout_of(leaf, row_major, false);
-    char *part = malloc(part_size(leaf) + 1);
+    char *part = hlo_malloc(part_size(leaf) + 1);
     if (!part) return HLO_OUT_OF_MEMORY;
     copy_part(leaf, number, array->data, part, true);
     pjrt_buffer_from_host_args args = {.size = sizeof args,
@@ -170,7 +172,7 @@ static hlo_status send_part(const pjrt_plugin *plugin, pjrt_client *client, cons
         call_plugin(plugin, PJRT_CLIENT_BUFFER_FROM_HOST, &args, "copy an input", sink);
     *out = args.buffer;
     if (status == HLO_OK) status = await_event(plugin, args.done, "copy an input", sink);
-    free(part);
+    hlo_free(part);
     return status;
 }
 
@@ -188,7 +190,7 @@ static hlo_status receive_part(const pjrt_plugin *plugin, pjrt_buffer *buffer,
         return hlo_diag_refuse(sink, HLO_DIAG_DEVICE, plugin->path, 0, 0,
                                "an output has %zu bytes on device %zu, expected %zu",
                                args.data_size, number, size);
-    char *part = malloc(size + 1);
+    char *part = hlo_malloc(size + 1);
     if (!part) return HLO_OUT_OF_MEMORY;
     args = (pjrt_buffer_to_host_args){
         .size = sizeof args, .buffer = buffer, .layout = &layout, .data = part, .data_size = size};
@@ -196,7 +198,7 @@ static hlo_status receive_part(const pjrt_plugin *plugin, pjrt_buffer *buffer,
     if (status == HLO_OK) status = await_event(plugin, args.done, "copy an output", sink);
     if (status == HLO_OK) copy_part(leaf, number, array->data, part, false);
     hlo_array_extend(array);
-    free(part);
+    hlo_free(part);
     return status;
 }
 
@@ -390,10 +392,10 @@ static bool override_options(draft *d, const hlo_pjrt_options *options) {
     /* Compute the bytes of a setting, plus the bytes by which its value may grow. */
     for (size_t i = 0; i < options->setting_count; i++)
         size += strlen(options->settings[i]) + sizeof PARTITIONING_PASSES + 1;
-    d->overrides = calloc(count, sizeof *d->overrides);
-    d->entries = calloc(count, sizeof *d->entries);
-    d->entry_list = calloc(count, sizeof *d->entry_list);
-    char *at = d->text = malloc(size);
+    d->overrides = hlo_calloc(count, sizeof *d->overrides);
+    d->entries = hlo_calloc(count, sizeof *d->entries);
+    d->entry_list = hlo_calloc(count, sizeof *d->entry_list);
+    char *at = d->text = hlo_malloc(size);
     if (!d->overrides || !d->entries || !d->entry_list || !at) return false;
     d->all.env_option_overrides = d->entry_list;
     if (options->partitioned) add_override(d, d->disable_passes, d->partitioning_passes);
@@ -439,9 +441,9 @@ static hlo_status write_options(bytes module, module_kind kind, const hlo_pjrt_o
     bool made = read && override_options(&d, options);
     if (made && count > 1) { /* assign each device a partition */
         pjrt__device_assignment__init(&d.assignment);
-        d.computations = calloc(count, sizeof *d.computations);
-        d.computation_list = calloc(count, sizeof *d.computation_list);
-        d.devices = calloc(count, sizeof *d.devices);
+        d.computations = hlo_calloc(count, sizeof *d.computations);
+        d.computation_list = hlo_calloc(count, sizeof *d.computation_list);
+        d.devices = hlo_calloc(count, sizeof *d.devices);
         made = d.computations && d.computation_list && d.devices;
         for (uint32_t i = 0; made && i < count; i++) {
             pjrt__computation__init(&d.computations[i]);
@@ -458,17 +460,17 @@ static hlo_status write_options(bytes module, module_kind kind, const hlo_pjrt_o
     }
     if (made) {
         out->size = pjrt__compile_options__get_packed_size(&d.all);
-        out->data = malloc(out->size + 1);
+        out->data = hlo_malloc(out->size + 1);
         if (out->data) pjrt__compile_options__pack(&d.all, (uint8_t *)out->data);
     }
     if (read) pjrt__module__free_unpacked(read, NULL);
-    free(d.computations);
-    free(d.computation_list);
-    free(d.devices);
-    free(d.overrides);
-    free(d.entries);
-    free(d.entry_list);
-    free(d.text);
+    hlo_free(d.computations);
+    hlo_free(d.computation_list);
+    hlo_free(d.devices);
+    hlo_free(d.overrides);
+    hlo_free(d.entries);
+    hlo_free(d.entry_list);
+    hlo_free(d.text);
     return out->data ? HLO_OK : HLO_OUT_OF_MEMORY;
 }
 
@@ -544,7 +546,7 @@ static hlo_status make_topology(hlo_pjrt *pjrt, const char *target, const hlo_di
     hlo_status status = hlo_file_read(target, sink, &text);
     if (status == HLO_OK) status = check_target(target, &text, sink);
     if (status != HLO_OK) {
-        free(text.bytes);
+        hlo_free(text.bytes);
         return status;
     }
     const int shape_size = snprintf(shape, sizeof shape, "1x1x%u", pjrt->device_count);
@@ -566,7 +568,7 @@ static hlo_status make_topology(hlo_pjrt *pjrt, const char *target, const hlo_di
                                       .options = options,
                                       .option_count = sizeof options / sizeof *options};
     status = call_plugin(&pjrt->plugin, PJRT_TOPOLOGY_CREATE, &args, "read the target", sink);
-    free(text.bytes);
+    hlo_free(text.bytes);
     pjrt->topology = args.topology;
     return status;
 }
@@ -630,7 +632,7 @@ static hlo_status compile_program(hlo_pjrt *pjrt, const pjrt_program *program, b
 static hlo_status compile(hlo_pjrt *pjrt, const hlo_pjrt_options *options,
                           const hlo_diag_sink *sink) {
     bytes module = {0}, message = {0};
-    FILE *file = open_memstream(&module.data, &module.size);
+    FILE *file = hlo_text_stream(&module.data, &module.size);
     if (!file) return HLO_OUT_OF_MEMORY;
     /* Omit the number of partitions in the module if the compile options have it. */
     hlo_module *copy = NULL;
@@ -662,8 +664,8 @@ static hlo_status compile(hlo_pjrt *pjrt, const hlo_pjrt_options *options,
                                   .format = "hlo",
                                   .format_size = 3};
     if (status == HLO_OK) status = compile_program(pjrt, &program, message, sink);
-    free(module.data);
-    free(message.data);
+    hlo_free(module.data);
+    hlo_free(message.data);
     return status;
 }
 
@@ -717,9 +719,9 @@ hlo_status hlo_pjrt_new(const hlo_module *module, const hlo_pjrt_options *option
     hlo_status status = hlo_module_ensure_verified(module, 0, sink);
     if (status != HLO_OK) return status;
     jmp_buf recover;
-    hlo_pjrt *pjrt = calloc(1, sizeof *pjrt);
+    hlo_pjrt *pjrt = hlo_calloc(1, sizeof *pjrt);
     if (!pjrt || !(pjrt->arena = hlo_arena_new(&recover))) {
-        free(pjrt);
+        hlo_free(pjrt);
         return HLO_OUT_OF_MEMORY;
     }
     pjrt->module = module;
@@ -747,7 +749,7 @@ void hlo_pjrt_free(hlo_pjrt *pjrt) {
     hlo_leaves_free(&pjrt->input_shapes);
     hlo_leaves_free(&pjrt->output_shapes);
     hlo_arena_free(pjrt->arena);
-    free(pjrt);
+    hlo_free(pjrt);
 }
 
 /* ------------------------------------------------------------------------------------ executing */
@@ -760,8 +762,8 @@ typedef struct buffers {
 
 static bool buffers_new(buffers *b, size_t devices, size_t count) {
     b->count = count;
-    b->all = calloc(devices * count + 1, sizeof(pjrt_buffer *));
-    b->rows = calloc(devices, sizeof(pjrt_buffer **));
+    b->all = hlo_calloc(devices * count + 1, sizeof(pjrt_buffer *));
+    b->rows = hlo_calloc(devices, sizeof(pjrt_buffer **));
     for (size_t i = 0; b->all && b->rows && i < devices; i++) b->rows[i] = b->all + i * count;
     return b->all && b->rows;
 }
@@ -769,8 +771,8 @@ static bool buffers_new(buffers *b, size_t devices, size_t count) {
 static void buffers_free(const pjrt_plugin *plugin, buffers *b, size_t devices) {
     for (size_t i = 0; b->all && i < devices * b->count; i++)
         call_on(plugin, PJRT_BUFFER_DESTROY, b->all[i], "free a buffer", NULL);
-    free(b->all);
-    free(b->rows);
+    hlo_free(b->all);
+    hlo_free(b->rows);
 }
 
 static double now(void) {
@@ -800,7 +802,7 @@ hlo_status hlo_pjrt_run(hlo_pjrt *pjrt, const hlo_arrays *inputs, const hlo_diag
     buffers arguments = {0}, results = {0};
     const bool made =
         buffers_new(&arguments, devices, inputs->count) && buffers_new(&results, devices, count);
-    pjrt_event **done = calloc(devices, sizeof *done);
+    pjrt_event **done = hlo_calloc(devices, sizeof *done);
     status = made && done ? HLO_OK : HLO_OUT_OF_MEMORY;
     for (size_t d = 0; d < devices; d++)
         for (size_t i = 0; i < inputs->count && status == HLO_OK; i++)
@@ -825,7 +827,7 @@ hlo_status hlo_pjrt_run(hlo_pjrt *pjrt, const hlo_arrays *inputs, const hlo_diag
         }
         pjrt->seconds = now() - start;
     }
-    free(done);
+    hlo_free(done);
     if (status == HLO_OK) status = hlo_arrays_new(out);
     /* Create the whole arrays or, without partitioning, those of each device. */
     const size_t arrays = pjrt->partitioned ? devices * count : count;
@@ -861,7 +863,7 @@ hlo_status hlo_pjrt_optimized(const hlo_pjrt *pjrt, const hlo_diag_sink *sink,
     hlo_status status =
         call_plugin(&pjrt->plugin, PJRT_EXECUTABLE_OPTIMIZED_PROGRAM, &args, doing, sink);
     if (status != HLO_OK) return status;
-    program.code = malloc(program.code_size + 1);
+    program.code = hlo_malloc(program.code_size + 1);
     if (!program.code) return HLO_OUT_OF_MEMORY;
     status = call_plugin(&pjrt->plugin, PJRT_EXECUTABLE_OPTIMIZED_PROGRAM, &args, doing, sink);
     if (status == HLO_OK) {
@@ -884,6 +886,6 @@ hlo_status hlo_pjrt_optimized(const hlo_pjrt *pjrt, const hlo_diag_sink *sink,
                                      (int)program.format_size, program.format);
         if (read) pjrt__module_with_config__free_unpacked(read, NULL);
     }
-    free(program.code);
+    hlo_free(program.code);
     return status;
 }

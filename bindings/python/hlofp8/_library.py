@@ -21,7 +21,7 @@ HERE = pathlib.Path(__file__).parent
 #: The environment variable with the id of the process whose report has the name that the option --report gives.
 MAIN_PROCESS = "HLOFP8_MAIN_PROCESS"
 # The headers. A header comes after the headers that it includes.
-_HEADERS = ("status", "writer", "opcode", "diag", "module", "ir", "text", "proto", "pass", "runtime", "bisect")
+_HEADERS = ("status", "writer", "memory", "opcode", "diag", "module", "ir", "text", "proto", "pass", "runtime", "bisect")
 
 
 def _declarations(name: str) -> str:
@@ -34,12 +34,8 @@ def _declarations(name: str) -> str:
 
 
 ffi: Any = FFI()
-ffi.cdef(
-    "".join(map(_declarations, _HEADERS))
-    + "void free(void *memory);"
-)
+ffi.cdef("".join(map(_declarations, _HEADERS)))
 lib: Any = ffi.dlopen(str(HERE / "libhlofp8.so"))
-_libc: Any = ffi.dlopen(None)
 
 
 @dataclass(frozen=True)
@@ -122,7 +118,7 @@ def written(write: Callable[[Any], int]) -> tuple[int, bytes]:
 
 def free(pointer: Any) -> None:
     """Frees memory that the library allocated for its caller."""
-    _libc.free(pointer)
+    lib.hlo_free(pointer)
 
 
 def warn(message: str) -> None:

@@ -24,6 +24,7 @@
 
 #include "ir/float/float.h"
 #include "ir/kernel/kernel.h"
+#include "ir/memory.h"
 #include "ir/text/diag.h"
 #include "ir/text/file.h"
 #include "matmul/json.h"
@@ -52,13 +53,13 @@ static hlo_status read_cache(const cuda_device *device, json_t **out_cache, char
     hlo_content text;
     hlo_status status = hlo_file_read(path, NULL, &text);
     if (status != HLO_OK) {
-        free(text.bytes);
+        hlo_free(text.bytes);
         if (status != HLO_INVALID_INPUT) return status;
         return no_cache(device, "it is not a readable file", why, size);
     }
     bool starved;
     json_t *cache = hlo_json_read(text.bytes, text.size, JSON_REJECT_DUPLICATES, &error, &starved);
-    free(text.bytes);
+    hlo_free(text.bytes);
     if (starved) return HLO_OUT_OF_MEMORY;
     if (!cache) {
         char reason[JSON_ERROR_TEXT_LENGTH + 32];
@@ -362,14 +363,14 @@ static hlo_status choose(tuning *t, const lt_heuristic *found, uint32_t count,
                          lt_heuristic *out_chosen, double *out_milliseconds) {
     double best = -1, first = -1;
     for (uint32_t i = 0; i < count; i++) {
-        float *sample = malloc(SAMPLE * sizeof *sample);
+        float *sample = hlo_malloc(SAMPLE * sizeof *sample);
         if (!sample) return HLO_OUT_OF_MEMORY;
         t->samples[i] = sample;
         if (try_algo(t, &found[i], sample)) continue;
         if (t->broken) return failed(t, t->broken);
         drop(t, &found[i].algo, "fails");
         t->samples[i] = NULL;
-        free(sample);
+        hlo_free(sample);
     }
     /* Find the reference: the sample with which most algorithms agree, or the first such sample in
      * a tie. The reference is NULL if all algorithms failed. */
@@ -414,7 +415,7 @@ static hlo_status choose(tuning *t, const lt_heuristic *found, uint32_t count,
 
 /* Saves the operands, and fills the parts that the call reads. */
 static int set_up(tuning *t) {
-    t->raw = malloc(PATTERN * sizeof(double));
+    t->raw = hlo_malloc(PATTERN * sizeof(double));
     if (!t->raw) return CUDA_OUT_OF_MEMORY;
     int result = t->lib->cuEventCreate(&t->begun, 0);
     if (!result) result = t->lib->cuEventCreate(&t->ended, 0);
@@ -454,8 +455,8 @@ static int tear_down(tuning *t) {
     if (t->flush) t->lib->cuMemFree(t->flush);
     if (t->ended) t->lib->cuEventDestroy(t->ended);
     if (t->begun) t->lib->cuEventDestroy(t->begun);
-    for (int i = 0; i < MAX; i++) free(t->samples[i]);
-    free(t->raw);
+    for (int i = 0; i < MAX; i++) hlo_free(t->samples[i]);
+    hlo_free(t->raw);
     return result ? result : waited;
 }
 

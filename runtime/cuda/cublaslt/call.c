@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/memory.h"
 #include "runtime/cuda/cublaslt/matmul.h"
 
 struct cuda_call {
@@ -139,7 +140,7 @@ hlo_status cuda_call_new(const cuda_device *device, const cuda_matmul *matmul,
     static const int alignments[] = {
         LT_PREFERENCE_MIN_ALIGNMENT_A_BYTES, LT_PREFERENCE_MIN_ALIGNMENT_B_BYTES,
         LT_PREFERENCE_MIN_ALIGNMENT_C_BYTES, LT_PREFERENCE_MIN_ALIGNMENT_D_BYTES};
-    cuda_call *call = calloc(1, sizeof *call);
+    cuda_call *call = hlo_calloc(1, sizeof *call);
     if (!call) return HLO_OUT_OF_MEMORY;
     *call = (cuda_call){.device = device, .p = matmul};
     if (matmul->scale_type == LT_TYPE_64F) {
@@ -190,7 +191,7 @@ void cuda_call_free(cuda_call *call) {
     for (int part = LT_PART_A; part <= LT_PART_D; part++)
         if (call->layouts[part]) lib->cublasLtMatrixLayoutDestroy(call->layouts[part]);
     if (call->desc) lib->cublasLtMatmulDescDestroy(call->desc);
-    free(call);
+    hlo_free(call);
 }
 
 typedef struct query {

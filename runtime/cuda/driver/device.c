@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/memory.h"
 #include "ir/text/diag.h"
 #include "matmul/call.h"
 #include "runtime/cuda/driver/cuda.h"
@@ -19,7 +20,7 @@ typedef struct cuda_owned {
 
 bool cuda_own(cuda_device *device, void *object,
               void (*release)(cuda_device *device, void *object)) {
-    cuda_owned *owned = malloc(sizeof *owned);
+    cuda_owned *owned = hlo_malloc(sizeof *owned);
     if (!owned) {
         release(device, object);
         return false;
@@ -85,7 +86,7 @@ static int make_mark(cuda_device *d, uint32_t index) {
 
 /* Loads the libraries, and opens the first device. */
 static hlo_status open_device(cuda_device *device, const hlo_diag_sink *sink) {
-    cuda_library *lib = calloc(1, sizeof *lib);
+    cuda_library *lib = hlo_calloc(1, sizeof *lib);
     if (!lib) return HLO_OUT_OF_MEMORY;
     device->lib = lib;
     hlo_status status = cuda_library_load(lib, CUDA_DRIVER, sink);
@@ -138,7 +139,7 @@ hlo_status cuda_device_borrow(const cuda_library *lib, const hlo_diag_sink *sink
 hlo_status cuda_device_open(const hlo_plan_options *options, const hlo_diag_sink *sink,
                             cuda_device **out) {
     *out = NULL;
-    cuda_device *device = calloc(1, sizeof *device);
+    cuda_device *device = hlo_calloc(1, sizeof *device);
     if (!device) return HLO_OUT_OF_MEMORY;
     device->graph = options->graph;
     device->host_fallback = options->host_fallback;
@@ -182,17 +183,17 @@ void cuda_device_close(void *closed) {
         cuda_owned *owned = device->owned;
         device->owned = owned->next;
         owned->release(device, owned->object);
-        free(owned);
+        hlo_free(owned);
     }
     if (device->lt) lib->cublasLtDestroy(device->lt);
     for (size_t i = 0; i < device->mark_capacity; i++)
         if (device->marks[i]) lib->cuEventDestroy(device->marks[i]);
-    free(device->marks);
+    hlo_free(device->marks);
     if (device->own_stream) lib->cuStreamDestroy(device->own_stream);
     if (device->context) lib->cuDevicePrimaryCtxRelease(device->ordinal);
     if (lib) cuda_library_unload((cuda_library *)lib);
-    free((void *)lib);
-    free(device);
+    hlo_free((void *)lib);
+    hlo_free(device);
 }
 
 void *cuda_allocate(void *device, size_t size) {

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/memory.h"
 #include "runtime/grow.h"
 
 typedef struct node {
@@ -176,20 +177,20 @@ static void pop(cuda_device *d) {
     d->capture = c->outer;
     d->stream = c->outer_stream;
     cuda_order_free(c->order);
-    free(c->nodes);
-    free(c->all.v);
-    free(c->set.v);
-    free(c);
+    hlo_free(c->nodes);
+    hlo_free(c->all.v);
+    hlo_free(c->set.v);
+    hlo_free(c);
 }
 
 /* Begins to capture `stream`, which becomes the device's stream. Captures into `graph`, the graph
  * of a conditional node of the current capture, or into a new graph if `graph` is NULL. Returns 0
  * or a CUresult. */
 static int begin_capture(cuda_device *d, cuda_stream *stream, cuda_graph *graph) {
-    cuda_capture *c = calloc(1, sizeof *c);
+    cuda_capture *c = hlo_calloc(1, sizeof *c);
     if (!c) return CUDA_OUT_OF_MEMORY;
     if (d->parallel && !(c->order = cuda_order_new())) {
-        free(c);
+        hlo_free(c);
         return CUDA_OUT_OF_MEMORY;
     }
     c->outer = d->capture;
@@ -473,7 +474,7 @@ static void release_branching(cuda_device *device, void *branching) {
     for (uint32_t i = 0; i < HLO_MAX_BRANCHES; i++)
         if (b->levels[i].stream) device->lib->cuStreamDestroy(b->levels[i].stream);
     if (b->module) device->lib->cuModuleUnload(b->module);
-    free(b);
+    hlo_free(b);
 }
 
 /* Creates the resources for branches, and tests branches. Returns 0 or a CUresult. */
@@ -506,7 +507,7 @@ static int prepare(cuda_device *d) {
 bool cuda_branches(void *device) {
     cuda_device *d = device;
     if (d->branching) return d->branching->works;
-    cuda_branching *b = calloc(1, sizeof *b);
+    cuda_branching *b = hlo_calloc(1, sizeof *b);
     if (!b || !cuda_own(d, b, release_branching)) return false;
     d->branching = b;
     try_parallel(d);

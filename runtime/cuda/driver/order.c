@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/memory.h"
 #include "runtime/grow.h"
 
 /* A node's number + 1, or 0 for no node. */
@@ -34,14 +35,14 @@ struct cuda_order {
 };
 
 cuda_order *cuda_order_new(void) {
-    return calloc(1, sizeof(cuda_order));
+    return hlo_calloc(1, sizeof(cuda_order));
 }
 
 void cuda_order_free(cuda_order *order) {
     if (!order) return;
-    free(order->nodes);
-    free(order->segments);
-    free(order);
+    hlo_free(order->nodes);
+    hlo_free(order->segments);
+    hlo_free(order);
 }
 
 /* Returns the first segment that ends after the address. */

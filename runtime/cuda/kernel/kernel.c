@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs generated kernels as jobs. */
 #include "runtime/cuda/codegen/kernel.h"
+#include "ir/memory.h"
+#include "ir/text/writer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -87,17 +89,17 @@ struct cuda_program {
 };
 
 cuda_program *cuda_program_new(void) {
-    return calloc(1, sizeof(cuda_program));
+    return hlo_calloc(1, sizeof(cuda_program));
 }
 
 void cuda_program_free(cuda_program *program) {
     if (!program) return;
     for (size_t i = 0; i < program->count; i++) {
-        free(program->kernels[i].name);
-        free(program->kernels[i].text);
+        hlo_free(program->kernels[i].name);
+        hlo_free(program->kernels[i].text);
     }
-    free(program->kernels);
-    free(program);
+    hlo_free(program->kernels);
+    hlo_free(program);
 }
 
 const char *cuda_program_add(cuda_program *program, const cuda_launch *launch) {
@@ -109,10 +111,10 @@ const char *cuda_program_add(cuda_program *program, const cuda_launch *launch) {
     if (!hlo_heap_grow(&program->kernels, program->count + 1, &program->capacity,
                        sizeof *program->kernels))
         return NULL;
-    program_kernel kernel = {malloc(form + 24), strdup(launch->text)};
+    program_kernel kernel = {hlo_malloc(form + 24), hlo_strdup(launch->text)};
     if (!kernel.name || !kernel.text) {
-        free(kernel.name);
-        free(kernel.text);
+        hlo_free(kernel.name);
+        hlo_free(kernel.text);
         return NULL;
     }
     snprintf(kernel.name, form + 24, "%s_%zu", launch->form, program->count);
@@ -134,13 +136,13 @@ void cuda_program_print(const cuda_program *program, int sm, FILE *out) {
 char *cuda_program_source(const cuda_program *program) {
     char *source = NULL;
     size_t size = 0;
-    FILE *out = open_memstream(&source, &size);
+    FILE *out = hlo_text_stream(&source, &size);
     if (!out) return NULL;
     for (const char *const *text = cuda_helpers; *text; text++) fputs(*text, out);
     write_kernels(program, out);
     bool failed = ferror(out) != 0;
     if (fclose(out) != 0 || failed) {
-        free(source);
+        hlo_free(source);
         return NULL;
     }
     return source;

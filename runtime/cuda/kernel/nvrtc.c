@@ -7,14 +7,15 @@
 #define XXH_STATIC_LINKING_ONLY
 #include <xxhash.h>
 
+#include "ir/memory.h"
 #include "ir/text/diag.h"
 #include "ir/text/file.h"
 #include "runtime/cuda/codegen/kernel.h"
 #include "runtime/cuda/driver/library.h"
 
 void cuda_image_free(cuda_image *image) {
-    free(image->bytes);
-    free(image->log);
+    hlo_free(image->bytes);
+    hlo_free(image->log);
     *image = (cuda_image){0};
 }
 
@@ -38,12 +39,12 @@ hlo_status cuda_image_compile(const cuda_library *lib, const char *source, int s
     const char *const options[] = {target, "-std=c++17", "-default-device", "-fmad=false", "-w"};
     int result = lib->nvrtcCompileProgram(program, sizeof options / sizeof *options, options);
     size_t size = 0;
-    if (lib->nvrtcGetProgramLogSize(program, &size) == 0 && (out->log = calloc(1, size + 1)))
+    if (lib->nvrtcGetProgramLogSize(program, &size) == 0 && (out->log = hlo_calloc(1, size + 1)))
         lib->nvrtcGetProgramLog(program, out->log);
     out->result = result;
     if (!result) result = lib->nvrtcGetCUBINSize(program, &out->size);
     hlo_status status = result ? HLO_INVALID_INPUT : HLO_OK;
-    if (!result && !(out->bytes = malloc(out->size ? out->size : 1)))
+    if (!result && !(out->bytes = hlo_malloc(out->size ? out->size : 1)))
         status = HLO_OUT_OF_MEMORY;
     else if (!result && lib->nvrtcGetCUBIN(program, out->bytes))
         status = HLO_INVALID_INPUT;
@@ -70,7 +71,7 @@ hlo_status cuda_image_find(const cuda_library *lib, const char *folder, const ch
         *out = (cuda_image){.bytes = content.bytes, .size = content.size};
         return HLO_OK;
     }
-    free(content.bytes);
+    hlo_free(content.bytes);
     hlo_status status = cuda_image_compile(lib, source, sm, out);
     if (status != HLO_OK || !keeps) return status;
     /* Write a temporary file and rename it, so that readers never see partial contents. */
@@ -135,6 +136,6 @@ hlo_status cuda_program_compile(cuda_device *device, const char **why) {
         device->module = module;
     }
     cuda_image_free(&image);
-    free(source);
+    hlo_free(source);
     return status;
 }

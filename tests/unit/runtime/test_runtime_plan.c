@@ -258,6 +258,63 @@ static void progress_begins_with_a_run(void **state) {
     hlo_module_free(module);
 }
 
+/* The loops that a callback divides. */
+typedef struct loops {
+    int count;
+    int64_t step; /* the size of a range */
+} loops;
+
+static void divide(void *user, int64_t total, void (*body)(void *arg, int64_t begin, int64_t end),
+                   void *arg) {
+    loops *l = user;
+    l->count++;
+    for (int64_t end = total, begin; end > 0; end = begin) {
+        begin = end > l->step ? end - l->step : 0;
+        body(arg, begin, end);
+    }
+}
+
+/* A run has the same outputs with any number of threads, and on the threads of the caller. */
+static void threads_do_not_change_results(void **state) {
+    (void)state;
+    loops l[] = {{.step = 1}, {.step = 7}, {.step = INT64_MAX}};
+    static const char large[] = "HloModule m\n"
+                                "ENTRY e {\n"
+                                "  a = f32[300,200] parameter(0)\n"
+                                "  b = f32[200,250] parameter(1)\n"
+                                "  d = f32[300,250] dot(a, b), lhs_contracting_dims={1}, "
+                                "rhs_contracting_dims={0}\n"
+                                "  ROOT t = f32[300,250] tanh(d)\n"
+                                "}\n";
+    hlo_module *module;
+    assert_int_equal(hlo_module_parse(large, strlen(large), "m.hlo", &sink, &module), HLO_OK);
+    hlo_arrays *inputs, *expected = NULL, *outputs;
+    assert_int_equal(hlo_arrays_draw(module, 0, &sink, &inputs), HLO_OK);
+    for (int i = 0; i < 6; i++) {
+        hlo_plan_options options;
+        hlo_plan *plan;
+        hlo_plan_options_init(&options);
+        options.threads = i < 3 ? (uint32_t)i : UINT32_MAX;
+        if (i >= 3) {
+            options.parallel_for = divide;
+            options.parallel_user = &l[i - 3];
+        }
+        assert_int_equal(hlo_plan_new(module, &options, &sink, &plan), HLO_OK);
+        assert_int_equal(hlo_plan_run(plan, inputs, &sink, &outputs), HLO_OK);
+        if (i >= 3) assert_true(l[i - 3].count > 0);
+        if (expected) {
+            assert_int_equal(hlo_arrays_compare(expected, outputs, (hlo_writer){0}), HLO_OK);
+            hlo_arrays_free(outputs);
+        } else {
+            expected = outputs;
+        }
+        hlo_plan_free(plan);
+    }
+    hlo_arrays_free(expected);
+    hlo_arrays_free(inputs);
+    hlo_module_free(module);
+}
+
 static void only_backends_of_this_build_are_told_of(void **state) {
     (void)state;
     char *text = NULL;
@@ -372,6 +429,7 @@ int main(void) {
         cmocka_unit_test(a_plan_is_described_without_a_device),
         cmocka_unit_test(a_constant_is_read_in_the_layout_of_its_instruction),
         cmocka_unit_test(progress_begins_with_a_run),
+        cmocka_unit_test(threads_do_not_change_results),
         cmocka_unit_test(progress_stops_a_loop),
         cmocka_unit_test(progress_stops_a_loop_without_work),
         cmocka_unit_test(progress_stops_devices),
