@@ -18,10 +18,11 @@ extern "C" {
 
 /* -------------------------------------------------------------------------------------- options */
 
-/* The default of hlo_pass_options.framework_files: globs for installed packages, and, for HLO
- * without folder names, for the files of Flax and JAX that call matmuls. */
+/* The default of hlo_pass_options.framework_files: globs for installed packages, for text that MLIR
+ * read from no file (`-`), and, for HLO without folder names, for the files of Flax and JAX that
+ * call matmuls. */
 #define HLO_FRAMEWORK_FILES                                                                        \
-    "*/site-packages/*,*/dist-packages/*,<*,fp8_ops.py,linear.py,linen/*,dtypes.py,"               \
+    "*/site-packages/*,*/dist-packages/*,<*,-,fp8_ops.py,linear.py,linen/*,dtypes.py,"             \
     "transform.py,axes_scan.py,module.py,attention.py,lax_numpy.py"
 
 /* The output form of FP8 matmuls (docs/emit.md). */
@@ -172,7 +173,8 @@ typedef struct hlo_pass_options {
 
     /* Globs (fnmatch(3)) of framework source files, separated by commas. The source location of a
      * verdict is the innermost stack frame whose complete file name matches none of them, or the
-     * innermost frame if all frames match. Default: HLO_FRAMEWORK_FILES. */
+     * innermost frame if all frames match. A file that the HLO names without a stack frame is
+     * omitted if it matches. Default: HLO_FRAMEWORK_FILES. */
     const char *framework_files;
     /* Keep the instructions around each matmul in the report, for hlo_reports_page(). Default:
      * false. */

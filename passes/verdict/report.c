@@ -25,6 +25,16 @@ static const char *copy_text(hlo_arena *arena, const char *text) {
     return text ? hlo_arena_format(arena, "%s", text) : NULL;
 }
 
+static bool is_framework_file(const hlo_report *report, const char *file) {
+    size_t length;
+    for (const char *at = report->frameworks, *glob; (glob = hlo_next_word(&at, &length));) {
+        char text[256];
+        snprintf(text, sizeof text, "%.*s", (int)length, glob);
+        if (fnmatch(text, file, 0) == 0) return true;
+    }
+    return false;
+}
+
 /* Finds the innermost frame, starting at `frame`, that has a file; with `own`, the file must be the
  * user's. Returns 0 if not found. Caches the results of all frames on the way, so that each frame
  * is visited once. */
@@ -33,14 +43,7 @@ static int64_t find_frame(hlo_report *report, const hlo_tables *tables, int64_t 
     int64_t *places = report->places[own], end = frame, found = 0;
     while (hlo_tables_frame(tables, end) && !places[end]) {
         const char *file = hlo_frame_file(tables, end);
-        bool here = file != NULL;
-        size_t length;
-        for (const char *at = own ? report->frameworks : NULL, *glob;
-             here && (glob = hlo_next_word(&at, &length));) {
-            char text[256];
-            snprintf(text, sizeof text, "%.*s", (int)length, glob);
-            here = fnmatch(text, file, 0) != 0;
-        }
+        const bool here = file && !(own && is_framework_file(report, file));
         places[end] = here ? end : NOWHERE; /* also ends the search at a cycle of frames */
         if (!here) end = hlo_frame_parent(tables, end);
     }
@@ -103,8 +106,8 @@ hlo_verdict hlo_report_describe(hlo_report *report, const hlo_instruction *instr
     if (frame) {
         verdict.source_file = hlo_frame_file(tables, frame);
         verdict.source_line = (long)hlo_frame_location(tables, frame)->line;
-    } else {
-        verdict.source_file = file ? file->u.str : NULL;
+    } else if (file && !is_framework_file(report, file->u.str)) {
+        verdict.source_file = file->u.str;
         verdict.source_line = line ? (long)line->u.i : 0;
     }
     if (verdict.source_line < 0) verdict.source_line = 0; /* negative numbers count as unknown */
