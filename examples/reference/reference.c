@@ -63,6 +63,7 @@ int main(int argc, char **argv) {
         fputs("usage: reference DUMP [PLUGIN TARGET]\n", stderr);
         return 2;
     }
+    report("memory.h", example_memory()); /* first, because it sets the allocator */
     report("bisect.h", example_bisect());
     report("buffer.h", example_buffer());
     report("diag.h", example_diag());

@@ -25,6 +25,7 @@ hlo_status example_dump(const char *folder);
 hlo_status example_edit(void);
 hlo_status example_ffi(void);
 hlo_status example_ir(void);
+hlo_status example_memory(void);
 hlo_status example_module(void);
 hlo_status example_opcode(void);
 hlo_status example_pass(void);

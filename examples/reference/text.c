@@ -2,9 +2,9 @@
 /* Examples of text.h. */
 #include "reference.h"
 
-#include <stdlib.h>
 #include <string.h>
 
+#include <hlo/memory.h>
 #include <hlo/text.h>
 
 /* [parse] */
@@ -69,7 +69,7 @@ static hlo_status print_canonical(const hlo_module *module) {
     hlo_print_options_init(&options, HLO_PRINT_CANONICAL);
     status = hlo_module_to_text(module, &options, &text, &size);
     if (status == HLO_OK) printf("%u bytes\n%s", (unsigned)size, text);
-    free(text);
+    hlo_free(text);
     return status;
 }
 /* [to-text] */
