@@ -5,9 +5,78 @@
 #include <string.h>
 
 #include "ir/float/c_locale.h"
+#include "ir/float/float.h"
+#include "ir/float/literal.h"
 #include "ir/intern.h"
 #include "ir/ir.h"
+#include "ir/text/options.h"
 #include "ir/text/printer.h"
+
+/* ------------------------------------------------------------------------- attributes of a module
+ */
+
+int64_t hlo_module_replica_count(const hlo_module *module) {
+    return hlo_module_int(module, HLO_ATTR_REPLICA_COUNT, 1);
+}
+
+int64_t hlo_module_partition_count(const hlo_module *module) {
+    return hlo_module_int(module, HLO_ATTR_NUM_PARTITIONS, 1);
+}
+
+bool hlo_module_is_scheduled(const hlo_module *module) {
+    return hlo_module_int(module, HLO_ATTR_IS_SCHEDULED, 0) != 0;
+}
+
+static const hlo_shapes *layout_of(const hlo_module *module) {
+    const hlo_attr *attr =
+        hlo_attrs_find(module->attrs, module->attr_count, HLO_ATTR_ENTRY_COMPUTATION_LAYOUT);
+    return attr && attr->u.shapes->count ? attr->u.shapes : NULL;
+}
+
+const hlo_shape *hlo_module_parameter_layout(const hlo_module *module, size_t number) {
+    const hlo_shapes *layout = layout_of(module); /* the parameters, then the result */
+    return layout && number < layout->count - 1 ? layout->v[number] : NULL;
+}
+
+const hlo_shape *hlo_module_result_layout(const hlo_module *module) {
+    const hlo_shapes *layout = layout_of(module);
+    return layout ? layout->v[layout->count - 1] : NULL;
+}
+
+static const hlo_aliases *aliases_of(const hlo_module *module, hlo_attr_id id) {
+    static const hlo_aliases none;
+    const hlo_attr *attr = hlo_attrs_find(module->attrs, module->attr_count, id);
+    return attr ? attr->u.aliases : &none;
+}
+
+size_t hlo_module_alias_count(const hlo_module *module) {
+    return (size_t)aliases_of(module, HLO_ATTR_INPUT_OUTPUT_ALIAS)->count +
+           aliases_of(module, HLO_ATTR_BUFFER_DONOR)->count;
+}
+
+hlo_status hlo_module_alias_at(const hlo_module *module, size_t index, hlo_module_alias *out) {
+    const hlo_aliases *aliases = aliases_of(module, HLO_ATTR_INPUT_OUTPUT_ALIAS);
+    hlo_module_alias own;
+    if (hlo_options_take("hlo_module_alias", &own, sizeof own, out, NULL) != HLO_OK)
+        return HLO_INVALID_USAGE;
+    if (index >= aliases->count) {
+        index -= aliases->count;
+        aliases = aliases_of(module, HLO_ATTR_BUFFER_DONOR);
+    }
+    if (index >= aliases->count) return HLO_INVALID_USAGE;
+    const hlo_alias *alias = &aliases->v[index];
+    own = (hlo_module_alias){.parameter = alias->number,
+                             .parameter_index = alias->part ? alias->part->v : NULL,
+                             .parameter_index_size = alias->part ? alias->part->count : 0,
+                             .output_index = alias->output ? alias->output->v : NULL,
+                             .output_index_size = alias->output ? alias->output->count : 0,
+                             .any_output = !alias->output,
+                             .must_alias = alias->mode && strcmp(alias->mode, "must") == 0};
+    hlo_options_fill(out, out->struct_size, &own, sizeof own);
+    return HLO_OK;
+}
+
+/* --------------------------------------------------------------------------------- computations */
 
 const hlo_computation *hlo_module_first_computation(const hlo_module *module) {
     return module->first;
@@ -166,6 +235,47 @@ const void *hlo_instruction_constant(const hlo_instruction *instruction, size_t 
     if (!literal || !literal->data) return NULL;
     *out_size = (size_t)hlo_shape_bytes(literal->shape);
     return literal->data;
+}
+
+/* Returns the element of a constant at a row-major index, or NULL. */
+static const void *element_at(const hlo_instruction *instr, size_t index, hlo_type *out_type) {
+    size_t size;
+    const char *data = hlo_instruction_constant(instr, &size);
+    *out_type = instr->shape->type;
+    const size_t each = hlo_types[*out_type].bytes;
+    return data && index < size / each ? data + index * each : NULL;
+}
+
+bool hlo_instruction_constant_number(const hlo_instruction *instruction, size_t index,
+                                     double *out_real, double *out_imaginary) {
+    hlo_type type;
+    const char *at = element_at(instruction, index, &type);
+    if (!at) return false;
+    const bool is_complex = hlo_types[type].class == HLO_CLASS_COMPLEX;
+    const hlo_type part = type == HLO_TYPE_C64 ? HLO_TYPE_F32 : is_complex ? HLO_TYPE_F64 : type;
+    *out_real = hlo_number_load(part, at);
+    if (out_imaginary)
+        *out_imaginary = is_complex ? hlo_number_load(part, at + hlo_types[part].bytes) : 0;
+    return true;
+}
+
+bool hlo_instruction_constant_integer(const hlo_instruction *instruction, size_t index,
+                                      int64_t *out_value) {
+    hlo_type type;
+    const void *at = element_at(instruction, index, &type);
+    if (!at || (type != HLO_TYPE_PRED && !hlo_type_is_integer(type))) return false;
+    const size_t size = hlo_types[type].bytes;
+    const bool negative =
+        hlo_types[type].class == HLO_CLASS_SIGNED && ((const unsigned char *)at)[size - 1] >= 0x80;
+    uint64_t bits = negative ? UINT64_MAX : 0;
+    memcpy(&bits, at, size);
+    if (hlo_types[type].class != HLO_CLASS_SIGNED && bits > INT64_MAX) return false;
+    *out_value = (int64_t)bits;
+    return true;
+}
+
+bool hlo_instruction_constant_is_splat(const hlo_instruction *instruction) {
+    return instruction->op == HLO_OP_CONSTANT && hlo_literal_is_splat(instruction->u.literal);
 }
 
 size_t hlo_instruction_attribute_count(const hlo_instruction *instruction) {

@@ -23,7 +23,7 @@ install(TARGETS hlofp8 hlofp8_shared EXPORT hlofp8 ARCHIVE DESTINATION ${CMAKE_I
 install(TARGETS hlofp8_ffi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS hlo-fp8-opt hlo-fp8-run RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install_manuals(${CMAKE_INSTALL_DATADIR} ${CMAKE_INSTALL_MANDIR})
-install(DIRECTORY include/hlo DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.h)
+install(DIRECTORY include/hlo DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.h PATTERN *.hpp)
 install(FILES LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs/ ${CMAKE_BINARY_DIR}/doc/ DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY passes/rules DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN *.rules)
@@ -48,7 +48,7 @@ if(SKBUILD)
   set(data ${SKBUILD_DATA_DIR})
 endif()
 install(DIRECTORY bindings/python/hlofp8 bindings/python/jax_plugins DESTINATION . ${package} PATTERN __pycache__ EXCLUDE)
-install(DIRECTORY include/hlo DESTINATION hlofp8/include ${package} FILES_MATCHING PATTERN *.h)
+install(DIRECTORY include/hlo DESTINATION hlofp8/include ${package} FILES_MATCHING PATTERN *.h PATTERN *.hpp)
 # A wheel cannot contain links, so the wheel has one library file, with the name that the Python
 # package loads.
 install(FILES $<TARGET_FILE:hlofp8_shared> DESTINATION hlofp8 RENAME libhlofp8.so ${package})

@@ -21,7 +21,8 @@
  * Properties that involve several instructions are not checked. Call hlo_module_verify() (module.h)
  * after the last change to check them. hlo_module_optimize() and hlo_plan_new() do this themselves.
  *
- * `sink` may be NULL. An `out_` argument may be NULL if the caller does not need the object. */
+ * `sink` may be NULL. `out_instruction` and `out_computation` may be NULL if the caller does not
+ * need the object. */
 #ifndef HLO_EDIT_H
 #define HLO_EDIT_H
 
@@ -33,6 +34,13 @@
 extern "C" {
 #endif
 #pragma GCC visibility push(default)
+
+/* -------------------------------------------------------------------------------------- modules */
+
+/* Creates a module whose entry computation "main" has one instruction, its root, an empty tuple.
+ * `name` is the name of the module, which consists of letters, digits, `_`, `.` and `-`. The caller
+ * must free *out_module with hlo_module_free(). */
+hlo_status hlo_module_new(const char *name, const hlo_diag_sink *sink, hlo_module **out_module);
 
 /* --------------------------------------------------------------------------------------- shapes */
 
@@ -114,6 +122,34 @@ hlo_status hlo_instruction_new_constant(hlo_module *module, const hlo_computatio
                                         const hlo_diag_sink *sink,
                                         const hlo_instruction **out_instruction);
 
+/* Creates a scalar constant in `computation` before the instruction `before`, or at the end if
+ * `before` is NULL. `value` is rounded to the element type. Complex types are not supported. */
+hlo_status hlo_instruction_new_scalar(hlo_module *module, const hlo_computation *computation,
+                                      const hlo_instruction *before, hlo_element_type type,
+                                      double value, const hlo_diag_sink *sink,
+                                      const hlo_instruction **out_instruction);
+
+/* Copies an instruction of the module, with its attributes except control predecessors, to
+ * `computation`, before the instruction `before`, or to the end if `before` is NULL. `operands` is
+ * an array with an operand for each operand of `instruction`, or NULL to use the same operands. The
+ * shape of the copy is that of `instruction`. Parameters cannot be copied. Computations that
+ * `instruction` calls must precede `computation`. */
+hlo_status hlo_instruction_clone(hlo_module *module, const hlo_instruction *instruction,
+                                 const hlo_computation *computation, const hlo_instruction *before,
+                                 const hlo_instruction *const *operands, const hlo_diag_sink *sink,
+                                 const hlo_instruction **out_instruction);
+
+/* Moves an instruction within its computation, before the instruction `before`, or to the end if
+ * `before` is NULL. It must still follow its operands and control predecessors, and precede its
+ * users and the instructions of which it is a control predecessor. */
+hlo_status hlo_instruction_move(hlo_module *module, const hlo_instruction *instruction,
+                                const hlo_instruction *before, const hlo_diag_sink *sink);
+
+/* Renames an instruction. `name` is a name as in hlo_instruction_options: a number is appended if
+ * it is already used. */
+hlo_status hlo_instruction_rename(hlo_module *module, const hlo_instruction *instruction,
+                                  const char *name, const hlo_diag_sink *sink);
+
 /* Adds a parameter to `computation` after its other parameters. `shape` may belong to any
  * module. `name` is a name as in hlo_instruction_options, or NULL for "parameter".
  *
@@ -124,6 +160,35 @@ hlo_status hlo_instruction_new_parameter(hlo_module *module, const hlo_computati
                                          const hlo_shape *shape, const char *name,
                                          const hlo_diag_sink *sink,
                                          const hlo_instruction **out_instruction);
+
+/* Removes a computation that no instruction calls and that is not the entry computation.
+ * Afterwards, hlo_instruction_computation() returns NULL for its instructions, and the functions of
+ * this header reject them and the computation with HLO_INVALID_USAGE. */
+hlo_status hlo_computation_remove(hlo_module *module, const hlo_computation *computation,
+                                  const hlo_diag_sink *sink);
+
+/* Creates a computation whose only instruction is its root, an empty tuple, before the computation
+ * `before`, or before all others if `before` is NULL. Add instructions, call
+ * hlo_computation_set_root(), and remove the tuple. `name` is a name as in hlo_instruction_options,
+ * or NULL for "computation". */
+hlo_status hlo_computation_new(hlo_module *module, const char *name, const hlo_computation *before,
+                               const hlo_diag_sink *sink, const hlo_computation **out_computation);
+
+/* Copies a computation. The copy follows the original, and calls the same computations. `name` is a
+ * name as in hlo_instruction_options, or NULL to use that of the original. */
+hlo_status hlo_computation_clone(hlo_module *module, const hlo_computation *computation,
+                                 const char *name, const hlo_diag_sink *sink,
+                                 const hlo_computation **out_computation);
+
+/* Moves a computation before the computation `before`, or to the end if `before` is NULL. It must
+ * still follow the computations that it calls, and precede those that call it. */
+hlo_status hlo_computation_move(hlo_module *module, const hlo_computation *computation,
+                                const hlo_computation *before, const hlo_diag_sink *sink);
+
+/* Renames a computation. `name` is a name as in hlo_instruction_options: a number is appended if it
+ * is already used. */
+hlo_status hlo_computation_rename(hlo_module *module, const hlo_computation *computation,
+                                  const char *name, const hlo_diag_sink *sink);
 
 /* Adds the computations of a module that is given as `size` bytes of HLO text. They are inserted
  * before all other computations of `module`, which may therefore call them. Their names are changed

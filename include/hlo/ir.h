@@ -35,6 +35,57 @@ typedef struct hlo_use hlo_use;
 /* A shape: an array, a tuple, a token or an opaque value. */
 typedef struct hlo_shape hlo_shape;
 
+/* ------------------------------------------------------------------------- attributes of a module
+ */
+
+/* Returns the number of replicas in the header of a module, or 1 if the header has none. */
+int64_t hlo_module_replica_count(const hlo_module *module);
+
+/* Returns the number of partitions in the header of a module, or 1 if the header has none. */
+int64_t hlo_module_partition_count(const hlo_module *module);
+
+/* Returns whether a module is scheduled: the instructions of a computation then run in order, and
+ * passes do not change them. */
+bool hlo_module_is_scheduled(const hlo_module *module);
+
+/* Returns the shape of an entry parameter in the entry_computation_layout of the header, which has
+ * the layout that callers must use, or NULL if the header has no entry_computation_layout or the
+ * parameter does not exist. */
+const hlo_shape *hlo_module_parameter_layout(const hlo_module *module, size_t number);
+
+/* Returns the shape of the result in the entry_computation_layout, or NULL if there is none. */
+const hlo_shape *hlo_module_result_layout(const hlo_module *module);
+
+/* A part of an entry parameter whose buffer an element of the result may or must use, from
+ * input_output_alias, or any element of the result may use, from buffer_donor. Lists of indices
+ * select an element in nested tuples; they are empty for an array. */
+typedef struct hlo_module_alias {
+    size_t struct_size; /* See status.h. */
+    int64_t parameter;  /* The number of the parameter. */
+    const int64_t *parameter_index;
+    size_t parameter_index_size;
+    const int64_t *output_index;
+    size_t output_index_size;
+    bool any_output; /* The alias is from buffer_donor, and `output_index` is empty. */
+    bool must_alias; /* The mode is must-alias: the program depends on the alias. */
+} hlo_module_alias;
+
+/* Sets `struct_size`, and all other fields to 0, NULL or false. */
+static inline void hlo_module_alias_init(hlo_module_alias *alias) {
+    memset(alias, 0, sizeof *alias);
+    alias->struct_size = sizeof *alias;
+}
+
+/* Returns the number of entries in the input_output_alias and the buffer_donor of the header. */
+size_t hlo_module_alias_count(const hlo_module *module);
+
+/* Stores an entry in *out_alias, which must be initialized with hlo_module_alias_init(). Its
+ * pointers are borrowed from the module.
+ *
+ * Returns HLO_INVALID_USAGE if `index` is not less than hlo_module_alias_count() or the struct_size
+ * is invalid. */
+hlo_status hlo_module_alias_at(const hlo_module *module, size_t index, hlo_module_alias *out_alias);
+
 /* --------------------------------------------------------------------------------- computations */
 
 /* Returns the first computation of a module. Computations are ordered such that callees precede
@@ -139,6 +190,23 @@ int64_t hlo_instruction_parameter_number(const hlo_instruction *instruction);
  * is not a constant, if the constant is a tuple, or if the module was parsed from text that omits
  * the elements (`{...}`). */
 const void *hlo_instruction_constant(const hlo_instruction *instruction, size_t *out_size);
+
+/* Stores the element of a constant array at a row-major index in *out_real and, for a complex type,
+ * its imaginary part in *out_imaginary, which is 0 for other types and may be NULL. An integer of
+ * more than 53 bits may be rounded; pred is 0 or 1. Returns false, and stores nothing, if
+ * hlo_instruction_constant() returns NULL or the array has no such element. */
+bool hlo_instruction_constant_number(const hlo_instruction *instruction, size_t index,
+                                     double *out_real, double *out_imaginary);
+
+/* Stores the element of a constant array of pred or integers at a row-major index in *out_value.
+ * Returns false, and stores nothing, if hlo_instruction_constant() returns NULL, the array has no
+ * such element, the type is not pred or an integer, or the value exceeds INT64_MAX. */
+bool hlo_instruction_constant_integer(const hlo_instruction *instruction, size_t index,
+                                      int64_t *out_value);
+
+/* Returns whether all elements of a constant array have equal bits. Returns false for an array
+ * without elements, and if hlo_instruction_constant() returns NULL. */
+bool hlo_instruction_constant_is_splat(const hlo_instruction *instruction);
 
 /* ----------------------------------------------------------------------------------- attributes */
 

@@ -108,6 +108,7 @@ void hlo_snapshot_restore(hlo_module *module, const hlo_snapshot *snapshot) {
     module->attr_count = snapshot->attr_count;
     for (const computation_record *r = snapshot->comps; r; r = r->next) {
         hlo_computation *comp = r->comp;
+        comp->module = module; /* NULL if it was removed */
         hlo_computation_place(comp, NULL);
         comp->first = comp->last = NULL;
         comp->instr_count = 0;

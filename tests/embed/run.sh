@@ -39,6 +39,9 @@ sed -n 's/^struct XLA_FFI_Error \*\(\w*\)(.*/\1/p' "$work/prefix/include/hlo/ffi
 test -s "$work/declared"
 diff "$work/declared" "$work/exported"
 
+# No release silently changes the layout of a struct or the value of an enumerator.
+"$HLO_PYTHON" "$here/layout.py" "$cc" "$work/prefix/include" "$here/layout.txt"
+
 # The library exports the functions that the headers declare, and no release silently removes a function.
 "$HLO_PYTHON" "$here/exports.py" "$build/libhlofp8.so" "$work/prefix/include" "$here/exports.txt"
 
@@ -46,6 +49,8 @@ cmake -G Ninja -S "$here" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/prefix" -D
     -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_C_FLAGS="$*" -DCMAKE_CXX_FLAGS="$*" >"$work/configure.log"
 cmake --build "$work/build" >"$work/build.log" || { cat "$work/build.log"; exit 1; }
 "$work/build/headers"
+"$work/build/cplusplus17"
+"$work/build/cplusplus20"
 "$work/build/embed" >"$work/cmake.out"
 
 # Programs are linked to the shared library by a name that contains the minor release.
@@ -61,6 +66,14 @@ for header in "$work"/prefix/include/hlo/*.h; do
     for language in "$cc -std=c99 -x c" "$cxx -std=c++11 -x c++"; do
         echo "#include <hlo/${header##*/}>" |
             $language -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I"$work/prefix/include" -
+    done
+done
+
+# The C++ header compiles with each compiler of the machine.
+for compiler in g++ clang++; do
+    command -v $compiler >/dev/null || continue
+    for standard in 17 20; do
+        $compiler -std=c++$standard -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I"$work/prefix/include" "$here/cplusplus.cc"
     done
 done
 

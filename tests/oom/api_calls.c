@@ -192,6 +192,30 @@ static hlo_status call_changes(hlo_module *module) {
     return status;
 }
 
+/* Calls the functions that create, copy, move, rename and remove instructions and computations. */
+static hlo_status call_structure(hlo_module *module) {
+    const hlo_computation *entry = hlo_module_entry(module), *made = NULL, *copy = NULL;
+    const hlo_instruction *aw = hlo_computation_find(entry, "aw");
+    hlo_module *fresh = NULL;
+    hlo_status status = hlo_module_new("fresh", &sink, &fresh);
+    hlo_module_free(fresh);
+    if (status == HLO_OK)
+        status = hlo_instruction_new_scalar(module, entry, NULL, HLO_TYPE_F32, 1, &sink, NULL);
+    if (status == HLO_OK)
+        status = hlo_instruction_clone(module, aw, entry, NULL, NULL, &sink, NULL);
+    if (status == HLO_OK)
+        status = hlo_instruction_move(module, hlo_computation_find(entry, "r"), NULL, &sink);
+    if (status == HLO_OK)
+        status = hlo_instruction_rename(module, aw, "a_name_that_is_not_in_the_module", &sink);
+    if (status == HLO_OK) status = hlo_computation_new(module, "made", NULL, &sink, &made);
+    if (status == HLO_OK) status = hlo_computation_clone(module, entry, NULL, &sink, &copy);
+    if (status == HLO_OK) status = hlo_computation_move(module, made, NULL, &sink);
+    if (status == HLO_OK) status = hlo_computation_rename(module, made, "another_name", &sink);
+    if (status == HLO_OK) status = hlo_computation_remove(module, copy, &sink);
+    if (status == HLO_OK) status = hlo_module_verify(module, NULL, &sink);
+    return status;
+}
+
 /* A pass that continues after each failure: the run must itself detect that memory ran out. */
 static hlo_status heedless(void *user, hlo_module *module, const hlo_diag_sink *to) {
     const hlo_computation *entry = hlo_module_entry(module);
@@ -454,6 +478,7 @@ static const struct row {
     {.name = "new", .call_with = call_new},
     {.name = "new-others", .call_with = call_new_others},
     {.name = "changes", .call_with = call_changes},
+    {.name = "structure", .call_with = call_structure},
     {.name = "optimize", .call_with = call_optimize},
     {.name = "runtime", .call_with = call_runtime},
     {.name = "resident", .call_with = call_resident},

@@ -10,7 +10,7 @@
 #include "hlo/pjrt.h"
 #include "hlo/proto.h"
 #include "hlo/runtime.h"
-#include "ir/text/suggest.h"
+#include "hlo/memory.h"
 #include "unit/api/api_fixture.h"
 
 static const char WRONG[] = "ENTRY e {\n  ROOT a = f32[2] negate(b)\n}\n";
@@ -49,6 +49,38 @@ static void free_nothing(fixture *f) {
     hlo_pjrt_free(NULL);
     hlo_buffer_free(NULL);
     hlo_event_free(NULL);
+    hlo_free(NULL);
+    assert_int_equal(hlo_set_allocator(NULL), HLO_OK);
+}
+
+static void structure(fixture *f) {
+    hlo_module *m = f->module, *made;
+    const hlo_shape *shape;
+    const hlo_computation *extra;
+    assert_int_equal(hlo_module_new("m", NULL, &made), HLO_OK);
+    hlo_module_free(made);
+    assert_int_equal(hlo_module_new("", NULL, &made), HLO_INVALID_USAGE);
+    assert_done(f, hlo_shape_new_array(m, HLO_TYPE_F32, 0, NULL, NULL, NULL, &shape));
+    assert_done(f, hlo_shape_new_tuple(m, 0, NULL, NULL, &shape));
+    assert_done(f, hlo_shape_parse(m, "f32[2]", NULL, &shape));
+    assert_int_equal(hlo_shape_parse(m, "f32", NULL, &shape), HLO_INVALID_INPUT);
+    assert_done(f, hlo_instruction_new_scalar(m, f->main, NULL, HLO_TYPE_F32, 1, NULL, NULL));
+    assert_done(f, hlo_instruction_clone(m, f->d, f->main, NULL, NULL, NULL, NULL));
+    assert_done(f, hlo_instruction_move(m, f->late, NULL, NULL));
+    assert_done(f, hlo_instruction_rename(m, f->late, "later", NULL));
+    assert_done(f, hlo_computation_new(m, NULL, NULL, NULL, NULL));
+    assert_done(f, hlo_computation_clone(m, f->add, NULL, NULL, NULL));
+    assert_done(f, hlo_computation_new(m, "extra", NULL, NULL, &extra));
+    assert_done(f, hlo_computation_move(m, extra, NULL, NULL));
+    assert_done(f, hlo_computation_rename(m, extra, "other", NULL));
+    assert_done(f, hlo_computation_remove(m, extra, NULL));
+    assert_int_equal(hlo_computation_remove(m, extra, NULL), HLO_INVALID_USAGE);
+}
+
+static void read_constant(fixture *f) {
+    double value;
+    assert_true(hlo_instruction_constant_number(f->c, 0, &value, NULL));
+    assert_true(value == 3);
 }
 
 static void print_diag(fixture *f) {
