@@ -83,7 +83,7 @@ def convert(text, known):
         if comment.startswith("/* SPDX"):
             continue
         if comment.startswith("/* ---"):  # a heading of a section
-            parts[i] = f"{group}/** \\name {comment.strip('/* -').capitalize()} */\n/**@{{*/"
+            parts[i] = f"{group}/** \\name {' '.join(comment.split()[2:-1]).capitalize()} */\n/**@{{*/"
             group = "/**@}*/\n"
             continue
         body = protect(comment[2:-2])

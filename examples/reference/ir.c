@@ -94,6 +94,42 @@ static bool is_scalar(const hlo_instruction *instruction, float wanted) {
 }
 /* [constant] */
 
+/* [constant-elements] */
+/* Prints the elements of a constant. */
+static void print_elements(const hlo_instruction *constant) {
+    double real, imaginary;
+    int64_t integer;
+    size_t i;
+    if (hlo_instruction_constant_is_splat(constant)) puts("all elements are equal");
+    for (i = 0; hlo_instruction_constant_number(constant, i, &real, &imaginary); i++)
+        if (hlo_instruction_constant_integer(constant, i, &integer))
+            printf("%ld\n", (long)integer);
+        else
+            printf("%g\n", real);
+}
+/* [constant-elements] */
+
+/* [module] */
+/* Prints the header of a module. */
+static void print_header(const hlo_module *module) {
+    hlo_module_alias alias;
+    const hlo_shape *result = hlo_module_result_layout(module);
+    const hlo_shape *first = hlo_module_parameter_layout(module, 0);
+    char text[128];
+    size_t i;
+    printf("%d replicas, %d partitions%s\n", (int)hlo_module_replica_count(module),
+           (int)hlo_module_partition_count(module),
+           hlo_module_is_scheduled(module) ? ", scheduled" : "");
+    if (first && hlo_shape_format(first, true, text, sizeof text)) printf("first: %s\n", text);
+    if (result && hlo_shape_format(result, true, text, sizeof text)) printf("result: %s\n", text);
+    hlo_module_alias_init(&alias);
+    for (i = 0; i < hlo_module_alias_count(module); i++)
+        if (hlo_module_alias_at(module, i, &alias) == HLO_OK)
+            printf("parameter %d %s be reused\n", (int)alias.parameter,
+                   alias.must_alias ? "must" : "may");
+}
+/* [module] */
+
 /* [attributes] */
 /* Prints the attributes of an instruction as in HLO text. */
 static hlo_status list_attributes(const hlo_instruction *instruction) {
@@ -162,6 +198,23 @@ static bool is_large(const hlo_shape *shape) {
 }
 /* [count] */
 
+/* A module whose result reuses the memory of its parameter. */
+static const char donated[] = "HloModule donated, input_output_alias={ {}: (0, {}, must-alias) },"
+                              " entry_computation_layout={(f32[2]{0})->f32[2]{0}}\n"
+                              "ENTRY e {\n"
+                              "  p = f32[2]{0} parameter(0)\n"
+                              "  ROOT n = f32[2]{0} negate(p)\n"
+                              "}\n";
+
+static hlo_status example_header(void) {
+    hlo_module *module = NULL;
+    hlo_status status = read_text(donated, &module);
+    if (status == HLO_OK) print_header(module);
+    if (status == HLO_OK && hlo_module_alias_count(module) != 1) status = HLO_INTERNAL;
+    hlo_module_free(module);
+    return status;
+}
+
 hlo_status example_ir(void) {
     hlo_module *module = NULL;
     const hlo_instruction *dot, *zero;
@@ -174,6 +227,7 @@ hlo_status example_ir(void) {
     if (!dot || !zero || list_instructions(hlo_module_entry(module)) != 11) status = HLO_INTERNAL;
     if (status == HLO_OK) {
         shape = hlo_instruction_shape(dot);
+        print_elements(zero);
         list_operands(dot);
         list_operands(find(module, "main", "amax"));
         list_uses(dot);
@@ -185,6 +239,7 @@ hlo_status example_ir(void) {
             status = HLO_INTERNAL;
     }
     if (status == HLO_OK) status = list_attributes(dot);
+    if (status == HLO_OK) status = example_header();
     hlo_module_free(module);
     return status;
 }

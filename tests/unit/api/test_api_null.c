@@ -7,10 +7,10 @@
 #include "hlo/bisect.h"
 #include "hlo/buffer.h"
 #include "hlo/dump.h"
+#include "hlo/memory.h"
 #include "hlo/pjrt.h"
 #include "hlo/proto.h"
 #include "hlo/runtime.h"
-#include "hlo/memory.h"
 #include "unit/api/api_fixture.h"
 
 static const char WRONG[] = "ENTRY e {\n  ROOT a = f32[2] negate(b)\n}\n";
