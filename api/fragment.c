@@ -36,13 +36,6 @@ static bool is_word(char c) {
     return isalnum((unsigned char)c) || c == '_' || c == '.' || c == '-';
 }
 
-bool edit_is_name(const char *name) {
-    bool plain = isalpha((unsigned char)*name) || *name == '_';
-    for (const char *at = name; *at; at++) plain &= is_word(*at);
-    const bool reserved = strncmp(name, "__", 2) == 0 && strncmp(name, "__xla_", 6) != 0;
-    return plain && !reserved && hlo_type_find(name, strlen(name)) == HLO_TYPE_INVALID;
-}
-
 /* Prints the name of a value. Replaces names that the parser rejects (binary modules may have them)
  * and names that are reserved for the composed text. */
 static void put_value_name(hlo_printer *o, const hlo_instruction *value) {
@@ -215,7 +208,7 @@ static void compose(composition *c) {
     hlo_put_string(o, f->opcode);
     hlo_put_char(o, '(');
     if (strcmp(f->opcode, "parameter") == 0) hlo_put_char(o, '0');
-    if (f->literal && hlo_shape_rank(f->literal->shape))
+    if (f->literal && f->literal->shape->rank)
         HLO_PUT(o, "{...}");
     else if (f->literal)
         hlo_put_literal(o, f->literal);

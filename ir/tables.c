@@ -141,3 +141,23 @@ bool hlo_type_is_integer(hlo_type type) {
 bool hlo_type_is_fp8(hlo_type type) {
     return hlo_type_is_float(type) && hlo_types[type].bits == 8;
 }
+
+const char *hlo_opcode_name(hlo_opcode opcode) {
+    return (unsigned)opcode < HLO_OP_COUNT ? hlo_ops[opcode].name : NULL;
+}
+
+hlo_opcode hlo_opcode_parse(const char *name) {
+    return hlo_op_find(name, strlen(name));
+}
+
+const char *hlo_element_type_name(hlo_element_type type) {
+    return (unsigned)type < HLO_TYPE_COUNT ? hlo_types[type].name : NULL;
+}
+
+hlo_element_type hlo_element_type_parse(const char *name) {
+    return hlo_type_find(name, strlen(name));
+}
+
+size_t hlo_element_type_bits(hlo_element_type type) {
+    return (unsigned)type < HLO_TYPE_COUNT ? hlo_types[type].bits : 0;
+}

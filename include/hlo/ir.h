@@ -53,7 +53,8 @@ bool hlo_module_is_scheduled(const hlo_module *module);
  * parameter does not exist. */
 const hlo_shape *hlo_module_parameter_layout(const hlo_module *module, size_t number);
 
-/* Returns the shape of the result in the entry_computation_layout, or NULL if there is none. */
+/* Returns the shape of the result in the entry_computation_layout, or NULL if the header has no
+ * entry_computation_layout. */
 const hlo_shape *hlo_module_result_layout(const hlo_module *module);
 
 /* A part of an entry parameter whose buffer an element of the result may or must use, from

@@ -377,7 +377,9 @@ static hlo_status call_static(hlo_module *module) {
     if (status == HLO_OK)
         status = hlo_module_record_amaxes(module, (const hlo_arrays *const *)&inputs, 1, &sink,
                                           hlo_file_writer(out));
-    if (fclose(out) != 0) status = HLO_OUT_OF_MEMORY;
+    /* A memory stream whose buffer cannot grow reports a failed write, or has no text. */
+    if (status == HLO_INVALID_INPUT) status = HLO_OUT_OF_MEMORY;
+    if (fclose(out) != 0 || !amaxes) status = HLO_OUT_OF_MEMORY;
     hlo_pass_options options;
     hlo_pass_options_init(&options);
     options.quantize = "static";
