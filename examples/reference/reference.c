@@ -76,6 +76,7 @@ int main(int argc, char **argv) {
     report("pass.h", example_pass());
     if (argc == 4) report("pjrt.h", example_pjrt(argv[2], argv[3]));
     report("proto.h", example_proto());
+    report("report.h", example_report());
     report("runtime.h", example_runtime());
     report("status.h", example_status());
     report("text.h", example_text());

@@ -31,6 +31,7 @@ hlo_status example_opcode(void);
 hlo_status example_pass(void);
 hlo_status example_pjrt(const char *plugin, const char *target);
 hlo_status example_proto(void);
+hlo_status example_report(void);
 hlo_status example_runtime(void);
 hlo_status example_status(void);
 hlo_status example_text(void);

@@ -88,7 +88,9 @@ echo "d: FP8" | diff - "$work/rewritten.txt"
 grep -q "f8e4m3fn.* dot(" "$work/rewritten.hlo" || grep -q "dot_any_f8_any_f8_f32" "$work/rewritten.hlo"
 mkdir "$work/reference"
 (cd "$work/reference" && "$work/examples/reference" "$here/../../testdata/tool/dump" >out.txt) || { grep -v ": done$" "$work/reference/out.txt" | tail; exit 1; }
-test "$(grep -c '^[a-z]*\.h: done$' "$work/reference/out.txt")" = "$(($(ls "$work/prefix/include/hlo" | grep -c '\.h$') - 1))" # all headers except pjrt.h
+for header in "$work"/prefix/include/hlo/*.h; do # the examples of pjrt.h need a plugin
+    grep -q "^${header##*/}: done$" "$work/reference/out.txt" || test "${header##*/}" = pjrt.h
+done
 "$work/examples/explain" "$module" 2>&1 >"$work/explained.hlo" | grep "twice-negated.hlo:.*: d f32.*: FP8, epilogue DEFAULT"
 grep -q 'custom_call_target="__cublas$lt$matmul$f8"' "$work/explained.hlo"
 grep -q "negate(" "$work/explained.hlo"
