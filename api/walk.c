@@ -12,8 +12,7 @@
 #include "ir/text/options.h"
 #include "ir/text/printer.h"
 
-/* ------------------------------------------------------------------------- attributes of a module
- */
+/* ---------------------------------------------------------------------------- module attributes */
 
 int64_t hlo_module_replica_count(const hlo_module *module) {
     return hlo_module_int(module, HLO_ATTR_REPLICA_COUNT, 1);

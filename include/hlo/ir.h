@@ -35,8 +35,7 @@ typedef struct hlo_use hlo_use;
 /* A shape: an array, a tuple, a token or an opaque value. */
 typedef struct hlo_shape hlo_shape;
 
-/* ------------------------------------------------------------------------- attributes of a module
- */
+/* ---------------------------------------------------------------------------- module attributes */
 
 /* Returns the number of replicas in the header of a module, or 1 if the header has none. */
 int64_t hlo_module_replica_count(const hlo_module *module);

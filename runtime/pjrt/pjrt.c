@@ -650,7 +650,8 @@ static hlo_status compile(hlo_pjrt *pjrt, const hlo_pjrt_options *options,
         status = hlo_module_print_proto(copy ? copy : pjrt->module, HLO_PROTO_BINARY, sink,
                                         hlo_file_writer(file));
     hlo_module_free(copy);
-    if ((fclose(file) != 0 || !module.data) && status == HLO_OK) status = HLO_OUT_OF_MEMORY;
+    const bool starved = fclose(file) != 0 || !module.data;
+    if (starved && (status == HLO_OK || status == HLO_INVALID_INPUT)) status = HLO_OUT_OF_MEMORY;
     const hlo_computation *entry = pjrt->module->entry;
     module_kind kind = {.tupled = entry->parameter_count == 1 &&
                                   entry->parameters[0]->shape->type == HLO_TYPE_TUPLE};
