@@ -8,10 +8,10 @@
 #include <hlo/text.h>
 
 /* [parse] */
-static hlo_status parse(const char *text, const hlo_diag_sink *sink) {
+static hlo_status parse(const char *text) {
     hlo_module *module = NULL;
-    hlo_status status = hlo_module_parse(text, strlen(text), "module.hlo", sink, &module);
-    if (status == HLO_OK) status = hlo_module_verify(module, NULL, sink);
+    hlo_status status = hlo_module_parse(text, strlen(text), "module.hlo", &sink, &module);
+    if (status == HLO_OK) status = hlo_module_verify(module, NULL, &sink);
     hlo_module_free(module);
     return status;
 }
@@ -84,7 +84,7 @@ static void init_print_options(void *memory, size_t size) {
 hlo_status example_text(void) {
     hlo_print_options options;
     hlo_module *module = NULL, *again = NULL;
-    hlo_status status = parse(scaled, &sink);
+    hlo_status status = parse(scaled);
 
     if (status == HLO_OK) status = read_text(scaled, &module);
     if (status == HLO_OK) status = write_file(module, "text.hlo");
