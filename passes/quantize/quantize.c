@@ -9,19 +9,20 @@
  *   amax  = f32[] convert(reduce max(abs(x)))
  *   bits  = s32[] bitcast-convert(maximum(amax, least) * 2^-8)
  *   scale = f32[] bitcast-convert(and(minimum(bits, infinity) + 0x1fffff, 0x7f800000))
- *   limit = f32[] minimum(448, most / scale)
- *   q     = f8e4m3fn[...] convert(clamp(-limit, f32 convert(x) / scale, limit))
+ *   part  = f32[] bitcast-convert(maximum(0x7f000000 - bitcast-convert(scale), 0)) = 1 / scale
+ *   limit = f32[] minimum(448, most * part)
+ *   q     = f8e4m3fn[...] convert(clamp(-limit, f32 convert(x) * part, limit))
  *   x'    = convert(q) * scale, in the type of x
  *
  * If a tensor has several scales, amax, bits, scale and limit are arrays; for blocks, x is first
  * reshaped so that each block is a dimension, and f16 values are dequantized to f32.
  *
- * The scale is the power of two that is at least amax / 448. Division and multiplication by it are
- * exact, so the rewrite of the dot to a call changes no bit. `least` is so large that x' is a
- * normal number, and `most` so small that x' does not overflow. A NaN or an infinity in x makes the
- * scale infinite (in f8e8m0fnu: NaN), and all elements of x' with this scale NaN. A constant scale
- * is computed in the same way from the recorded amax times MARGIN: clamping costs much accuracy,
- * and a margin costs none.
+ * The scale is the power of two that is at least amax / 448. Multiplication by it and by its
+ * reciprocal is exact, so the rewrite of the dot to a call changes no bit. `least` is so large that
+ * x' is a normal number, and `most` so small that x' does not overflow. A NaN or an infinity in x
+ * makes the scale infinite (in f8e8m0fnu: NaN), and all elements of x' with this scale NaN. A
+ * constant scale is computed in the same way from the recorded amax times MARGIN: clamping costs
+ * much accuracy, and a margin costs none.
  *
  * An operand is followed through movement, conversions and the state of loops to the value that it
  * moves. This value is quantized once for all dots that use it with the same scales: outside of
@@ -561,11 +562,17 @@ static hlo_instruction *build_amax(quantizer *z, hlo_builder *b, hlo_instruction
     return hlo_build_convert(b, at, HLO_TYPE_F32);
 }
 
-/* Builds the scales of `x`, which has the blocked shape. Sets the bounds of the quantized values.
- */
-static hlo_instruction *build_scale(quantizer *z, hlo_builder *b, hlo_instruction *x,
-                                    const blocked *as, hlo_instruction *out_bounds[2]) {
-    enum { INFINITE = 0x7f800000, ROUND_UP = 0x1fffff };
+/* The scales of a value, their reciprocals, and the bounds of the quantized values. */
+typedef struct scaling {
+    hlo_instruction *scale, *reciprocal, *bounds[2];
+} scaling;
+
+/* Builds the scales of `x`, which has the blocked shape. The reciprocals are computed without a
+ * division: XLA does not compute a division again in each kernel that uses it, so it would need
+ * kernels of its own. */
+static scaling build_scaling(quantizer *z, hlo_builder *b, hlo_instruction *x, const blocked *as) {
+    enum { INFINITE = 0x7f800000, ROUND_UP = 0x1fffff, TWICE_BIAS = 0x7f000000 };
+    scaling s;
     const range r = range_of(x->shape->type);
     hlo_instruction *at = build_amax(z, b, x, as);
     const hlo_shape *f32 = at->shape,
@@ -578,54 +585,59 @@ static hlo_instruction *build_scale(quantizer *z, hlo_builder *b, hlo_instructio
                                                                 * infinity */
     at = hlo_build_by_number(b, HLO_OP_ADD, at, ROUND_UP);
     at = hlo_build_by_number(b, HLO_OP_AND, at, INFINITE);
-    hlo_instruction *scale = hlo_build(b, HLO_OP_BITCAST_CONVERT, f32, 1, &at);
-    at = hlo_build_filled(b, f32, r.most);
-    at = hlo_build_binary(b, HLO_OP_DIVIDE, at, scale);
-    out_bounds[1] = hlo_build_by_number(b, HLO_OP_MINIMUM, at, 448);
-    out_bounds[0] = hlo_build_unary(b, HLO_OP_NEGATE, out_bounds[1]);
-    return scale;
+    s.scale = hlo_build(b, HLO_OP_BITCAST_CONVERT, f32, 1, &at);
+    at = hlo_build_binary(b, HLO_OP_SUBTRACT, hlo_build_filled(b, s32, TWICE_BIAS), at);
+    at = hlo_build_by_number(b, HLO_OP_MAXIMUM, at, 0); /* the reciprocal of infinity */
+    s.reciprocal = hlo_build(b, HLO_OP_BITCAST_CONVERT, f32, 1, &at);
+    at = hlo_build_by_number(b, HLO_OP_MULTIPLY, s.reciprocal, r.most);
+    s.bounds[1] = hlo_build_by_number(b, HLO_OP_MINIMUM, at, 448);
+    s.bounds[0] = hlo_build_unary(b, HLO_OP_NEGATE, s.bounds[1]);
+    return s;
 }
 
-/* Builds the constant scales of `x`. Sets the bounds of the quantized values. The largest scale is
- * so small that no dequantized value overflows. */
-static hlo_instruction *build_static_scale(quantizer *z, hlo_builder *b, const place *x,
-                                           const blocked *as, hlo_instruction *out_bounds[2]) {
+/* Builds the constant scales of `x`. The largest scale is so small that no dequantized value
+ * overflows. */
+static scaling build_static_scaling(quantizer *z, hlo_builder *b, const place *x,
+                                    const blocked *as) {
     const range r = range_of(x->instr->shape->type);
     hlo_module *module = z->context->module;
-    hlo_literal *literal = hlo_literal_new(module, shape_of_scales(module, as, HLO_TYPE_F32));
+    const hlo_shape *shape = shape_of_scales(module, as, HLO_TYPE_F32);
+    hlo_literal *scales = hlo_literal_new(module, shape), *parts = hlo_literal_new(module, shape);
     const double *amaxes = amaxes_of(z, x);
-    for (int64_t i = 0; i < hlo_shape_count(literal->shape); i++) {
+    for (int64_t i = 0; i < hlo_shape_count(shape); i++) {
         int exponent;
         const double part =
             frexp(fmax(MARGIN * fmin(amaxes[i], FLT_MAX), r.least) / 448, &exponent);
-        const double scale = ldexp(part == 0.5 ? 0.5 : 1, exponent);
-        hlo_literal_set_number(literal, i, fmin(scale, r.largest_scale));
+        const double scale = fmin(ldexp(part == 0.5 ? 0.5 : 1, exponent), r.largest_scale);
+        hlo_literal_set_number(scales, i, scale);
+        hlo_literal_set_number(parts, i, 1 / scale);
     }
-    for (int i = 0; i < 2; i++) out_bounds[i] = hlo_build_filled(b, literal->shape, i ? 448 : -448);
-    return hlo_constant_new(b->at->parent, b->at, literal);
+    return (scaling){.scale = hlo_constant_new(b->at->parent, b->at, scales),
+                     .reciprocal = hlo_constant_new(b->at->parent, b->at, parts),
+                     .bounds = {hlo_build_filled(b, shape, -448), hlo_build_filled(b, shape, 448)}};
 }
 
 /* Builds the dequantized value of a source after the source, with the same sharding. */
 static hlo_instruction *dequantize(quantizer *z, place source) {
-    hlo_instruction *bounds[2], *x = source.instr, *after = hlo_instr_next(x);
+    hlo_instruction *x = source.instr, *after = hlo_instr_next(x);
     hlo_builder b = {.at = after, .like = x};
     const blocked as = block(z->context->module, &source);
     hlo_instruction *at = hlo_build_reshape(&b, x, as.rank, as.dims);
-    hlo_instruction *scale = z->context->amaxes ? build_static_scale(z, &b, &source, &as, bounds)
-                                                : build_scale(z, &b, at, &as, bounds);
+    scaling s = z->context->amaxes ? build_static_scaling(z, &b, &source, &as)
+                                   : build_scaling(z, &b, at, &as);
     at = hlo_build_convert(&b, at, HLO_TYPE_F32);
     const hlo_shape *f32 = at->shape;
-    at = hlo_build_binary(&b, HLO_OP_DIVIDE, at, spread(&b, scale, &as, HLO_TYPE_F32));
-    hlo_instruction *bounded[] = {spread(&b, bounds[0], &as, HLO_TYPE_F32), at,
-                                  spread(&b, bounds[1], &as, HLO_TYPE_F32)};
+    at = hlo_build_binary(&b, HLO_OP_MULTIPLY, at, spread(&b, s.reciprocal, &as, HLO_TYPE_F32));
+    hlo_instruction *bounded[] = {spread(&b, s.bounds[0], &as, HLO_TYPE_F32), at,
+                                  spread(&b, s.bounds[1], &as, HLO_TYPE_F32)};
     at = hlo_build(&b, HLO_OP_CLAMP, f32, 3, bounded);
     at = hlo_build_convert(&b, at, HLO_TYPE_F8E4M3FN);
     const bool blocks = z->recipe == MX && as.kept_count;
     hlo_type wide = x->shape->type;
-    if (blocks) scale = hlo_build_convert(&b, scale, HLO_TYPE_F8E8M0FNU);
+    if (blocks) s.scale = hlo_build_convert(&b, s.scale, HLO_TYPE_F8E8M0FNU);
     if (blocks && wide == HLO_TYPE_F16) wide = HLO_TYPE_F32; /* f16 cannot represent all scales */
     at = hlo_build_convert(&b, at, wide);
-    at = hlo_build_binary(&b, HLO_OP_MULTIPLY, at, spread(&b, scale, &as, wide));
+    at = hlo_build_binary(&b, HLO_OP_MULTIPLY, at, spread(&b, s.scale, &as, wide));
     at = hlo_build_reshape(&b, at, x->shape->rank, x->shape->dims);
     const hlo_attr *sharding = hlo_instr_attr(x, HLO_ATTR_SHARDING);
     for (hlo_instruction *made = hlo_instr_next(x); sharding && made != after;

@@ -68,6 +68,8 @@ void hlo_report_open(hlo_pass_context *context);
 void hlo_report_keep_outputs(hlo_report *report, const char *wide);
 /* Creates the verdicts. Afterwards the report is fixed, and does not refer to the module. */
 void hlo_report_close(hlo_pass_context *context);
+/* True if a closed report has FP8 matmuls and options->quantize selected all of them. */
+bool hlo_report_is_quantized(const hlo_report *report);
 
 /* A sequence of passes that can be undone. Contains a snapshot of the module, and of the slots with
  * their instructions, in the scratch arena. */
