@@ -10,11 +10,10 @@
  *   bits  = s32[] bitcast-convert(maximum(amax, least) * 2^-8)
  *   scale = f32[] bitcast-convert(and(minimum(bits, infinity) + 0x1fffff, 0x7f800000))
  *   part  = f32[] bitcast-convert(maximum(0x7f000000 - bitcast-convert(scale), 0)) = 1 / scale
- *   limit = f32[] minimum(448, most * part)
- *   q     = f8e4m3fn[...] convert(clamp(-limit, f32 convert(x) * part, limit))
+ *   q     = f8e4m3fn[...] convert(clamp(-most, f32 convert(x), most) * part)
  *   x'    = convert(q) * scale, in the type of x
  *
- * If a tensor has several scales, amax, bits, scale and limit are arrays; for blocks, x is first
+ * If a tensor has several scales, amax, bits, scale and part are arrays; for blocks, x is first
  * reshaped so that each block is a dimension, and f16 values are dequantized to f32.
  *
  * The scale is the power of two that is at least amax / 448. Multiplication by it and by its
@@ -562,9 +561,9 @@ static hlo_instruction *build_amax(quantizer *z, hlo_builder *b, hlo_instruction
     return hlo_build_convert(b, at, HLO_TYPE_F32);
 }
 
-/* The scales of a value, their reciprocals, and the bounds of the quantized values. */
+/* The scales of a value, and their reciprocals. */
 typedef struct scaling {
-    hlo_instruction *scale, *reciprocal, *bounds[2];
+    hlo_instruction *scale, *reciprocal;
 } scaling;
 
 /* Builds the scales of `x`, which has the blocked shape. The reciprocals are computed without a
@@ -573,11 +572,10 @@ typedef struct scaling {
 static scaling build_scaling(quantizer *z, hlo_builder *b, hlo_instruction *x, const blocked *as) {
     enum { INFINITE = 0x7f800000, ROUND_UP = 0x1fffff, TWICE_BIAS = 0x7f000000 };
     scaling s;
-    const range r = range_of(x->shape->type);
     hlo_instruction *at = build_amax(z, b, x, as);
     const hlo_shape *f32 = at->shape,
                     *s32 = hlo_shape_retype(z->context->module, f32, HLO_TYPE_S32);
-    at = hlo_build_by_number(b, HLO_OP_MAXIMUM, at, r.least);
+    at = hlo_build_by_number(b, HLO_OP_MAXIMUM, at, range_of(x->shape->type).least);
     at = hlo_build_by_number(b, HLO_OP_MULTIPLY, at, 0x1p-8);
     at = hlo_build(b, HLO_OP_BITCAST_CONVERT, s32, 1, &at);
     at = hlo_build_by_number(b, HLO_OP_MINIMUM, at, INFINITE); /* the bits of a NaN, as an integer,
@@ -589,9 +587,6 @@ static scaling build_scaling(quantizer *z, hlo_builder *b, hlo_instruction *x, c
     at = hlo_build_binary(b, HLO_OP_SUBTRACT, hlo_build_filled(b, s32, TWICE_BIAS), at);
     at = hlo_build_by_number(b, HLO_OP_MAXIMUM, at, 0); /* the reciprocal of infinity */
     s.reciprocal = hlo_build(b, HLO_OP_BITCAST_CONVERT, f32, 1, &at);
-    at = hlo_build_by_number(b, HLO_OP_MULTIPLY, s.reciprocal, r.most);
-    s.bounds[1] = hlo_build_by_number(b, HLO_OP_MINIMUM, at, 448);
-    s.bounds[0] = hlo_build_unary(b, HLO_OP_NEGATE, s.bounds[1]);
     return s;
 }
 
@@ -613,8 +608,13 @@ static scaling build_static_scaling(quantizer *z, hlo_builder *b, const place *x
         hlo_literal_set_number(parts, i, 1 / scale);
     }
     return (scaling){.scale = hlo_constant_new(b->at->parent, b->at, scales),
-                     .reciprocal = hlo_constant_new(b->at->parent, b->at, parts),
-                     .bounds = {hlo_build_filled(b, shape, -448), hlo_build_filled(b, shape, 448)}};
+                     .reciprocal = hlo_constant_new(b->at->parent, b->at, parts)};
+}
+
+static hlo_instruction *build_clamp(hlo_builder *b, hlo_instruction *x, double limit) {
+    hlo_instruction *bounded[] = {hlo_build_filled(b, x->shape, -limit), x,
+                                  hlo_build_filled(b, x->shape, limit)};
+    return hlo_build(b, HLO_OP_CLAMP, x->shape, 3, bounded);
 }
 
 /* Builds the dequantized value of a source after the source, with the same sharding. */
@@ -623,21 +623,21 @@ static hlo_instruction *dequantize(quantizer *z, place source) {
     hlo_builder b = {.at = after, .like = x};
     const blocked as = block(z->context->module, &source);
     hlo_instruction *at = hlo_build_reshape(&b, x, as.rank, as.dims);
-    scaling s = z->context->amaxes ? build_static_scaling(z, &b, &source, &as)
-                                   : build_scaling(z, &b, at, &as);
+    const scaling s = z->context->amaxes ? build_static_scaling(z, &b, &source, &as)
+                                         : build_scaling(z, &b, at, &as);
     at = hlo_build_convert(&b, at, HLO_TYPE_F32);
-    const hlo_shape *f32 = at->shape;
+    /* With constant scales, XLA recognizes the clamp after the division. */
+    if (!z->context->amaxes) at = build_clamp(&b, at, range_of(x->shape->type).most);
     at = hlo_build_binary(&b, HLO_OP_MULTIPLY, at, spread(&b, s.reciprocal, &as, HLO_TYPE_F32));
-    hlo_instruction *bounded[] = {spread(&b, s.bounds[0], &as, HLO_TYPE_F32), at,
-                                  spread(&b, s.bounds[1], &as, HLO_TYPE_F32)};
-    at = hlo_build(&b, HLO_OP_CLAMP, f32, 3, bounded);
+    if (z->context->amaxes) at = build_clamp(&b, at, 448);
     at = hlo_build_convert(&b, at, HLO_TYPE_F8E4M3FN);
     const bool blocks = z->recipe == MX && as.kept_count;
     hlo_type wide = x->shape->type;
-    if (blocks) s.scale = hlo_build_convert(&b, s.scale, HLO_TYPE_F8E8M0FNU);
+    hlo_instruction *scale = s.scale;
+    if (blocks) scale = hlo_build_convert(&b, scale, HLO_TYPE_F8E8M0FNU);
     if (blocks && wide == HLO_TYPE_F16) wide = HLO_TYPE_F32; /* f16 cannot represent all scales */
     at = hlo_build_convert(&b, at, wide);
-    at = hlo_build_binary(&b, HLO_OP_MULTIPLY, at, spread(&b, s.scale, &as, wide));
+    at = hlo_build_binary(&b, HLO_OP_MULTIPLY, at, spread(&b, scale, &as, wide));
     at = hlo_build_reshape(&b, at, x->shape->rank, x->shape->dims);
     const hlo_attr *sharding = hlo_instr_attr(x, HLO_ATTR_SHARDING);
     for (hlo_instruction *made = hlo_instr_next(x); sharding && made != after;
