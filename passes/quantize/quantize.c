@@ -9,19 +9,18 @@
  *   amax  = f32[] convert(reduce max(abs(x)))
  *   bits  = s32[] bitcast-convert(maximum(amax, least) * 2^-8)
  *   scale = f32[] bitcast-convert(and(minimum(bits, infinity) + 0x1fffff, 0x7f800000))
- *   part  = f32[] bitcast-convert(maximum(0x7f000000 - bitcast-convert(scale), 0)) = 1 / scale
- *   q     = f8e4m3fn[...] convert(clamp(-most, f32 convert(x), most) * part)
+ *   q     = f8e4m3fn[...] convert(clamp(-most, f32 convert(x), most) / scale)
  *   x'    = convert(q) * scale, in the type of x
  *
- * If a tensor has several scales, amax, bits, scale and part are arrays; for blocks, x is first
+ * If a tensor has several scales, amax, bits and scale are arrays; for blocks, x is first
  * reshaped so that each block is a dimension, and f16 values are dequantized to f32.
  *
- * The scale is the power of two that is at least amax / 448. Multiplication by it and by its
- * reciprocal is exact, so the rewrite of the dot to a call changes no bit. `least` is so large that
- * x' is a normal number, and `most` so small that x' does not overflow. A NaN or an infinity in x
- * makes the scale infinite (in f8e8m0fnu: NaN), and all elements of x' with this scale NaN. A
- * constant scale is computed in the same way from the recorded amax times MARGIN: clamping costs
- * much accuracy, and a margin costs none.
+ * The scale is the power of two that is at least amax / 448. Division and multiplication by it are
+ * exact, so the rewrite of the dot to a call changes no bit. `least` is so large that x' is a
+ * normal number, and `most` so small that x' does not overflow. A NaN or an infinity in x makes the
+ * scale infinite (in f8e8m0fnu: NaN), and all elements of x' with this scale NaN. A constant scale
+ * is computed in the same way from the recorded amax times MARGIN: clamping costs much accuracy,
+ * and a margin costs none.
  *
  * An operand is followed through movement, conversions and the state of loops to the value that it
  * moves. This value is quantized once for all dots that use it with the same scales: outside of
@@ -561,17 +560,10 @@ static hlo_instruction *build_amax(quantizer *z, hlo_builder *b, hlo_instruction
     return hlo_build_convert(b, at, HLO_TYPE_F32);
 }
 
-/* The scales of a value, and their reciprocals. */
-typedef struct scaling {
-    hlo_instruction *scale, *reciprocal;
-} scaling;
-
-/* Builds the scales of `x`, which has the blocked shape. The reciprocals are computed without a
- * division: XLA does not compute a division again in each kernel that uses it, so it would need
- * kernels of its own. */
-static scaling build_scaling(quantizer *z, hlo_builder *b, hlo_instruction *x, const blocked *as) {
-    enum { INFINITE = 0x7f800000, ROUND_UP = 0x1fffff, TWICE_BIAS = 0x7f000000 };
-    scaling s;
+/* Builds the scales of `x`, which has the blocked shape. */
+static hlo_instruction *build_scale(quantizer *z, hlo_builder *b, hlo_instruction *x,
+                                    const blocked *as) {
+    enum { INFINITE = 0x7f800000, ROUND_UP = 0x1fffff };
     hlo_instruction *at = build_amax(z, b, x, as);
     const hlo_shape *f32 = at->shape,
                     *s32 = hlo_shape_retype(z->context->module, f32, HLO_TYPE_S32);
@@ -583,32 +575,25 @@ static scaling build_scaling(quantizer *z, hlo_builder *b, hlo_instruction *x, c
                                                                 * infinity */
     at = hlo_build_by_number(b, HLO_OP_ADD, at, ROUND_UP);
     at = hlo_build_by_number(b, HLO_OP_AND, at, INFINITE);
-    s.scale = hlo_build(b, HLO_OP_BITCAST_CONVERT, f32, 1, &at);
-    at = hlo_build_binary(b, HLO_OP_SUBTRACT, hlo_build_filled(b, s32, TWICE_BIAS), at);
-    at = hlo_build_by_number(b, HLO_OP_MAXIMUM, at, 0); /* the reciprocal of infinity */
-    s.reciprocal = hlo_build(b, HLO_OP_BITCAST_CONVERT, f32, 1, &at);
-    return s;
+    return hlo_build(b, HLO_OP_BITCAST_CONVERT, f32, 1, &at);
 }
 
 /* Builds the constant scales of `x`. The largest scale is so small that no dequantized value
  * overflows. */
-static scaling build_static_scaling(quantizer *z, hlo_builder *b, const place *x,
-                                    const blocked *as) {
+static hlo_instruction *build_static_scale(quantizer *z, hlo_builder *b, const place *x,
+                                           const blocked *as) {
     const range r = range_of(x->instr->shape->type);
     hlo_module *module = z->context->module;
-    const hlo_shape *shape = shape_of_scales(module, as, HLO_TYPE_F32);
-    hlo_literal *scales = hlo_literal_new(module, shape), *parts = hlo_literal_new(module, shape);
+    hlo_literal *literal = hlo_literal_new(module, shape_of_scales(module, as, HLO_TYPE_F32));
     const double *amaxes = amaxes_of(z, x);
-    for (int64_t i = 0; i < hlo_shape_count(shape); i++) {
+    for (int64_t i = 0; i < hlo_shape_count(literal->shape); i++) {
         int exponent;
         const double part =
             frexp(fmax(MARGIN * fmin(amaxes[i], FLT_MAX), r.least) / 448, &exponent);
-        const double scale = fmin(ldexp(part == 0.5 ? 0.5 : 1, exponent), r.largest_scale);
-        hlo_literal_set_number(scales, i, scale);
-        hlo_literal_set_number(parts, i, 1 / scale);
+        const double scale = ldexp(part == 0.5 ? 0.5 : 1, exponent);
+        hlo_literal_set_number(literal, i, fmin(scale, r.largest_scale));
     }
-    return (scaling){.scale = hlo_constant_new(b->at->parent, b->at, scales),
-                     .reciprocal = hlo_constant_new(b->at->parent, b->at, parts)};
+    return hlo_constant_new(b->at->parent, b->at, literal);
 }
 
 static hlo_instruction *build_clamp(hlo_builder *b, hlo_instruction *x, double limit) {
@@ -623,17 +608,17 @@ static hlo_instruction *dequantize(quantizer *z, place source) {
     hlo_builder b = {.at = after, .like = x};
     const blocked as = block(z->context->module, &source);
     hlo_instruction *at = hlo_build_reshape(&b, x, as.rank, as.dims);
-    const scaling s = z->context->amaxes ? build_static_scaling(z, &b, &source, &as)
-                                         : build_scaling(z, &b, at, &as);
+    hlo_instruction *scale =
+        z->context->amaxes ? build_static_scale(z, &b, &source, &as) : build_scale(z, &b, at, &as);
     at = hlo_build_convert(&b, at, HLO_TYPE_F32);
-    /* With constant scales, XLA recognizes the clamp after the division. */
+    /* A value that the scales are computed from only exceeds 448 times its scale by rounding up to
+     * a number that x' cannot represent. XLA needs fewer kernels for constant bounds. */
     if (!z->context->amaxes) at = build_clamp(&b, at, range_of(x->shape->type).most);
-    at = hlo_build_binary(&b, HLO_OP_MULTIPLY, at, spread(&b, s.reciprocal, &as, HLO_TYPE_F32));
+    at = hlo_build_binary(&b, HLO_OP_DIVIDE, at, spread(&b, scale, &as, HLO_TYPE_F32));
     if (z->context->amaxes) at = build_clamp(&b, at, 448);
     at = hlo_build_convert(&b, at, HLO_TYPE_F8E4M3FN);
     const bool blocks = z->recipe == MX && as.kept_count;
     hlo_type wide = x->shape->type;
-    hlo_instruction *scale = s.scale;
     if (blocks) scale = hlo_build_convert(&b, scale, HLO_TYPE_F8E8M0FNU);
     if (blocks && wide == HLO_TYPE_F16) wide = HLO_TYPE_F32; /* f16 cannot represent all scales */
     at = hlo_build_convert(&b, at, wide);
