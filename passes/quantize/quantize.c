@@ -611,8 +611,8 @@ static hlo_instruction *dequantize(quantizer *z, place source) {
     hlo_instruction *scale =
         z->context->amaxes ? build_static_scale(z, &b, &source, &as) : build_scale(z, &b, at, &as);
     at = hlo_build_convert(&b, at, HLO_TYPE_F32);
-    /* A value that the scales are computed from only exceeds 448 times its scale by rounding up to
-     * a number that x' cannot represent. XLA needs fewer kernels for constant bounds. */
+    /* Computed scales fit x, so only values that x' could not represent are clamped. XLA compiles
+     * fewer kernels for constant bounds than for bounds that depend on the scale. */
     if (!z->context->amaxes) at = build_clamp(&b, at, range_of(x->shape->type).most);
     at = hlo_build_binary(&b, HLO_OP_DIVIDE, at, spread(&b, scale, &as, HLO_TYPE_F32));
     if (z->context->amaxes) at = build_clamp(&b, at, 448);
@@ -858,7 +858,8 @@ hlo_status hlo_pass_quantize(hlo_pass_context *context) {
             hlo_instr_drop_attr(s->dot, HLO_ATTR_ALGORITHM);
             hlo_instr_set_str(s->dot, HLO_ATTR_OPERAND_PRECISION, "{highest,highest}");
         }
-        hlo_remark_quantized(context, s->dot, s->gain, s->saving);
+        hlo_remark_quantized(context, s->dot, s->quantizes[0] == s->quantizes[1], s->gain,
+                             s->saving);
         context->changes++;
     }
     return HLO_OK;

@@ -383,7 +383,7 @@ bool hlo_report_is_quantized(const hlo_report *report) {
         if (!v->quantized) return false;
         any = true;
     }
-    return any;
+    return any && !report->completes;
 }
 
 size_t hlo_report_lint_count(const hlo_report *report) {
