@@ -9,7 +9,7 @@
 #   HASH    also generates const char *const NAME_sha256[], the SHA-256 hash of each file in base64
 function(hlo_embed out name header)
   cmake_parse_arguments(E "HASH" "PREFIX" "FILES" ${ARGN})
-  set(script ${CMAKE_SOURCE_DIR}/cmake/embed.cmake)
+  set(script ${PROJECT_SOURCE_DIR}/cmake/embed.cmake)
   string(REPLACE ";" "|" files "${E_FILES}")
   add_custom_command(OUTPUT ${out} DEPENDS ${E_FILES} ${script}
     COMMAND ${CMAKE_COMMAND} -DOUT=${out} -DNAME=${name} -DHEADER=${header} -DPREFIX=${E_PREFIX}

@@ -3,8 +3,8 @@
  * several modules. */
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
+#include "grammar/gzip.h"
 #include "grammar/proto/convert.h"
 #include "grammar/text/parse.h"
 #include "hlo/proto.h"
@@ -14,7 +14,6 @@
 #include "ir/text/file.h"
 #include "ir/text/options.h"
 
-static const char no_memory[] = "out of memory";
 /* Lines before and after each module in a file that PyTorch/XLA writes. */
 static const char graph_begin[] = "## BEGIN_GRAPH", graph_end[] = "## END_GRAPH",
                   graph_hash[] = "Graph Hash: ";
@@ -23,80 +22,31 @@ static const char graph_begin[] = "## BEGIN_GRAPH", graph_end[] = "## END_GRAPH"
 static const hlo_module_io module_io = {hlo_module_parse, hlo_module_parse_proto,
                                         hlo_module_print_proto};
 
-enum { LARGEST_FILE = INT32_MAX, COUNTED = 1 << 26 };
-
-/* Inflates the members of a gz file until `to` is full or the file ends. Returns NULL, or the
- * error. */
-static const char *inflate_some(z_stream *z, char *to, size_t capacity, size_t *out_made) {
-    z->next_out = (Bytef *)to;
-    z->avail_out = (uInt)capacity;
-    const char *why = NULL;
-    for (bool end = false; !end && !why && z->avail_out;) {
-        int status = inflate(z, Z_NO_FLUSH);
-        if (status == Z_STREAM_END) {
-            end = z->avail_in < 2 || memcmp(z->next_in, "\x1f\x8b", 2) != 0;
-            status = end ? Z_OK : inflateReset(z);
-        }
-        if (status == Z_MEM_ERROR)
-            why = no_memory;
-        else if (status == Z_BUF_ERROR && z->avail_out)
-            why = "the compressed data is truncated";
-        else if (status != Z_OK && status != Z_BUF_ERROR)
-            why = "the compressed data is corrupted";
-    }
-    *out_made = capacity - z->avail_out;
-    return why;
-}
-
-/* Counts the remaining uncompressed bytes without storing them. */
-static const char *count_rest(z_stream *z, size_t most, size_t *out_count) {
-    char unused[1 << 15];
-    z_stream ahead;
-    size_t made = sizeof unused;
-    const char *why = NULL;
-    *out_count = 0;
-    if (inflateCopy(&ahead, z) != Z_OK) return no_memory;
-    while (!why && made == sizeof unused && *out_count <= most) {
-        why = inflate_some(&ahead, unused, sizeof unused, &made);
-        *out_count += made;
-    }
-    inflateEnd(&ahead);
-    return !why && *out_count > most ? "the uncompressed size exceeds 2 GB" : why;
-}
-
-/* Inflates a file. Counts the bytes of a large file first, to allocate exactly. */
-static const char *inflate_all(z_stream *z, hlo_content *out) {
-    for (;;) {
-        if (out->size >= COUNTED) {
-            size_t rest, made;
-            const char *why = count_rest(z, LARGEST_FILE - out->size, &rest);
-            char *grown = why ? NULL : realloc(out->bytes, out->size + rest + 1);
-            if (!grown) return why ? why : no_memory;
-            *out = (hlo_content){grown, out->size + rest, out->size + rest + 1};
-            return inflate_some(z, grown + out->size - rest, rest, &made);
-        }
-        if (out->size == out->capacity && !hlo_content_grow(out)) return no_memory;
-        size_t made, capacity = out->capacity - out->size;
-        const char *why = inflate_some(z, out->bytes + out->size, capacity, &made);
-        out->size += made;
-        if (why || made < capacity) return why;
-    }
+/* Rejects an encoding that the byte order mark at the beginning of a text states. */
+static hlo_status check_encoding(const char *path, const hlo_diag_sink *sink,
+                                 const hlo_content *text) {
+    const bool utf16 = text->size > 1 && (memcmp(text->bytes, "\xff\xfe", 2) == 0 ||
+                                          memcmp(text->bytes, "\xfe\xff", 2) == 0);
+    const bool utf8 = text->size > 2 && memcmp(text->bytes, "\xef\xbb\xbf", 3) == 0;
+    if (utf16)
+        return hlo_file_refuse(path, sink,
+                               "the text is UTF-16: convert it to UTF-8 (iconv -f UTF-16)");
+    if (utf8)
+        return hlo_file_refuse(path, sink,
+                               "the text starts with a UTF-8 byte order mark: remove it (sed "
+                               "'1s/^\\xef\\xbb\\xbf//')");
+    return HLO_OK;
 }
 
 /* Reads the file at `path`. The caller always frees the text. */
 static hlo_status load(const char *path, const hlo_diag_sink *sink, hlo_content *out) {
-    enum { GZIP_ONLY = 16 + MAX_WBITS };
-    const hlo_status status = hlo_file_read(path, sink, out);
-    if (status != HLO_OK || out->size <= 2 || memcmp(out->bytes, "\x1f\x8b", 2) != 0) return status;
-    z_stream z = {.next_in = (Bytef *)out->bytes, .avail_in = (uInt)out->size};
-    hlo_content plain = {.bytes = NULL};
-    if (inflateInit2(&z, GZIP_ONLY) != Z_OK) return HLO_OUT_OF_MEMORY;
-    const char *why = inflate_all(&z, &plain);
-    inflateEnd(&z);
-    free(out->bytes);
-    *out = plain;
-    if (why == no_memory) return HLO_OUT_OF_MEMORY;
-    return why ? hlo_file_refuse(path, sink, why) : HLO_OK;
+    hlo_status status = hlo_file_read(path, sink, out);
+    if (status == HLO_OK && out->size > 2 && memcmp(out->bytes, "\x1f\x8b", 2) == 0) {
+        const char *why;
+        status = hlo_gzip_inflate(out, &why);
+        if (status == HLO_INVALID_INPUT) return hlo_file_refuse(path, sink, why);
+    }
+    return status == HLO_OK ? check_encoding(path, sink, out) : status;
 }
 
 static const char *shown_name(const char *path) {

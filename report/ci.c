@@ -85,10 +85,10 @@ static char *describe(const finding *at) {
             v->message, v->blocker ? ", at " : "", v->blocker ? v->blocker : "", v->hint);
     if (m && m->figures.saving > 0)
         fprintf(out, " FP8 would save %s.", writer_quantity(m->figures.saving, "s", number));
-    if (m && m->passage && m->passage->lost != SIZE_MAX)
+    if (m && m->history && m->history->lost != SIZE_MAX)
         fprintf(out, " FP8 was lost at %s: %s.",
-                m->passage->pass ? m->passage->pass : "a pass that was not dumped",
-                m->passage->how);
+                m->history->pass ? m->history->pass : "a pass that was not dumped",
+                m->history->how);
     if (fclose(out) == 0) return text;
     free(text);
     return NULL;
@@ -139,6 +139,7 @@ hlo_status writer_sarif(const report_writer *t) {
     if (status != HLO_OK) return status;
     if (count > MAX_RESULTS) count = MAX_RESULTS;
     json_t *rules = json_array(), *results = json_array();
+    const char *home = *HLO_HOMEPAGE ? HLO_HOMEPAGE : NULL; /* URIs are optional in SARIF */
     json_int_t indices[HLO_REASON_COUNT];
     for (int reason = 0; reason < HLO_REASON_COUNT; reason++) indices[reason] = -1;
     bool failed = false;
@@ -149,13 +150,14 @@ hlo_status writer_sarif(const report_writer *t) {
         failed |= !text;
         if (indices[reason] < 0) {
             indices[reason] = (json_int_t)json_array_size(rules);
-            snprintf(uri, sizeof uri, "%s#%s", HLO_HOMEPAGE, v->reason);
+            snprintf(uri, sizeof uri, "%s#%s", home ? home : "", v->reason);
             snprintf(full, sizeof full, "%s. Fix: %s.", hlo_reason_text(reason), v->hint);
-            json_array_append_new(
-                rules, json_pack("{s:s, s:{s:s}, s:{s:s}, s:s, s:{s:s, s:s}}", "id", v->reason,
-                                 "shortDescription", "text", hlo_reason_text(reason),
-                                 "fullDescription", "text", full, "helpUri", uri, "help", "text",
-                                 hlo_reason_page(reason), "markdown", hlo_reason_page(reason)));
+            json_array_append_new(rules, json_pack("{s:s, s:{s:s}, s:{s:s}, s:s*, s:{s:s, s:s}}",
+                                                   "id", v->reason, "shortDescription", "text",
+                                                   hlo_reason_text(reason), "fullDescription",
+                                                   "text", full, "helpUri", home ? uri : NULL,
+                                                   "help", "text", hlo_reason_page(reason),
+                                                   "markdown", hlo_reason_page(reason)));
         }
         snprintf(fingerprint, sizeof fingerprint, "%016llx:%zu",
                  (unsigned long long)findings[i].identity, findings[i].ordinal);
@@ -175,13 +177,13 @@ hlo_status writer_sarif(const report_writer *t) {
         json_array_append_new(results, result);
     }
     free(findings);
-    const hlo_status written = writer_document(
-        json_pack("{s:s, s:s, s:[{s:{s:{s:s, s:s, s:s, s:o}}, s:s, s:o}]}", "$schema",
-                  "https://json.schemastore.org/sarif-2.1.0.json", "version", "2.1.0", "runs",
-                  "tool", "driver", "name", "hlo-fp8", "semanticVersion", HLO_VERSION,
-                  "informationUri", HLO_HOMEPAGE, "rules", rules, "columnKind", "unicodeCodePoints",
-                  "results", results),
-        t->out);
+    const hlo_status written =
+        writer_document(json_pack("{s:s, s:s, s:[{s:{s:{s:s, s:s, s:s*, s:o}}, s:s, s:o}]}",
+                                  "$schema", "https://json.schemastore.org/sarif-2.1.0.json",
+                                  "version", "2.1.0", "runs", "tool", "driver", "name", "hlo-fp8",
+                                  "semanticVersion", HLO_VERSION, "informationUri", home, "rules",
+                                  rules, "columnKind", "unicodeCodePoints", "results", results),
+                        t->out);
     return failed ? HLO_OUT_OF_MEMORY : written;
 }
 
@@ -308,12 +310,15 @@ static void put_command(FILE *out, const char *command, place at, const char *ti
 static void print_totals(const report_writer *t) {
     const report_totals *totals = &t->model->totals;
     const report_figures *f = &totals->figures;
-    char before[WRITER_NUMBER], now[WRITER_NUMBER], why[256];
+    char wide[WRITER_NUMBER], stock[WRITER_NUMBER], now[WRITER_NUMBER], why[256];
     fprintf(t->out, "%zu of %zu matmuls in FP8", report_fp8_count(totals), f->count);
     if (f->seconds > 0)
-        fprintf(t->out, ", %s as stock XLA compiles them, %s now (%.2fx, by roofline)",
-                writer_quantity(f->input_seconds, "s", before),
-                writer_quantity(f->seconds, "s", now), f->input_seconds / f->seconds);
+        fprintf(t->out,
+                ", %s on wide types, %s as stock XLA compiles them (%.2fx), %s now (%.2fx), by "
+                "roofline",
+                writer_quantity(f->wide_seconds, "s", wide),
+                writer_quantity(f->input_seconds, "s", stock), f->wide_seconds / f->input_seconds,
+                writer_quantity(f->seconds, "s", now), f->wide_seconds / f->seconds);
     fprintf(t->out, ". %s.", writer_worth(t->model, why, sizeof why));
 }
 
@@ -369,13 +374,40 @@ static void put_markdown(FILE *out, const char *text) {
     put_escaped(out, text, "\\`*_{}[]<>()#!|~&$@:", '\\', false);
 }
 
+/* Prints the layers that changed since the baseline. */
+static void put_changes(const report_writer *t) {
+    enum { MAX_CHANGES = 20 };
+    const size_t changed = t->baseline ? t->baseline->layer_count : 0;
+    for (size_t i = 0; i < changed && i < MAX_CHANGES; i++) {
+        const report_layer_change *at = &t->baseline->layers[i];
+        char change[512];
+        if (!i) fputs("\n| layer | result | since the baseline |\n|---|---|---|\n", t->out);
+        fputs("| ", t->out);
+        put_markdown(t->out, at->layer);
+        fputs(" | ", t->out);
+        put_markdown(t->out, at->shape);
+        fputs(" | ", t->out);
+        put_markdown(t->out, writer_change(at, change, sizeof change));
+        fputs(" |\n", t->out);
+    }
+    if (changed > MAX_CHANGES)
+        fprintf(t->out, "\n%zu more changed layers are not shown.\n", changed - MAX_CHANGES);
+}
+
 hlo_status writer_markdown(const report_writer *t) {
     enum { MAX_GROUPS = 20 };
     const report_model *m = t->model;
     FILE *out = t->out;
-    char number[WRITER_NUMBER];
+    char number[WRITER_NUMBER], text[512];
     fputs("### FP8 matmuls\n\n", out);
     print_totals(t);
+    if (m->start.group) {
+        fputs("\n\nFix first: ", out);
+        put_markdown(out, m->start.layer);
+        fputs(", ", out);
+        put_markdown(out, writer_start(m, text, sizeof text));
+        fputc('.', out);
+    }
     size_t shown = 0, found = 0;
     for (size_t i = 0; i < m->group_count; i++) {
         const report_group *g = &m->groups[i];
@@ -402,22 +434,14 @@ hlo_status writer_markdown(const report_writer *t) {
         fputs(" |\n", out);
     }
     if (found > shown) fprintf(out, "\n%zu more groups are not shown.\n", found - shown);
-    for (size_t i = 0; i < m->change_count && i < MAX_GROUPS; i++) {
-        char change[256];
-        if (!i) fputs("\n| layer | result | since the baseline |\n|---|---|---|\n", out);
-        fputs("| ", out);
-        put_markdown(out, m->changes[i].layer);
-        fputs(" | ", out);
-        put_markdown(out, m->changes[i].shape);
-        fputs(" | ", out);
-        put_markdown(out, writer_change(&m->changes[i], change, sizeof change));
-        fputs(" |\n", out);
-    }
-    if (m->change_count > MAX_GROUPS)
-        fprintf(out, "\n%zu more changed layers are not shown.\n", m->change_count - MAX_GROUPS);
-    if (m->edit_count) fputs("\n\n", out);
+    put_changes(t);
+    if (*writer_assumed(m, text, sizeof text)) fprintf(out, "\n\n%s.", text);
+    bool listed = false;
     for (size_t i = 0; i < m->edit_count; i++) {
         const report_edit *edit = &m->edits[i];
+        if (!writer_selects_edit(t, edit)) continue;
+        if (!listed) fputs("\n\n", out);
+        listed = true;
         fprintf(out, "- **%s** (%zu", edit->cause, edit->figures.count + edit->lints);
         if (edit->figures.saving > 0)
             fprintf(out, ", saves %s", writer_quantity(edit->figures.saving, "s", number));
@@ -427,6 +451,6 @@ hlo_status writer_markdown(const report_writer *t) {
         put_markdown(out, edit->hint);
         fputs(".\n", out);
     }
-    if (!m->edit_count) fputc('\n', out);
+    if (!listed) fputc('\n', out);
     return HLO_OK;
 }

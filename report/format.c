@@ -35,9 +35,17 @@ hlo_status writer_take_options(const hlo_remarks_options *options, hlo_remarks_o
 }
 
 hlo_status writer_print(const report_model *model, const hlo_remarks_options *options, FILE *out) {
-    const report_writer t = {.model = model, .options = *options, .out = out};
+    report_baseline baseline = {0};
+    hlo_status status = options->baseline
+                            ? report_baseline_read(model, options->baseline, NULL, &baseline)
+                            : HLO_OK;
+    const report_writer t = {.model = model,
+                             .baseline = options->baseline ? &baseline : NULL,
+                             .options = *options,
+                             .out = out};
     hlo_json_watch();
-    const hlo_status status = writers[options->format](&t);
+    if (status == HLO_OK) status = writers[options->format](&t);
+    report_baseline_free(&baseline);
     return status == HLO_OK && (fflush(out) != 0 || ferror(out)) ? HLO_INVALID_INPUT : status;
 }
 
@@ -47,8 +55,7 @@ hlo_status hlo_reports_print(const hlo_report *const *reports, size_t count,
     hlo_remarks_options own;
     report_model *model = NULL;
     hlo_status status = writer_take_options(options, &own);
-    if (status == HLO_OK) status = report_model_new(reports, NULL, count, &model);
-    if (status == HLO_OK && own.baseline) status = report_model_compare(model, own.baseline);
+    if (status == HLO_OK) status = report_model_new(reports, count, &model);
     if (status == HLO_OK) status = writer_print(model, &own, out);
     report_model_free(model);
     return status;

@@ -4,10 +4,11 @@
 #ifndef HLO_REPORT_FORMAT_H
 #define HLO_REPORT_FORMAT_H
 
-#include "report/model.h"
+#include "report/baseline.h"
 
 typedef struct report_writer {
     const report_model *model;
+    const report_baseline *baseline; /* NULL without a baseline */
     hlo_remarks_options options;
     FILE *out;
 } report_writer;
@@ -26,9 +27,12 @@ const char *writer_name(const hlo_verdict *v, char out[WRITER_NAME]);
 /* Returns the name of the FP8 call. Returns NULL if it equals the name of the matmul in the input,
  * or if the matmul is not an FP8 call. */
 const char *writer_output_name(const hlo_verdict *v);
-/* Formats a quantity with three digits and a prefix of its unit, such as "34.8 ms" or "1.2 µs".
- * Returns `out`. */
+/* Formats a quantity with three digits and a prefix of its unit, such as "34.8 ms" or "1.2 µs", and
+ * a long time in hours, days or years. Returns `out`. */
 const char *writer_quantity(double value, const char *unit, char out[WRITER_NUMBER]);
+
+/* True if the options select the matmuls, or the lints, of an edit. */
+bool writer_selects_edit(const report_writer *t, const report_edit *edit);
 
 double writer_percent(double part, double whole);
 
@@ -43,11 +47,19 @@ typedef struct writer_figures {
 /* Formats figures; `edited` is true if there is an edit. */
 writer_figures writer_figures_of(const report_figures *figures, const report_figures *all,
                                  bool edited);
-/* Formats a sentence on whether FP8 is worth it: whether the predicted speedup of all matmuls, or
- * the saving of all edits, is 5 % or more, and how many matmuls are launch bound. Returns `out`. */
+/* Formats a sentence on whether FP8 is worth it: whether the predicted speedup of all matmuls over
+ * wide types, or the saving of all edits, is 5 % or more, and how many matmuls are launch bound.
+ * Returns `out`. */
 const char *writer_worth(const report_model *model, char *out, size_t size);
-/* Formats a change, such as "30 of 32 -> 2 of 32 in FP8, 1.2 ms -> 1.9 ms". Returns `out`. */
-const char *writer_change(const report_change *change, char *out, size_t size);
+/* Formats what the edit of the layer to fix first saves, without the name of the layer, or "" if no
+ * edit saves time. Returns `out`. */
+const char *writer_start(const report_model *model, char *out, size_t size);
+/* Formats a sentence on how many matmuls have an assumed number of executions, or "" if there are
+ * none. Returns `out`. */
+const char *writer_assumed(const report_model *model, char *out, size_t size);
+/* Formats a change, such as "30 of 32 -> 2 of 32 in FP8, 1.2 ms -> 1.9 ms; first lost:
+ * layers_3/up". Returns `out`. */
+const char *writer_change(const report_layer_change *change, char *out, size_t size);
 
 /* Creates a JSON string, or null if `text` is NULL. Text that is not UTF-8 (HLO text may contain
  * any bytes) is read as Latin-1. */
@@ -62,9 +74,8 @@ void writer_markup_part(FILE *out, const char *text, size_t size);
  * hlo_json_watch(), and HLO_INVALID_INPUT if `out` cannot be written to. */
 hlo_status writer_document(struct json_t *document, FILE *out);
 
-/* Prints the summary of the model as text. */
-hlo_status writer_text_summary(const report_writer *t);
-
+/* Prints a line about a module of a dump folder. `matmuls` is its number of matmuls. */
+void writer_module(const hlo_dump *dump, size_t module, size_t matmuls, FILE *out);
 /* Writes a report in one format. Returns HLO_OUT_OF_MEMORY if memory runs out. The caller detects
  * write errors by ferror(out). */
 typedef hlo_status writer_format(const report_writer *t);
@@ -75,7 +86,7 @@ typedef hlo_status writer_format(const report_writer *t);
 /* Reads `options`, which may be NULL. Returns HLO_INVALID_USAGE if they are invalid. */
 hlo_status writer_take_options(const hlo_remarks_options *options, hlo_remarks_options *out);
 /* Prints the model in the format that the options select. Returns HLO_INVALID_INPUT if `out` cannot
- * be written to. */
+ * be written to, or if the baseline cannot be read. */
 hlo_status writer_print(const report_model *model, const hlo_remarks_options *options, FILE *out);
 
 #endif

@@ -104,8 +104,10 @@ hlo_status hlo_reports_baseline(const hlo_report *const *reports, size_t count, 
                                 size_t why_size) {
     HLO_IN_C_LOCALE;
     if (why_size) *why = '\0';
-    report_baseline b;
-    hlo_status status = report_baseline_read(reports, count, path, sink, &b);
+    report_baseline b = {0};
+    report_model *model = NULL;
+    hlo_status status = report_model_new(reports, count, &model);
+    if (status == HLO_OK) status = report_baseline_read(model, path, sink, &b);
     if (status == HLO_OK && !allow_empty) status = gate_matmuls(reports, count, why, why_size);
     if (status == HLO_OK && !allow_empty && report_baseline_total(&b, "matmuls") <= 0) {
         snprintf(why, why_size,
@@ -132,5 +134,6 @@ hlo_status hlo_reports_baseline(const hlo_report *const *reports, size_t count, 
         status = HLO_MISMATCH;
     }
     report_baseline_free(&b);
+    report_model_free(model);
     return status;
 }

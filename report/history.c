@@ -27,11 +27,16 @@ typedef struct stage_verdicts {
     size_t count;
 } stage_verdicts;
 
+typedef struct passage {
+    hlo_matmul_history matmul;  /* must be the first member, for by_first_line() */
+    const hlo_verdict **stages; /* its verdict at each stage; NULL where it does not exist */
+} passage;
+
 struct hlo_history {
     hlo_arena *arena;
     stage_verdicts *stages;
     size_t stage_count;
-    hlo_matmul_history *passages;
+    passage *passages;
     size_t count;
 };
 
@@ -94,9 +99,10 @@ static const char *say_how(hlo_arena *arena, const hlo_verdict *then, const hlo_
 }
 
 /* Follows the matmul with index `member` in the groups of a key, from group `at` to `end`. */
-static hlo_matmul_history follow(const hlo_history *h, const hlo_dump *dump, size_t module,
-                                 const group *at, const group *end, size_t member) {
+static passage follow(const hlo_history *h, const hlo_dump *dump, size_t module, const group *at,
+                      const group *end, size_t member) {
     const hlo_verdict *first = at->entries[member].verdict;
+    const hlo_verdict **stages = hlo_arena_zero(h->arena, h->stage_count * sizeof(hlo_verdict *));
     hlo_matmul_history p = {.first = *first, .last = *first, .kept = SIZE_MAX, .lost = SIZE_MAX};
     size_t were = 0, count = 0;
     /* At the stage after the last group, the matmul no longer exists. */
@@ -106,6 +112,7 @@ static hlo_matmul_history follow(const hlo_history *h, const hlo_dump *dump, siz
         count = here ? here->count : 0;
         const hlo_verdict *now = member < count ? here->entries[member].verdict : NULL;
         const hlo_verdict then = p.last;
+        stages[k] = now;
         p.gone = !now;
         if (now) p.last = *now;
         if (now && now->kind != HLO_VERDICT_WIDE) {
@@ -127,7 +134,7 @@ static hlo_matmul_history follow(const hlo_history *h, const hlo_dump *dump, siz
         }
     }
     if (p.lost == SIZE_MAX) p.kept = SIZE_MAX;
-    return p;
+    return (passage){p, stages};
 }
 
 static int by_first_line(const void *a, const void *b) {
@@ -158,6 +165,8 @@ static hlo_status fill(hlo_history **out_history, const hlo_dump *dump, size_t m
         const hlo_diag_sink errors = {.emit = emit_error, .user = (void *)options->sink};
         hlo_pass_options of_stage = *options;
         of_stage.verify_none = of_stage.wide_unmatched = true;
+        of_stage.surroundings &= k + 1 == count;
+        of_stage.lint &= k == 0;
         of_stage.sink = options->sink ? &errors : NULL;
         if (status == HLO_OK) status = hlo_module_optimize(read, &of_stage, &stage->report);
         hlo_module_free(read);
@@ -169,6 +178,10 @@ static hlo_status fill(hlo_history **out_history, const hlo_dump *dump, size_t m
         if (stage->count)
             qsort(stage->entries, stage->count, sizeof *stage->entries, by_key_and_place);
     }
+    /* Lints are about the program, which the first stage shows: later ones have fusions. */
+    hlo_report *last = h->stages[count - 1].report;
+    last->lints = h->stages[0].report->lints;
+    last->lint_count = h->stages[0].report->lint_count;
     if (!options->wide_unmatched) {
         const hlo_report **reports = hlo_arena_array(arena, count, sizeof *reports);
         for (size_t k = 0; k < count; k++) reports[k] = h->stages[k].report;
@@ -190,10 +203,10 @@ static hlo_status fill(hlo_history **out_history, const hlo_dump *dump, size_t m
         }
     }
     if (total) qsort(groups, total, sizeof *groups, by_key_and_place);
-    const group *at = groups, *const last = at + total;
-    while (at < last) {
+    const group *at = groups, *const stop = at + total;
+    while (at < stop) {
         const group *end = at + 1;
-        while (end < last && by_key(at->first.verdict, end->first.verdict) == 0) end++;
+        while (end < stop && by_key(at->first.verdict, end->first.verdict) == 0) end++;
         for (size_t seen = 0; at < end; at++)
             for (; seen < at->count; seen++)
                 h->passages[h->count++] = follow(h, dump, module, at, end, seen);
@@ -229,7 +242,11 @@ size_t hlo_history_count(const hlo_history *history) {
 }
 
 const hlo_matmul_history *hlo_history_passage(const hlo_history *history, size_t index) {
-    return &history->passages[index];
+    return &history->passages[index].matmul;
+}
+
+const hlo_verdict *hlo_history_verdict(const hlo_history *history, size_t index, size_t stage) {
+    return history->passages[index].stages[stage];
 }
 
 const hlo_report *hlo_history_stage_report(const hlo_history *history, size_t stage) {

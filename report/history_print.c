@@ -69,57 +69,71 @@ static void print_sums(const totals *sum, FILE *out) {
     fprintf(out, ", %zu lost\n", sum->lost);
 }
 
-static void print_module(const hlo_dump *dump, size_t module, size_t matmuls, FILE *out) {
-    const char *target = hlo_dump_target(dump, module);
-    const size_t compilations = hlo_dump_compilation_count(dump, module);
-    hlo_print_plain(out, "%s: %zu stages, %zu matmuls", hlo_dump_module(dump, module),
-                    hlo_dump_stage_count(dump, module), matmuls);
-    if (compilations > 1) fprintf(out, ", compiled %zu times", compilations);
-    fputc('\n', out);
-    if (target && strcmp(target, "cpu") == 0)
-        fputs("  compiled for a CPU, where XLA makes no FP8 calls; \"convertible\" applies to a "
-              "GPU. hlo-fp8-opt --remarks=all on the file *.before_optimizations.txt describes the "
-              "program\n",
-              out);
+static void print_matmul(const hlo_matmul_history *p, int indent, FILE *out) {
+    hlo_print_plain(out, "%*s%-6s  %s", indent, "", outcome(p), p->first.input_instruction);
+    if (last_name(p) && strcmp(last_name(p), p->first.input_instruction) != 0)
+        hlo_print_plain(out, " -> %s", last_name(p));
+    hlo_print_plain(out, "  %s", p->first.input_shape);
+    if (reason_of(p)) fprintf(out, "  %s", reason_of(p));
+    /* Print the kind of fusion if the matmul is not a fused call. */
+    if (is_fp8(p) && p->last.fusion) fprintf(out, "  %s", p->last.epilogue);
+    if (would_be_fp8(p)) fputs("  convertible to FP8: still a plain dot", out);
+    if (p->first.source_file)
+        hlo_print_plain(out, "  %s:%ld", p->first.source_file, p->first.source_line);
+    hlo_print_plain(out, "  %s\n", p->first.op_name ? p->first.op_name : "");
 }
 
-static const char *pass_of(const hlo_matmul_history *p) {
-    return p->pass ? p->pass : "between these stages (passes not dumped)";
+/* Compares histories for qsort(): by what they lost, earliest stage first; matmuls that lost
+ * nothing are last. */
+static int by_loss(const void *a, const void *b) {
+    const hlo_matmul_history *x = *(const hlo_matmul_history *const *)a,
+                             *y = *(const hlo_matmul_history *const *)b;
+    if (x->lost != y->lost) return x->lost < y->lost ? -1 : 1;
+    const int order = x->lost == SIZE_MAX ? 0 : strcmp(x->how, y->how);
+    return order ? order : x < y ? -1 : x > y;
 }
 
-static void print_history(const hlo_dump *dump, size_t module, const hlo_history *history,
-                          hlo_remarks which, FILE *out) {
+/* Prints the matmuls of a module. Those that lost FP8 at the same stage, and in the same way, are
+ * one list. */
+static hlo_status print_history(const hlo_dump *dump, size_t module, const hlo_history *history,
+                                hlo_remarks which, FILE *out) {
     bool has_reason[HLO_REASON_COUNT] = {false};
     const totals sum = add_up(history);
-    print_module(dump, module, sum.matmuls, out);
+    const hlo_matmul_history **order = malloc((sum.matmuls + 1) * sizeof(hlo_matmul_history *));
+    if (!order) return HLO_OUT_OF_MEMORY;
+    size_t count = 0;
     for (size_t i = 0; i < sum.matmuls; i++) {
         const hlo_matmul_history *p = hlo_history_passage(history, i);
-        if (!is_wanted(p, which)) continue;
-        hlo_print_plain(out, "  %-6s  %s", outcome(p), p->first.input_instruction);
-        if (last_name(p) && strcmp(last_name(p), p->first.input_instruction) != 0)
-            hlo_print_plain(out, " -> %s", last_name(p));
-        hlo_print_plain(out, "  %s", p->first.input_shape);
-        if (reason_of(p)) fprintf(out, "  %s", reason_of(p));
-        /* Print the kind of fusion if the matmul is not a fused call. */
-        if (is_fp8(p) && p->last.fusion) fprintf(out, "  %s", p->last.epilogue);
-        if (would_be_fp8(p)) fputs("  convertible to FP8: still a plain dot", out);
-        if (p->first.source_file)
-            hlo_print_plain(out, "  %s:%ld", p->first.source_file, p->first.source_line);
-        hlo_print_plain(out, "  %s\n", p->first.op_name ? p->first.op_name : "");
-        if (p->lost != SIZE_MAX) {
-            hlo_print_plain(out, "    last convertible at  %s\n",
-                            hlo_dump_stage(dump, module, p->kept));
-            hlo_print_plain(out, "    lost at              %s\n",
-                            hlo_dump_stage(dump, module, p->lost));
-            hlo_print_plain(out, "    %s: %s\n", pass_of(p), p->how);
-        }
-        if (p->lost == SIZE_MAX && reason_of(p)) has_reason[hlo_reason_find(reason_of(p))] = true;
+        if (is_wanted(p, which)) order[count++] = p;
     }
+    if (count) qsort(order, count, sizeof(hlo_matmul_history *), by_loss);
+    writer_module(dump, module, sum.matmuls, out);
+    for (size_t i = 0, next; i < count && order[i]->lost != SIZE_MAX; i = next) {
+        const hlo_matmul_history *p = order[i];
+        for (next = i + 1;
+             next < count && order[next]->lost == p->lost && strcmp(order[next]->how, p->how) == 0;)
+            next++;
+        fprintf(out, "  FP8 lost in %zu matmul%s\n", next - i, next - i == 1 ? "" : "s");
+        hlo_print_plain(out, "    last convertible at  %s\n",
+                        hlo_dump_stage(dump, module, p->kept));
+        hlo_print_plain(out, "    lost at              %s\n",
+                        hlo_dump_stage(dump, module, p->lost));
+        hlo_print_plain(out, "    %s: %s\n",
+                        p->pass ? p->pass : "between these stages (passes not dumped)", p->how);
+        for (size_t j = i; j < next; j++) print_matmul(order[j], 4, out);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (order[i]->lost != SIZE_MAX) continue;
+        print_matmul(order[i], 2, out);
+        if (reason_of(order[i])) has_reason[hlo_reason_find(reason_of(order[i]))] = true;
+    }
+    free(order);
     for (size_t reason = 0; reason < HLO_REASON_COUNT; reason++)
         if (has_reason[reason])
             fprintf(out, "%s: %s\n    hint: %s\n", hlo_reason_name(reason), hlo_reason_text(reason),
                     hlo_reason_hint(reason));
     print_sums(&sum, out);
+    return HLO_OK;
 }
 
 typedef struct ranked {
@@ -131,6 +145,15 @@ static int by_flops(const void *a, const void *b) {
     const ranked *x = a, *y = b;
     if (x->sum.flops != y->sum.flops) return x->sum.flops > y->sum.flops ? -1 : 1;
     return x->module < y->module ? -1 : x->module > y->module;
+}
+
+/* Returns the modules, largest FLOPs first, which the caller frees, or NULL if memory runs out. */
+static ranked *rank_modules(const hlo_dump *dump, const hlo_history *const *histories) {
+    const size_t count = hlo_dump_module_count(dump);
+    ranked *order = malloc((count + 1) * sizeof *order);
+    for (size_t i = 0; i < count && order; i++) order[i] = (ranked){i, add_up(histories[i])};
+    if (order) qsort(order, count, sizeof *order, by_flops);
+    return order;
 }
 
 /* ----------------------------------------------------------------------------------------- JSON */
@@ -155,41 +178,57 @@ static json_t *json_of_passage(const hlo_dump *dump, size_t module, const hlo_ma
                                      writer_string(p->pass), "how", writer_string(p->how)));
 }
 
-/* -------------------------------------------------------------------------------------- summary */
+/* ------------------------------------------------------------------------------------ documents */
 
-static int by_loss(const void *a, const void *b) {
-    const hlo_matmul_history *const *x = a, *const *y = b;
-    const int order = strcmp(pass_of(*x), pass_of(*y));
-    return order ? order : strcmp((*x)->how, (*y)->how);
+static hlo_status print_text(const hlo_dump *dump, const hlo_history *const *histories,
+                             const ranked *order, hlo_remarks which, FILE *out) {
+    const size_t count = hlo_dump_module_count(dump);
+    size_t printed = 0;
+    totals all = {0};
+    hlo_status status = HLO_OK;
+    for (size_t i = 0; i < count && status == HLO_OK; i++) {
+        const totals *sum = &order[i].sum;
+        if (!sum->matmuls) continue;
+        status = print_history(dump, order[i].module, histories[order[i].module], which, out);
+        all.matmuls += sum->matmuls;
+        all.fp8 += sum->fp8;
+        all.would_be += sum->would_be;
+        all.lost += sum->lost;
+        all.flops += sum->flops;
+        all.fp8_flops += sum->fp8_flops;
+        printed++;
+    }
+    if (printed < count) fprintf(out, "%zu modules without matmuls\n", count - printed);
+    if (count > 1) {
+        fprintf(out, "%zu modules: ", count);
+        print_sums(&all, out);
+    }
+    return status;
 }
 
-/* Prints the totals of all modules, the matmuls by layer, and how many matmuls each pass lost. */
-static hlo_status print_summary(const hlo_dump *dump, const hlo_history *const *histories,
-                                const ranked *order, const report_writer *t) {
-    const size_t count = hlo_dump_module_count(dump);
-    size_t matmuls = 0, lost = 0;
-    for (size_t i = 0; i < count; i++) {
-        matmuls += order[i].sum.matmuls;
-        if (order[i].sum.matmuls) print_module(dump, order[i].module, order[i].sum.matmuls, t->out);
-    }
-    const hlo_matmul_history **losses = malloc((matmuls + 1) * sizeof(hlo_matmul_history *));
-    if (!losses) return HLO_OUT_OF_MEMORY;
-    const hlo_status status = writer_text_summary(t);
-    for (size_t i = 0; i < count; i++)
-        for (size_t m = 0; m < hlo_history_count(histories[i]); m++) {
-            const hlo_matmul_history *p = hlo_history_passage(histories[i], m);
-            if (p->lost != SIZE_MAX) losses[lost++] = p;
+static hlo_status print_json(const hlo_dump *dump, const hlo_history *const *histories,
+                             const ranked *order, hlo_remarks which, FILE *out) {
+    hlo_json_watch();
+    json_t *modules = json_array();
+    for (size_t i = 0; i < hlo_dump_module_count(dump); i++) {
+        const size_t module = order[i].module;
+        const hlo_history *history = histories[module];
+        json_t *stages = json_array(), *matmuls = json_array();
+        for (size_t k = 0; k < hlo_dump_stage_count(dump, module); k++)
+            json_array_append_new(stages, writer_string(hlo_dump_stage(dump, module, k)));
+        for (size_t m = 0; m < hlo_history_count(history); m++) {
+            const hlo_matmul_history *p = hlo_history_passage(history, m);
+            if (is_wanted(p, which))
+                json_array_append_new(matmuls, json_of_passage(dump, module, p));
         }
-    qsort(losses, lost, sizeof(hlo_matmul_history *), by_loss);
-    if (lost) fprintf(t->out, "\nFP8 lost in %zu matmuls, by:\n", lost);
-    for (size_t i = 0, next; i < lost; i = next) {
-        for (next = i + 1; next < lost && by_loss(&losses[i], &losses[next]) == 0;) next++;
-        hlo_print_plain(t->out, "  %zu x %s: %s\n", next - i,
-                        losses[i]->pass ? losses[i]->pass : "passes that were not dumped",
-                        losses[i]->how);
+        json_array_append_new(
+            modules, json_pack("{s:o, s:I, s:o, s:o, s:o}", "module",
+                               writer_string(hlo_dump_module(dump, module)), "compilations",
+                               (json_int_t)hlo_dump_compilation_count(dump, module), "target",
+                               writer_string(hlo_dump_target(dump, module)), "stages", stages,
+                               "matmuls", matmuls));
     }
-    free(losses);
-    return status;
+    return writer_document(json_pack("{s:i, s:o}", "version", 1, "modules", modules), out);
 }
 
 hlo_status hlo_histories_print(const hlo_dump *dump, const hlo_history *const *histories,
@@ -198,66 +237,18 @@ hlo_status hlo_histories_print(const hlo_dump *dump, const hlo_history *const *h
     hlo_remarks_options own;
     hlo_status status = writer_take_options(options, &own);
     if (status != HLO_OK) return status;
-    const size_t count = hlo_dump_module_count(dump);
-    const hlo_remarks which = own.which;
-    ranked *order = malloc((count + 1) * sizeof *order); /* largest FLOPs first */
-    if (!order) return HLO_OUT_OF_MEMORY;
-    for (size_t i = 0; i < count; i++) order[i] = (ranked){i, add_up(histories[i])};
-    qsort(order, count, sizeof *order, by_flops);
-    if (own.format != HLO_REMARKS_JSON &&
-        (own.format != HLO_REMARKS_TEXT || which == HLO_REMARKS_SUMMARY)) {
-        report_model *model;
-        status = report_model_new(NULL, histories, count, &model);
-        if (status == HLO_OK && own.baseline) status = report_model_compare(model, own.baseline);
-        const report_writer t = {.model = model, .options = own, .out = out};
-        if (status == HLO_OK)
-            status = own.format == HLO_REMARKS_TEXT ? print_summary(dump, histories, order, &t)
-                                                    : writer_print(model, &own, out);
-        report_model_free(model);
-    } else if (own.format == HLO_REMARKS_TEXT) {
-        size_t printed = 0;
-        totals all = {0};
-        for (size_t i = 0; i < count; i++) {
-            const totals *sum = &order[i].sum;
-            if (!sum->matmuls) continue;
-            print_history(dump, order[i].module, histories[order[i].module], which, out);
-            all.matmuls += sum->matmuls;
-            all.fp8 += sum->fp8;
-            all.would_be += sum->would_be;
-            all.lost += sum->lost;
-            all.flops += sum->flops;
-            all.fp8_flops += sum->fp8_flops;
-            printed++;
-        }
-        if (printed < count) fprintf(out, "%zu modules without matmuls\n", count - printed);
-        if (count > 1) {
-            fprintf(out, "%zu modules: ", count);
-            print_sums(&all, out);
-        }
-    } else {
-        hlo_json_watch();
-        json_t *modules = json_array();
-        for (size_t i = 0; i < count; i++) {
-            const size_t module = order[i].module;
-            const hlo_history *history = histories[module];
-            json_t *stages = json_array(), *matmuls = json_array();
-            for (size_t k = 0; k < hlo_dump_stage_count(dump, module); k++)
-                json_array_append_new(stages, writer_string(hlo_dump_stage(dump, module, k)));
-            for (size_t m = 0; m < hlo_history_count(history); m++) {
-                const hlo_matmul_history *p = hlo_history_passage(history, m);
-                if (is_wanted(p, which))
-                    json_array_append_new(matmuls, json_of_passage(dump, module, p));
-            }
-            json_array_append_new(
-                modules, json_pack("{s:o, s:I, s:o, s:o, s:o}", "module",
-                                   writer_string(hlo_dump_module(dump, module)), "compilations",
-                                   (json_int_t)hlo_dump_compilation_count(dump, module), "target",
-                                   writer_string(hlo_dump_target(dump, module)), "stages", stages,
-                                   "matmuls", matmuls));
-        }
-        status = writer_document(json_pack("{s:i, s:o}", "version", 1, "modules", modules), out);
+    if (own.format == HLO_REMARKS_JSON ||
+        (own.format == HLO_REMARKS_TEXT && own.which != HLO_REMARKS_SUMMARY)) {
+        ranked *order = rank_modules(dump, histories);
+        if (!order) return HLO_OUT_OF_MEMORY;
+        status = (own.format == HLO_REMARKS_JSON ? print_json : print_text)(dump, histories, order,
+                                                                            own.which, out);
+        free(order);
+        return status == HLO_OK && (fflush(out) != 0 || ferror(out)) ? HLO_INVALID_INPUT : status;
     }
-    free(order);
-    if (status == HLO_OK && (fflush(out) != 0 || ferror(out))) status = HLO_INVALID_INPUT;
+    report_model *model;
+    status = report_model_of_dump(dump, histories, &model);
+    if (status == HLO_OK) status = writer_print(model, &own, out);
+    report_model_free(model);
     return status;
 }

@@ -76,7 +76,7 @@ static json_t *dot_value(const report_writer *t, const report_matmul *m) {
     const hlo_verdict *v = m->verdict;
     json_t *value = json_pack(
         "{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-        "s:o, s:o, s:o, s:o, s:f, s:f, s:f, s:f, "
+        "s:o, s:o, s:o, s:o, s:f, s:b, s:f, s:f, s:f, s:o, "
         "s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I}",
         "verdict", writer_kinds[v->kind], "operation", writer_string(v->operation), "fusion",
         writer_string(v->fusion), "reason", writer_string(v->reason), "message",
@@ -87,7 +87,8 @@ static json_t *dot_value(const report_writer *t, const report_matmul *m) {
         writer_string(v->blocker), "op_name", writer_string(v->op_name), "source_file",
         writer_string(v->source_file), "source_line", number_value(v->source_line), "file",
         writer_string(v->file), "line", number_value(v->line), "column", number_value(v->column),
-        "runs", v->runs, "flops", v->flops, "input_bytes", v->input_bytes, "bytes", v->bytes,
+        "runs", v->runs, "runs_assumed", v->runs_assumed, "flops", v->flops, "input_bytes",
+        v->input_bytes, "bytes", v->bytes, "wide_seconds", seconds_value(v->wide_seconds),
         "input_seconds", seconds_value(v->input_seconds), "seconds", seconds_value(v->seconds),
         "compute_seconds", seconds_value(v->compute_seconds), "fp8_seconds",
         seconds_value(v->fp8_seconds), "groups", number_value(v->groups), "scale_modes",
@@ -101,13 +102,14 @@ static json_t *dot_value(const report_writer *t, const report_matmul *m) {
 static json_t *group_value(const report_writer *t, const report_group *g) {
     const report_figures *f = &g->figures;
     json_t *value = json_pack(
-        "{s:o, s:s, s:o, s:o, s:o, s:I, s:o, s:o, s:f, s:f, s:f, s:o, s:o, s:o}", "layer",
+        "{s:o, s:s, s:o, s:o, s:o, s:I, s:o, s:o, s:f, s:f, s:f, s:o, s:o, s:o, s:o}", "layer",
         writer_string(g->layer), "verdict", writer_kinds[g->first->kind], "reason",
         writer_string(g->cause), "hint", writer_string(g->hint), "shape", writer_string(g->shape),
         "matmuls", (json_int_t)f->count, "source_file", writer_string(g->first->source_file),
         "source_line", number_value(g->first->source_line), "flops", f->flops, "input_bytes",
-        f->input_bytes, "bytes", f->bytes, "input_seconds", seconds_value(f->input_seconds),
-        "seconds", seconds_value(f->seconds), "compute_seconds", seconds_value(f->compute_seconds));
+        f->input_bytes, "bytes", f->bytes, "wide_seconds", seconds_value(f->wide_seconds),
+        "input_seconds", seconds_value(f->input_seconds), "seconds", seconds_value(f->seconds),
+        "compute_seconds", seconds_value(f->compute_seconds));
     set_figures(value, f, &t->model->totals.figures);
     return value;
 }
@@ -143,17 +145,18 @@ hlo_status writer_json(const report_writer *t) {
     }
     return writer_document(
         json_pack(
-            "{s:i, s:{s:o, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:f, "
+            "{s:i, s:{s:o, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, "
+            "s:I, s:f, s:I, "
             "s:o}, s:o, s:o, s:o}",
             "version", 1, "summary", "target",
             m->target ? json_integer(m->target->sm) : json_null(), "matmuls", (json_int_t)f->count,
             "fp8", (json_int_t)(report_fp8_count(totals) - totals->quantized), "quantized",
             (json_int_t)totals->quantized, "missed", (json_int_t)f->kinds[HLO_VERDICT_MISSED],
             "flops", f->flops, "fp8_flops", f->fp8_flops, "input_bytes", f->input_bytes, "bytes",
-            f->bytes, "input_seconds", f->input_seconds, "seconds", f->seconds, "compute_seconds",
-            f->compute_seconds, "saving_seconds", f->saving, "launch_bound",
-            (json_int_t)f->bounds[REPORT_LAUNCH], "launch_bound_seconds",
-            f->bound_seconds[REPORT_LAUNCH], "reasons", reasons, "groups", groups, "dots", dots,
-            "lints", lints),
+            f->bytes, "wide_seconds", f->wide_seconds, "input_seconds", f->input_seconds, "seconds",
+            f->seconds, "compute_seconds", f->compute_seconds, "saving_seconds", f->saving,
+            "launch_bound", (json_int_t)f->bounds[REPORT_LAUNCH], "launch_bound_seconds",
+            f->bound_seconds[REPORT_LAUNCH], "runs_assumed", (json_int_t)f->assumed, "reasons",
+            reasons, "groups", groups, "dots", dots, "lints", lints),
         t->out);
 }

@@ -2,24 +2,19 @@
 /* Builds the model of a report: figures of each matmul, layers, groups and edits. */
 #include "report/model.h"
 
-#include <jansson.h>
 #include <math.h>
-#include <stdio.h>
+#include <setjmp.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/baseline.h"
-
 /* -------------------------------------------------------------------------------------- figures */
-
-/* Times differ visibly by this factor, because reports print two digits of speedups. */
-#define VISIBLE 1.005
 
 /* Ignores matmuls that --quantize quantized: unlike the predicted gain, their times do not take
  * into account that loops and other matmuls share the quantization. */
 bool report_is_slower(const hlo_verdict *v) {
     return v->kind != HLO_VERDICT_WIDE && !v->quantized && v->input_seconds > 0 &&
-           v->seconds > VISIBLE * v->input_seconds;
+           v->seconds > REPORT_VISIBLE * v->input_seconds;
 }
 
 /* Returns the seconds that become free if a matmul takes `after` instead of `before`; 0 if the
@@ -27,7 +22,7 @@ bool report_is_slower(const hlo_verdict *v) {
 static double saved(double before, double after) {
     before = fmax(before, HLO_LAUNCH_SECONDS);
     after = fmax(after, HLO_LAUNCH_SECONDS);
-    return before > VISIBLE * after ? before - after : 0;
+    return before > REPORT_VISIBLE * after ? before - after : 0;
 }
 
 static report_figures figures_of(const hlo_verdict *v, const hlo_target *target) {
@@ -37,6 +32,7 @@ static report_figures figures_of(const hlo_verdict *v, const hlo_target *target)
                         .input_bytes = v->runs * v->input_bytes,
                         .bytes = v->runs * v->bytes};
     f.kinds[v->kind] = 1;
+    f.assumed = v->runs_assumed;
     if (!wide) f.fp8_flops = f.flops;
     report_bound bound = REPORT_UNKNOWN;
     if (v->seconds > 0 && v->input_seconds > 0) {
@@ -44,6 +40,7 @@ static report_figures figures_of(const hlo_verdict *v, const hlo_target *target)
                 : v->compute_seconds >= v->bytes / (1e9 * target->memory_gbs) ? REPORT_COMPUTE
                                                                               : REPORT_MEMORY;
         f.input_seconds = v->runs * v->input_seconds;
+        f.wide_seconds = v->runs * v->wide_seconds;
         f.seconds = f.bound_seconds[bound] = v->runs * v->seconds;
         f.compute_seconds = v->runs * v->compute_seconds;
         f.timed_flops = f.flops;
@@ -61,6 +58,7 @@ static void add_figures(report_figures *sum, const report_figures *f) {
     sum->fp8_flops += f->fp8_flops;
     sum->input_bytes += f->input_bytes;
     sum->bytes += f->bytes;
+    sum->wide_seconds += f->wide_seconds;
     sum->input_seconds += f->input_seconds;
     sum->seconds += f->seconds;
     sum->compute_seconds += f->compute_seconds;
@@ -71,6 +69,7 @@ static void add_figures(report_figures *sum, const report_figures *f) {
     }
     sum->saving += f->saving;
     sum->estimated += f->estimated;
+    sum->assumed += f->assumed;
 }
 
 report_bound report_bound_of(const report_figures *f) {
@@ -117,185 +116,7 @@ size_t report_fp8_count(const report_totals *totals) {
     return kinds[HLO_VERDICT_FP8] + kinds[HLO_VERDICT_MISSED];
 }
 
-/* --------------------------------------------------------------------------------------- layers */
-
-/* True if `text` has the form `word`, in which `#` is a number, and `*` at the end is any text. */
-static bool has_form(const char *word, const char *text, size_t length) {
-    const char *end = text + length;
-    for (; *word && *word != '*'; word++) {
-        const char *start = text;
-        while (*word == '#' && text < end && *text >= '0' && *text <= '9') text++;
-        if (*word != '#') text += text < end && *text == *word;
-        if (text == start) return false;
-    }
-    return *word || text == end;
-}
-
-/* Returns the index of the form of `text` in `words`, or -1. */
-static int find_word(const char *const *words, size_t count, const char *text, size_t length) {
-    for (size_t i = 0; i < count; i++)
-        if (has_form(words[i], text, length)) return (int)i;
-    return -1;
-}
-
-#define FIND_WORD(words, text, length) find_word(words, sizeof words / sizeof *words, text, length)
-
-/* Components NAME(INNER) of an op_name: functions, which are not layers, and transformations of
- * INNER. */
-static const char *const functions[] = {"jit", "pjit", "pmap", "xla_pmap", "xmap"};
-static const char *const transformations[] = {"transpose", "jvp",        "vmap",       "checkpoint",
-                                              "remat",     "custom_jvp", "custom_vjp", "shard_map"};
-enum { TRANSPOSE, JVP };
-
-/* Components that are not layers: recomputation, TensorFlow's gradients, control flow, calls, and
- * wrappers of a matmul. */
-static const char *const wrappers[] = {"rematted_computation",
-                                       "gradient_tape",
-                                       "gradients",
-                                       "gradients_#",
-                                       "while",
-                                       "branch_#_fun",
-                                       "scan",
-                                       "checkpoint",
-                                       "remat",
-                                       "remat#",
-                                       "closed_call",
-                                       "core_call",
-                                       "named_call",
-                                       "pjit",
-                                       "shard_map",
-                                       "custom_jvp_call*",
-                                       "custom_vjp_call*",
-                                       "xla_call",
-                                       "PartitionedCall",
-                                       "PartitionedCall_#",
-                                       "StatefulPartitionedCall",
-                                       "StatefulPartitionedCall_#",
-                                       "Fp8DotGeneral*"};
-enum { RECOMPUTED, FIRST_GRADIENT, LAST_GRADIENT = FIRST_GRADIENT + 2, LOOP };
-
-/* Operations, which are the last component. */
-static const char *const primitives[] = {"dot_general", "dot",         "conv_general_dilated",
-                                         "convolution", "ragged_dot*", "scaled_dot*",
-                                         "einsum",      "matmul",      "transpose",
-                                         "reshape",     "bmm",         "mm",
-                                         "addmm",       "MatMul",      "BatchMatMul*",
-                                         "Einsum",      "Conv2D*",     "convert_element_type",
-                                         "aten__*",     "aten.*"};
-
-/* Returns the length of the component at `at`: up to a `/` outside of parentheses. */
-static size_t component(const char *at) {
-    const char *end = at;
-    for (long depth = 0; *end && (depth > 0 || *end != '/'); end++)
-        depth += *end == '(' ? 1 : *end == ')' ? -1 : 0;
-    return (size_t)(end - at);
-}
-
-/* Returns the layer in an op_name, or NULL if it names none, and in either case the direction. */
-static char *layer_of_name(hlo_arena *arena, const char *op_name, const char **out_direction) {
-    bool seen[LAST_GRADIENT + 1] = {false}, transformed[JVP + 1] = {false};
-    char *layer = hlo_arena_alloc(arena, strlen(op_name) + 1), *to = layer;
-    bool loop = false; /* the component before is `while` */
-    for (const char *at = op_name; *at;) {
-        const size_t size = component(at);
-        const char *text = at, *end = at + size;
-        at = end + (*end == '/');
-        for (const char *open;
-             text < end && end[-1] == ')' && (open = memchr(text, '(', (size_t)(end - text)));) {
-            const size_t length = (size_t)(open - text);
-            if (FIND_WORD(functions, text, length) >= 0) end = text;
-            const int found = FIND_WORD(transformations, text, length);
-            if (end == text || found < 0) break;
-            if (found <= JVP) transformed[found] = true;
-            text = open + 1;
-            end--;
-        }
-        const size_t length = (size_t)(end - text);
-        int wrapper = FIND_WORD(wrappers, text, length);
-        /* In JAX's names, `body` and `cond` are parts of a loop, and `cond` is a conditional. */
-        if ((loop && (has_form("body", text, length) || has_form("cond", text, length))) ||
-            (has_form("cond", text, length) && has_form("branch_#_fun", at, component(at))))
-            wrapper = LOOP;
-        loop = wrapper == LOOP && has_form("while", text, length);
-        if (wrapper >= 0 && wrapper <= LAST_GRADIENT) seen[wrapper] = true;
-        if (!length || wrapper >= 0 || (!*at && FIND_WORD(primitives, text, length) >= 0)) continue;
-        if (to != layer) *to++ = '/';
-        memcpy(to, text, length);
-        to += length;
-    }
-    *to = '\0';
-    *out_direction = seen[RECOMPUTED] ? " (recomputed)"
-                     : seen[FIRST_GRADIENT] || seen[LAST_GRADIENT] || transformed[TRANSPOSE]
-                         ? " (backward)"
-                     : transformed[JVP] ? " (forward)"
-                                        : "";
-    return *layer ? layer : NULL;
-}
-
-/* Returns the shape of the result, followed by the length of the contracting dimension if it is
- * known. */
-static const char *shape_of(hlo_arena *arena, const hlo_verdict *v) {
-    const char *dims = strchr(v->input_shape, '[');
-    if (!dims || !strstr(v->operation, "dot") || v->flops == 0) return v->input_shape;
-    double elements = 2;
-    for (char *end; *dims && *dims != ']'; dims = end) {
-        elements *= strtod(dims + 1, &end);
-        if (end == dims + 1) break;
-    }
-    const double length = elements > 0 ? v->flops / elements : 0;
-    if (*dims != ']' || length < 1 || length != floor(length)) return v->input_shape;
-    return hlo_arena_format(arena, "%s k=%.0f", v->input_shape, length);
-}
-
-/* Returns the layer of a matmul: its op_name without functions, transformations, control flow and
- * the primitive, and with the direction. Without such a name, its source line, and otherwise its
- * operation and shape. */
-static const char *layer_of(hlo_arena *arena, const hlo_verdict *v, bool *out_named) {
-    const char *direction = "";
-    const char *name = v->op_name ? layer_of_name(arena, v->op_name, &direction) : NULL;
-    *out_named = name;
-    if (name) return hlo_arena_format(arena, "%s%s", name, direction);
-    if (!v->source_file)
-        return hlo_arena_format(arena, "%s %s%s", v->operation, shape_of(arena, v), direction);
-    return hlo_arena_format(arena, "%s:%ld%s", v->source_file, v->source_line, direction);
-}
-
 /* ---------------------------------------------------------------------------------------- model */
-
-static size_t index_length(const char *text) {
-    return *text == '*' ? 1 : strspn(text, "0123456789");
-}
-
-/* Returns the name with `*` instead of each index. */
-static char *fold(hlo_arena *arena, const char *name) {
-    char *folded = hlo_arena_format(arena, "%s", name), *to = folded;
-    for (const char *at = folded; *at;) {
-        const size_t length = index_length(at);
-        *to++ = length ? '*' : *at;
-        at += length ? length : 1;
-    }
-    *to = '\0';
-    return folded;
-}
-
-/* Replaces the indices of `name` in which it differs from `other` by `*`. Both are equal if
- * folded. */
-static void fold_differences(char *name, const char *other) {
-    char *to = name;
-    for (const char *at = name; *at;) {
-        size_t length = index_length(at), size = index_length(other);
-        if (length && (length != size || memcmp(at, other, size) != 0)) {
-            *to++ = '*';
-        } else {
-            if (!length) length = size = 1;
-            memmove(to, at, length);
-            to += length;
-        }
-        at += length;
-        other += size;
-    }
-    *to = '\0';
-}
 
 /* A matmul with the text that it shares with the other matmuls of its group. */
 typedef struct keyed {
@@ -338,15 +159,17 @@ static int by_edit(const void *a, const void *b) {
 
 static const char slower_text[] =
     "the FP8 matmul is slower than the original as stock XLA compiles it, by the roofline model",
-                  slower_hint[] = "compare with --min-gain=1, which keeps such matmuls wide";
+                  slower_hint[] =
+                      "use --min-gain=1, which keeps matmuls wide that are faster wide; stock XLA "
+                      "multiplies the others in FP8, too";
 
 static void add_matmul(report_model *m, const hlo_verdict *v, const hlo_report *report,
-                       size_t index, const hlo_matmul_history *passage) {
+                       size_t index, const hlo_matmul_history *history) {
     report_matmul *made = &m->matmuls[m->count++];
     *made = (report_matmul){.verdict = v,
                             .report = report,
                             .index = index,
-                            .passage = passage,
+                            .history = history,
                             .cause = v->reason             ? v->reason
                                      : report_is_slower(v) ? "slower"
                                                            : NULL,
@@ -360,11 +183,11 @@ static void group_matmuls(report_model *m) {
     report_matmul **members = hlo_arena_array(arena, m->count, sizeof *members);
     for (size_t i = 0; i < m->count; i++) {
         report_matmul *at = &m->matmuls[i];
-        at->layer = layer_of(arena, at->verdict, &at->named);
+        at->layer = report_layer_of(arena, at->verdict, &at->named);
         keys[i] = (keyed){hlo_arena_format(arena, "%s\n%d %s\n%s",
-                                           at->named ? fold(arena, at->layer) : at->layer,
+                                           at->named ? report_fold(arena, at->layer) : at->layer,
                                            at->verdict->kind, at->cause ? at->cause : "",
-                                           shape_of(arena, at->verdict)),
+                                           report_shape_of(arena, at->verdict)),
                           at};
     }
     if (m->count) qsort(keys, m->count, sizeof *keys, by_key);
@@ -377,8 +200,8 @@ static void group_matmuls(report_model *m) {
         if (first)
             *open = (ranked){.group = {.layer = hlo_arena_format(arena, "%s", at->layer),
                                        .cause = at->cause,
-                                       .shape = shape_of(arena, v),
-                                       .named = !strstr(at->layer, shape_of(arena, v)),
+                                       .shape = report_shape_of(arena, v),
+                                       .named = !strstr(at->layer, report_shape_of(arena, v)),
                                        .hint = v->reason   ? v->hint
                                                : at->cause ? slower_hint
                                                            : NULL,
@@ -388,7 +211,7 @@ static void group_matmuls(report_model *m) {
                              .matmuls = &members[i]};
         report_group *group = &open->group;
         /* Layers that are not names are equal to each other, and are not changed. */
-        fold_differences((char *)group->layer, at->layer);
+        report_fold_differences((char *)group->layer, at->layer);
         group->one_source &= group->first->source_line == v->source_line &&
                              (group->first->source_file == v->source_file ||
                               (group->first->source_file && v->source_file &&
@@ -402,6 +225,36 @@ static void group_matmuls(report_model *m) {
     for (size_t i = 0; i < m->group_count; i++) {
         m->groups[i] = groups[i].group;
         for (size_t j = 0; j < groups[i].count; j++) groups[i].matmuls[j]->group = &m->groups[i];
+    }
+}
+
+static char *layer_without_direction(hlo_arena *arena, const char *layer) {
+    return hlo_arena_format(arena, "%.*s", (int)report_layer_length(layer), layer);
+}
+
+/* Finds the layer whose edits save most. The directions of a layer are one edit of the program. */
+static void find_start(report_model *m) {
+    hlo_arena *arena = m->arena;
+    keyed *all = hlo_arena_array(arena, m->count, sizeof *all);
+    size_t count = 0;
+    for (size_t i = 0; i < m->count; i++) {
+        report_matmul *at = &m->matmuls[i];
+        if (!(at->figures.saving > 0)) continue;
+        const char *layer = layer_without_direction(arena, at->layer);
+        all[count++] = (keyed){at->named ? report_fold(arena, layer) : layer, at};
+    }
+    if (count) qsort(all, count, sizeof *all, by_key);
+    for (size_t i = 0, next; i < count; i = next) {
+        char *layer = layer_without_direction(arena, all[i].matmul->layer);
+        report_start start = {.layer = layer, .group = all[i].matmul->group};
+        for (next = i; next < count && strcmp(all[i].key, all[next].key) == 0; next++) {
+            const report_matmul *at = all[next].matmul;
+            report_fold_differences(layer, layer_without_direction(arena, at->layer));
+            if (at->group < start.group) start.group = at->group; /* groups are sorted by saving */
+            start.count++;
+            start.saving += at->figures.saving;
+        }
+        if (start.saving > m->start.saving) m->start = start;
     }
 }
 
@@ -428,7 +281,123 @@ static void list_edits(report_model *m) {
     if (m->edit_count) qsort(m->edits, m->edit_count, sizeof *m->edits, by_edit);
 }
 
-static hlo_status fill(report_model **out, const hlo_report *const *reports,
+/* ------------------------------------------------------------------------------------ histories */
+
+static int by_flops(double x, double y) {
+    return (x < y) - (x > y);
+}
+
+static int by_loss(const void *a, const void *b) {
+    const report_loss *x = a, *y = b;
+    if (x->module != y->module) return x->module < y->module ? -1 : 1;
+    if (x->first->lost != y->first->lost) return x->first->lost < y->first->lost ? -1 : 1;
+    const int order = strcmp(x->first->how, y->first->how);
+    if (order) return order;
+    return x->first < y->first ? -1 : x->first > y->first;
+}
+
+static int by_lost_flops(const void *a, const void *b) {
+    const report_loss *x = a, *y = b;
+    const int order = by_flops(x->flops, y->flops);
+    return order ? order : by_loss(a, b);
+}
+
+/* A history with the text that it shares with the other histories of its timeline. */
+typedef struct keyed_history {
+    const char *key;
+    report_timeline timeline;
+} keyed_history;
+
+static int by_history_key(const void *a, const void *b) {
+    const keyed_history *x = a, *y = b;
+    const int order = strcmp(x->key, y->key);
+    if (order) return order;
+    return x->timeline.first < y->timeline.first ? -1 : x->timeline.first > y->timeline.first;
+}
+
+static int by_timeline(const void *a, const void *b) {
+    const report_timeline *x = a, *y = b;
+    const int order = by_flops(x->flops, y->flops);
+    if (order) return order;
+    if (x->module != y->module) return x->module < y->module ? -1 : 1;
+    return x->first < y->first ? -1 : x->first > y->first;
+}
+
+/* Groups the histories of all modules by what they lost, and by layer and verdicts. */
+static void group_histories(report_model *m) {
+    hlo_arena *arena = m->arena;
+    const size_t modules = hlo_dump_module_count(m->dump);
+    size_t total = 0, count = 0, lost = 0;
+    for (size_t i = 0; i < modules; i++) total += hlo_history_count(m->histories[i]);
+    report_loss *losses = hlo_arena_array(arena, total, sizeof *losses);
+    keyed_history *keys = hlo_arena_array(arena, total, sizeof *keys);
+    for (size_t i = 0; i < modules; i++) {
+        const hlo_history *h = m->histories[i];
+        const size_t stages = hlo_dump_stage_count(m->dump, i);
+        char *kinds = hlo_arena_alloc(arena, stages + 1);
+        for (size_t j = 0; j < hlo_history_count(h); j++) {
+            const hlo_matmul_history *p = hlo_history_passage(h, j);
+            const double flops = p->first.runs * p->first.flops;
+            bool named;
+            const char *layer = report_layer_of(arena, &p->first, &named);
+            const char *shape = report_shape_of(arena, &p->first);
+            for (size_t k = 0; k < stages; k++) {
+                const hlo_verdict *at = hlo_history_verdict(h, j, k);
+                kinds[k] = at ? (char)('a' + at->kind) : '-';
+            }
+            kinds[stages] = '\0';
+            const char *folded = named ? report_fold(arena, layer) : layer;
+            keys[count++] =
+                (keyed_history){hlo_arena_format(arena, "%zu\n%s\n%s\n%s", i, folded, shape, kinds),
+                                {i, layer, named ? shape : "", j, 1, flops}};
+            if (p->lost != SIZE_MAX) losses[lost++] = (report_loss){i, p, 1, flops};
+        }
+    }
+    if (count) qsort(keys, count, sizeof *keys, by_history_key);
+    m->timelines = hlo_arena_array(arena, count, sizeof *m->timelines);
+    for (size_t i = 0; i < count; i++) {
+        report_timeline *last = m->timelines + m->timeline_count - 1, *one = &keys[i].timeline;
+        if (!i || strcmp(keys[i - 1].key, keys[i].key) != 0) {
+            one->layer = hlo_arena_format(arena, "%s", one->layer);
+            m->timelines[m->timeline_count++] = *one;
+            continue;
+        }
+        report_fold_differences((char *)last->layer, one->layer);
+        last->count++;
+        last->flops += one->flops;
+    }
+    if (m->timeline_count)
+        qsort(m->timelines, m->timeline_count, sizeof *m->timelines, by_timeline);
+    if (lost) qsort(losses, lost, sizeof *losses, by_loss);
+    m->losses = losses;
+    for (size_t i = 0; i < lost; i++) {
+        report_loss *last = losses + m->loss_count - 1;
+        if (i && losses[i].module == last->module && losses[i].first->lost == last->first->lost &&
+            strcmp(losses[i].first->how, last->first->how) == 0) {
+            last->count++;
+            last->flops += losses[i].flops;
+        } else {
+            losses[m->loss_count++] = losses[i];
+        }
+    }
+    if (m->loss_count) qsort(losses, m->loss_count, sizeof *losses, by_lost_flops);
+}
+
+/* --------------------------------------------------------------------------------------- models */
+
+/* Adds the matmuls of the last stage of a module. */
+static void add_history(report_model *m, const hlo_history *h, size_t last_stage) {
+    const hlo_report *r = hlo_history_report(h);
+    for (size_t j = 0; j < hlo_history_count(h); j++) {
+        const hlo_verdict *v = hlo_history_verdict(h, j, last_stage);
+        if (v)
+            add_matmul(m, v, r, (size_t)(v - r->verdicts), hlo_history_passage(h, j));
+        else
+            m->gone++;
+    }
+}
+
+static hlo_status fill(report_model **out, const hlo_report *const *reports, const hlo_dump *dump,
                        const hlo_history *const *histories, size_t count) {
     jmp_buf recover;
     if (setjmp(recover)) return HLO_OUT_OF_MEMORY;
@@ -436,10 +405,12 @@ static hlo_status fill(report_model **out, const hlo_report *const *reports,
     report_model *m = *out = hlo_arena_new_with(&recover, sizeof *m, &arena);
     if (!m) return HLO_OUT_OF_MEMORY;
     m->arena = arena;
+    m->dump = dump;
+    m->histories = histories;
     size_t matmuls = 0, lints = 0;
     for (size_t i = 0; i < count; i++) {
-        const hlo_report *r = histories ? hlo_history_report(histories[i]) : reports[i];
-        matmuls += histories ? hlo_history_count(histories[i]) : r->verdict_count;
+        const hlo_report *r = dump ? hlo_history_report(histories[i]) : reports[i];
+        matmuls += r->verdict_count;
         lints += r->lint_count;
         if (i) continue;
         m->target = r->target;
@@ -448,15 +419,10 @@ static hlo_status fill(report_model **out, const hlo_report *const *reports,
     m->matmuls = hlo_arena_array(arena, matmuls, sizeof *m->matmuls);
     m->lints = hlo_arena_array(arena, lints, sizeof(hlo_verdict *));
     for (size_t i = 0; i < count; i++) {
-        const hlo_report *r = histories ? hlo_history_report(histories[i]) : reports[i];
-        const size_t most = histories ? hlo_history_count(histories[i]) : r->verdict_count;
-        for (size_t j = 0; j < most; j++) {
-            const hlo_matmul_history *p = histories ? hlo_history_passage(histories[i], j) : NULL;
-            if (p && p->gone)
-                m->gone++;
-            else
-                add_matmul(m, p ? &p->last : &r->verdicts[j], r, j, p);
-        }
+        const hlo_report *r = dump ? hlo_history_report(histories[i]) : reports[i];
+        if (dump) add_history(m, histories[i], hlo_dump_stage_count(dump, i) - 1);
+        for (size_t j = 0; !dump && j < r->verdict_count; j++)
+            add_matmul(m, &r->verdicts[j], r, j, NULL);
         for (size_t j = 0; j < r->lint_count; j++) {
             m->lints[m->totals.lints] = &r->lints[j].verdict;
             count_verdict(&m->totals, &r->lints[j].verdict, NULL);
@@ -464,116 +430,33 @@ static hlo_status fill(report_model **out, const hlo_report *const *reports,
     }
     group_matmuls(m);
     list_edits(m);
+    find_start(m);
+    if (dump) group_histories(m);
     hlo_arena_set_recover(arena, NULL);
     return HLO_OK;
 }
 
-hlo_status report_model_new(const hlo_report *const *reports, const hlo_history *const *histories,
-                            size_t count, report_model **out_model) {
+static hlo_status make(const hlo_report *const *reports, const hlo_dump *dump,
+                       const hlo_history *const *histories, size_t count,
+                       report_model **out_model) {
     *out_model = NULL;
-    const hlo_status status = fill(out_model, reports, histories, count);
+    const hlo_status status = fill(out_model, reports, dump, histories, count);
     if (status == HLO_OK) return HLO_OK;
     report_model_free(*out_model);
     *out_model = NULL;
     return status;
 }
 
+hlo_status report_model_new(const hlo_report *const *reports, size_t count,
+                            report_model **out_model) {
+    return make(reports, NULL, NULL, count, out_model);
+}
+
+hlo_status report_model_of_dump(const hlo_dump *dump, const hlo_history *const *histories,
+                                report_model **out_model) {
+    return make(NULL, dump, histories, hlo_dump_module_count(dump), out_model);
+}
+
 void report_model_free(report_model *model) {
     if (model) hlo_arena_free(model->arena);
-}
-
-/* -------------------------------------------------------------------------------------- changes */
-
-/* A matmul of an earlier report (side 0) or of the model (side 1). */
-typedef struct compared {
-    const char *key, *layer, *shape;
-    int side;
-    bool fp8;
-    double seconds;
-} compared;
-
-static int by_compared_key(const void *a, const void *b) {
-    const compared *x = a, *y = b;
-    const int order = strcmp(x->key, y->key);
-    if (order) return order;
-    return x->side - y->side;
-}
-
-static int by_difference(const void *a, const void *b) {
-    const report_change *x = a, *y = b;
-    const double left = fabs(x->seconds[1] - x->seconds[0]),
-                 right = fabs(y->seconds[1] - y->seconds[0]);
-    if (left != right) return left > right ? -1 : 1;
-    const int order = strcmp(x->layer, y->layer);
-    return order ? order : strcmp(x->shape, y->shape);
-}
-
-static compared compare_as(hlo_arena *arena, const char *layer, const char *shape) {
-    return (compared){
-        .key = hlo_arena_format(arena, "%s\n%s", fold(arena, layer), shape),
-        .layer = hlo_arena_format(arena, "%s", layer),
-        .shape = hlo_arena_format(arena, "%s", shape),
-    };
-}
-
-static hlo_status fill_changes(report_model *m, const json_t *document) {
-    jmp_buf recover;
-    if (setjmp(recover)) return HLO_OUT_OF_MEMORY;
-    hlo_arena_set_recover(m->arena, &recover);
-    const json_t *dots = json_object_get(document, "dots");
-    size_t count = 0, index;
-    compared *all = hlo_arena_array(m->arena, json_array_size(dots) + m->count + 1, sizeof *all);
-    const json_t *dot;
-    json_array_foreach(dots, index, dot) {
-        const char *layer = json_string_value(json_object_get(dot, "layer"));
-        const char *shape = json_string_value(json_object_get(dot, "input_shape"));
-        const char *verdict = json_string_value(json_object_get(dot, "verdict"));
-        if (!layer || !shape || !verdict) break;
-        all[count] = compare_as(m->arena, layer, shape);
-        all[count].fp8 = strcmp(verdict, "wide") != 0;
-        all[count].seconds = json_number_value(json_object_get(dot, "runs")) *
-                             json_number_value(json_object_get(dot, "seconds"));
-        count++;
-    }
-    if (!json_is_array(dots) || count < json_array_size(dots)) {
-        hlo_arena_set_recover(m->arena, NULL);
-        return HLO_OK;
-    }
-    m->earlier_seconds =
-        json_number_value(json_object_get(json_object_get(document, "summary"), "seconds"));
-    for (size_t i = 0; i < m->count; i++) {
-        const report_matmul *at = &m->matmuls[i];
-        all[count] = compare_as(m->arena, at->layer, at->verdict->input_shape);
-        all[count].side = 1;
-        all[count].fp8 = at->verdict->kind != HLO_VERDICT_WIDE;
-        all[count++].seconds = at->verdict->runs * at->verdict->seconds;
-    }
-    qsort(all, count, sizeof *all, by_compared_key);
-    m->changes = hlo_arena_array(m->arena, count, sizeof *m->changes);
-    for (size_t i = 0, next; i < count; i = next) {
-        report_change change = {.layer = all[i].layer, .shape = all[i].shape};
-        for (next = i; next < count && strcmp(all[i].key, all[next].key) == 0; next++) {
-            const compared *at = &all[next];
-            fold_differences((char *)change.layer, at->layer);
-            change.count[at->side]++;
-            change.fp8[at->side] += at->fp8;
-            change.seconds[at->side] += at->seconds;
-        }
-        const double *seconds = change.seconds;
-        const double least = fmin(seconds[0], seconds[1]), most = fmax(seconds[0], seconds[1]);
-        if (change.count[0] != change.count[1] || change.fp8[0] != change.fp8[1] ||
-            most > VISIBLE * least)
-            m->changes[m->change_count++] = change;
-    }
-    if (m->change_count) qsort(m->changes, m->change_count, sizeof *m->changes, by_difference);
-    hlo_arena_set_recover(m->arena, NULL);
-    return HLO_OK;
-}
-
-hlo_status report_model_compare(report_model *m, const char *path) {
-    json_t *document = NULL;
-    hlo_status status = report_baseline_open(path, NULL, &document);
-    if (status == HLO_OK) status = fill_changes(m, document);
-    json_decref(document);
-    return status;
 }

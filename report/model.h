@@ -7,6 +7,9 @@
 #include "hlo/dump.h"
 #include "passes/verdict/report.h"
 
+/* Times differ visibly by this factor, because reports print two digits of speedups. */
+#define REPORT_VISIBLE 1.005
+
 enum { REPORT_KINDS = HLO_VERDICT_LINT + 1 };
 
 /* The limits on the time of a matmul. */
@@ -27,13 +30,14 @@ typedef struct report_figures {
     double input_bytes, bytes;
     /* The following figures omit matmuls for which the time before or after rewriting is
      * unknown. */
-    double input_seconds, seconds;
+    double wide_seconds, input_seconds, seconds;
     double compute_seconds;              /* part of `seconds`: the FLOPs at the peak */
     double timed_flops;                  /* FLOPs of the matmuls with a time */
     double bound_seconds[REPORT_BOUNDS]; /* `seconds` by what limits the matmul */
     size_t bounds[REPORT_BOUNDS];        /* number of matmuls by what limits them */
     double saving;    /* seconds that edits could still save, if wide matmuls become FP8 */
     size_t estimated; /* number of matmuls for which `saving` is known */
+    size_t assumed;   /* number of matmuls whose number of executions is assumed */
 } report_figures;
 
 /* Returns what limits most of the time. */
@@ -48,9 +52,8 @@ typedef struct report_group report_group;
 typedef struct report_matmul {
     const hlo_verdict *verdict;
     const hlo_report *report;
-    size_t index; /* index of the verdict in the report */
-    const hlo_matmul_history
-        *passage;      /* of a dump folder, the history of the matmul; otherwise NULL */
+    size_t index;                      /* index of the verdict in the report */
+    const hlo_matmul_history *history; /* of a dump folder; otherwise NULL */
     const char *cause; /* the reason, or "slower" if FP8 is slower than the wide matmul, or
                         * NULL */
     const char *layer; /* such as "layers_12/mlp/up (backward)" */
@@ -80,12 +83,31 @@ typedef struct report_edit {
     report_figures figures;
 } report_edit;
 
-/* The matmuls of a layer that have equal result shapes, in an earlier report and now. */
-typedef struct report_change {
+/* The layer, in all directions, whose edits save most. */
+typedef struct report_start {
+    const char *layer;
+    const report_group *group; /* the group of the layer whose edit saves most */
+    size_t count;              /* number of matmuls with an edit */
+    double saving;
+} report_start;
+
+/* Matmuls of one layer of a module of a dump folder that have the same shape, and the same verdicts
+ * at all stages. */
+typedef struct report_timeline {
+    size_t module; /* index in the dump */
     const char *layer, *shape;
-    size_t count[2], fp8[2]; /* numbers of matmuls and of FP8 matmuls, before and now */
-    double seconds[2];
-} report_change;
+    size_t first; /* index of the first matmul in the history of the module */
+    size_t count;
+    double flops; /* of all executions, at the first stage of each matmul */
+} report_timeline;
+
+/* Matmuls of a module of a dump folder that lost FP8 at the same stage in the same way. */
+typedef struct report_loss {
+    size_t module; /* index in the dump */
+    const hlo_matmul_history *first;
+    size_t count;
+    double flops; /* as in report_timeline */
+} report_loss;
 
 /* Counts of verdicts, and the sums of all figures. */
 typedef struct report_totals {
@@ -113,22 +135,47 @@ typedef struct report_model {
     size_t group_count;
     report_edit *edits; /* by `saving`, largest first; lints last */
     size_t edit_count;
-    size_t gone; /* of dump folders: number of matmuls that the last stage does not contain */
+    report_start start; /* `group` is NULL if no edit saves time */
     report_totals totals;
-    /* Differences from an earlier report, largest difference of the time first. NULL before
-     * report_model_compare(), and if the earlier report has no layers. */
-    report_change *changes;
-    size_t change_count;
-    double earlier_seconds; /* `seconds` of all matmuls in the earlier report */
+    /* The following members are 0 without a dump folder. */
+    const hlo_dump *dump;
+    const hlo_history *const *histories; /* of each module of the dump */
+    size_t gone;         /* number of matmuls that the last stage does not contain */
+    report_loss *losses; /* by FLOPs, largest first, and so are `timelines` */
+    size_t loss_count;
+    report_timeline *timelines;
+    size_t timeline_count;
 } report_model;
 
-/* Creates the model of `count` reports, or of `count` histories if `histories` is not NULL. The
- * caller frees *out_model with report_model_free(). */
-hlo_status report_model_new(const hlo_report *const *reports, const hlo_history *const *histories,
-                            size_t count, report_model **out_model);
+/* Creates the model of `count` reports. The caller frees *out_model with report_model_free(). */
+hlo_status report_model_new(const hlo_report *const *reports, size_t count,
+                            report_model **out_model);
+/* Creates the model of the last stages of a dump folder, which has a history for each module. The
+ * model borrows `dump` and `histories`. */
+hlo_status report_model_of_dump(const hlo_dump *dump, const hlo_history *const *histories,
+                                report_model **out_model);
 void report_model_free(report_model *model);
-/* Compares the matmuls with those of earlier JSON remarks in the file `path`. Returns
- * HLO_INVALID_INPUT if the file cannot be read. */
-hlo_status report_model_compare(report_model *model, const char *path);
+
+/* --------------------------------------------------------------------------------------- layers */
+
+/* Strings are allocated in `arena`, or are those of the verdict. */
+
+/* Returns the layer of a matmul: its op_name without functions, transformations, control flow and
+ * the primitive, and with the direction. Without such a name, its source line, and otherwise its
+ * operation and shape. `out_named` is true if the layer is from the op_name. */
+const char *report_layer_of(hlo_arena *arena, const hlo_verdict *v, bool *out_named);
+
+/* Returns the length of a layer without its direction, such as " (backward)". */
+size_t report_layer_length(const char *layer);
+
+/* Returns the shape of the result, followed by the length of the contracting dimension if it is
+ * known. */
+const char *report_shape_of(hlo_arena *arena, const hlo_verdict *v);
+
+/* Returns the name with `*` instead of each index. */
+char *report_fold(hlo_arena *arena, const char *name);
+/* Replaces the indices of `name` in which it differs from `other` by `*`. Both are equal if
+ * folded. */
+void report_fold_differences(char *name, const char *other);
 
 #endif

@@ -142,7 +142,7 @@ static void put_words(const report_writer *t, int indent, const char *text) {
         if (breaks) fputc('\n', t->out);
         if (breaks) used = 0;
         used += fprintf(t->out, "%*s", used ? 1 : indent, "") + size;
-        fprintf(t->out, "%.*s", size, at);
+        hlo_print_plain(t->out, "%.*s", size, at);
         at += size + (at[size] == ' ');
     }
     fputc('\n', t->out);
@@ -209,18 +209,23 @@ static void print_totals(const report_writer *t) {
 static void print_gain(const report_writer *t) {
     const report_model *m = t->model;
     const report_figures *f = &m->totals.figures;
-    char before[WRITER_NUMBER], now[WRITER_NUMBER], best[WRITER_NUMBER], why[256];
+    char wide[WRITER_NUMBER], stock[WRITER_NUMBER], now[WRITER_NUMBER], best[WRITER_NUMBER];
+    char why[512];
     if (!m->target) return;
     if (f->seconds > 0)
         print_words(
             t, 0,
-            "On sm_%d (%s) by roofline: %s as stock XLA compiles the matmuls, %s now (%.2fx), "
-            "%s with all edits (%.2fx)",
-            m->target->sm, m->target->gpu, writer_quantity(f->input_seconds, "s", before),
-            writer_quantity(f->seconds, "s", now), f->input_seconds / f->seconds,
+            "On sm_%d (%s) by roofline: %s on wide types, %s as stock XLA compiles the matmuls "
+            "(%.2fx), %s now (%.2fx), %s with all edits (%.2fx)",
+            m->target->sm, m->target->gpu, writer_quantity(f->wide_seconds, "s", wide),
+            writer_quantity(f->input_seconds, "s", stock), f->wide_seconds / f->input_seconds,
+            writer_quantity(f->seconds, "s", now), f->wide_seconds / f->seconds,
             writer_quantity(f->seconds - f->saving, "s", best),
-            f->input_seconds / (f->seconds - f->saving));
+            f->wide_seconds / (f->seconds - f->saving));
     print_words(t, 0, "%s", writer_worth(m, why, sizeof why));
+    if (m->start.group)
+        print_words(t, 0, "Fix first: %s, %s", m->start.layer, writer_start(m, why, sizeof why));
+    if (*writer_assumed(m, why, sizeof why)) print_words(t, 0, "%s", why);
 }
 
 /* Prints each reason of the selected verdicts once, with its hint. */
@@ -228,13 +233,7 @@ static void print_edits(const report_writer *t) {
     char saving[WRITER_NUMBER];
     for (size_t i = 0; i < t->model->edit_count; i++) {
         const report_edit *edit = &t->model->edits[i];
-        const size_t *kinds = edit->figures.kinds;
-        /* Reasons are either of wide and missed matmuls, of FP8 matmuls ("slower"), or of lints. */
-        if (!edit->lints && ((t->options.which == HLO_REMARKS_PASSED &&
-                              kinds[HLO_VERDICT_WIDE] == edit->figures.count) ||
-                             (t->options.which == HLO_REMARKS_MISSED &&
-                              kinds[HLO_VERDICT_FP8] == edit->figures.count)))
-            continue;
+        if (!writer_selects_edit(t, edit)) continue;
         char counts[CELL] = "";
         if (edit->figures.count)
             append(counts, "%zu matmul%s", edit->figures.count,
@@ -308,7 +307,8 @@ static void fill_matmul(const void *row, cells out) {
         snprintf(times, CELL, "?");
         return;
     }
-    if (v->runs != 1) times += snprintf(times, CELL, "%g x ", v->runs);
+    if (v->runs != 1 || v->runs_assumed)
+        times += snprintf(times, CELL, "%g%s x ", v->runs, v->runs_assumed ? "?" : "");
     writer_quantity(v->input_seconds, "s", before);
     writer_quantity(v->seconds, "s", now);
     times +=
@@ -358,11 +358,11 @@ static void print_list(const report_writer *t, size_t count, size_t lints) {
 
 /* -------------------------------------------------------------------------------------- summary */
 
-enum { SAVES, SHARE, TIME, MATMULS, BOUND, RATE, WHY, GROUP_SOURCE, SHAPE, LAYER, GROUP_COLUMNS };
+enum { SAVES, TIME, SHARE, MATMULS, BOUND, RATE, WHY, GROUP_SOURCE, SHAPE, LAYER, GROUP_COLUMNS };
 
 static const column group_columns[] = {
-    [SAVES] = {"saves", true, 1},     [SHARE] = {"share", true, 3},
-    [TIME] = {"time", true, 5},       [MATMULS] = {"matmuls", true, 4},
+    [SAVES] = {"saves", true, 1},     [TIME] = {"time", true, 5},
+    [SHARE] = {"share", true, 3},     [MATMULS] = {"matmuls", true, 4},
     [BOUND] = {"bound by", false, 6}, [RATE] = {"speed (of peak)", true, 9},
     [WHY] = {"reason", false, 2},     [GROUP_SOURCE] = {"source", false, 7},
     [SHAPE] = {"result", false, 8},   [LAYER] = {"layer", false, 0}};
@@ -392,32 +392,58 @@ static void fill_group(const void *row, cells out) {
 
 static void print_changes(const report_writer *t) {
     enum { MAX_CHANGES = 10 };
-    const report_model *m = t->model;
-    char before[WRITER_NUMBER], now[WRITER_NUMBER], change[256];
-    if (!t->options.baseline) return;
+    const report_baseline *b = t->baseline;
+    char before[WRITER_NUMBER], now[WRITER_NUMBER], change[512];
+    if (!b) return;
     fputc('\n', t->out);
-    if (!m->changes) {
-        hlo_print_plain(t->out, "%s has no layers to compare: write it again\n",
-                        t->options.baseline);
+    if (!b->has_layers) {
+        print_words(t, 0, "%s has no layers to compare: write it again", t->options.baseline);
         return;
     }
-    hlo_print_plain(t->out, "since %s: %s -> %s%s\n", t->options.baseline,
-                    writer_quantity(m->earlier_seconds, "s", before),
-                    writer_quantity(m->totals.figures.seconds, "s", now),
-                    m->change_count ? "; changed layers:" : "; no layer changed");
-    for (size_t i = 0; i < m->change_count && i < MAX_CHANGES; i++)
-        hlo_print_plain(t->out, "  - %s %s: %s\n", m->changes[i].layer, m->changes[i].shape,
-                        writer_change(&m->changes[i], change, sizeof change));
-    if (m->change_count > MAX_CHANGES)
-        fprintf(t->out, "  and %zu more layers\n", m->change_count - MAX_CHANGES);
+    print_words(
+        t, 0, "since %s: %s -> %s, %zu newly FP8, %zu lost FP8, %zu new, %zu gone%s",
+        t->options.baseline, writer_quantity(report_baseline_total(b, "seconds"), "s", before),
+        writer_quantity(t->model->totals.figures.seconds, "s", now),
+        b->counts[HLO_CHANGE_NEWLY_FP8], b->counts[HLO_CHANGE_LOST_FP8], b->counts[HLO_CHANGE_NEW],
+        b->counts[HLO_CHANGE_GONE], b->layer_count ? "; changed layers:" : "; no layer changed");
+    for (size_t i = 0; i < b->layer_count && i < MAX_CHANGES; i++)
+        print_words(t, 2, "- %s %s: %s", b->layers[i].layer, b->layers[i].shape,
+                    writer_change(&b->layers[i], change, sizeof change));
+    if (b->layer_count > MAX_CHANGES)
+        print_words(t, 2, "and %zu more layers", b->layer_count - MAX_CHANGES);
 }
 
-hlo_status writer_text_summary(const report_writer *t) {
+/* Prints what made the matmuls of a dump folder lose FP8. */
+static void print_losses(const report_writer *t) {
+    enum { MAX_LOSSES = 20 };
+    const report_model *m = t->model;
+    size_t lost = 0;
+    for (size_t i = 0; i < m->loss_count; i++) lost += m->losses[i].count;
+    if (lost) fprintf(t->out, "\nFP8 lost in %zu matmul%s, by:\n", lost, lost == 1 ? "" : "s");
+    for (size_t i = 0; i < m->loss_count && i < MAX_LOSSES; i++) {
+        const report_loss *loss = &m->losses[i];
+        const hlo_matmul_history *p = loss->first;
+        const bool several = hlo_dump_module_count(m->dump) > 1;
+        char place[1024];
+        snprintf(place, sizeof place, "passes not dumped, between %s and %s",
+                 hlo_dump_stage(m->dump, loss->module, p->kept),
+                 hlo_dump_stage(m->dump, loss->module, p->lost));
+        print_words(t, 2, "%zu x %s: %s%s%s%s", loss->count, p->pass ? p->pass : place, p->how,
+                    several ? " (" : "", several ? hlo_dump_module(m->dump, loss->module) : "", several ? ")" : "");
+    }
+    if (m->loss_count > MAX_LOSSES)
+        fprintf(t->out, "  and %zu more; --remarks=all lists all\n", m->loss_count - MAX_LOSSES);
+}
+
+static void print_summary(const report_writer *t) {
     enum { MAX_GROUPS = 20 };
     const report_model *m = t->model;
     const size_t shown = m->group_count > MAX_GROUPS ? MAX_GROUPS : m->group_count;
     table form = {
         .columns = group_columns, .count = GROUP_COLUMNS, .kind = MATMULS, .fill = fill_group};
+    for (size_t i = 0; m->dump && i < hlo_dump_module_count(m->dump); i++)
+        if (hlo_history_count(m->histories[i]))
+            writer_module(m->dump, i, hlo_history_count(m->histories[i]), t->out);
     print_totals(t);
     print_gain(t);
     for (size_t i = 0; i < shown; i++)
@@ -441,10 +467,10 @@ hlo_status writer_text_summary(const report_writer *t) {
     }
     char saving[WRITER_NUMBER];
     if (rest.count)
-        fprintf(t->out, "and %zu more groups: %zu matmuls, %.1f %% of the time, %s to save\n",
-                m->group_count - shown, rest.count,
-                writer_percent(rest.seconds, m->totals.figures.seconds),
-                writer_quantity(rest.saving, "s", saving));
+        print_words(t, 0, "and %zu more groups: %zu matmuls, %.1f %% of the time, %s to save",
+                    m->group_count - shown, rest.count,
+                    writer_percent(rest.seconds, m->totals.figures.seconds),
+                    rest.saving > 0 ? writer_quantity(rest.saving, "s", saving) : "nothing");
     print_changes(t);
     if (m->totals.lints) fputc('\n', t->out);
     print_list(t, 0, m->totals.lints > MAX_GROUPS ? MAX_GROUPS : m->totals.lints);
@@ -456,11 +482,14 @@ hlo_status writer_text_summary(const report_writer *t) {
         print_words(
             t, 0,
             "hlo-fp8-opt --explain=REASON describes a reason; --remarks=all lists all matmuls");
-    return HLO_OK;
+    print_losses(t);
 }
 
 hlo_status writer_text(const report_writer *t) {
-    if (t->options.which == HLO_REMARKS_SUMMARY) return writer_text_summary(t);
+    if (t->options.which == HLO_REMARKS_SUMMARY) {
+        print_summary(t);
+        return HLO_OK;
+    }
     print_list(t, t->model->count, t->model->totals.lints);
     print_edits(t);
     print_totals(t);

@@ -7,6 +7,15 @@
 #include <stdlib.h>
 #include <time.h>
 
+/* Number of lists of messages. A message is in the list that its channel and devices select, so
+ * that messages that nobody receives do not slow down others. */
+enum { MESSAGE_LISTS = 64 };
+
+/* Messages that were not received, in order. */
+typedef struct message_list {
+    hlo_message *first, **last;
+} message_list;
+
 /* The state of a device, which other devices read. */
 typedef struct visitor {
     const void *place; /* the place at which the device waits; NULL if it runs or is done. The
@@ -35,7 +44,7 @@ struct hlo_world {
     atomic_bool stopped;
     uint32_t running; /* number of devices that are not done */
     visitor *visitors;
-    hlo_message *messages, **last; /* messages that were not received, in order */
+    message_list messages[MESSAGE_LISTS];
     thread *threads;
     void (*body)(void *arg, uint32_t device); /* NULL if a thread could not be created */
     void *arg;
@@ -134,11 +143,17 @@ hlo_status hlo_world_meet(const hlo_seat *seat, const void *place, const hlo_int
     return status;
 }
 
+static message_list *list_of(hlo_world *world, int64_t channel, uint32_t from, uint32_t to) {
+    const uint64_t key = ((uint64_t)channel * world->count + from) * world->count + to;
+    return &world->messages[key * UINT64_C(0x9e3779b97f4a7c15) >> 58];
+}
+
 void hlo_world_send(hlo_world *world, hlo_message *message) {
     visitor *v = &world->visitors[message->to];
     pthread_mutex_lock(&world->lock);
-    *world->last = message;
-    world->last = &message->next;
+    message_list *list = list_of(world, message->channel, message->from, message->to);
+    *list->last = message;
+    list->last = &message->next;
     if (v->place == v && v->channel == message->channel && v->from == message->from) {
         /* The receiver counts as awake from now on, so that its sender does not seem to deadlock.
          */
@@ -150,11 +165,12 @@ void hlo_world_send(hlo_world *world, hlo_message *message) {
 }
 
 static hlo_message *take_message(hlo_world *world, int64_t channel, uint32_t from, uint32_t to) {
-    for (hlo_message **at = &world->messages; *at; at = &(*at)->next) {
+    message_list *list = list_of(world, channel, from, to);
+    for (hlo_message **at = &list->first; *at; at = &(*at)->next) {
         hlo_message *message = *at;
         if (message->channel != channel || message->from != from || message->to != to) continue;
         *at = message->next;
-        if (!message->next) world->last = at;
+        if (!message->next) list->last = at;
         return message;
     }
     return NULL;
@@ -203,7 +219,7 @@ hlo_status hlo_world_run(hlo_world *world, void (*body)(void *arg, uint32_t devi
     world->awake = world->running = world->count;
     atomic_store(&world->stopped, false);
     world->open = world->stuck = false;
-    world->last = &world->messages;
+    for (int i = 0; i < MESSAGE_LISTS; i++) world->messages[i].last = &world->messages[i].first;
     for (uint32_t i = 0; i < world->count; i++) world->visitors[i] = (visitor){.place = NULL};
     for (; made < world->count; made++) {
         world->threads[made] = (thread){.world = world, .device = made};
@@ -236,10 +252,11 @@ hlo_status hlo_world_run(hlo_world *world, void (*body)(void *arg, uint32_t devi
     }
     pthread_mutex_unlock(&world->lock);
     for (uint32_t i = 0; i < made; i++) pthread_join(world->threads[i].id, NULL);
-    while (world->messages) {
-        hlo_message *message = world->messages;
-        world->messages = message->next;
-        hlo_arena_free(message->arena);
-    }
+    for (int i = 0; i < MESSAGE_LISTS; i++)
+        while (world->messages[i].first) {
+            hlo_message *message = world->messages[i].first;
+            world->messages[i].first = message->next;
+            hlo_arena_free(message->arena);
+        }
     return made == world->count ? HLO_OK : HLO_OUT_OF_MEMORY;
 }

@@ -244,7 +244,9 @@ static hlo_status print_page(const opt_job *job, FILE *out) {
                                    .baseline = job->options.values[OPTION_BASELINE].text,
                                    .sink = &options_sink};
     hlo_status status =
-        hlo_reports_page((const hlo_report *const *)job->reports, job->count, &page, out);
+        job->histories
+            ? hlo_histories_page(job->dump, (const hlo_history *const *)job->histories, &page, out)
+            : hlo_reports_page((const hlo_report *const *)job->reports, job->count, &page, out);
     free(command);
     return status;
 }
@@ -322,9 +324,13 @@ static hlo_status run_folder(opt_job *job) {
     if (status != HLO_OK) return status;
     for (size_t i = 0; i < hlo_dump_module_count(job->dump); i++)
         for (size_t k = 0; k < hlo_dump_stage_count(job->dump, i); k++) {
-            const char *path = values[OPTION_OUTPUT].text, *stage = hlo_dump_path(job->dump, i, k);
-            if (output_spares(path, stage)) continue;
-            options_refuse(PROGRAM_OPT, "output %s would overwrite input %s", path, stage);
+            const char *paths[] = {values[OPTION_OUTPUT].text, values[OPTION_REPORT].text};
+            const char *stage = hlo_dump_path(job->dump, i, k);
+            const char *lost = !output_spares(paths[0], stage)   ? paths[0]
+                               : !output_spares(paths[1], stage) ? paths[1]
+                                                                 : NULL;
+            if (!lost) continue;
+            options_refuse(PROGRAM_OPT, "output %s would overwrite input %s", lost, stage);
             return HLO_INVALID_USAGE;
         }
     const char *glob = values[OPTION_MODULE].text;
@@ -357,8 +363,9 @@ static hlo_status run_folder(opt_job *job) {
         const hlo_report *last = hlo_history_report(job->histories[i]);
         if (hlo_report_count(last)) job->reports[kept++] = (hlo_report *)last;
     }
-    const product histories = {values[OPTION_OUTPUT].text, stdout, print_histories};
-    return write_judged(job, kept, &histories, 1);
+    const product products[] = {{values[OPTION_OUTPUT].text, stdout, print_histories},
+                                {values[OPTION_REPORT].text, NULL, print_page}};
+    return write_judged(job, kept, products, values[OPTION_REPORT].given ? 2 : 1);
 }
 
 static hlo_status run_modules(opt_job *job) {

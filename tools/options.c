@@ -242,6 +242,21 @@ static const char *synonym(const option_row *r, const char *text) {
     return NULL;
 }
 
+/* Returns the part of the library that the option requires and that was not built, or NULL. */
+static const char *missing_part(const option_row *r, const char *text) {
+    (void)r, (void)text;
+#ifndef HLO_WITH_NPZ
+    if (r->argument && strcmp(r->argument, "FILE.npz") == 0) return "npz";
+#endif
+#ifndef HLO_WITH_CUDA
+    if (r == &option_rows[OPTION_BACKEND] && strcmp(text, "cuda") == 0) return "cuda";
+#endif
+#ifndef HLO_WITH_PJRT
+    if (r == &option_rows[OPTION_BACKEND] && strncmp(text, "pjrt:", 5) == 0) return "pjrt";
+#endif
+    return NULL;
+}
+
 /* Stores an option with its argument. `text` is NULL for a flag. */
 static bool take(program_id program, const option_row *r, const char *text, option_value *out) {
     /* Reject an option that is given twice, because the second gate, file or list would silently
@@ -253,6 +268,12 @@ static bool take(program_id program, const option_row *r, const char *text, opti
         return false;
     }
     out->given = true;
+    const char *missing = missing_part(r, text);
+    if (missing) {
+        options_refuse(program, "invalid option '--%s=%s': this build has no %s", r->name, text,
+                       missing);
+        return false;
+    }
     if (!text || read_value(r, text, out)) return true;
     char words[128], *rest = words;
     snprintf(words, sizeof words, "%s", r->argument);

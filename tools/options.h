@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "hlo/pass.h"
+#include "hlo/report.h"
 
 typedef enum option_id {
 #define OPTION(id, modes, letter, name, kind, argument, fallback, help) OPTION_##id,

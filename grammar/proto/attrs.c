@@ -21,9 +21,9 @@ enum { HLO_PROTO_ALWAYS = -1, LONGEST_PATH = 4 };
 
 /* The fields of a row in a message of one type, found by name once per conversion. */
 typedef struct row_fields {
-    const ProtobufCMessageDescriptor *of;
+    const hlo_pb_type *of;
     uint8_t depth; /* number of nested fields; 0 if the message does not have them */
-    const ProtobufCFieldDescriptor *path[LONGEST_PATH];
+    const hlo_pb_field *path[LONGEST_PATH];
 } row_fields;
 
 static const proto_row rows[] = {
@@ -59,18 +59,17 @@ static const proto_row *row_of(hlo_proto *p, hlo_attr_id attr, hlo_op op) {
     return row->attr == attr ? row : NULL;
 }
 
-static const row_fields *fields_of(hlo_proto *p, const proto_row *row,
-                                   const ProtobufCMessageDescriptor *type) {
+static const row_fields *fields_of(hlo_proto *p, const proto_row *row, const hlo_pb_type *type) {
     row_fields *fields = &rows_in(p)->fields[row - rows];
     if (fields->of == type) return fields;
     *fields = (row_fields){.of = type};
     for (const char *path = row->path; type && fields->depth < LONGEST_PATH;) {
         const size_t size = strcspn(path, ".");
-        const ProtobufCFieldDescriptor *field = hlo_field_find(type, path, size);
+        const hlo_pb_field *field = hlo_field_find(type, path, size);
         if (!field) break;
         fields->path[fields->depth++] = field;
         if (!path[size]) return fields;
-        type = field->type == PROTOBUF_C_TYPE_MESSAGE ? field->descriptor : NULL;
+        type = field->type == HLO_PB_MESSAGE ? field->descriptor : NULL;
         path += size + 1;
     }
     fields->depth = 0;
@@ -79,12 +78,12 @@ static const row_fields *fields_of(hlo_proto *p, const proto_row *row,
 
 /* Finds the field of a row, and sets *message to the message that contains the field. If a message
  * on the path is missing, creates it in `arena`, or returns NULL if `arena` is NULL. */
-static const ProtobufCFieldDescriptor *find_field(hlo_proto *p, const proto_row *row,
-                                                  hlo_arena *arena, ProtobufCMessage **message) {
+static const hlo_pb_field *find_field(hlo_proto *p, const proto_row *row, hlo_arena *arena,
+                                      hlo_pb **message) {
     const row_fields *fields = fields_of(p, row, (*message)->descriptor);
     for (unsigned i = 0; i < fields->depth; i++) {
         if (i + 1u == fields->depth) return fields->path[i];
-        ProtobufCMessage **next = hlo_field_at(*message, fields->path[i]);
+        hlo_pb **next = hlo_field_at(*message, fields->path[i]);
         if (!*next && arena) *next = hlo_message_new(arena, fields->path[i]->descriptor);
         if (!*next) return NULL;
         *message = *next;
@@ -94,8 +93,7 @@ static const ProtobufCFieldDescriptor *find_field(hlo_proto *p, const proto_row 
 
 /* -------------------------------------------------------------------------------------- reading */
 
-static const hlo_ints *read_ints(hlo_proto *p, const ProtobufCMessage *message,
-                                 const ProtobufCFieldDescriptor *field) {
+static const hlo_ints *read_ints(hlo_proto *p, const hlo_pb *message, const hlo_pb_field *field) {
     size_t count = hlo_field_count(message, field);
     int64_t *values = hlo_arena_array(p->scratch, count, sizeof *values);
     for (size_t i = 0; i < count; i++)
@@ -104,12 +102,12 @@ static const hlo_ints *read_ints(hlo_proto *p, const ProtobufCMessage *message,
 }
 
 /* Reads three numbers from each message of a list: slices and padding. */
-static const hlo_ints *read_triples(hlo_proto *p, const ProtobufCMessage *message,
-                                    const ProtobufCFieldDescriptor *field) {
+static const hlo_ints *read_triples(hlo_proto *p, const hlo_pb *message,
+                                    const hlo_pb_field *field) {
     size_t count = hlo_field_count(message, field);
     int64_t *values = hlo_arena_array(p->scratch, count, 3 * sizeof *values);
     for (size_t i = 0; i < count; i++) {
-        ProtobufCMessage *const *each = hlo_field_element(message, field, i);
+        hlo_pb *const *each = hlo_field_element(message, field, i);
         for (unsigned k = 0; k < 3; k++)
             values[3 * i + k] =
                 hlo_field_load(&(*each)->descriptor->fields[k],
@@ -118,8 +116,8 @@ static const hlo_ints *read_triples(hlo_proto *p, const ProtobufCMessage *messag
     return hlo_ints_new(p->module, (uint32_t)(3 * count), values);
 }
 
-static const hlo_shapes *read_shapes(hlo_proto *p, const ProtobufCMessage *message,
-                                     const ProtobufCFieldDescriptor *field) {
+static const hlo_shapes *read_shapes(hlo_proto *p, const hlo_pb *message,
+                                     const hlo_pb_field *field) {
     size_t count = hlo_field_count(message, field);
     hlo_shapes *shapes =
         hlo_arena_alloc(p->module->arena, sizeof *shapes + count * sizeof *shapes->v);
@@ -130,19 +128,18 @@ static const hlo_shapes *read_shapes(hlo_proto *p, const ProtobufCMessage *messa
     return shapes;
 }
 
-static const char *read_string(hlo_proto *p, const ProtobufCFieldDescriptor *field,
-                               const void *place) {
-    if (field->type == PROTOBUF_C_TYPE_STRING) {
+static const char *read_string(hlo_proto *p, const hlo_pb_field *field, const void *place) {
+    if (field->type == HLO_PB_STRING) {
         const char *text = *(const char *const *)place;
         return hlo_intern_string(p->module, text ? text : "");
     }
-    const ProtobufCBinaryData *data = place;
+    const hlo_pb_bytes *data = place;
     return hlo_intern(p->module, data->len ? (const char *)data->data : "", data->len);
 }
 
 /* Reads a string. If the string is braced, HLO text does not quote it. */
 static const char *read_config(hlo_proto *p, const void *place) {
-    const ProtobufCBinaryData *data = place;
+    const hlo_pb_bytes *data = place;
     const char *bytes = (const char *)data->data;
     if (hlo_is_braced(bytes, data->len)) return hlo_intern(p->module, bytes, data->len);
     hlo_bytes quoted = {.arena = p->scratch};
@@ -150,7 +147,7 @@ static const char *read_config(hlo_proto *p, const void *place) {
     return hlo_intern(p->module, quoted.v, quoted.size);
 }
 
-static const hlo_attrs *read_metadata(hlo_proto *p, ProtobufCMessage *message) {
+static const hlo_attrs *read_metadata(hlo_proto *p, hlo_pb *message) {
     enum { FIRST = HLO_ATTR_OP_TYPE, FIELDS = HLO_ATTR_STACK_FRAME_ID - FIRST + 1 };
     uint8_t ids[FIELDS + 1] = {[FIELDS] = HLO_ATTR_COUNT};
     for (int i = 0; i < FIELDS; i++) ids[i] = (uint8_t)(FIRST + i);
@@ -161,19 +158,19 @@ static const hlo_attrs *read_metadata(hlo_proto *p, ProtobufCMessage *message) {
 
 /* Reads one attribute by its row. Returns false if the attribute is absent. `given`: the attribute
  * is present, even if its field is empty. */
-static bool read_typed(hlo_proto *p, ProtobufCMessage *message, const proto_row *row, bool given,
+static bool read_typed(hlo_proto *p, hlo_pb *message, const proto_row *row, bool given,
                        hlo_attr *out) {
-    const ProtobufCFieldDescriptor *field = find_field(p, row, NULL, &message);
+    const hlo_pb_field *field = find_field(p, row, NULL, &message);
     if (!field && !given) return false;
     size_t count = field ? hlo_field_count(message, field) : 0;
-    void *place = field && (count || field->label != PROTOBUF_C_LABEL_REPEATED)
+    void *place = field && (count || field->label != HLO_PB_REPEATED)
                       ? hlo_field_element(message, field, 0)
                       : NULL;
-    bool oneof = field && field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF;
+    bool oneof = field && field->label == HLO_PB_ONEOF;
     switch (hlo_attrs_info[out->id].kind) {
     case HLO_KIND_INT:
         out->u.i = place ? hlo_field_load(field, place) : 0;
-        if (field && (oneof || field->label == PROTOBUF_C_LABEL_REPEATED)) return given || count;
+        if (field && (oneof || field->label == HLO_PB_REPEATED)) return given || count;
         return given || (out->u.i != row->missing && out->u.i != 0);
     case HLO_KIND_BOOL:
         /* In a field that is an enum with three values, 1 means true. */
@@ -232,15 +229,15 @@ static bool read_typed(hlo_proto *p, ProtobufCMessage *message, const proto_row 
             *out = hlo_window_from_proto(p, *(Xla__Window **)place);
             return out->id == HLO_ATTR_WINDOW;
         }
-        return (out->u.attrs = read_metadata(p, *(ProtobufCMessage **)place)) != NULL;
+        return (out->u.attrs = read_metadata(p, *(hlo_pb **)place)) != NULL;
     default: return false;
     }
 }
 
-static bool read_text(hlo_proto *p, ProtobufCMessage *message, const proto_row *row, bool given,
+static bool read_text(hlo_proto *p, hlo_pb *message, const proto_row *row, bool given,
                       hlo_attr *out) {
     hlo_bytes text = {.arena = p->scratch};
-    const ProtobufCFieldDescriptor *field = find_field(p, row, NULL, &message);
+    const hlo_pb_field *field = find_field(p, row, NULL, &message);
     if (!field || !(given || hlo_field_count(message, field))) return false;
     hlo_bytes_put(&text, "", 0);
     hlo_text_pattern_print(p, &text, message, row->pattern);
@@ -287,8 +284,8 @@ static bool read_size_lists(hlo_proto *p, const Xla__HloInstructionProto *instr,
     return instr->n_dynamic_slice_sizes > 0;
 }
 
-uint32_t hlo_attrs_from_proto(hlo_proto *p, ProtobufCMessage *message, const uint8_t *ids,
-                              hlo_op op, bool required, hlo_attr *out) {
+uint32_t hlo_attrs_from_proto(hlo_proto *p, hlo_pb *message, const uint8_t *ids, hlo_op op,
+                              bool required, hlo_attr *out) {
     uint32_t found = 0;
     for (const uint8_t *id = ids; *id != HLO_ATTR_COUNT; id++) {
         hlo_attr *attr = &out[found];
@@ -314,7 +311,7 @@ uint32_t hlo_attrs_from_proto(hlo_proto *p, ProtobufCMessage *message, const uin
     return found;
 }
 
-void hlo_attrs_clear(hlo_proto *p, ProtobufCMessage *message, const uint8_t *ids, hlo_op op) {
+void hlo_attrs_clear(hlo_proto *p, hlo_pb *message, const uint8_t *ids, hlo_op op) {
     for (const uint8_t *id = ids; *id != HLO_ATTR_COUNT; id++) {
         const proto_row *first = row_of(p, (hlo_attr_id)*id, op), *row = first;
         for (; row && row->attr == first->attr && row->op == first->op; row++) {
@@ -324,14 +321,13 @@ void hlo_attrs_clear(hlo_proto *p, ProtobufCMessage *message, const uint8_t *ids
     }
 }
 
-bool hlo_unmapped_from_proto(hlo_proto *p, const ProtobufCMessage *message, hlo_attr *out) {
+bool hlo_unmapped_from_proto(hlo_proto *p, const hlo_pb *message, hlo_attr *out) {
     if (hlo_message_is_new(message)) return false;
-    size_t size = protobuf_c_message_get_packed_size(message);
+    const hlo_wire bytes = hlo_message_pack(p->scratch, message);
+    const size_t size = (size_t)(bytes.end - bytes.at);
     if (!size) return false;
-    uint8_t *bytes = hlo_arena_alloc(p->scratch, size);
-    protobuf_c_message_pack(message, bytes);
     *out = (hlo_attr){.id = HLO_ATTR_UNMAPPED,
-                      .u.str = hlo_intern(p->module, (const char *)bytes, size)};
+                      .u.str = hlo_intern(p->module, (const char *)bytes.at, size)};
     return true;
 }
 
@@ -360,12 +356,11 @@ typedef struct taking {
 } taking;
 
 /* True if no field is set, apart from repeated enum fields whose elements are all 0. */
-static bool says_nothing(const ProtobufCMessage *message) {
+static bool says_nothing(const hlo_pb *message) {
     for (unsigned f = 0; f < message->descriptor->n_fields; f++) {
-        const ProtobufCFieldDescriptor *field = &message->descriptor->fields[f];
+        const hlo_pb_field *field = &message->descriptor->fields[f];
         const size_t count = hlo_field_count(message, field);
-        const bool words =
-            field->label == PROTOBUF_C_LABEL_REPEATED && field->type == PROTOBUF_C_TYPE_ENUM;
+        const bool words = field->label == HLO_PB_REPEATED && field->type == HLO_PB_ENUM;
         if (count && !words) return false;
         for (size_t i = 0; i < count; i++)
             if (hlo_field_load(field, hlo_field_element(message, field, i))) return false;
@@ -373,38 +368,37 @@ static bool says_nothing(const ProtobufCMessage *message) {
     return true;
 }
 
-static void take_from(taking *t, ProtobufCMessage *message, uint32_t steps) {
-    const ProtobufCMessageDescriptor *type = message->descriptor;
+static void take_from(taking *t, hlo_pb *message, uint32_t steps) {
+    const hlo_pb_type *type = message->descriptor;
     for (unsigned f = 0; f < type->n_fields && steps < MAX_STEPS; f++) {
-        const ProtobufCFieldDescriptor *field = &type->fields[f];
+        const hlo_pb_field *field = &type->fields[f];
         /* Skip computations and instructions: they store their own unknown fields. */
-        if (field->type != PROTOBUF_C_TYPE_MESSAGE ||
-            (!steps && (field->descriptor == &xla__hlo_computation_proto__descriptor ||
-                        field->descriptor == &xla__hlo_instruction_proto__descriptor)))
+        if (field->type != HLO_PB_MESSAGE ||
+            (!steps && (field->descriptor == &Xla__HloComputationProto__type ||
+                        field->descriptor == &Xla__HloInstructionProto__type)))
             continue;
         const size_t count = hlo_field_count(message, field);
         for (size_t i = 0; i < count; i++) {
             t->path[steps] = (step){.field = field->id, .index = (uint32_t)i};
-            take_from(t, *(ProtobufCMessage **)hlo_field_element(message, field, i), steps + 1);
+            take_from(t, *(hlo_pb **)hlo_field_element(message, field, i), steps + 1);
         }
     }
     if (!steps || !message->n_unknown_fields) return;
-    Xla__UnknownFields only = XLA__UNKNOWN_FIELDS__INIT;
-    only.base.n_unknown_fields = message->n_unknown_fields;
-    only.base.unknown_fields = message->unknown_fields;
+    const Xla__UnknownFields only = {{.descriptor = &Xla__UnknownFields__type,
+                                      .n_unknown_fields = message->n_unknown_fields,
+                                      .unknown_fields = message->unknown_fields}};
     message->n_unknown_fields = 0;
     message->unknown_fields = NULL;
-    const size_t size = protobuf_c_message_get_packed_size(&only.base);
-    uint8_t *bytes = hlo_arena_alloc(t->scratch, size);
-    protobuf_c_message_pack(&only.base, bytes);
+    const hlo_wire bytes = hlo_message_pack(t->scratch, &only.base);
+    const size_t size = (size_t)(bytes.end - bytes.at);
     const unknown_entry head = {
         .steps = steps, .size = (uint32_t)size, .alone = says_nothing(message)};
     hlo_bytes_put(&t->out, &head, sizeof head);
     hlo_bytes_put(&t->out, t->path, steps * sizeof *t->path);
-    hlo_bytes_put(&t->out, bytes, size);
+    hlo_bytes_put(&t->out, bytes.at, size);
 }
 
-bool hlo_unknown_fields_from_proto(hlo_proto *p, ProtobufCMessage *message, hlo_attr *out) {
+bool hlo_unknown_fields_from_proto(hlo_proto *p, hlo_pb *message, hlo_attr *out) {
     if (!p->unknown) return false;
     taking t = {.scratch = p->scratch, .out.arena = p->scratch};
     take_from(&t, message, 0);
@@ -415,16 +409,14 @@ bool hlo_unknown_fields_from_proto(hlo_proto *p, ProtobufCMessage *message, hlo_
 
 /* Finds the message at the end of the path. Returns NULL if the module has changed and no longer
  * has that message. */
-static ProtobufCMessage *find(hlo_proto *p, ProtobufCMessage *message, const unknown_entry *of,
-                              const char *path) {
+static hlo_pb *find(hlo_proto *p, hlo_pb *message, const unknown_entry *of, const char *path) {
     for (uint32_t i = 0; i < of->steps; i++) {
         step at;
         memcpy(&at, path + i * sizeof at, sizeof at);
-        const ProtobufCFieldDescriptor *field =
-            protobuf_c_message_descriptor_get_field(message->descriptor, at.field);
-        const bool many = field->label == PROTOBUF_C_LABEL_REPEATED;
+        const hlo_pb_field *field = hlo_field_numbered(message->descriptor, at.field);
+        const bool many = field->label == HLO_PB_REPEATED;
         if (many && at.index >= hlo_field_count(message, field)) return NULL;
-        ProtobufCMessage **next = hlo_field_element(message, field, at.index);
+        hlo_pb **next = hlo_field_element(message, field, at.index);
         if (!*next && of->alone && i + 1 == of->steps)
             *next = hlo_message_new(p->scratch, field->descriptor);
         if (!*next) return NULL;
@@ -434,8 +426,7 @@ static ProtobufCMessage *find(hlo_proto *p, ProtobufCMessage *message, const unk
 }
 
 static void restore_unknown_fields(hlo_proto *p, const hlo_attr *attrs, uint32_t count,
-                                   ProtobufCMessage *message) {
-    ProtobufCAllocator allocator = hlo_wire_allocator(p->scratch);
+                                   hlo_pb *message) {
     const hlo_attr *strays = hlo_attrs_find(attrs, count, HLO_ATTR_STRAYS);
     const char *bytes = strays ? strays->u.str : NULL;
     const char *end = bytes ? bytes + hlo_intern_length(bytes) : NULL;
@@ -443,10 +434,10 @@ static void restore_unknown_fields(hlo_proto *p, const hlo_attr *attrs, uint32_t
         memcpy(&head, bytes, sizeof head);
         const char *path = bytes + sizeof head;
         bytes = path + head.steps * sizeof(step);
-        ProtobufCMessage *to = find(p, message, &head, path);
+        hlo_pb *to = find(p, message, &head, path);
         if (!to) continue;
-        const ProtobufCMessage *fields = protobuf_c_message_unpack(
-            &xla__unknown_fields__descriptor, &allocator, head.size, (const uint8_t *)bytes);
+        const hlo_pb *fields =
+            hlo_message_unpack(p->scratch, &Xla__UnknownFields__type, bytes, head.size);
         to->n_unknown_fields = fields->n_unknown_fields;
         to->unknown_fields = fields->unknown_fields;
     }
@@ -454,56 +445,50 @@ static void restore_unknown_fields(hlo_proto *p, const hlo_attr *attrs, uint32_t
 
 /* -------------------------------------------------------------------------------------- writing */
 
-void *hlo_unmapped_to_proto(hlo_proto *p, const ProtobufCMessageDescriptor *type,
-                            const hlo_attr *attrs, uint32_t count) {
-    ProtobufCAllocator allocator = hlo_wire_allocator(p->scratch);
+void *hlo_unmapped_to_proto(hlo_proto *p, const hlo_pb_type *type, const hlo_attr *attrs,
+                            uint32_t count) {
     const hlo_attr *attr = hlo_attrs_find(attrs, count, HLO_ATTR_UNMAPPED);
     const char *bytes = attr ? attr->u.str : NULL;
-    ProtobufCMessage *message =
-        bytes ? protobuf_c_message_unpack(type, &allocator, hlo_intern_length(bytes),
-                                          (const uint8_t *)bytes)
-              : NULL;
+    hlo_pb *message =
+        bytes ? hlo_message_unpack(p->scratch, type, bytes, hlo_intern_length(bytes)) : NULL;
     return message ? message : hlo_message_new(p->scratch, type);
 }
 
-static void add_int(hlo_proto *p, ProtobufCMessage *message, const ProtobufCFieldDescriptor *field,
-                    int64_t value) {
+static void add_int(hlo_proto *p, hlo_pb *message, const hlo_pb_field *field, int64_t value) {
     if (!hlo_field_store(field, hlo_field_add(p->scratch, message, field), value))
         hlo_proto_fail(p, "%lld is out of range for field '%s'", (long long)value, field->name);
 }
 
-static void add_triples(hlo_proto *p, ProtobufCMessage *message,
-                        const ProtobufCFieldDescriptor *field, const hlo_ints *ints) {
+static void add_triples(hlo_proto *p, hlo_pb *message, const hlo_pb_field *field,
+                        const hlo_ints *ints) {
     for (uint32_t i = 0; i + 2 < ints->count; i += 3) {
-        ProtobufCMessage *each = hlo_message_new(p->scratch, field->descriptor);
+        hlo_pb *each = hlo_message_new(p->scratch, field->descriptor);
         for (unsigned k = 0; k < 3; k++)
             add_int(p, each, &each->descriptor->fields[k], ints->v[i + k]);
-        *(ProtobufCMessage **)hlo_field_add(p->scratch, message, field) = each;
+        *(hlo_pb **)hlo_field_add(p->scratch, message, field) = each;
     }
 }
 
-static void write_string(hlo_proto *p, const ProtobufCFieldDescriptor *field, void *place,
-                         const char *bytes, size_t size) {
+static void write_string(hlo_proto *p, const hlo_pb_field *field, void *place, const char *bytes,
+                         size_t size) {
     char *text = hlo_arena_alloc(p->scratch, size + 1);
     memcpy(text, bytes, size);
     text[size] = '\0';
-    if (field->type == PROTOBUF_C_TYPE_STRING)
+    if (field->type == HLO_PB_STRING)
         *(char **)place = text;
     else
-        *(ProtobufCBinaryData *)place = (ProtobufCBinaryData){.len = size, .data = (uint8_t *)text};
+        *(hlo_pb_bytes *)place = (hlo_pb_bytes){.len = size, .data = (uint8_t *)text};
 }
 
-static void write_typed(hlo_proto *p, const hlo_attr *attr, const proto_row *row,
-                        ProtobufCMessage *message) {
-    const ProtobufCFieldDescriptor *field = find_field(p, row, p->scratch, &message);
+static void write_typed(hlo_proto *p, const hlo_attr *attr, const proto_row *row, hlo_pb *message) {
+    const hlo_pb_field *field = find_field(p, row, p->scratch, &message);
     hlo_attr_kind kind = hlo_attrs_info[attr->id].kind;
-    bool list = field->label == PROTOBUF_C_LABEL_REPEATED;
+    bool list = field->label == HLO_PB_REPEATED;
     void *place = list || kind == HLO_KIND_INT ? NULL : hlo_field_add(p->scratch, message, field);
     switch (kind) {
     case HLO_KIND_INT: add_int(p, message, field, attr->u.i); break;
     case HLO_KIND_BOOL:
-        hlo_field_store(field, place,
-                        field->type == PROTOBUF_C_TYPE_ENUM && !attr->u.i ? 2 : attr->u.i);
+        hlo_field_store(field, place, field->type == HLO_PB_ENUM && !attr->u.i ? 2 : attr->u.i);
         break;
     case HLO_KIND_FLOAT: *(float *)place = (float)attr->u.f; break;
     case HLO_KIND_STRING:
@@ -550,9 +535,9 @@ static void write_typed(hlo_proto *p, const hlo_attr *attr, const proto_row *row
         if (attr->id == HLO_ATTR_WINDOW) {
             *(Xla__Window **)place = hlo_window_to_proto(p, attr->u.attrs);
         } else {
-            ProtobufCMessage *nested = hlo_message_new(p->scratch, field->descriptor);
+            hlo_pb *nested = hlo_message_new(p->scratch, field->descriptor);
             hlo_attrs_to_proto(p, attr->u.attrs->v, attr->u.attrs->count, HLO_OP_COUNT, nested);
-            *(ProtobufCMessage **)place = nested;
+            *(hlo_pb **)place = nested;
         }
         break;
     case HLO_KIND_GROUPS: hlo_groups_to_proto(p, attr, (Xla__HloInstructionProto *)message); break;
@@ -566,7 +551,7 @@ static void write_typed(hlo_proto *p, const hlo_attr *attr, const proto_row *row
 
 /* Writes the default values of absent attributes whose fields a binary module requires. */
 static void write_missing(hlo_proto *p, const hlo_attr *attrs, uint32_t count, hlo_op op,
-                          ProtobufCMessage *message) {
+                          hlo_pb *message) {
     if (op == HLO_OP_COUNT) return;
     Xla__HloInstructionProto *instr = (Xla__HloInstructionProto *)message;
     if (hlo_op_allows(op, HLO_ATTR_FEATURE_GROUP_COUNT)) {
@@ -574,14 +559,14 @@ static void write_missing(hlo_proto *p, const hlo_attr *attrs, uint32_t count, h
         if (!instr->batch_group_count) instr->batch_group_count = 1;
     }
     if (op == HLO_OP_CONVOLUTION && !instr->window)
-        instr->window = hlo_message_new(p->scratch, &xla__window__descriptor);
+        instr->window = hlo_message_new(p->scratch, &Xla__Window__type);
     if (op == HLO_OP_CUSTOM_CALL && !instr->custom_call_api_version)
-        instr->custom_call_api_version = XLA__CUSTOM_CALL_API_VERSION__API_VERSION_ORIGINAL;
+        instr->custom_call_api_version = Xla__CustomCallApiVersion__API_VERSION_ORIGINAL;
     if (op == HLO_OP_TOPK && !hlo_attrs_find(attrs, count, HLO_ATTR_LARGEST)) instr->largest = 1;
     if (op == HLO_OP_COMPARE && !*instr->comparison_type)
         instr->comparison_type = (char *)(uintptr_t)hlo_compare_default_type(p->operand);
     if (hlo_op_allows(op, HLO_ATTR_LHS_CONTRACTING_DIMS)) {
-        ProtobufCMessage *at = message;
+        hlo_pb *at = message;
         find_field(p, row_of(p, HLO_ATTR_LHS_CONTRACTING_DIMS, op), p->scratch, &at);
     }
     if (hlo_op_allows(op, HLO_ATTR_REPLICA_GROUPS) && !instr->iota_collective_device_list &&
@@ -590,7 +575,7 @@ static void write_missing(hlo_proto *p, const hlo_attr *attrs, uint32_t count, h
 }
 
 void hlo_attrs_to_proto(hlo_proto *p, const hlo_attr *attrs, uint32_t count, hlo_op op,
-                        ProtobufCMessage *message) {
+                        hlo_pb *message) {
     for (uint32_t i = 0; i < count; i++) {
         const hlo_attr *attr = &attrs[i];
         const proto_row *row = row_of(p, attr->id, op);
@@ -603,13 +588,13 @@ void hlo_attrs_to_proto(hlo_proto *p, const hlo_attr *attrs, uint32_t count, hlo
             Xla__HloInstructionProto *instr = (Xla__HloInstructionProto *)message;
             instr->convolution_dimension_numbers = hlo_labels_to_proto(p, attr->u.str);
         } else if (attr->id == HLO_ATTR_SLICE_SIZE_LISTS) {
-            const ProtobufCFieldDescriptor *field =
+            const hlo_pb_field *field =
                 hlo_field_find(message->descriptor, "dynamic_slice_sizes", 19);
             const char *text = attr->u.str;
             for (char *end; *(text += strspn(text, "{,}")); text = end)
                 add_int(p, message, field, strtoll(text, &end, 10));
         } else if (row->pattern) {
-            ProtobufCMessage *at = message;
+            hlo_pb *at = message;
             find_field(p, row, p->scratch, &at);
             if (!hlo_text_pattern_read(p, attr->u.str, at, row->pattern))
                 hlo_proto_fail(p, "%s=%.60s has no binary form", hlo_attrs_info[attr->id].name,

@@ -2,9 +2,24 @@
 /* The context of a conversion: reports errors, and finds the instructions and computations that ids
  * stand for. */
 #include "grammar/proto/proto.h"
+#include "ir/intern.h"
 #include "ir/text/diag.h"
 
 #include <stdlib.h>
+
+hlo_status hlo_proto_read_into(hlo_proto *p, const char *file, const hlo_diag_sink *sink,
+                               hlo_status (*body)(hlo_proto *p, void *user), void *user) {
+    jmp_buf recover, failed;
+    *p = (hlo_proto){.sink = sink, .failed = &failed};
+    if (setjmp(recover)) return HLO_OUT_OF_MEMORY;
+    if (setjmp(failed)) return HLO_INVALID_INPUT;
+    p->module = hlo_module_new(&recover);
+    p->scratch = hlo_arena_new(&recover);
+    if (!p->module || !p->scratch) return HLO_OUT_OF_MEMORY;
+    p->module->file = hlo_intern_string(p->module, file);
+    p->module->source = NULL;
+    return body(p, user);
+}
 
 _Noreturn void hlo_proto_fail(hlo_proto *p, const char *format, ...) {
     char message[512];
@@ -51,7 +66,7 @@ static hlo_computation *called(hlo_proto *p, int64_t number) {
     hlo_proto_fail(p, "called computation with id %lld does not exist", (long long)number);
 }
 
-hlo_computation *hlo_proto_called(hlo_proto *p, const ProtobufCMessage *message, size_t index) {
+hlo_computation *hlo_proto_called(hlo_proto *p, const hlo_pb *message, size_t index) {
     const Xla__HloInstructionProto *instr = (const Xla__HloInstructionProto *)message;
     if (index >= instr->n_called_computation_ids)
         hlo_proto_fail(p, "calls %zu computations, expected at least %zu",
@@ -59,7 +74,7 @@ hlo_computation *hlo_proto_called(hlo_proto *p, const ProtobufCMessage *message,
     return called(p, instr->called_computation_ids[index]);
 }
 
-const hlo_comps *hlo_proto_all_called(hlo_proto *p, const ProtobufCMessage *message) {
+const hlo_comps *hlo_proto_all_called(hlo_proto *p, const hlo_pb *message) {
     const Xla__HloInstructionProto *instr = (const Xla__HloInstructionProto *)message;
     size_t count = instr->n_called_computation_ids;
     hlo_comps *comps = hlo_arena_alloc(p->module->arena, sizeof *comps + count * sizeof *comps->v);

@@ -23,7 +23,8 @@ typedef struct hlo_module_io {
 hlo_status hlo_proto_read(hlo_content *content, const char *name, const hlo_module_io *io,
                           const hlo_diag_sink *sink, hlo_module **out_module);
 
-/* Receives an input of `device`, or the result, that was recorded with a module. */
+/* Receives an input of `device`, or the result, that was recorded with a module. Before the inputs
+ * of each device, `literal` is NULL. */
 typedef hlo_status hlo_recorded_sink(void *user, uint32_t device, const hlo_literal *literal);
 
 /* Calls `put` for each input that was recorded with the module, device by device, or, if `results`,

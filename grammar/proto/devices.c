@@ -34,13 +34,13 @@ static bool fail(hlo_notation *f, const char *why) {
     return hlo_notation_fail(f, f->at, 0, "%s", why);
 }
 
-static const ProtobufCFieldDescriptor *field_of(const void *message, const char *name) {
-    return hlo_field_find(((const ProtobufCMessage *)message)->descriptor, name, strlen(name));
+static const hlo_pb_field *field_of(const void *message, const char *name) {
+    return hlo_field_find(((const hlo_pb *)message)->descriptor, name, strlen(name));
 }
 
 /* Copies the numbers of a field. */
 static hlo_notation_ints list_of(hlo_notation *f, const void *message, const char *name) {
-    const ProtobufCFieldDescriptor *field = field_of(message, name);
+    const hlo_pb_field *field = field_of(message, name);
     hlo_notation_ints list = {.count = hlo_field_count(message, field)};
     list.v = hlo_arena_array(f->scratch, list.count, sizeof *list.v);
     for (size_t i = 0; i < list.count; i++)
@@ -78,7 +78,7 @@ static bool read_mesh(hlo_notation *f, const Xla__MeshProto *from, hlo_mesh *out
  * in the order of the mesh. */
 static bool read_axes(hlo_notation *f, const hlo_mesh *m, const void *message, const char *name,
                       bool open, bool sorted, hlo_axis_ref **refs, const hlo_axes **out) {
-    const ProtobufCFieldDescriptor *field = field_of(message, name);
+    const hlo_pb_field *field = field_of(message, name);
     Xla__AxisRefProto *const *from = hlo_field_element(message, field, 0);
     const size_t count = hlo_field_count(message, field);
     for (size_t i = 0; i < count; i++) {
@@ -196,7 +196,7 @@ static bool read_numbered(hlo_notation *f, const Xla__OpSharding *from, hlo_shar
         }
     }
     if (from->is_shard_group) {
-        s->group = from->shard_group_type == XLA__OP_SHARDING__SHARD_GROUP_TYPE__AS ? "as" : "like";
+        s->group = from->shard_group_type == Xla__OpSharding__ShardGroupType__AS ? "as" : "like";
         s->group_id = from->shard_group_id;
     }
     return hlo_sharding_join(f, &parts, s);
@@ -234,7 +234,7 @@ static bool read_several(hlo_proto *p, hlo_notation *f, hlo_sharding_kind kind, 
 
 static bool read_sharding(hlo_proto *p, hlo_notation *f, const Xla__OpSharding *from) {
     if (!from) return fail(f, "a side of the domain is missing");
-    if (from->named_sharding || from->type != XLA__OP_SHARDING__TYPE__TUPLE)
+    if (from->named_sharding || from->type != Xla__OpSharding__Type__TUPLE)
         return read_one(p, f, from);
     return read_several(p, f, HLO_SHARDING_TUPLE, from->n_tuple_shardings, from->tuple_shardings);
 }
@@ -255,21 +255,21 @@ bool hlo_sharding_from_proto(hlo_proto *p, const Xla__HloInstructionProto *from,
 /* Every alias message has the fields for the index of the output, the number and the index of the
  * input, and the mode, in this order. Buffer donors have no output, and only the module's aliases
  * have a mode. */
-void hlo_aliases_from_proto(hlo_proto *p, const ProtobufCMessage *message,
-                            const ProtobufCFieldDescriptor *field, hlo_attr *out) {
+void hlo_aliases_from_proto(hlo_proto *p, const hlo_pb *message, const hlo_pb_field *field,
+                            hlo_attr *out) {
     hlo_notation f = begin(p, out->id);
     hlo_alias_item *list = NULL;
     const size_t count = hlo_field_count(message, field);
     for (size_t i = 0; i < count; i++) {
-        const ProtobufCMessage *from = *(ProtobufCMessage **)hlo_field_element(message, field, i);
-        const ProtobufCFieldDescriptor *at = from->descriptor->fields;
+        const hlo_pb *from = *(hlo_pb **)hlo_field_element(message, field, i);
+        const hlo_pb_field *at = from->descriptor->fields;
         hlo_alias_item *item = hlo_arena_zero(p->scratch, sizeof *item);
         if (out->id != HLO_ATTR_BUFFER_DONOR) item->output = list_of(&f, from, at++->name);
         item->is.number = hlo_field_load(at, hlo_field_at(from, at));
         item->part = list_of(&f, from, at[1].name);
         if (out->id == HLO_ATTR_INPUT_OUTPUT_ALIAS) {
             const int64_t kind = hlo_field_load(at + 2, hlo_field_at(from, at + 2));
-            item->is.mode = kind == XLA__KIND__MUST_ALIAS ? "must" : "may";
+            item->is.mode = kind == Xla__Kind__MUST_ALIAS ? "must" : "may";
         }
         item->link.next = (hlo_notation_link *)list;
         list = item;
@@ -412,7 +412,7 @@ static void write_sharding(hlo_proto *p, const hlo_sharding *s, Xla__OpSharding 
         to->is_shard_group = 1;
         to->shard_group_id = s->group_id;
         if (strcmp(s->group, "like") == 0)
-            to->shard_group_type = XLA__OP_SHARDING__SHARD_GROUP_TYPE__LIKE;
+            to->shard_group_type = Xla__OpSharding__ShardGroupType__LIKE;
     }
     for (uint32_t i = 0; s->v && i < s->count; i++)
         write_sharding(p, s->v[i], add_message(p, to, "tuple_shardings"));
@@ -429,24 +429,23 @@ void hlo_sharding_to_proto(hlo_proto *p, const hlo_attr *attr, Xla__HloInstructi
     if (domain) write_sharding(p, s->v[1], add_message(p, to, "domain_entry_sharding"));
 }
 
-static void write_ints(hlo_proto *p, const hlo_ints *ints, ProtobufCMessage *to,
-                       const ProtobufCFieldDescriptor *field) {
+static void write_ints(hlo_proto *p, const hlo_ints *ints, hlo_pb *to, const hlo_pb_field *field) {
     for (uint32_t i = 0; i < ints->count; i++)
         hlo_field_store(field, hlo_field_add(p->scratch, to, field), ints->v[i]);
 }
 
-void hlo_aliases_to_proto(hlo_proto *p, const hlo_aliases *aliases, ProtobufCMessage *message,
-                          const ProtobufCFieldDescriptor *field) {
+void hlo_aliases_to_proto(hlo_proto *p, const hlo_aliases *aliases, hlo_pb *message,
+                          const hlo_pb_field *field) {
     for (uint32_t i = 0; i < aliases->count; i++) {
         const hlo_alias *a = &aliases->v[i];
-        ProtobufCMessage *to = add_message(p, message, field->name);
-        const ProtobufCFieldDescriptor *at = to->descriptor->fields;
+        hlo_pb *to = add_message(p, message, field->name);
+        const hlo_pb_field *at = to->descriptor->fields;
         if (a->output) write_ints(p, a->output, to, at++);
         hlo_field_store(at, hlo_field_at(to, at), a->number);
         write_ints(p, a->part, to, at + 1);
         if (a->mode)
             hlo_field_store(at + 2, hlo_field_at(to, at + 2),
-                            strcmp(a->mode, "must") == 0 ? XLA__KIND__MUST_ALIAS
-                                                         : XLA__KIND__MAY_ALIAS);
+                            strcmp(a->mode, "must") == 0 ? Xla__Kind__MUST_ALIAS
+                                                         : Xla__Kind__MAY_ALIAS);
     }
 }

@@ -72,23 +72,21 @@ static bool is_module(hlo_wire *bytes) {
     hlo_wire comp, instr;
     const uint8_t *at;
     return find_field(bytes, 3, &comp) && find_field(&comp, 2, &instr) &&
-           hlo_wire_check(&xla__hlo_module_proto__descriptor, bytes, &at, &bytes->unknown);
+           hlo_wire_check(&Xla__HloModuleProto__type, bytes, &at, &bytes->unknown);
 }
 
 /* Distinguishes the messages whose first field is a module. Field 2 is an HloInputs, which has no
  * other fields than 1 and 2, or an HloModuleConfigProto, in which field 2 is a number, and XLA
  * always sets field 4. */
-static const ProtobufCMessageDescriptor *type_around(const hlo_wire *message) {
-    const ProtobufCMessageDescriptor *type = &xla__hlo_proto__descriptor;
+static const hlo_pb_type *type_around(const hlo_wire *message) {
+    const hlo_pb_type *type = &Xla__HloProto__type;
     hlo_wire w = *message;
     for (hlo_wire_field field, inner; next(&w, &field);) {
-        if (field.number == 3 && !field.delimited)
-            return &xla__hlo_unoptimized_snapshot__descriptor;
+        if (field.number == 3 && !field.delimited) return &Xla__HloUnoptimizedSnapshot__type;
         if (field.number != 2 || !field.delimited) continue;
-        type = &xla__hlo_unoptimized_snapshot__descriptor;
+        type = &Xla__HloUnoptimizedSnapshot__type;
         while (next(&field.value, &inner))
-            if (inner.number > 2 || !inner.delimited)
-                return &xla__hlo_module_proto_with_config__descriptor;
+            if (inner.number > 2 || !inner.delimited) return &Xla__HloModuleProtoWithConfig__type;
     }
     return type;
 }
@@ -97,10 +95,10 @@ static const ProtobufCMessageDescriptor *type_around(const hlo_wire *message) {
  * of that size. */
 static bool find_module(const void *bytes, size_t size, hlo_envelope *out) {
     hlo_wire outer;
-    *out = (hlo_envelope){.type = &xla__hlo_module_proto__descriptor,
+    *out = (hlo_envelope){.type = &Xla__HloModuleProto__type,
                           .message = {bytes, (const uint8_t *)bytes + size, false}};
     if (starts_with_size(bytes, size)) {
-        out->type = &xla__hlo_unoptimized_snapshot__descriptor;
+        out->type = &Xla__HloUnoptimizedSnapshot__type;
         out->sized = true;
         out->rest = out->message;
         return hlo_wire_delimited(&out->rest, &out->message) &&
@@ -113,7 +111,7 @@ static bool find_module(const void *bytes, size_t size, hlo_envelope *out) {
             return true;
         }
         if (find_field(&outer, 1, &out->module) && is_module(&out->module)) {
-            out->type = &xla__hlo_snapshot__descriptor;
+            out->type = &Xla__HloSnapshot__type;
             return true;
         }
     }
@@ -152,10 +150,10 @@ hlo_envelope hlo_envelope_open(hlo_proto *p, const void *bytes, size_t size) {
     bool unknown;
     if (!find_module(bytes, size, &e))
         hlo_proto_fail(p, "invalid or truncated HloUnoptimizedSnapshot of %zu bytes", size);
-    const bool bare = e.type == &xla__hlo_module_proto__descriptor;
+    const bool bare = e.type == &Xla__HloModuleProto__type;
     if (!hlo_wire_check(e.type, &e.message, &at, bare ? &e.module.unknown : &unknown))
         hlo_proto_fail(p, "invalid or truncated %s: at byte %zu of %zu",
-                       bare ? "binary HLO module" : e.type->short_name,
+                       bare ? "binary HLO module" : e.type->name,
                        (size_t)(at - (const uint8_t *)bytes), size);
     p->unknown = e.module.unknown;
     bool seen = false;
@@ -172,16 +170,14 @@ hlo_envelope hlo_envelope_open(hlo_proto *p, const void *bytes, size_t size) {
 
 bool hlo_envelope_records(const hlo_envelope *e) {
     hlo_wire inputs;
-    return (e->type == &xla__hlo_snapshot__descriptor ||
-            e->type == &xla__hlo_unoptimized_snapshot__descriptor) &&
+    return (e->type == &Xla__HloSnapshot__type || e->type == &Xla__HloUnoptimizedSnapshot__type) &&
            (find_field(&e->message, 2, &inputs) || find_field(&e->message, 3, &inputs));
 }
 
 uint32_t hlo_envelope_attrs(const hlo_envelope *e, hlo_attr *out) {
     hlo_wire config;
     uint32_t count = 0;
-    if (e->type != &xla__hlo_module_proto_with_config__descriptor ||
-        !find_field(&e->message, 2, &config))
+    if (e->type != &Xla__HloModuleProtoWithConfig__type || !find_field(&e->message, 2, &config))
         return 0;
     static const uint8_t ids[] = {HLO_ATTR_REPLICA_COUNT, HLO_ATTR_NUM_PARTITIONS};
     for (uint32_t i = 0; i < 2; i++) {
@@ -196,9 +192,9 @@ uint32_t hlo_envelope_attrs(const hlo_envelope *e, hlo_attr *out) {
 /* Makes the message of a constant from the bytes that XLA's Literal::Serialize() writes: the values
  * in memory order, those of fewer than 8 bits packed. */
 static Xla__LiteralProto *unserialize(hlo_proto *p, Xla__ShapeProto *shape, hlo_wire *w) {
-    Xla__LiteralProto *to = hlo_message_new(p->scratch, &xla__literal_proto__descriptor);
+    Xla__LiteralProto *to = hlo_message_new(p->scratch, &Xla__LiteralProto__type);
     to->shape = shape;
-    if (shape->element_type == XLA__PRIMITIVE_TYPE__TUPLE) {
+    if (shape->element_type == Xla__PrimitiveType__TUPLE) {
         to->n_tuple_literals = shape->n_tuple_shapes;
         to->tuple_literals = hlo_arena_array(p->scratch, shape->n_tuple_shapes, sizeof(void *));
         for (size_t i = 0; i < shape->n_tuple_shapes; i++)
@@ -211,8 +207,7 @@ static Xla__LiteralProto *unserialize(hlo_proto *p, Xla__ShapeProto *shape, hlo_
     const int64_t count = hlo_shape_count(own);
     char name[32];
     const int length = snprintf(name, sizeof name, "%ss", type->name);
-    const ProtobufCFieldDescriptor *field =
-        hlo_field_find(to->base.descriptor, name, (size_t)length);
+    const hlo_pb_field *field = hlo_field_find(to->base.descriptor, name, (size_t)length);
     if (!field || !bits || (bits < 8 && 8 % bits))
         hlo_proto_fail(p, "type %s is not supported", type->name);
     if (count < 0 || (size_t)count > 8 * size_of(w) / bits)
@@ -220,22 +215,20 @@ static Xla__LiteralProto *unserialize(hlo_proto *p, Xla__ShapeProto *shape, hlo_
     const size_t elements = (size_t)count, bytes = (elements * bits + 7) / 8;
     const bool packed = bits < 8, flags = own->type == HLO_TYPE_PRED;
     void *values = (void *)(uintptr_t)w->at;
-    if (packed)
-        values = hlo_arena_alloc(p->scratch, elements * (flags ? sizeof(protobuf_c_boolean) : 1));
+    if (packed) values = hlo_arena_alloc(p->scratch, elements * (flags ? sizeof(hlo_pb_bool) : 1));
     for (size_t i = 0; packed && i < elements; i++) {
         const unsigned value = w->at[i * bits / 8] >> (i * bits % 8) & ((1u << bits) - 1);
         if (flags)
-            ((protobuf_c_boolean *)values)[i] = (protobuf_c_boolean)value;
+            ((hlo_pb_bool *)values)[i] = (hlo_pb_bool)value;
         else
             ((uint8_t *)values)[i] = (uint8_t)value;
     }
     void *place = hlo_field_at(&to->base, field);
-    if (field->type == PROTOBUF_C_TYPE_BYTES) {
-        *(ProtobufCBinaryData *)place =
-            (ProtobufCBinaryData){.len = packed ? elements : bytes, .data = values};
+    if (field->type == HLO_PB_BYTES) {
+        *(hlo_pb_bytes *)place = (hlo_pb_bytes){.len = packed ? elements : bytes, .data = values};
     } else {
         *(void **)place = values;
-        *(size_t *)(void *)((char *)to + field->quantifier_offset) =
+        *(size_t *)(void *)((char *)to + field->extra) =
             type->class == HLO_CLASS_COMPLEX ? 2 * elements : elements;
     }
     w->at += bytes;
@@ -248,10 +241,11 @@ typedef struct record {
     bool serialized; /* by Literal::Serialize(); otherwise, the bytes are a LiteralProto */
     const char *kind;
     size_t index;
+    const hlo_literal *literal; /* the values, after they are read */
 } record;
 
-static const hlo_literal *read_record(hlo_proto *p, const record *from) {
-    ProtobufCAllocator allocator = hlo_wire_allocator(p->scratch);
+static hlo_status read_record(hlo_proto *p, void *user) {
+    record *from = user;
     Xla__LiteralProto *message;
     hlo_wire w = from->bytes;
     p->kind = from->kind;
@@ -264,38 +258,17 @@ static const hlo_literal *read_record(hlo_proto *p, const record *from) {
         bool unknown;
         if (size <= size_of(&w)) about.end = w.at += size;
         if (size > size_of(&about) ||
-            !hlo_wire_check(&xla__shape_proto__descriptor, &about, &at, &unknown))
+            !hlo_wire_check(&Xla__ShapeProto__type, &about, &at, &unknown))
             hlo_proto_fail(p, "its shape is invalid");
-        Xla__ShapeProto *shape = (Xla__ShapeProto *)protobuf_c_message_unpack(
-            &xla__shape_proto__descriptor, &allocator, (size_t)size, about.at);
+        Xla__ShapeProto *shape =
+            hlo_message_unpack(p->scratch, &Xla__ShapeProto__type, about.at, (size_t)size);
         message = shape ? unserialize(p, shape, &w) : NULL;
         if (w.at < w.end) hlo_proto_fail(p, "it has %zu bytes too many", size_of(&w));
     } else {
-        message = (Xla__LiteralProto *)protobuf_c_message_unpack(&xla__literal_proto__descriptor,
-                                                                 &allocator, size_of(&w), w.at);
+        message = hlo_message_unpack(p->scratch, &Xla__LiteralProto__type, w.at, size_of(&w));
     }
     if (!message || !message->shape) hlo_proto_fail(p, "its shape is missing");
-    return hlo_literal_from_proto(p, message, hlo_shape_from_proto(p, message->shape));
-}
-
-/* Memory that is freed after a record is read, including after an error. */
-typedef struct reading {
-    hlo_module *module;
-    hlo_arena *scratch;
-} reading;
-
-static hlo_status convert(reading *r, const char *file, const hlo_diag_sink *sink,
-                          const record *from, const hlo_literal **out) {
-    jmp_buf recover, failed;
-    if (setjmp(recover)) return HLO_OUT_OF_MEMORY;
-    if (setjmp(failed)) return HLO_INVALID_INPUT;
-    hlo_module *module = r->module = hlo_module_new(&recover);
-    r->scratch = hlo_arena_new(&recover);
-    if (!module || !r->scratch) return HLO_OUT_OF_MEMORY;
-    module->file = hlo_intern_string(module, file);
-    module->source = NULL;
-    hlo_proto p = {.module = module, .sink = sink, .scratch = r->scratch, .failed = &failed};
-    *out = read_record(&p, from);
+    from->literal = hlo_literal_from_proto(p, message, hlo_shape_from_proto(p, message->shape));
     return HLO_OK;
 }
 
@@ -307,13 +280,13 @@ typedef struct walk {
     void *user;
 } walk;
 
-static hlo_status pass_on(const walk *to, uint32_t device, const record *from) {
-    reading r = {.module = NULL};
-    const hlo_literal *literal = NULL;
-    hlo_status status = convert(&r, to->module->file, to->sink, from, &literal);
-    if (status == HLO_OK) status = to->put(to->user, device, literal);
-    hlo_arena_free(r.scratch);
-    hlo_module_free(r.module);
+static hlo_status pass_on(const walk *to, uint32_t device, record *from) {
+    hlo_proto p;
+    hlo_status status = hlo_proto_read_into(&p, to->module->file, to->sink, read_record, from);
+    if (status == HLO_OK) status = to->put(to->user, device, from->literal);
+    free(p.owned);
+    hlo_arena_free(p.scratch);
+    hlo_module_free(p.module);
     return status;
 }
 
@@ -323,9 +296,9 @@ hlo_status hlo_proto_recorded(const hlo_module *module, bool results, const hlo_
     const hlo_recorded *recorded = module->recorded;
     hlo_envelope e;
     if (!recorded || !find_module(recorded->bytes, recorded->size, &e)) return HLO_OK;
-    const bool snapshot = e.type == &xla__hlo_snapshot__descriptor;
+    const bool snapshot = e.type == &Xla__HloSnapshot__type;
     record one = {.kind = results ? "result" : "argument", .serialized = e.sized};
-    hlo_status status = HLO_OK;
+    hlo_status status = snapshot && !results ? put(user, 0, NULL) : HLO_OK;
     uint32_t device = 0;
     hlo_wire w = e.message;
     for (hlo_wire_field field, inner; status == HLO_OK && next(&w, &field);) {
@@ -336,6 +309,7 @@ hlo_status hlo_proto_recorded(const hlo_module *module, bool results, const hlo_
         }
         if (snapshot || results || field.number != 2) continue;
         one.index = 0;
+        status = put(user, device, NULL);
         while (status == HLO_OK && next(&field.value, &inner)) {
             if (inner.number != (e.sized ? 2 : 1)) continue;
             one.bytes = inner.value;

@@ -37,7 +37,7 @@ static const char *name_of(hlo_proto *p, const char *name, const char *fallback)
 /* --------------------------------------------------------------------------------- instructions */
 
 /* Returns the bytes of a payload, which are inline or stored in the module by their index. */
-static ProtobufCBinaryData payload(hlo_proto *p, const Xla__Payload *from) {
+static hlo_pb_bytes payload(hlo_proto *p, const Xla__Payload *from) {
     if (from->value.len) return from->value;
     if (from->id < 0 || (size_t)from->id >= p->payloads->n_payloads)
         hlo_proto_fail(p, "payload %lld does not exist", (long long)from->id);
@@ -71,7 +71,7 @@ static hlo_instruction *read_instr(hlo_proto *p, Xla__HloInstructionProto *from,
     if (op == HLO_OP_COMPARE && count && !*from->comparison_type) {
         const char *type = hlo_compare_type_of_order(from->comparison_order, p->operand);
         if (type) from->comparison_type = (char *)(uintptr_t)type;
-        if (type) from->comparison_order = (char *)(uintptr_t)protobuf_c_empty_string;
+        if (type) from->comparison_order = (char *)(uintptr_t) "";
     }
     const hlo_shape *shape = hlo_shape_from_proto(p, from->shape);
     hlo_instruction *instr = hlo_instr_new_interned(comp, NULL, op, shape, (uint32_t)count,
@@ -80,7 +80,7 @@ static hlo_instruction *read_instr(hlo_proto *p, Xla__HloInstructionProto *from,
     if (op == HLO_OP_CONSTANT) instr->u.literal = hlo_literal_from_proto(p, from->literal, shape);
     if (op == HLO_OP_PARAMETER) instr->u.parameter = from->parameter_number;
 
-    ProtobufCMessage *message = &from->base;
+    hlo_pb *message = &from->base;
     hlo_attr attrs[3 * MAX_ATTRS], unknown_fields;
     bool has_unknown = hlo_unknown_fields_from_proto(p, message, &unknown_fields);
     if (op == HLO_OP_CUSTOM_CALL && !from->constrain_layout) from->n_operand_shapes_with_layout = 0;
@@ -93,7 +93,7 @@ static hlo_instruction *read_instr(hlo_proto *p, Xla__HloInstructionProto *from,
     hlo_attrs_clear(p, message, info->allowed, op);
     hlo_attrs_clear(p, message, hlo_common_attrs, op);
     hlo_attrs_clear(p, message, held, op);
-    from->name = from->opcode = (char *)(uintptr_t)protobuf_c_empty_string;
+    from->name = from->opcode = (char *)(uintptr_t) "";
     from->shape = NULL;
     from->id = 0;
     from->n_operand_ids = 0;
@@ -296,33 +296,24 @@ static void read_module(hlo_proto *p, Xla__HloModuleProto *from, const hlo_envel
     p->module->attr_count = count;
 }
 
-/* Memory that is freed after the conversion, including after an error. */
+/* The arguments of hlo_proto_read(). */
 typedef struct reading {
-    hlo_module *module;
-    hlo_arena *scratch;
-    hlo_proto p;
+    hlo_content *content;
+    const hlo_module_io *io;
 } reading;
 
-static hlo_status read_bytes(reading *r, hlo_content *content, const char *name,
-                             const hlo_module_io *io, const hlo_diag_sink *sink) {
-    jmp_buf recover, failed;
-    if (setjmp(recover)) return HLO_OUT_OF_MEMORY;
-    if (setjmp(failed)) return HLO_INVALID_INPUT;
-    hlo_module *module = r->module = hlo_module_new(&recover);
-    r->scratch = hlo_arena_new(&recover);
-    if (!module || !r->scratch) return HLO_OUT_OF_MEMORY;
+static hlo_status read_bytes(hlo_proto *p, void *user) {
+    const reading *r = user;
+    hlo_content *content = r->content;
+    hlo_module *module = p->module;
+    p->io = r->io;
     module->read = hlo_notation_read;
-    module->file = hlo_intern_string(module, name);
-    module->source = NULL;
-    r->p = (hlo_proto){
-        .module = module, .io = io, .sink = sink, .scratch = r->scratch, .failed = &failed};
-    const hlo_envelope envelope = hlo_envelope_open(&r->p, content->bytes, content->size);
-    ProtobufCAllocator allocator = hlo_wire_allocator(r->scratch);
-    Xla__HloModuleProto *message = (Xla__HloModuleProto *)protobuf_c_message_unpack(
-        &xla__hlo_module_proto__descriptor, &allocator,
-        (size_t)(envelope.module.end - envelope.module.at), envelope.module.at);
-    if (!message) hlo_proto_fail(&r->p, "invalid binary HLO module");
-    read_module(&r->p, message, &envelope);
+    const hlo_envelope envelope = hlo_envelope_open(p, content->bytes, content->size);
+    Xla__HloModuleProto *message =
+        hlo_message_unpack(p->scratch, &Xla__HloModuleProto__type, envelope.module.at,
+                           (size_t)(envelope.module.end - envelope.module.at));
+    if (!message) hlo_proto_fail(p, "invalid binary HLO module");
+    read_module(p, message, &envelope);
     hlo_arena_set_recover(module->arena, NULL);
     if (!hlo_envelope_records(&envelope)) return HLO_OK;
     hlo_recorded *recorded = module->recorded = calloc(1, sizeof *recorded);
@@ -340,15 +331,16 @@ static hlo_status read_bytes(reading *r, hlo_content *content, const char *name,
 
 hlo_status hlo_proto_read(hlo_content *content, const char *name, const hlo_module_io *io,
                           const hlo_diag_sink *sink, hlo_module **out_module) {
-    reading r = {.module = NULL};
-    hlo_status status = read_bytes(&r, content, name, io, sink);
-    free(r.p.owned);
-    hlo_arena_free(r.scratch);
+    hlo_proto p;
+    reading r = {content, io};
+    hlo_status status = hlo_proto_read_into(&p, name, sink, read_bytes, &r);
+    free(p.owned);
+    hlo_arena_free(p.scratch);
     if (status != HLO_OK) {
-        hlo_module_free(r.module);
-        r.module = NULL;
+        hlo_module_free(p.module);
+        p.module = NULL;
     }
-    *out_module = r.module;
+    *out_module = p.module;
     return status;
 }
 
@@ -363,7 +355,7 @@ static char *string_of(const char *interned) {
 static Xla__ProgramShapeProto *program_shape(hlo_proto *p, const hlo_computation *comp,
                                              const hlo_shapes *layout, bool named) {
     const uint32_t count = layout ? layout->count - 1 : comp->parameter_count;
-    Xla__ProgramShapeProto *to = hlo_message_new(p->scratch, &xla__program_shape_proto__descriptor);
+    Xla__ProgramShapeProto *to = hlo_message_new(p->scratch, &Xla__ProgramShapeProto__type);
     to->n_parameters = to->n_parameter_names = count;
     to->parameters = hlo_arena_array(p->scratch, count, sizeof(void *));
     to->parameter_names = hlo_arena_array(p->scratch, count, sizeof(void *));
@@ -379,8 +371,8 @@ static Xla__ProgramShapeProto *program_shape(hlo_proto *p, const hlo_computation
 
 static Xla__HloComputationProto *write_computation(hlo_proto *p, const hlo_computation *comp,
                                                    bool fused) {
-    Xla__HloComputationProto *to = hlo_unmapped_to_proto(p, &xla__hlo_computation_proto__descriptor,
-                                                         comp->attrs, comp->attr_count);
+    Xla__HloComputationProto *to =
+        hlo_unmapped_to_proto(p, &Xla__HloComputationProto__type, comp->attrs, comp->attr_count);
     to->name = string_of(comp->name);
     to->id = p->computations[comp->id];
     to->root_id = p->instrs[comp->root->id];
@@ -392,8 +384,8 @@ static Xla__HloComputationProto *write_computation(hlo_proto *p, const hlo_compu
         p->name = instr->name;
         p->offset = instr->offset;
         p->operand = instr->operand_count ? hlo_instr_operand(instr, 0)->shape : NULL;
-        Xla__HloInstructionProto *made = hlo_unmapped_to_proto(
-            p, &xla__hlo_instruction_proto__descriptor, instr->attrs, instr->attr_count);
+        Xla__HloInstructionProto *made = hlo_unmapped_to_proto(p, &Xla__HloInstructionProto__type,
+                                                               instr->attrs, instr->attr_count);
         made->name = string_of(instr->name);
         made->opcode = string_of(hlo_ops[instr->op].name);
         made->shape = hlo_shape_to_proto(p, instr->shape);
@@ -448,8 +440,8 @@ static void write_tables(hlo_proto *p, const hlo_tables *from, Xla__HloModulePro
 /* Writes the header: the schedule (without fused computations), the entry layout, and the
  * attributes with separate fields. */
 static Xla__HloModuleProto *write_module(hlo_proto *p, const hlo_module *module) {
-    Xla__HloModuleProto *to = hlo_unmapped_to_proto(p, &xla__hlo_module_proto__descriptor,
-                                                    module->attrs, module->attr_count);
+    Xla__HloModuleProto *to =
+        hlo_unmapped_to_proto(p, &Xla__HloModuleProto__type, module->attrs, module->attr_count);
     bool *fused = hlo_arena_zero(p->scratch, module->next_computation_id);
     int64_t count = 0;
     p->computations =
@@ -518,18 +510,16 @@ static hlo_status print_proto(hlo_proto *p, const hlo_module *module, hlo_proto_
     p->scratch = hlo_arena_new(&recover);
     if (!p->scratch) return HLO_OUT_OF_MEMORY;
     p->failed = &failed;
-    const ProtobufCMessage *message = &write_module(p, module)->base;
+    const hlo_pb *message = &write_module(p, module)->base;
     bool written;
     if (format == HLO_PROTO_BINARY) {
-        size_t size = protobuf_c_message_get_packed_size(message);
-        uint8_t *bytes = hlo_arena_alloc(p->scratch, size);
         const uint8_t *at;
         bool unknown;
-        protobuf_c_message_pack(message, bytes);
-        const hlo_wire packed = {bytes, bytes + size, false};
+        const hlo_wire packed = hlo_message_pack(p->scratch, message);
+        const size_t size = (size_t)(packed.end - packed.at);
         if (!hlo_wire_check(message->descriptor, &packed, &at, &unknown))
             hlo_proto_fail(p, HLO_WIRE_TOO_DEEP, HLO_WIRE_DEEPEST);
-        written = fwrite(bytes, 1, size, out) == size;
+        written = fwrite(packed.at, 1, size, out) == size;
     } else {
         written = hlo_pbtxt_print(p->scratch, message, out);
     }

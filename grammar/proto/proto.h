@@ -10,7 +10,7 @@
 #include "grammar/attr/bytes.h"
 #include "grammar/message/message.h"
 #include "grammar/proto/convert.h"
-#include "hlo.pb-c.h"
+#include "hlo.proto.h"
 #include "ir/ir.h"
 
 /* State of one conversion, in either direction. */
@@ -37,6 +37,11 @@ typedef struct hlo_proto {
 } hlo_proto;
 
 /* ---------------------------------------------------------------------- errors, ids (context.c) */
+
+/* Calls `body` with a new module of that file name and a scratch arena. Catches its errors. The
+ * caller always frees p->module, p->scratch and p->owned. */
+hlo_status hlo_proto_read_into(hlo_proto *p, const char *file, const hlo_diag_sink *sink,
+                               hlo_status (*body)(hlo_proto *p, void *user), void *user);
 
 /* Reports `file: error: instruction 'x': ...` and does not return. */
 _Noreturn void hlo_proto_fail(hlo_proto *p, const char *format, ...)
@@ -67,8 +72,8 @@ void *hlo_proto_find(const hlo_proto_ids *in, int64_t number);
 /* Sorts ids; `what` names them in the error when two are equal. */
 void hlo_proto_sort_ids(hlo_proto *p, hlo_proto_ids *of, const char *what);
 /* Finds the computation at `index` of the list of computations that an instruction calls. */
-hlo_computation *hlo_proto_called(hlo_proto *p, const ProtobufCMessage *message, size_t index);
-const hlo_comps *hlo_proto_all_called(hlo_proto *p, const ProtobufCMessage *message);
+hlo_computation *hlo_proto_called(hlo_proto *p, const hlo_pb *message, size_t index);
+const hlo_comps *hlo_proto_all_called(hlo_proto *p, const hlo_pb *message);
 /* Finds an instruction that has been read; `what` names its role in the error. */
 hlo_instruction *hlo_proto_operand(hlo_proto *p, int64_t number, const char *what);
 /* Finds the instructions that are the control predecessors of an instruction. */
@@ -77,12 +82,11 @@ const hlo_instrs *hlo_proto_instrs(hlo_proto *p, size_t count, const int64_t *nu
 /* -------------------------------------------------------- messages as HLO text (text_pattern.c) */
 
 /* Prints the fields of `message` by a pattern. */
-void hlo_text_pattern_print(hlo_proto *p, hlo_bytes *out, const ProtobufCMessage *message,
+void hlo_text_pattern_print(hlo_proto *p, hlo_bytes *out, const hlo_pb *message,
                             const char *pattern);
 /* Fills the message from the whole of `text` by a pattern; returns false if the text does not
  * match. */
-bool hlo_text_pattern_read(hlo_proto *p, const char *text, ProtobufCMessage *message,
-                           const char *pattern);
+bool hlo_text_pattern_read(hlo_proto *p, const char *text, hlo_pb *message, const char *pattern);
 
 /* ----------------------------------------------------------------- shapes, constants (values.c) */
 
@@ -104,16 +108,16 @@ void hlo_groups_to_proto(hlo_proto *p, const hlo_attr *attr, Xla__HloInstruction
 /* SHARDING or DOMAIN. The first returns false if the message does not have it. */
 bool hlo_sharding_from_proto(hlo_proto *p, const Xla__HloInstructionProto *from, hlo_attr *out);
 void hlo_sharding_to_proto(hlo_proto *p, const hlo_attr *attr, Xla__HloInstructionProto *to);
-void hlo_aliases_from_proto(hlo_proto *p, const ProtobufCMessage *message,
-                            const ProtobufCFieldDescriptor *field, hlo_attr *out);
-void hlo_aliases_to_proto(hlo_proto *p, const hlo_aliases *aliases, ProtobufCMessage *message,
-                          const ProtobufCFieldDescriptor *field);
+void hlo_aliases_from_proto(hlo_proto *p, const hlo_pb *message, const hlo_pb_field *field,
+                            hlo_attr *out);
+void hlo_aliases_to_proto(hlo_proto *p, const hlo_aliases *aliases, hlo_pb *message,
+                          const hlo_pb_field *field);
 
 /* --------------------------------------------------------- messages around modules (envelope.c) */
 
 /* A message that contains a module. */
 typedef struct hlo_envelope {
-    const ProtobufCMessageDescriptor *type; /* the module's own type if no message contains it */
+    const hlo_pb_type *type; /* the module's own type if no message contains it */
     hlo_wire message, module;
     bool sized;    /* the file starts with the size of the message; the arguments follow it */
     hlo_wire rest; /* if `sized`: the arguments */
@@ -132,22 +136,22 @@ uint32_t hlo_envelope_attrs(const hlo_envelope *envelope, hlo_attr *out);
 /* Writes attributes to `message`, whose other fields must already be set, and restores the unknown
  * fields of nested messages. `op` is HLO_OP_COUNT unless the owner is an instruction. */
 void hlo_attrs_to_proto(hlo_proto *p, const hlo_attr *attrs, uint32_t count, hlo_op op,
-                        ProtobufCMessage *message);
+                        hlo_pb *message);
 /* Reads the attributes `ids`, terminated by HLO_ATTR_COUNT, into `out`. Returns their number.
  * `required`: the attributes are present even if their fields are empty. */
-uint32_t hlo_attrs_from_proto(hlo_proto *p, ProtobufCMessage *message, const uint8_t *ids,
-                              hlo_op op, bool required, hlo_attr *out);
+uint32_t hlo_attrs_from_proto(hlo_proto *p, hlo_pb *message, const uint8_t *ids, hlo_op op,
+                              bool required, hlo_attr *out);
 /* Empties the fields of the attributes `ids`, terminated by HLO_ATTR_COUNT. */
-void hlo_attrs_clear(hlo_proto *p, ProtobufCMessage *message, const uint8_t *ids, hlo_op op);
+void hlo_attrs_clear(hlo_proto *p, hlo_pb *message, const uint8_t *ids, hlo_op op);
 /* Stores the fields that no attribute has read in an HLO_ATTR_UNMAPPED. Returns false if there are
  * none. */
-bool hlo_unmapped_from_proto(hlo_proto *p, const ProtobufCMessage *message, hlo_attr *out);
+bool hlo_unmapped_from_proto(hlo_proto *p, const hlo_pb *message, hlo_attr *out);
 /* Creates a message with the fields of an HLO_ATTR_UNMAPPED. */
-void *hlo_unmapped_to_proto(hlo_proto *p, const ProtobufCMessageDescriptor *type,
-                            const hlo_attr *attrs, uint32_t count);
+void *hlo_unmapped_to_proto(hlo_proto *p, const hlo_pb_type *type, const hlo_attr *attrs,
+                            uint32_t count);
 /* Moves the unknown fields of nested messages to an attribute. Returns false if there are none.
  * Must be called before any other field is emptied. Does not move the unknown fields of the message
  * itself, of a module's computations, or of a computation's instructions. */
-bool hlo_unknown_fields_from_proto(hlo_proto *p, ProtobufCMessage *message, hlo_attr *out);
+bool hlo_unknown_fields_from_proto(hlo_proto *p, hlo_pb *message, hlo_attr *out);
 
 #endif

@@ -14,10 +14,10 @@
 enum { DEEPEST = 100, DEEPEST_MODULE = 4 };
 
 static const struct notation {
-    const ProtobufCMessageDescriptor *message;
+    const hlo_pb_type *message;
     const char *pattern;
 } notations[] = {
-#define HLO_NOTATION(message, pattern) {&xla__##message##__descriptor, pattern},
+#define HLO_NOTATION(message, pattern) {&Xla__##message##__type, pattern},
 #include "grammar/proto/text_pattern.def"
 #undef HLO_NOTATION
 };
@@ -30,7 +30,7 @@ typedef struct piece {
     char kind;  /* `$`, `@`, `?`, `!`, `~`; 0: `c` itself; -1: the end */
     char style; /* style of a `$`: `^`, `*`, `&`, `#`, or 0 */
     char c;
-    const ProtobufCFieldDescriptor *field;
+    const hlo_pb_field *field;
     const char *body; /* of a `@`: its X; of a `$`: the separator */
     size_t body_size;
     const char *prefix;
@@ -47,8 +47,8 @@ static const char *take_between(const char *at, char mark, const char **out, siz
 
 /* Parses the piece at `at` of a pattern for messages of `type`. Returns the position after the
  * piece. */
-static const char *next_piece(const ProtobufCMessageDescriptor *type, const char *at,
-                              const char *end, piece *out) {
+static const char *next_piece(const hlo_pb_type *type, const char *at, const char *end,
+                              piece *out) {
     *out = (piece){.kind = -1, .body = ",", .body_size = 1};
     if (at >= end) return at;
     out->kind = strchr("$@?!~", *at) ? *at++ : 0;
@@ -77,7 +77,7 @@ typedef struct printer {
     bool space; /* a `~` is pending: it prints a space unless the next byte is a brace */
 } printer;
 
-static void print_message(printer *w, const ProtobufCMessage *message);
+static void print_message(printer *w, const hlo_pb *message);
 
 static void put(printer *w, const char *bytes, size_t size) {
     if (w->space && size && *bytes != '}') hlo_bytes_put(w->out, " ", 1);
@@ -127,13 +127,13 @@ static unsigned depth_of(const Xla__HloModuleProto *module) {
 static void print_value(printer *w, const piece *of, const void *place) {
     put(w, "", 0);
     switch (of->field->type) {
-    case PROTOBUF_C_TYPE_MESSAGE:
-        if (*(ProtobufCMessage *const *)place)
-            print_message(w, *(ProtobufCMessage *const *)place);
+    case HLO_PB_MESSAGE:
+        if (*(hlo_pb *const *)place)
+            print_message(w, *(hlo_pb *const *)place);
         else
             put(w, "{}", 2);
         break;
-    case PROTOBUF_C_TYPE_STRING: {
+    case HLO_PB_STRING: {
         const char *text = *(const char *const *)place;
         if (of->style == '*' || (of->style == '&' && hlo_is_braced(text, strlen(text))))
             put(w, text, strlen(text));
@@ -141,11 +141,10 @@ static void print_value(printer *w, const piece *of, const void *place) {
             hlo_bytes_quote(w->out, text, strlen(text));
         break;
     }
-    case PROTOBUF_C_TYPE_DOUBLE: hlo_bytes_double(w->out, *(const double *)place, false); break;
-    case PROTOBUF_C_TYPE_ENUM: {
+    case HLO_PB_DOUBLE: hlo_bytes_double(w->out, *(const double *)place, false); break;
+    case HLO_PB_ENUM: {
         const int64_t number = hlo_field_load(of->field, place);
-        const ProtobufCEnumValue *value =
-            protobuf_c_enum_descriptor_get_value(of->field->descriptor, (int)number);
+        const hlo_pb_value *value = hlo_enum_value(of->field->descriptor, number);
         if (!value || of->style == '#') {
             hlo_bytes_format(w->out, "%lld", (long long)number);
             break;
@@ -158,7 +157,7 @@ static void print_value(printer *w, const piece *of, const void *place) {
         }
         break;
     }
-    case PROTOBUF_C_TYPE_BOOL:
+    case HLO_PB_BOOL:
         hlo_bytes_text(w->out, hlo_field_load(of->field, place) ? "true" : "false");
         break;
     default: {
@@ -170,12 +169,11 @@ static void print_value(printer *w, const piece *of, const void *place) {
 
 /* Prints the fields of a message. Returns false if a field that the pattern requires is absent or
  * has a different number. */
-static bool print_pattern(printer *w, const ProtobufCMessage *message, const char *at,
-                          const char *end) {
+static bool print_pattern(printer *w, const hlo_pb *message, const char *at, const char *end) {
     piece of;
     while (at = next_piece(message->descriptor, at, end, &of), of.kind != -1) {
         const size_t count = of.field ? hlo_field_count(message, of.field) : 0;
-        const bool many = of.field && of.field->label == PROTOBUF_C_LABEL_REPEATED;
+        const bool many = of.field && of.field->label == HLO_PB_REPEATED;
         if (of.kind == '?' && !count) return false;
         if (of.kind == '!' &&
             hlo_field_load(of.field, hlo_field_at(message, of.field)) != of.number)
@@ -191,17 +189,16 @@ static bool print_pattern(printer *w, const ProtobufCMessage *message, const cha
     return true;
 }
 
-static void print_message(printer *w, const ProtobufCMessage *message) {
-    if (message->descriptor == &xla__hlo_module_proto__descriptor) {
+static void print_message(printer *w, const hlo_pb *message) {
+    if (message->descriptor == &Xla__HloModuleProto__type) {
         /* Print a module of origin_recovery_table as quoted text. */
         hlo_proto *p = w->p;
         if (depth_of((const Xla__HloModuleProto *)message) > DEEPEST_MODULE)
             hlo_proto_fail(p, "recovery modules are nested too deeply");
-        size_t size = protobuf_c_message_get_packed_size(message);
-        uint8_t *bytes = hlo_arena_alloc(p->scratch, size);
-        protobuf_c_message_pack(message, bytes);
+        const hlo_wire bytes = hlo_message_pack(p->scratch, message);
+        size_t size = (size_t)(bytes.end - bytes.at);
         hlo_module *module;
-        hlo_status status = p->io->parse_proto(bytes, size, p->module->file, p->sink, &module);
+        hlo_status status = p->io->parse_proto(bytes.at, size, p->module->file, p->sink, &module);
         if (status != HLO_OK) hlo_proto_fail(p, "failed to read a recovery module");
         char *text;
         status = hlo_module_to_text(module, NULL, &text, &size);
@@ -211,7 +208,7 @@ static void print_message(printer *w, const ProtobufCMessage *message) {
         hlo_notation_put_module(w->out, text);
         p->owned = NULL;
         free(text);
-    } else if (message->descriptor == &xla__original_value_proto__descriptor) {
+    } else if (message->descriptor == &Xla__OriginalValueProto__type) {
         const Xla__OriginalValueProto *origin = (const Xla__OriginalValueProto *)message;
         put(w, "{", 1);
         if (origin->is_synthetic_call)
@@ -226,11 +223,11 @@ static void print_message(printer *w, const ProtobufCMessage *message) {
                 print_pattern(w, message, pattern, pattern + strlen(pattern)))
                 return;
         }
-        hlo_proto_fail(w->p, "this %s has no form in HLO text", message->descriptor->short_name);
+        hlo_proto_fail(w->p, "this %s has no form in HLO text", message->descriptor->name);
     }
 }
 
-void hlo_text_pattern_print(hlo_proto *p, hlo_bytes *out, const ProtobufCMessage *message,
+void hlo_text_pattern_print(hlo_proto *p, hlo_bytes *out, const hlo_pb *message,
                             const char *pattern) {
     print_pattern(&(printer){.p = p, .out = out}, message, pattern, pattern + strlen(pattern));
 }
@@ -244,7 +241,7 @@ typedef struct scanner {
     hlo_proto *p;
 } scanner;
 
-static ProtobufCMessage *read_message(scanner *r, const ProtobufCMessageDescriptor *type);
+static hlo_pb *read_message(scanner *r, const hlo_pb_type *type);
 
 static bool read_string(scanner *r, char style, const char **out) {
     size_t size;
@@ -264,7 +261,7 @@ static bool read_int(scanner *r, int64_t *out) {
 
 static bool read_word(scanner *r, const piece *of, void *place) {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
-    const ProtobufCEnumDescriptor *words = of->field->descriptor;
+    const hlo_pb_enum *words = of->field->descriptor;
     int64_t number;
     if (hlo_notation_int(&r->f, &number)) return hlo_field_store(of->field, place, number);
     const size_t size = strspn(r->f.at, letters);
@@ -295,13 +292,13 @@ static bool read_origin(scanner *r, Xla__OriginalValueProto *origin, int64_t *pa
     element->shape_index = hlo_arena_copy(r->p->scratch, path, level * sizeof *path);
     if (hlo_notation_take(&r->f, "{}")) return true;
     element->original_array =
-        (Xla__OriginalArrayProto *)read_message(r, &xla__original_array_proto__descriptor);
+        (Xla__OriginalArrayProto *)read_message(r, &Xla__OriginalArrayProto__type);
     return element->original_array != NULL;
 }
 
 /* Reads a module of origin_recovery_table from quoted text. Returns NULL if the text is malformed.
  */
-static ProtobufCMessage *read_module(scanner *r) {
+static hlo_pb *read_module(scanner *r) {
     hlo_proto *p = r->p;
     const char *text;
     if (!read_string(r, 0, &text)) return NULL;
@@ -318,11 +315,9 @@ static ProtobufCMessage *read_module(scanner *r) {
     hlo_module_free(module);
     p->owned = bytes;
     if (status == HLO_OUT_OF_MEMORY) hlo_arena_exhausted(p->scratch);
-    ProtobufCAllocator allocator = hlo_wire_allocator(p->scratch);
-    ProtobufCMessage *message =
-        status == HLO_OK ? protobuf_c_message_unpack(&xla__hlo_module_proto__descriptor, &allocator,
-                                                     size, (const uint8_t *)bytes)
-                         : NULL;
+    hlo_pb *message = status == HLO_OK
+                          ? hlo_message_unpack(p->scratch, &Xla__HloModuleProto__type, bytes, size)
+                          : NULL;
     p->owned = NULL;
     free(bytes);
     return message;
@@ -334,22 +329,21 @@ typedef union any_value {
     int32_t word;
     double f;
     const char *str;
-    ProtobufCMessage *message;
+    hlo_pb *message;
 } any_value;
 
 static bool read_value(scanner *r, const piece *of, any_value *out, size_t *out_size) {
     int64_t number;
     *out_size = sizeof(int64_t);
     switch (of->field->type) {
-    case PROTOBUF_C_TYPE_MESSAGE:
-        return (out->message = read_message(r, of->field->descriptor)) != NULL;
-    case PROTOBUF_C_TYPE_STRING: return read_string(r, of->style, &out->str);
-    case PROTOBUF_C_TYPE_DOUBLE: return hlo_notation_number(&r->f, &out->f);
-    case PROTOBUF_C_TYPE_INT64: return read_int(r, &out->i);
+    case HLO_PB_MESSAGE: return (out->message = read_message(r, of->field->descriptor)) != NULL;
+    case HLO_PB_STRING: return read_string(r, of->style, &out->str);
+    case HLO_PB_DOUBLE: return hlo_notation_number(&r->f, &out->f);
+    case HLO_PB_INT64: return read_int(r, &out->i);
     default:
         *out_size = sizeof out->word;
-        if (of->field->type == PROTOBUF_C_TYPE_ENUM) return read_word(r, of, &out->word);
-        if (of->field->type == PROTOBUF_C_TYPE_BOOL) {
+        if (of->field->type == HLO_PB_ENUM) return read_word(r, of, &out->word);
+        if (of->field->type == HLO_PB_BOOL) {
             out->word = hlo_notation_take(&r->f, "true");
             return out->word || hlo_notation_take(&r->f, "false");
         }
@@ -357,8 +351,8 @@ static bool read_value(scanner *r, const piece *of, any_value *out, size_t *out_
     }
 }
 
-static bool read_field(scanner *r, const piece *of, ProtobufCMessage *message) {
-    const bool many = of->field->label == PROTOBUF_C_LABEL_REPEATED;
+static bool read_field(scanner *r, const piece *of, hlo_pb *message) {
+    const bool many = of->field->label == HLO_PB_REPEATED;
     for (size_t i = 0;; i++) {
         const char *from = r->f.at;
         any_value value;
@@ -376,7 +370,7 @@ static bool read_field(scanner *r, const piece *of, ProtobufCMessage *message) {
     }
 }
 
-static bool read_pattern(scanner *r, ProtobufCMessage *message, const char *at, const char *end) {
+static bool read_pattern(scanner *r, hlo_pb *message, const char *at, const char *end) {
     piece of;
     while (at = next_piece(message->descriptor, at, end, &of), of.kind != -1) {
         const char *from = r->f.at;
@@ -384,7 +378,7 @@ static bool read_pattern(scanner *r, ProtobufCMessage *message, const char *at, 
         /* This part of the text is optional: if it does not match, the field is absent. */
         if (of.kind == '@' &&
             (!read_pattern(r, message, of.body, of.body + of.body_size) ||
-             (of.field->label == PROTOBUF_C_LABEL_REPEATED && !hlo_field_count(message, of.field))))
+             (of.field->label == HLO_PB_REPEATED && !hlo_field_count(message, of.field))))
             r->f.at = from;
         if (of.kind == '!') hlo_field_store(of.field, hlo_field_at(message, of.field), of.number);
         if (!of.kind && !strchr(" \n", of.c) &&
@@ -394,11 +388,11 @@ static bool read_pattern(scanner *r, ProtobufCMessage *message, const char *at, 
     return true;
 }
 
-static ProtobufCMessage *read_message(scanner *r, const ProtobufCMessageDescriptor *type) {
+static hlo_pb *read_message(scanner *r, const hlo_pb_type *type) {
     const char *from = r->f.at;
-    ProtobufCMessage *message = hlo_message_new(r->p->scratch, type);
-    if (type == &xla__hlo_module_proto__descriptor) return read_module(r);
-    if (type == &xla__original_value_proto__descriptor) {
+    hlo_pb *message = hlo_message_new(r->p->scratch, type);
+    if (type == &Xla__HloModuleProto__type) return read_module(r);
+    if (type == &Xla__OriginalValueProto__type) {
         Xla__OriginalValueProto *origin = (Xla__OriginalValueProto *)message;
         int64_t path[DEEPEST];
         if (!hlo_notation_take(&r->f, "{")) return NULL;
@@ -417,8 +411,7 @@ static ProtobufCMessage *read_message(scanner *r, const ProtobufCMessageDescript
     return NULL;
 }
 
-bool hlo_text_pattern_read(hlo_proto *p, const char *text, ProtobufCMessage *message,
-                           const char *pattern) {
+bool hlo_text_pattern_read(hlo_proto *p, const char *text, hlo_pb *message, const char *pattern) {
     scanner r = {.p = p,
                  .f = {.module = p->module,
                        .scratch = p->scratch,

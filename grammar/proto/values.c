@@ -8,9 +8,9 @@
 
 enum { MAX_LABELS = 64 };
 
-#define XLA__PRIMITIVE_TYPE__OPAQUE XLA__PRIMITIVE_TYPE__OPAQUE_TYPE
+#define Xla__PrimitiveType__OPAQUE Xla__PrimitiveType__OPAQUE_TYPE
 static const int numbers[HLO_TYPE_COUNT] = {
-#define HLO_TYPE(id, name, bits, class) [HLO_TYPE_##id] = XLA__PRIMITIVE_TYPE__##id,
+#define HLO_TYPE(id, name, bits, class) [HLO_TYPE_##id] = Xla__PrimitiveType__##id,
 #include "ir/table/type.def"
 #undef HLO_TYPE
 };
@@ -51,7 +51,7 @@ const hlo_shape *hlo_shape_from_proto(hlo_proto *p, const Xla__ShapeProto *from)
     int64_t dims[HLO_LARGEST_RANK], order[HLO_LARGEST_RANK];
     bool dynamic[HLO_LARGEST_RANK], seen[HLO_LARGEST_RANK] = {false}, any = false;
     if (!from) hlo_proto_fail(p, "a shape is missing");
-    if (from->element_type == XLA__PRIMITIVE_TYPE__BUFFER) {
+    if (from->element_type == Xla__PrimitiveType__BUFFER) {
         if (from->n_tuple_shapes != 1) hlo_proto_fail(p, "a buffer must have exactly one array");
         hlo_shape buffer = *hlo_shape_from_proto(p, from->tuple_shapes[0]);
         buffer.buffer = true;
@@ -101,12 +101,12 @@ const hlo_shape *hlo_shape_from_proto(hlo_proto *p, const Xla__ShapeProto *from)
 }
 
 Xla__ShapeProto *hlo_shape_to_proto(hlo_proto *p, const hlo_shape *shape) {
-    Xla__ShapeProto *to = hlo_message_new(p->scratch, &xla__shape_proto__descriptor);
+    Xla__ShapeProto *to = hlo_message_new(p->scratch, &Xla__ShapeProto__type);
     hlo_shape array = *shape;
     array.buffer = false;
     uint32_t elements = shape->buffer ? 1 : shape->type == HLO_TYPE_TUPLE ? shape->rank : 0;
     to->element_type =
-        shape->buffer ? XLA__PRIMITIVE_TYPE__BUFFER : (Xla__PrimitiveType)numbers[shape->type];
+        shape->buffer ? Xla__PrimitiveType__BUFFER : (Xla__PrimitiveType)numbers[shape->type];
     to->n_tuple_shapes = elements;
     to->tuple_shapes = hlo_arena_array(p->scratch, elements, sizeof(void *));
     open_tuple(p);
@@ -125,7 +125,7 @@ Xla__ShapeProto *hlo_shape_to_proto(hlo_proto *p, const hlo_shape *shape) {
     }
     if (!hlo_types[shape->type].bits) return to;
     const hlo_layout *layout = shape->layout;
-    Xla__LayoutProto *l = to->layout = hlo_message_new(p->scratch, &xla__layout_proto__descriptor);
+    Xla__LayoutProto *l = to->layout = hlo_message_new(p->scratch, &Xla__LayoutProto__type);
     if (layout && layout->rest && !hlo_text_pattern_read(p, layout->rest, &l->base, properties))
         hlo_proto_fail(p, "layout property '%.40s' has no binary form", layout->rest);
     if (!l->tail_padding_alignment_in_elements) l->tail_padding_alignment_in_elements = 1;
@@ -142,7 +142,7 @@ Xla__ShapeProto *hlo_shape_to_proto(hlo_proto *p, const hlo_shape *shape) {
 
 /* The elements of a constant in a message, in memory order. */
 typedef struct values {
-    const ProtobufCFieldDescriptor *field;
+    const hlo_pb_field *field;
     size_t size; /* bytes of one element */
     size_t elements;
 } values;
@@ -153,7 +153,7 @@ static values plan_values(hlo_proto *p, const Xla__LiteralProto *literal, const 
     int size = snprintf(name, sizeof name, "%ss", type->name);
     values v = {.field = hlo_field_find(literal->base.descriptor, name, (size_t)size)};
     if (!v.field) hlo_proto_fail(p, "constants of type %s are not supported", type->name);
-    v.size = shape->type == HLO_TYPE_PRED ? sizeof(protobuf_c_boolean) : type->bytes;
+    v.size = shape->type == HLO_TYPE_PRED ? sizeof(hlo_pb_bool) : type->bytes;
     int64_t count = hlo_shape_count(shape);
     if (count < 0)
         hlo_proto_fail(p, "the shape of a constant has unbounded dimensions or too many elements");
@@ -201,8 +201,8 @@ const hlo_literal *hlo_literal_from_proto(hlo_proto *p, const Xla__LiteralProto 
     values v = plan_values(p, from, shape);
     const char *bytes;
     size_t parts = hlo_types[shape->type].class == HLO_CLASS_COMPLEX ? 2 : 1, found;
-    if (v.field->type == PROTOBUF_C_TYPE_BYTES) {
-        const ProtobufCBinaryData *data = hlo_field_at(&from->base, v.field);
+    if (v.field->type == HLO_PB_BYTES) {
+        const hlo_pb_bytes *data = hlo_field_at(&from->base, v.field);
         bytes = (const char *)data->data;
         found = data->len / v.size;
     } else {
@@ -221,7 +221,7 @@ const hlo_literal *hlo_literal_from_proto(hlo_proto *p, const Xla__LiteralProto 
         const char *element = bytes + (size_t)w.place * v.size;
         memcpy(to, element, info->bytes);
         if (shape->type == HLO_TYPE_PRED) {
-            *to = *(const protobuf_c_boolean *)(const void *)element != 0;
+            *to = *(const hlo_pb_bool *)(const void *)element != 0;
         } else if (info->bits < 8) { /* extend the low bits */
             unsigned low = (unsigned char)*element & ((1u << info->bits) - 1);
             bool negative = info->class == HLO_CLASS_SIGNED && low >> (info->bits - 1);
@@ -234,7 +234,7 @@ const hlo_literal *hlo_literal_from_proto(hlo_proto *p, const Xla__LiteralProto 
 Xla__LiteralProto *hlo_literal_to_proto(hlo_proto *p, const hlo_literal *literal) {
     if (literal->elided) return NULL;
     const hlo_shape *shape = literal->shape;
-    Xla__LiteralProto *to = hlo_message_new(p->scratch, &xla__literal_proto__descriptor);
+    Xla__LiteralProto *to = hlo_message_new(p->scratch, &Xla__LiteralProto__type);
     to->shape = hlo_shape_to_proto(p, shape);
     if (shape->type == HLO_TYPE_TUPLE) {
         to->n_tuple_literals = shape->rank;
@@ -257,20 +257,20 @@ Xla__LiteralProto *hlo_literal_to_proto(hlo_proto *p, const hlo_literal *literal
     for (size_t i = 0; i < v.elements; i++, walk_next(&w), from += info->bytes) {
         char *element = bytes + (size_t)w.place * v.size;
         if (shape->type == HLO_TYPE_PRED) {
-            *(protobuf_c_boolean *)(void *)element = *from;
+            *(hlo_pb_bool *)(void *)element = *from;
             continue;
         }
         memcpy(element, from, info->bytes);
         if (info->bits < 8) *element = (char)(*element & ((1 << info->bits) - 1));
     }
     void *place = hlo_field_at(&to->base, v.field);
-    if (v.field->type == PROTOBUF_C_TYPE_BYTES) {
-        *(ProtobufCBinaryData *)place =
-            (ProtobufCBinaryData){.len = v.elements * v.size, .data = (uint8_t *)bytes};
+    if (v.field->type == HLO_PB_BYTES) {
+        *(hlo_pb_bytes *)place =
+            (hlo_pb_bytes){.len = v.elements * v.size, .data = (uint8_t *)bytes};
         return to;
     }
     size_t parts = hlo_types[shape->type].class == HLO_CLASS_COMPLEX ? 2 : 1;
-    *(size_t *)(void *)((char *)to + v.field->quantifier_offset) = v.elements * parts;
+    *(size_t *)(void *)((char *)to + v.field->extra) = v.elements * parts;
     *(void **)place = bytes;
     return to;
 }
@@ -297,7 +297,7 @@ static const window_part parts[] = {
 enum { PARTS = sizeof parts / sizeof *parts };
 
 /* Returns the address of number `i` of a part, an int64_t or, for the reversal, a
- * protobuf_c_boolean. */
+ * hlo_pb_bool. */
 static void *part_at(const window_part *part, const Xla__Window *window, size_t i) {
     const size_t each = part->second ? 2 : 1;
     return (char *)window->dimensions[i / each] + (i % each ? part->second : part->first);
@@ -314,7 +314,7 @@ hlo_attr hlo_window_from_proto(hlo_proto *p, const Xla__Window *from) {
         bool all_default = true;
         for (size_t i = 0; i < ints->count; i++) {
             const void *at = part_at(part, from, i);
-            ints->v[i] = part->attr == HLO_ATTR_RHS_REVERSAL ? *(const protobuf_c_boolean *)at
+            ints->v[i] = part->attr == HLO_ATTR_RHS_REVERSAL ? *(const hlo_pb_bool *)at
                                                              : *(const int64_t *)at;
             all_default &= ints->v[i] == part->default_value;
         }
@@ -324,7 +324,7 @@ hlo_attr hlo_window_from_proto(hlo_proto *p, const Xla__Window *from) {
 }
 
 Xla__Window *hlo_window_to_proto(hlo_proto *p, const hlo_attrs *window) {
-    Xla__Window *to = hlo_message_new(p->scratch, &xla__window__descriptor);
+    Xla__Window *to = hlo_message_new(p->scratch, &Xla__Window__type);
     size_t dims = window->count ? window->v[0].u.ints->count : 0;
     if (dims && window->v[0].id == HLO_ATTR_PAD) dims /= 2;
     while (to->n_dimensions < dims) {
@@ -342,7 +342,7 @@ Xla__Window *hlo_window_to_proto(hlo_proto *p, const hlo_attrs *window) {
         for (size_t i = 0; i < ints->count; i++) {
             void *at = part_at(part, to, i);
             if (part->attr == HLO_ATTR_RHS_REVERSAL)
-                *(protobuf_c_boolean *)at = ints->v[i] != 0;
+                *(hlo_pb_bool *)at = ints->v[i] != 0;
             else
                 *(int64_t *)at = ints->v[i];
         }
@@ -411,7 +411,7 @@ const char *hlo_labels_from_proto(hlo_proto *p, const Xla__ConvolutionDimensionN
 
 Xla__ConvolutionDimensionNumbers *hlo_labels_to_proto(hlo_proto *p, const char *text) {
     Xla__ConvolutionDimensionNumbers *to =
-        hlo_message_new(p->scratch, &xla__convolution_dimension_numbers__descriptor);
+        hlo_message_new(p->scratch, &Xla__ConvolutionDimensionNumbers__type);
     labels groups[GROUPS];
     groups_of(to, groups);
     const char *at = text;

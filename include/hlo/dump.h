@@ -4,7 +4,7 @@
 #ifndef HLO_DUMP_H
 #define HLO_DUMP_H
 
-#include "hlo/pass.h"
+#include "hlo/report.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -108,11 +108,16 @@ size_t hlo_history_count(const hlo_history *history);
  * hlo_history_count(). */
 const hlo_matmul_history *hlo_history_passage(const hlo_history *history, size_t index);
 
+/* Returns the verdict of a matmul at a stage, borrowed from `history`, or NULL if the stage does
+ * not contain the matmul. `stage` must be less than hlo_dump_stage_count(). */
+const hlo_verdict *hlo_history_verdict(const hlo_history *history, size_t index, size_t stage);
+
 /* Returns the report of a stage, borrowed from `history`. `stage` must be less than
  * hlo_dump_stage_count(). */
 const hlo_report *hlo_history_stage_report(const hlo_history *history, size_t stage);
 
-/* Returns the report of the last stage, borrowed from `history`. */
+/* Returns the report of the last stage, borrowed from `history`. Its lints are those of the first
+ * stage. */
 const hlo_report *hlo_history_report(const hlo_history *history);
 
 /* Writes the histories of all modules of a dump. `histories` is an array with one history for each
@@ -126,6 +131,12 @@ const hlo_report *hlo_history_report(const hlo_history *history);
  * written to. */
 hlo_status hlo_histories_print(const hlo_dump *dump, const hlo_history *const *histories,
                                const hlo_remarks_options *options, FILE *out);
+
+/* Writes an HTML page about the last stages of a dump, as hlo_reports_page() does, which also shows
+ * the verdict of each matmul at every stage. `histories` and the result are as for
+ * hlo_histories_print() and hlo_reports_page(). */
+hlo_status hlo_histories_page(const hlo_dump *dump, const hlo_history *const *histories,
+                              const hlo_page_options *options, FILE *out);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -87,8 +87,9 @@ typedef enum hlo_role { HLO_INPUTS, HLO_OUTPUTS } hlo_role;
  * free *out_arrays with hlo_arrays_free().
  *
  * Returns HLO_INVALID_INPUT, with an error in `sink`, if the file cannot be read or is not an .npz
- * file, if an array is missing, if there is an additional numbered array, or if the type or the
- * dimensions of an array do not match the module. */
+ * file, if an array is missing, if there is an additional numbered array, if the type or the
+ * dimensions of an array do not match the module, or if the library was built without
+ * HLOFP8_WITH_NPZ. */
 hlo_status hlo_arrays_read(const char *path, const hlo_module *module, hlo_role role,
                            const hlo_diag_sink *sink, hlo_arrays **out_arrays);
 
@@ -113,7 +114,8 @@ hlo_status hlo_arrays_recorded(const hlo_module *module, hlo_role role, uint32_t
 /* Writes arrays to `out` as an .npz file for numpy.load(). Each array has its own name, or its
  * index as the name if it has none. Equal arrays result in identical files.
  *
- * Returns HLO_INVALID_INPUT if `out` cannot be written to. */
+ * Returns HLO_INVALID_INPUT if `out` cannot be written to, or if the library was built without
+ * HLOFP8_WITH_NPZ. */
 hlo_status hlo_arrays_write(const hlo_arrays *arrays, FILE *out);
 
 /* Generates random inputs for `module`. The random numbers are bitwise identical to those of

@@ -274,9 +274,10 @@ static void start_tiles(hlo_arena *arena, uint32_t rank, int64_t devices, int64_
     for (uint32_t i = 0; i < rank; i++) (*counts)[i] = 1;
 }
 
-/* Creates the tiles along axes of a mesh. `only`: the axes to use; NULL: all. */
-static bool tiles_of_mesh(hlo_arena *arena, const hlo_sharding *s, const hlo_axes *only,
-                          uint32_t rank, hlo_tiling *out) {
+/* Creates the tiles along axes of a mesh. `only`: the axes to use, which have the names that `mesh`
+ * gives them; NULL: all. */
+static bool tiles_of_mesh(hlo_arena *arena, const hlo_sharding *s, const hlo_mesh *mesh,
+                          const hlo_axes *only, uint32_t rank, hlo_tiling *out) {
     array d;
     int64_t *counts, *places;
     if (!place(arena, &s->mesh.devices, &d) || s->count > rank ||
@@ -287,7 +288,7 @@ static bool tiles_of_mesh(hlo_arena *arena, const hlo_sharding *s, const hlo_axe
         for (uint32_t k = 0; k < s->dims[i]->count; k++) {
             bool wanted = !only;
             for (uint32_t j = 0; only && j < only->count; j++)
-                wanted |= only->v[j].axis == s->dims[i]->v[k].axis;
+                wanted |= mesh->names[only->v[j].axis] == s->mesh.names[s->dims[i]->v[k].axis];
             if (!wanted) continue;
             d.grouped_count = 0;
             if (!group_part(&d, &s->dims[i]->v[k])) return false;
@@ -315,7 +316,7 @@ bool hlo_tiling_of_sharding(hlo_arena *arena, const hlo_sharding *s, uint32_t ra
         *out = (hlo_tiling){d.count, counts, places};
         return true;
     }
-    case HLO_SHARDING_NAMED: return tiles_of_mesh(arena, s, NULL, rank, out);
+    case HLO_SHARDING_NAMED: return tiles_of_mesh(arena, s, NULL, NULL, rank, out);
     default: return false;
     }
 }
@@ -451,26 +452,68 @@ static const char *meshes_of(hlo_arena *arena, const hlo_module *module) {
     return entries ? hlo_value_entry(arena, entries->u.str, "xla.sdy.meshes") : NULL;
 }
 
+/* The shardings of a value that crosses the boundary of a manual region. */
+typedef struct crossing {
+    const hlo_sharding *outside; /* of the value outside the region; NULL: unknown */
+    const hlo_mesh *mesh;        /* has the axes `manual`; NULL: unknown */
+    const hlo_axes *manual;      /* the axes along which the region divides the devices */
+} crossing;
+
+static const hlo_sharding *element_sharding(const hlo_instruction *instr, int64_t index) {
+    const hlo_sharding *s = hlo_instr_sharding(instr);
+    if (!s || s->kind != HLO_SHARDING_TUPLE) return s;
+    return index < s->count ? s->v[index] : NULL;
+}
+
+/* Returns the axes that are manual in a sharding with a mesh. */
+static const hlo_axes *manual_axes(hlo_arena *arena, const hlo_sharding *s) {
+    for (size_t i = 0; i < HLO_SHARDING_SETS; i++)
+        if (hlo_sharding_sets[i] == HLO_SHARDING_MANUAL && s->sets[i]) return s->sets[i];
+    const hlo_ints *dims = s->mesh.devices.dims;
+    hlo_axes *axes = hlo_arena_zero(arena, sizeof *axes + dims->count * sizeof *axes->v);
+    if (s->kind == HLO_SHARDING_MANUAL) axes->count = dims->count;
+    for (uint32_t i = 0; i < axes->count; i++) axes->v[i] = (hlo_axis){i, 1, dims->v[i]};
+    return axes;
+}
+
+/* Finds the shardings of value `index`. Shardy writes them as frontend attributes of the boundary,
+ * or as the shardings of the operand and of the result. */
+static crossing crossing_of(hlo_arena *arena, const hlo_instruction *boundary, uint32_t index) {
+    const bool enters = hlo_manual_enters(boundary);
+    const char *shardings =
+        frontend_value(arena, boundary, enters ? "xla.sdy.in_shardings" : "xla.sdy.out_shardings");
+    const char *axes = frontend_value(arena, boundary, "xla.sdy.manual_axes");
+    hlo_module *module = boundary->parent->module;
+    if (shardings) {
+        const char *meshes = meshes_of(arena, module);
+        if (!meshes) return (crossing){0};
+        const hlo_sharding *manual =
+            axes ? read_axes(arena, module, meshes, shardings, axes) : NULL;
+        return (crossing){read_shardy(arena, module, meshes, shardings, index, NULL),
+                          manual ? &manual->mesh : NULL, manual ? manual->dims[0] : NULL};
+    }
+    const hlo_instruction *from = hlo_instr_operand(boundary, index);
+    const hlo_sharding *result = element_sharding(boundary, index),
+                       *operand = hlo_instr_sharding(from);
+    if (!operand && from->op == HLO_OP_GET_TUPLE_ELEMENT)
+        operand =
+            element_sharding(hlo_instr_operand(from, 0), hlo_instr_int(from, HLO_ATTR_INDEX, 0));
+    const hlo_sharding *inside = enters ? result : operand;
+    const bool named = inside && inside->mesh.names;
+    return (crossing){enters ? operand : result, named ? &inside->mesh : NULL,
+                      named ? manual_axes(arena, inside) : NULL};
+}
+
 const hlo_device_groups *hlo_manual_parts(hlo_arena *arena, const hlo_instruction *enters,
                                           uint32_t index) {
-    const hlo_instruction *from = hlo_instr_operand(enters, index);
-    const hlo_sharding *sharding = hlo_instr_sharding(from);
-    const char *shardings = frontend_value(arena, enters, "xla.sdy.in_shardings");
-    if (shardings) {
-        hlo_module *module = enters->parent->module;
-        const char *meshes = meshes_of(arena, module);
-        const hlo_sharding *s =
-            meshes ? read_shardy(arena, module, meshes, shardings, index, NULL) : NULL;
-        if (s && !s->mesh.devices.dims->count) return &hlo_device_groups_whole;
-        return s ? sharding_of_mesh(arena, s, HLO_GET) : NULL; /* unknown: even a replicated
-                                                                * sharding names a mesh */
-    }
-    if (sharding && hlo_is_custom_call(enters, "SPMDFullToShardShape"))
-        return hlo_device_groups_of_sharding(arena, sharding, HLO_GET);
+    const hlo_sharding *s = crossing_of(arena, enters, index).outside;
+    if (s && s->mesh.names && !s->mesh.devices.dims->count) return &hlo_device_groups_whole;
+    if (s) return hlo_device_groups_of_sharding(arena, s, HLO_GET);
+    if (frontend_value(arena, enters, "xla.sdy.in_shardings")) return NULL;
     /* If the shape is unchanged although a part would be smaller, each device has the whole
      * operand. A dimension of one element proves nothing, because a single device may have that
      * element. */
-    const hlo_shape *all = from->shape, *part = enters->shape;
+    const hlo_shape *all = hlo_instr_operand(enters, index)->shape, *part = enters->shape;
     if (part->type == HLO_TYPE_TUPLE) part = index < part->rank ? part->elements[index] : part;
     if (!hlo_shape_is_array(all) || !hlo_shape_compatible(all, part)) return NULL;
     for (uint32_t i = 0; i < all->rank; i++)
@@ -479,35 +522,21 @@ const hlo_device_groups *hlo_manual_parts(hlo_arena *arena, const hlo_instructio
 }
 
 const hlo_device_groups *hlo_manual_joined(hlo_arena *arena, const hlo_instruction *leaves) {
-    const char *axes = frontend_value(arena, leaves, "xla.sdy.manual_axes");
-    const char *shardings = frontend_value(arena, leaves, "xla.sdy.out_shardings");
-    hlo_module *module = leaves->parent->module;
-    const char *meshes = meshes_of(arena, module);
-    if (!axes || !shardings || !meshes) return NULL;
-    const hlo_sharding *s = read_axes(arena, module, meshes, shardings, axes);
-    return s ? groups_along(arena, &s->mesh, s->dims[0]) : NULL;
+    const crossing c = crossing_of(arena, leaves, 0);
+    return c.mesh ? groups_along(arena, c.mesh, c.manual) : NULL;
 }
 
 bool hlo_manual_tiling(hlo_arena *arena, const hlo_instruction *boundary, uint32_t index,
                        hlo_tiling *out) {
-    const bool enters = hlo_manual_enters(boundary);
-    const hlo_instruction *from = hlo_instr_operand(boundary, index);
-    const char *shardings =
-        frontend_value(arena, boundary, enters ? "xla.sdy.in_shardings" : "xla.sdy.out_shardings");
-    const char *axes = frontend_value(arena, boundary, "xla.sdy.manual_axes");
-    hlo_module *module = boundary->parent->module;
-    const char *meshes = meshes_of(arena, module);
-    if (shardings && axes && meshes) {
-        const hlo_sharding *s = read_shardy(arena, module, meshes, shardings, index, NULL);
-        const hlo_sharding *manual = read_axes(arena, module, meshes, shardings, axes);
-        *out = (hlo_tiling){0};
-        if (s && !s->mesh.devices.dims->count) return true;
-        return s && manual && tiles_of_mesh(arena, s, manual->dims[0], from->shape->rank, out);
-    }
-    const bool older = hlo_is_custom_call(boundary, "SPMDFullToShardShape") ||
-                       hlo_is_custom_call(boundary, "SPMDShardToFullShape");
-    const hlo_sharding *sharding = hlo_instr_sharding(enters ? from : boundary);
-    return older && sharding && hlo_tiling_of_sharding(arena, sharding, from->shape->rank, out);
+    const crossing c = crossing_of(arena, boundary, index);
+    const uint32_t rank = hlo_instr_operand(boundary, index)->shape->rank;
+    *out = (hlo_tiling){0};
+    if (hlo_is_custom_call(boundary, "SPMDFullToShardShape") ||
+        hlo_is_custom_call(boundary, "SPMDShardToFullShape"))
+        return c.outside && hlo_tiling_of_sharding(arena, c.outside, rank, out);
+    if (!c.outside || !c.outside->mesh.names) return false;
+    if (!c.outside->mesh.devices.dims->count) return true;
+    return c.mesh && tiles_of_mesh(arena, c.outside, c.mesh, c.manual, rank, out);
 }
 
 bool hlo_devices_unpartitioned(const hlo_module *module, const hlo_instruction **out_marked) {

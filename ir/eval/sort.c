@@ -148,7 +148,7 @@ const hlo_kernel hlo_eval_topk = {.run = run_topk, .error = HLO_ERROR_TOPK};
 static const char *topk_refusal(const hlo_instruction *call) {
     const hlo_shape *to = call->shape;
     if (!hlo_is_custom_call(call, "TopK") && !hlo_is_custom_call(call, "__gpu$TopK"))
-        return "unknown custom call target";
+        return "unknown custom call target. docs/cpu.md lists the custom calls that run";
     if (call->operand_count != 1 || to->type != HLO_TYPE_TUPLE || to->rank != 2)
         return "operands or results do not match those of XLA's TopK";
     const hlo_shape *from = hlo_instr_operand(call, 0)->shape, *values = to->elements[0];

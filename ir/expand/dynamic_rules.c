@@ -2,6 +2,7 @@
 /* Expands dynamic shapes of an instruction, by opcode: computes the sizes of the result, and
  * replaces padding that would affect it. Rejects opcodes without a rule. */
 #include <math.h>
+#include <string.h>
 
 #include "ir/expand/expansion.h"
 #include "ir/kernel/kernel.h"
@@ -259,7 +260,8 @@ static hlo_computation *padding_last(expansion *x, hlo_computation *less) {
     return comp;
 }
 
-/* Sorts with an additional operand, which is true in the padding. */
+/* Sorts with an additional operand, which is true in the padding. As in XLA, the size of the first
+ * dynamic operand holds for all operands. */
 static hlo_instruction *dynamic_sort(expansion *x, hlo_instruction **sizes) {
     hlo_instruction *old = x->build->at, *size = NULL;
     const int64_t dim = hlo_instr_ints(old, HLO_ATTR_DIMENSIONS)->v[0];
@@ -267,9 +269,7 @@ static hlo_instruction *dynamic_sort(expansion *x, hlo_instruction **sizes) {
     for (uint32_t i = 0; i < old->operand_count; i++, sizes += rank) {
         for (uint32_t d = 0; d < rank; d++)
             sizes[d] = dynamic_size(x, hlo_instr_operand(old, i), d);
-        if (i && size != sizes[dim])
-            return expand_refuse(x, "has operands with different dynamic sizes");
-        size = sizes[dim];
+        if (!size) size = sizes[dim];
     }
     if (!size) return old;
     const uint32_t count = old->operand_count;
@@ -650,10 +650,13 @@ static hlo_instruction *dynamic_update_slice(expansion *x, hlo_instruction **siz
     return instr;
 }
 
-/* Replaces the padding by the lowest value, so that it is selected last. */
+/* Replaces the padding by the value that is ordered last, -NaN for floats. */
 static hlo_instruction *topk(expansion *x, hlo_instruction **sizes) {
     const hlo_shape *shape = operand_of(x, 0)->shape;
     hlo_instruction *size = size_of(x, 0, shape->rank - 1), *fill = lowest(x, shape->type);
+    double nan;
+    memset(&nan, -1, sizeof nan);
+    if (fill && hlo_type_is_float(shape->type)) fill = hlo_build_number(x->build, shape->type, nan);
     if (size && (!fill || !hlo_instr_int(x->build->at, HLO_ATTR_LARGEST, 1)))
         return expand_refuse(x, "with a dynamic last dimension must select the largest elements");
     mask(x, 0, shape->rank - 1, fill);

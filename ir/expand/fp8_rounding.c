@@ -6,7 +6,7 @@
 static bool rounds_twice(const hlo_instruction *instr) {
     if (instr->op != HLO_OP_CONVERT) return false;
     const hlo_type from = hlo_instr_operand(instr, 0)->shape->type, to = instr->shape->type;
-    return (from == HLO_TYPE_F32 || from == HLO_TYPE_F64) &&
+    return (from == HLO_TYPE_F32 || from == HLO_TYPE_F64 || hlo_type_is_integer(from)) &&
            (to == HLO_TYPE_F8E4M3FN || to == HLO_TYPE_F8E5M2 || to == HLO_TYPE_F8E4M3B11FNUZ);
 }
 

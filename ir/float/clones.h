@@ -15,7 +15,8 @@
 #define HLO_LEVEL(level) __attribute__((target("arch=x86-64-" #level)))
 #endif
 
-/* Sanitizers do not work in the code that selects a clone at load time. */
+/* Clones a static function. The symbol of another function would be exported: GCC ignores its
+ * visibility. Sanitizers do not work in the code that selects a clone at load time. */
 #if defined HLO_LEVEL && !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
 #define HLO_CLONED __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
 #else

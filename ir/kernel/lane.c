@@ -54,8 +54,8 @@ size_t hlo_lane_size(hlo_lane lane) {
     X(U2, uint8_t, uint64_t)                                                                       \
     X(U4, uint8_t, uint64_t)
 
-HLO_CLONED void hlo_lane_load(hlo_type type, const void *in, int64_t step, int64_t count,
-                              void *out_lanes) {
+static HLO_CLONED void load_lanes(hlo_type type, const void *in, int64_t step, int64_t count,
+                                  void *out_lanes) {
     const char *at = in;
     switch (type) {
 #define LOAD(id, cell, lane)                                                                       \
@@ -78,6 +78,10 @@ HLO_CLONED void hlo_lane_load(hlo_type type, const void *in, int64_t step, int64
     }
 }
 
+void hlo_lane_load(hlo_type type, const void *in, int64_t step, int64_t count, void *out_lanes) {
+    load_lanes(type, in, step, count, out_lanes);
+}
+
 /* Returns the low bits of a lane, extended by the lane's signedness. */
 static int64_t low_int64_t(int64_t value, int bits) {
     return (int64_t)((uint64_t)value << (64 - bits)) >> (64 - bits);
@@ -87,8 +91,8 @@ static uint64_t low_uint64_t(uint64_t value, int bits) {
     return value << (64 - bits) >> (64 - bits);
 }
 
-HLO_CLONED void hlo_lane_store(hlo_type type, const void *lanes, int64_t count, void *out,
-                               int64_t step) {
+static HLO_CLONED void store_lanes(hlo_type type, const void *lanes, int64_t count, void *out,
+                                   int64_t step) {
     char *at = out;
     int bits = hlo_types[type].bits;
     switch (type) {
@@ -115,6 +119,10 @@ HLO_CLONED void hlo_lane_store(hlo_type type, const void *lanes, int64_t count, 
     }
 }
 
+void hlo_lane_store(hlo_type type, const void *lanes, int64_t count, void *out, int64_t step) {
+    store_lanes(type, lanes, count, out, step);
+}
+
 static int64_t to_int64_t(double value) {
     return isnan(value)      ? 0
            : value >= 0x1p63 ? INT64_MAX
@@ -131,8 +139,8 @@ static uint64_t to_uint64_t(double value) {
 #define REAL_S64(x) to_int64_t(creal(x))
 #define REAL_U64(x) to_uint64_t(creal(x))
 
-HLO_CLONED void hlo_lane_cast(hlo_lane from, hlo_lane to, const void *in, int64_t count,
-                              void *out) {
+static HLO_CLONED void cast_lanes(hlo_lane from, hlo_lane to, const void *in, int64_t count,
+                                  void *out) {
     switch ((int)from * HLO_LANE_COUNT + (int)to) {
 #define CAST(from, a, to, b, how)                                                                  \
     case HLO_LANE_##from *HLO_LANE_COUNT + HLO_LANE_##to:                                          \
@@ -160,6 +168,10 @@ HLO_CLONED void hlo_lane_cast(hlo_lane from, hlo_lane to, const void *in, int64_
         CAST(C128, double _Complex, U64, uint64_t, REAL_U64)
     default: memcpy(out, in, (size_t)count * hlo_lane_size(to)); break;
     }
+}
+
+void hlo_lane_cast(hlo_lane from, hlo_lane to, const void *in, int64_t count, void *out) {
+    cast_lanes(from, to, in, count, out);
 }
 
 void hlo_lane_saturate(hlo_type type, void *lanes, int64_t count) {

@@ -264,10 +264,10 @@ static bool is_fp8_in_xla(const hlo_instruction *instr, const hlo_product *p) {
                       hlo_type_is_fp8_operand(p->b->shape->type));
 }
 
-static hlo_cost cost_alone(const hlo_instruction *instr, const hlo_product *p,
+/* Returns the cost of a product without other kernels. `fp8` is true if it is an FP8 product. */
+static hlo_cost cost_alone(const hlo_instruction *instr, const hlo_product *p, bool fp8,
                            const hlo_target *target) {
     hlo_matmul m;
-    const bool fp8 = is_fp8_in_xla(instr, p) && (p->fp8 || target->fp8);
     double bytes, peak = peak_of(p->a->shape->type, p->b->shape->type, fp8, target);
     if (hlo_product_matmul(instr, &m)) {
         const hlo_instruction *read[] = {m.a,       m.b,       m.c,       m.bias,
@@ -328,7 +328,9 @@ static void cost_of_matmul(recorder *w, const hlo_instruction *instr) {
     bool dot = instr->op == HLO_OP_DOT;
     const hlo_instruction *read[] = {memory_of(costs, p.a, dot), memory_of(costs, p.b, dot)};
     entry *made = entry_of(w, instr);
-    made->self = cost_alone(instr, &p, costs->target);
+    const bool fp8 = is_fp8_in_xla(instr, &p) && (p.fp8 || costs->target->fp8);
+    made->self = cost_alone(instr, &p, fp8, costs->target);
+    made->self.wide_seconds = cost_alone(instr, &p, fp8 && !dot, costs->target).seconds;
     made->flops = p.flops;
     made->peak = costs->target->fp8_tflops;
     if (dot && costs->target->fp8 && is_fp8_in_xla(instr, &p)) {
@@ -426,10 +428,11 @@ hlo_cost hlo_costs_of(const hlo_costs *costs, const hlo_costs *other, uint32_t i
     if (id >= costs->ids) return (hlo_cost){0};
     const entry *found = &costs->entries[costs->entry_of[id]];
     hlo_cost cost = found->self;
-    double extra = found->operand_bytes;
+    double extra = found->operand_bytes, wide_extra = extra;
     for (const consumer *at = found->consumers; at; at = at->next) {
         double bytes = costs->kernel[at->kernel];
         if (at->kernel < other->ids && other->kernel[at->kernel] == bytes) continue;
+        wide_extra += at->share * bytes;
         if (found->joined > 0) {
             cost.bytes += bytes - found->joined;
             cost.seconds = roofline(found->flops, cost.bytes, found->peak, costs->target);
@@ -438,7 +441,9 @@ hlo_cost hlo_costs_of(const hlo_costs *costs, const hlo_costs *other, uint32_t i
         }
     }
     cost.bytes += extra;
-    if (cost.seconds > 0) cost.seconds += extra / (1e9 * costs->target->memory_gbs);
+    const double bandwidth = 1e9 * costs->target->memory_gbs;
+    if (cost.seconds > 0) cost.seconds += extra / bandwidth;
+    if (cost.wide_seconds > 0) cost.wide_seconds += wide_extra / bandwidth;
     return cost;
 }
 

@@ -23,6 +23,8 @@ typedef struct hlo_cost {
     double bytes;           /* bytes read and written */
     double seconds;         /* 0 if the target's peak for the type is unknown */
     double compute_seconds; /* the FLOPs divided by the peak; 0 if `seconds` is 0 */
+    double wide_seconds;    /* as `seconds`, but without FP8 for dots that stock XLA multiplies in
+                             * FP8: it converts their operands */
 } hlo_cost;
 
 /* The time of a kernel launch, below which no matmul runs. */

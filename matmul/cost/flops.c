@@ -15,7 +15,8 @@
 #include "matmul/product.h"
 
 /* Returns the trip count of a while loop: `known_trip_count` from its backend config, where XLA
- * sets it, otherwise the trip count found by analyzing the loop; 1 if unknown. */
+ * sets it, otherwise the trip count found by analyzing the loop; -1 if
+ * unknown, which counts as one iteration. */
 static double trip_count_of(const hlo_instruction *loop) {
     json_t *json = hlo_json_config(loop);
     const json_t *n = json_object_get(json_object_get(json, "known_trip_count"), "n");
@@ -23,10 +24,9 @@ static double trip_count_of(const hlo_instruction *loop) {
     double trip_count = (double)json_integer_value(n);
     if (text && !text[strspn(text, "0123456789")]) trip_count = strtod(text, NULL);
     json_decref(json);
-    double annotated = trip_count >= 1 ? trip_count : 0;
-    uint64_t derived = annotated > 0 ? HLO_TRIP_COUNT_UNKNOWN : hlo_while_trip_count(loop);
-    if (annotated > 0 || derived == HLO_TRIP_COUNT_UNKNOWN) return annotated > 0 ? annotated : 1;
-    return (double)derived;
+    if (trip_count >= 1) return trip_count;
+    const uint64_t derived = hlo_while_trip_count(loop);
+    return derived == HLO_TRIP_COUNT_UNKNOWN ? -1 : (double)derived;
 }
 
 static double elements(const hlo_shape *shape) {
@@ -111,7 +111,9 @@ static void count_flops(const hlo_module *module, flops *totals) {
                 calls c = {.totals = totals};
                 hlo_instr_visit_called(instr, count_called, &c);
                 switch (instr->op) {
-                case HLO_OP_WHILE: add(&totals[comp->id], &c.all, trip_count_of(instr)); break;
+                case HLO_OP_WHILE:
+                    add(&totals[comp->id], &c.all, fabs(trip_count_of(instr)));
+                    break;
                 case HLO_OP_CONDITIONAL: add(&totals[comp->id], &c.most, 1); break;
                 case HLO_OP_CALL:
                 case HLO_OP_FUSION:
@@ -132,24 +134,31 @@ static const double most_runs = 1e100;
 
 typedef struct run_calls {
     double *runs;
+    bool *assumed;
     double times; /* executions of the callees */
+    bool guessed; /* `times` is assumed */
 } run_calls;
 
 static void count_call(void *user, hlo_computation *called) {
     const run_calls *all = user;
     all->runs[called->id] += all->times;
+    if (all->assumed) all->assumed[called->id] |= all->guessed;
 }
 
-void hlo_run_counts(const hlo_module *module, double *out_runs) {
+void hlo_run_counts(const hlo_module *module, double *out_runs, bool *out_assumed) {
     memset(out_runs, 0, module->next_computation_id * sizeof *out_runs);
+    if (out_assumed) memset(out_assumed, 0, module->next_computation_id * sizeof *out_assumed);
     if (module->entry) out_runs[module->entry->id] = 1;
     /* Visit callers before callees; a module lists callees first. */
     for (const hlo_computation *comp = module->last; comp; comp = comp->prev) {
         if (out_runs[comp->id] == 0) continue;
         for (const hlo_instruction *instr = comp->last; instr; instr = hlo_instr_prev(instr)) {
             if (!(instr->attr_bits & HLO_ATTR_BIT_CALLS)) continue;
-            double trip_count = instr->op == HLO_OP_WHILE ? trip_count_of(instr) : 1;
-            run_calls all = {out_runs, fmin(out_runs[comp->id] * trip_count, most_runs)};
+            const double trip_count = instr->op == HLO_OP_WHILE ? trip_count_of(instr) : 1;
+            const bool guessed = trip_count < 0 || instr->op == HLO_OP_CONDITIONAL ||
+                                 (out_assumed && out_assumed[comp->id]);
+            run_calls all = {out_runs, out_assumed,
+                             fmin(out_runs[comp->id] * fabs(trip_count), most_runs), guessed};
             hlo_instr_visit_called(instr, count_call, &all);
         }
     }

@@ -790,7 +790,7 @@ static void consider_all(quantizer *z) {
     const bool *reached = hlo_facts_reached(module, scratch);
     const hlo_instruction *marked;
     double *runs = hlo_arena_array(scratch, module->next_computation_id, sizeof *runs);
-    hlo_run_counts(module, runs);
+    hlo_run_counts(module, runs, NULL);
     find_loops(z);
     z->takes_attention = strstr(z->context->options->quantize, ",attention");
     z->attention = hlo_attention_find(module, scratch);

@@ -603,8 +603,13 @@ hlo_judgment hlo_judge(hlo_judge_context *j, const hlo_instruction *instr, hlo_r
         judgment = operation;
     else if (said != HLO_REASON_COUNT)
         judgment = wide(said, NULL);
-    else if (!product.fp8 && !kept)
+    else if (!product.fp8 && !kept) {
         judgment = judge_wide(j, instr);
+        /* On a GPU, no dot outside of fusions is left when XLA schedules the module. */
+        if (judgment.reason == HLO_REASON_NOT_QUANTIZED && instr->op == HLO_OP_DOT && !fused &&
+            hlo_pin_is_scheduled(j->module))
+            judgment = wide(HLO_REASON_CPU_LIBRARY, NULL);
+    }
     judgment.fusion = fused ? makers[maker].name : NULL;
     return judgment;
 }

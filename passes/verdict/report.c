@@ -24,6 +24,16 @@ static const char *copy_text(hlo_arena *arena, const char *text) {
     return text ? hlo_arena_format(arena, "%s", text) : NULL;
 }
 
+static bool is_framework_file(const hlo_report *report, const char *file) {
+    size_t length;
+    for (const char *at = report->frameworks, *glob; (glob = hlo_next_word(&at, &length));) {
+        char text[256];
+        snprintf(text, sizeof text, "%.*s", (int)length, glob);
+        if (fnmatch(text, file, 0) == 0) return true;
+    }
+    return false;
+}
+
 /* Finds the innermost frame, starting at `frame`, that has a file; with `own`, the file must be the
  * user's. Returns 0 if not found. Caches the results of all frames on the way, so that each frame
  * is visited once. */
@@ -32,14 +42,7 @@ static int64_t find_frame(hlo_report *report, const hlo_tables *tables, int64_t 
     int64_t *places = report->places[own], end = frame, found = 0;
     while (hlo_tables_frame(tables, end) && !places[end]) {
         const char *file = hlo_frame_file(tables, end);
-        bool here = file != NULL;
-        size_t length;
-        for (const char *at = own ? report->frameworks : NULL, *glob;
-             here && (glob = hlo_next_word(&at, &length));) {
-            char text[256];
-            snprintf(text, sizeof text, "%.*s", (int)length, glob);
-            here = fnmatch(text, file, 0) != 0;
-        }
+        const bool here = file && !(own && is_framework_file(report, file));
         places[end] = here ? end : NOWHERE; /* also ends the search at a cycle of frames */
         if (!here) end = hlo_frame_parent(tables, end);
     }
@@ -100,8 +103,8 @@ hlo_verdict hlo_report_describe(hlo_report *report, const hlo_instruction *instr
     if (frame) {
         verdict.source_file = hlo_frame_file(tables, frame);
         verdict.source_line = (long)hlo_frame_location(tables, frame)->line;
-    } else {
-        verdict.source_file = file ? file->u.str : NULL;
+    } else if (file && !is_framework_file(report, file->u.str)) {
+        verdict.source_file = file->u.str;
         verdict.source_line = line ? (long)line->u.i : 0;
     }
     if (verdict.source_line < 0) verdict.source_line = 0; /* negative numbers count as unknown */
@@ -167,7 +170,8 @@ hlo_status hlo_pass_record_costs(hlo_pass_context *context) {
 typedef struct closing {
     hlo_report *report;
     const hlo_costs *costs;
-    const double *runs; /* by computation id: execution counts */
+    const double *runs;  /* by computation id: execution counts */
+    const bool *assumed; /* by computation id: the count is assumed */
     double min_gain;
     const char *recipe;  /* the recipe of options->quantize */
     bool committed;      /* as in hlo_pass_context */
@@ -289,13 +293,14 @@ static hlo_verdict judge(closing *c, slot *s) {
         hlo_cost as_it_is = hlo_costs_of(c->costs, input, now->instr->id);
         verdict.input_bytes = as_it_was.bytes;
         verdict.input_seconds = as_it_was.seconds;
+        verdict.wide_seconds = as_it_was.wide_seconds;
         verdict.bytes = as_it_is.bytes;
         verdict.seconds = as_it_is.seconds;
         verdict.compute_seconds = as_it_is.compute_seconds;
         if (verdict.kind == HLO_VERDICT_WIDE)
             verdict.fp8_seconds = hlo_costs_in_fp8(c->costs, now->instr);
-        else if (!now->quantized && as_it_was.seconds > 0 &&
-                 as_it_was.seconds < c->min_gain * as_it_is.seconds)
+        else if (!now->quantized && as_it_was.wide_seconds > 0 &&
+                 as_it_was.wide_seconds < c->min_gain * as_it_is.seconds)
             keep_wide(c->report, s, "gain-below-minimum");
     }
     if (now->quantized) {
@@ -305,6 +310,7 @@ static hlo_verdict judge(closing *c, slot *s) {
         if (verdict.kind == HLO_VERDICT_WIDE && c->committed) keep_wide(report, s, verdict.reason);
     }
     verdict.runs = present ? c->runs[now->instr->parent->id] : 1;
+    verdict.runs_assumed = present && c->assumed[now->instr->parent->id];
     set_position(c, &verdict, s->offset);
     return verdict;
 }
@@ -348,8 +354,10 @@ void hlo_report_close(hlo_pass_context *context) {
     }
     if (count) qsort(order, count, sizeof *order, by_position);
     double *runs = hlo_arena_array(context->scratch, module->next_computation_id, sizeof *runs);
-    hlo_run_counts(module, runs);
+    bool *assumed = hlo_arena_array(context->scratch, module->next_computation_id, sizeof *assumed);
+    hlo_run_counts(module, runs, assumed);
     c.runs = runs;
+    c.assumed = assumed;
     c.callers = find_callers(module, context->scratch);
     report->verdicts = hlo_arena_array(report->arena, count, sizeof *report->verdicts);
     if (context->options->surroundings)

@@ -152,7 +152,9 @@ static json_t *facts_value(rows *r, const hlo_verdict *v) {
         if (v->fp8_seconds > 0)
             at += snprintf(text + at, sizeof text - (size_t)at, ", %s in FP8",
                            writer_quantity(v->fp8_seconds, "s", number));
-        if (v->runs != 1) snprintf(text + at, sizeof text - (size_t)at, "; %g executions", v->runs);
+        if (v->runs != 1 || v->runs_assumed)
+            snprintf(text + at, sizeof text - (size_t)at, "; %g execution%s%s", v->runs,
+                     v->runs == 1 ? "" : "s", v->runs_assumed ? ", assumed" : "");
         add_fact(r, facts, "time", text);
     }
     add_fact(r, facts, "op_name", v->op_name);

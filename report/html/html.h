@@ -4,7 +4,6 @@
 #define HLO_REPORT_HTML_HTML_H
 
 #include "passes/verdict/surroundings.h"
-#include "report/baseline.h"
 #include "report/format.h"
 
 /* A matmul with its surroundings before and after the run. */
@@ -30,6 +29,10 @@ extern const char *const report_assets[], *const report_assets_sha256[];
 
 /* Names of the values of hlo_change. */
 extern const char *const html_changes[REPORT_CHANGES];
+
+/* Prints where matmuls lost FP8, and the verdicts at all stages. Prints nothing without a dump
+ * folder. */
+void html_stages(const html_page *page);
 
 /* Prints all groups and matmuls as JSON, from which the script makes the rows of the table. */
 hlo_status html_data(const html_page *page);

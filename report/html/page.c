@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints the model as one self-contained HTML page. The script of the page makes the rows of the
  * table from the data of data.c; it formats and computes nothing. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -95,15 +96,17 @@ static void print_times(const html_page *page) {
     char more[128] = "", number[WRITER_NUMBER];
     if (!(f->seconds > 0)) return;
     const double least = f->seconds - f->saving,
-                 whole = f->input_seconds > f->seconds ? f->input_seconds : f->seconds;
+                 whole = fmax(fmax(f->wide_seconds, f->input_seconds), f->seconds);
     for (size_t i = 0; i < m->group_count; i++)
         parts[m->groups[i].first->kind] += m->groups[i].figures.seconds;
     fputs("<table class=\"times\"><caption>Time of all matmuls, by the roofline model</caption>\n",
           page->out);
-    print_bar(page->out, "stock XLA", f->input_seconds, whole, "", NULL);
-    snprintf(more, sizeof more, " (%.2fx)", f->input_seconds / f->seconds);
+    print_bar(page->out, "wide types", f->wide_seconds, whole, "", NULL);
+    snprintf(more, sizeof more, " (%.2fx)", f->wide_seconds / f->input_seconds);
+    print_bar(page->out, "stock XLA", f->input_seconds, whole, more, NULL);
+    snprintf(more, sizeof more, " (%.2fx)", f->wide_seconds / f->seconds);
     print_bar(page->out, "now", f->seconds, whole, more, parts);
-    snprintf(more, sizeof more, " (%.2fx)", f->input_seconds / least);
+    snprintf(more, sizeof more, " (%.2fx)", f->wide_seconds / least);
     print_bar(page->out, "with all edits", least, whole, more, NULL);
     fputs("</table>\n<p class=\"legend\">Now: ", page->out);
     for (int kind = 0, shown = 0; kind < HLO_VERDICT_LINT; kind++) {
@@ -115,16 +118,16 @@ static void print_times(const html_page *page) {
     fputs("</p>\n", page->out);
 }
 
-/* Prints the group whose edit saves most. */
-static void print_first_edit(const html_page *page) {
-    const report_group *g = page->model->group_count ? page->model->groups : NULL;
+/* Prints the layer whose edits save most. */
+static void print_start(const html_page *page) {
+    const report_start *start = &page->model->start;
     FILE *out = page->out;
-    char saving[WRITER_NUMBER];
-    if (!g || !(g->figures.saving > 0)) return;
-    writer_element(out, "<p>Begin with <a href=\"#open=g0\"><code>", g->layer, "</code></a>");
-    fprintf(out, ": %zu matmul%s, saves %s. Edit: ", g->figures.count,
-            g->figures.count == 1 ? "" : "s", writer_quantity(g->figures.saving, "s", saving));
-    writer_element(out, "", g->hint, ".</p>\n");
+    char text[512];
+    if (!start->group) return;
+    fprintf(out, "<p>Fix first: <a href=\"#open=g%zu\"><code>",
+            (size_t)(start->group - page->model->groups));
+    writer_element(out, "", start->layer, "</code></a>, ");
+    writer_element(out, "", writer_start(page->model, text, sizeof text), ".</p>\n");
 }
 
 static void print_summary(const html_page *page) {
@@ -133,7 +136,8 @@ static void print_summary(const html_page *page) {
     FILE *out = page->out;
     char why[256];
     fprintf(out, "<p class=\"worth\">%s.</p>\n", writer_worth(page->model, why, sizeof why));
-    print_first_edit(page);
+    print_start(page);
+    if (*writer_assumed(page->model, why, sizeof why)) fprintf(out, "<p>%s.</p>\n", why);
     fprintf(out, "<ul class=\"facts\"><li><b>%zu of %zu</b>matmuls in FP8</li>",
             report_fp8_count(totals), f->count);
     if (f->flops > 0)
@@ -145,8 +149,14 @@ static void print_summary(const html_page *page) {
         fprintf(out, "<li><b class=\"missed\">%zu</b>missed</li>", f->kinds[HLO_VERDICT_MISSED]);
     if (f->kinds[HLO_VERDICT_WIDE])
         fprintf(out, "<li><b class=\"wide\">%zu</b>wide</li>", f->kinds[HLO_VERDICT_WIDE]);
-    if (totals->slower) fprintf(out, "<li><b>%zu</b>slower in FP8</li>", totals->slower);
+    if (totals->slower) fprintf(out, "<li><b>%zu</b>slower than in stock XLA</li>", totals->slower);
     if (totals->lints) fprintf(out, "<li><b class=\"lint\">%zu</b>lints</li>", totals->lints);
+    size_t lost = 0;
+    for (size_t i = 0; i < page->model->loss_count; i++) lost += page->model->losses[i].count;
+    if (lost)
+        fprintf(out,
+                "<li><b class=\"wide\">%zu</b><a href=\"#stages\">lost FP8 between stages</a></li>",
+                lost);
     fputs("</ul>\n", out);
     print_times(page);
 }
@@ -169,22 +179,22 @@ static void print_then_and_now(const html_page *page, const char *name, double t
 
 /* Prints the layers whose time or number of FP8 matmuls differs, largest difference first. */
 static void print_changed_layers(const html_page *page) {
-    const report_model *m = page->model;
+    const report_baseline *b = page->baseline;
     FILE *out = page->out;
-    char text[256];
-    if (!m->change_count) return;
+    char text[512];
+    if (!b->layer_count) return;
     fputs("<h3>Changed layers</h3>\n<table class=\"plain\"><thead><tr><th "
           "scope=\"col\">layer</th><th "
           "scope=\"col\">result</th><th scope=\"col\">since the baseline</th></tr></thead>\n",
           out);
-    for (size_t i = 0; i < m->change_count && i < MAX_CHANGES; i++) {
-        writer_element(out, "<tr><td>", m->changes[i].layer, "</td><td class=\"mono\">");
-        writer_element(out, "", m->changes[i].shape, "</td><td>");
-        writer_element(out, "", writer_change(&m->changes[i], text, sizeof text), "</td></tr>\n");
+    for (size_t i = 0; i < b->layer_count && i < MAX_CHANGES; i++) {
+        writer_element(out, "<tr><td>", b->layers[i].layer, "</td><td class=\"mono\">");
+        writer_element(out, "", b->layers[i].shape, "</td><td>");
+        writer_element(out, "", writer_change(&b->layers[i], text, sizeof text), "</td></tr>\n");
     }
     fputs("</table>\n", out);
-    if (m->change_count > MAX_CHANGES)
-        fprintf(out, "<p>and %zu more layers</p>\n", m->change_count - MAX_CHANGES);
+    if (b->layer_count > MAX_CHANGES)
+        fprintf(out, "<p>and %zu more layers</p>\n", b->layer_count - MAX_CHANGES);
 }
 
 static void print_baseline(const html_page *page) {
@@ -379,6 +389,7 @@ static hlo_status print_page(const html_page *page, char *const *drawings, size_
     print_summary(page);
     print_baseline(page);
     print_edits(page);
+    html_stages(page);
     print_table(page);
     hlo_status status = html_roofline(page);
     html_errors(page);
@@ -471,34 +482,54 @@ static void fill_matmuls(html_page *page) {
     }
 }
 
-hlo_status hlo_reports_page(const hlo_report *const *reports, size_t count,
-                            const hlo_page_options *options, FILE *out) {
-    HLO_IN_C_LOCALE;
-    hlo_page_options own = {.draw = NULL};
-    if (hlo_options_take("hlo_page_options", &own, sizeof own, options, NULL) != HLO_OK)
-        return HLO_INVALID_USAGE;
+/* Prints the page of a model, and frees the model. */
+static hlo_status print_model(report_model *model, const hlo_page_options *options, FILE *out) {
     report_baseline baseline = {0};
-    report_model *model = NULL;
     hlo_status status =
-        own.baseline ? report_baseline_read(reports, count, own.baseline, own.sink, &baseline)
-                     : HLO_OK;
-    if (status == HLO_OK) status = report_model_new(reports, NULL, count, &model);
-    if (status == HLO_OK && own.baseline) status = report_model_compare(model, own.baseline);
+        options->baseline ? report_baseline_read(model, options->baseline, options->sink, &baseline)
+                          : HLO_OK;
     html_page page = {.model = model,
-                      .options = &own,
-                      .baseline = own.baseline ? &baseline : NULL,
-                      .matmuls = model ? calloc(model->count + 1, sizeof *page.matmuls) : NULL,
+                      .options = options,
+                      .baseline = options->baseline ? &baseline : NULL,
+                      .matmuls = calloc(model->count + 1, sizeof *page.matmuls),
                       .out = out};
     if (status == HLO_OK && !page.matmuls) status = HLO_OUT_OF_MEMORY;
     char *drawings[MAX_DRAWN] = {NULL};
     size_t drawing_count = 0;
     if (status == HLO_OK) fill_matmuls(&page);
-    if (status == HLO_OK && own.draw) status = draw_all(&page, drawings, &drawing_count);
+    if (status == HLO_OK && options->draw) status = draw_all(&page, drawings, &drawing_count);
     if (status == HLO_OK) status = print_page(&page, drawings, drawing_count);
     if (status == HLO_OK && (fflush(out) != 0 || ferror(out))) status = HLO_INVALID_INPUT;
     for (size_t i = 0; i < drawing_count; i++) free(drawings[i]);
     free(page.matmuls);
-    report_model_free(model);
     report_baseline_free(&baseline);
+    report_model_free(model);
     return status;
+}
+
+static hlo_status take_options(const hlo_page_options *options, hlo_page_options *out) {
+    *out = (hlo_page_options){.draw = NULL};
+    return hlo_options_take("hlo_page_options", out, sizeof *out, options, NULL) == HLO_OK
+               ? HLO_OK
+               : HLO_INVALID_USAGE;
+}
+
+hlo_status hlo_reports_page(const hlo_report *const *reports, size_t count,
+                            const hlo_page_options *options, FILE *out) {
+    HLO_IN_C_LOCALE;
+    hlo_page_options own;
+    report_model *model;
+    hlo_status status = take_options(options, &own);
+    if (status == HLO_OK) status = report_model_new(reports, count, &model);
+    return status == HLO_OK ? print_model(model, &own, out) : status;
+}
+
+hlo_status hlo_histories_page(const hlo_dump *dump, const hlo_history *const *histories,
+                              const hlo_page_options *options, FILE *out) {
+    HLO_IN_C_LOCALE;
+    hlo_page_options own;
+    report_model *model;
+    hlo_status status = take_options(options, &own);
+    if (status == HLO_OK) status = report_model_of_dump(dump, histories, &model);
+    return status == HLO_OK ? print_model(model, &own, out) : status;
 }

@@ -19,6 +19,7 @@ typedef struct config {
     double epsilon, alpha;
     bool transposed[2], packed;
     const char *permuted; /* operand or result whose dimensions are permuted, or NULL */
+    const char *wrong;    /* a member of another type than expected, or NULL */
     uint32_t fused_count;
     char fused[MAX_FUSED][NAME_SIZE];
 } config;
@@ -75,13 +76,17 @@ static hlo_instruction *reduce_along(const library_call *c, hlo_op op, hlo_instr
 }
 
 static hlo_instruction *softmax(const library_call *c) {
-    if (c->b->at->operand_count != 1 || !is_float_array(operand(c, 0)->shape))
-        return expand_refuse(c->x, "of \"__onednn$softmax\" requires an array of floats");
+    if (c->b->at->operand_count != 1 || !is_float_array(operand(c, 0)->shape) ||
+        !operand(c, 0)->shape->rank)
+        return expand_refuse(c->x, "of \"__onednn$softmax\" requires an array of floats with at "
+                                   "least one dimension");
     hlo_instruction *x = widen(c, operand(c, 0));
     const int64_t axis = c->config.axis + (c->config.axis < 0 ? x->shape->rank : 0);
     if (axis < 0 || axis >= x->shape->rank)
-        return expand_refuse(c->x, "of \"__onednn$softmax\" has the axis %lld, expected at most %u",
-                             (long long)axis, x->shape->rank - 1);
+        return expand_refuse(c->x,
+                             "of \"__onednn$softmax\" has the axis %lld of an array with %u "
+                             "dimensions",
+                             (long long)c->config.axis, x->shape->rank);
     x = binary(c, HLO_OP_SUBTRACT, x, reduce_along(c, HLO_OP_MAXIMUM, x, axis));
     x = hlo_build_unary(c->b, HLO_OP_EXP, x);
     return binary(c, HLO_OP_DIVIDE, x, reduce_along(c, HLO_OP_ADD, x, axis));
@@ -394,8 +399,30 @@ static bool in_order(const json_t *layout) {
     return true;
 }
 
-static double float_of_bits(const json_t *json, const char *key) {
-    const int32_t bits = (int32_t)json_integer_value(json_object_get(json, key));
+/* Returns a member of an object, or NULL if it is absent. JSON_TRUE is any flag. Integers may be
+ * strings. Sets c->wrong if the type differs. */
+static const json_t *member(config *c, const json_t *object, const char *key, json_type type) {
+    const json_t *value = json_object_get(object, key);
+    if (!value) return NULL;
+    const char *text = json_string_value(value);
+    bool fits = json_typeof(value) == type || (type == JSON_TRUE && json_is_false(value));
+    if (type == JSON_INTEGER && text) fits = *text && !text[strspn(text, "-0123456789")];
+    if (!fits) c->wrong = key;
+    return fits ? value : NULL;
+}
+
+static int64_t integer_of(config *c, const json_t *object, const char *key) {
+    const json_t *value = member(c, object, key, JSON_INTEGER);
+    return json_is_string(value) ? strtoll(json_string_value(value), NULL, 10)
+                                 : json_integer_value(value);
+}
+
+static bool flag_of(config *c, const json_t *object, const char *key) {
+    return json_is_true(member(c, object, key, JSON_TRUE));
+}
+
+static double float_of_bits(config *c, const json_t *object, const char *key) {
+    const int32_t bits = (int32_t)integer_of(c, object, key);
     float value;
     memcpy(&value, &bits, sizeof value);
     return (double)value;
@@ -405,23 +432,26 @@ static double float_of_bits(const json_t *json, const char *key) {
  * of 2024 and earlier may write no member for a softmax, whose axis is then the last. */
 static config read_config(const hlo_instruction *call, const char *key) {
     static const char *const layouts[] = {"lhs", "rhs", "result"};
+    const char *text = hlo_instr_str(call, HLO_ATTR_BACKEND_CONFIG);
     config c = {.axis = 0};
     json_t *whole = hlo_json_config(call);
-    const json_t *json = json_object_get(whole, key), *fusions = json_object_get(json, "fusions");
-    const json_t *ops =
-        fusions ? json_object_get(fusions, "ops") : json_object_get(json, "fused_ops");
-    const json_t *other = json_object_get(json, "optimization_config");
-    c.axis = json ? json_integer_value(json_object_get(json, "softmax_axis")) : -1;
-    c.epsilon = float_of_bits(json, "epsilon_typecast");
-    c.alpha = float_of_bits(fusions ? fusions : json, "alpha_typecast");
-    c.transposed[0] = json_is_true(json_object_get(json, "transpose_a"));
-    c.transposed[1] = json_is_true(json_object_get(json, "transpose_b"));
-    c.packed = json_is_true(json_object_get(json, "weights_prepacked")) ||
-               json_is_true(json_object_get(other, "weights_prepacked"));
+    if (text && *text && !json_is_object(whole)) c.wrong = key;
+    const json_t *json = member(&c, whole, key, JSON_OBJECT);
+    const json_t *fusions = member(&c, json, "fusions", JSON_OBJECT);
+    const json_t *ops = fusions ? member(&c, fusions, "ops", JSON_ARRAY)
+                                : member(&c, json, "fused_ops", JSON_ARRAY);
+    const json_t *other = member(&c, json, "optimization_config", JSON_OBJECT);
+    c.axis = json ? integer_of(&c, json, "softmax_axis") : -1;
+    c.epsilon = float_of_bits(&c, json, "epsilon_typecast");
+    c.alpha = float_of_bits(&c, fusions ? fusions : json, "alpha_typecast");
+    c.transposed[0] = flag_of(&c, json, "transpose_a");
+    c.transposed[1] = flag_of(&c, json, "transpose_b");
+    c.packed = flag_of(&c, json, "weights_prepacked") || flag_of(&c, other, "weights_prepacked");
     for (int i = 0; i < 3; i++)
-        if (!in_order(json_object_get(json, layouts[i]))) c.permuted = layouts[i];
+        if (!in_order(member(&c, json, layouts[i], JSON_OBJECT))) c.permuted = layouts[i];
     for (size_t i = 0; i < json_array_size(ops) && i < MAX_FUSED; i++) {
         const char *name = json_string_value(json_array_get(ops, i));
+        if (!name) c.wrong = "fused_ops";
         snprintf(c.fused[c.fused_count++], NAME_SIZE, "%s", name ? name : "");
     }
     if (json_array_size(ops) > MAX_FUSED)
@@ -439,6 +469,9 @@ static bool expand_call(expansion *x, int which) {
     if (many && (shape->rank == 1 || shape->rank == 2) && targets[which].config)
         c.want = shape->elements[0];
     if (targets[which].config) c.config = read_config(call, targets[which].config);
+    if (c.config.wrong)
+        return expand_refuse(x, "of \"%s\" has an invalid backend_config: %s has another type",
+                             targets[which].target, c.config.wrong);
     hlo_instruction *results[2] = {targets[which].build(&c)};
     if (!results[0]) return false;
     if (!hlo_shape_is_array(c.want) || !hlo_shape_same_dims(c.want, results[0]->shape) ||

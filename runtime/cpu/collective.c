@@ -458,10 +458,12 @@ static const char *skip_blanks(const char *text) {
     return text + strspn(text, " \"");
 }
 
-/* Reads a pair of a list such as {{0,1},{1,2}}, and the `{` or `,` before it. Sets *at to NULL
+/* Reads a pair of a list such as {{0,1},{1,2}}, and `before`, which is `{` or `,`. Sets *at to NULL
  * after the last pair. Returns false if the list is invalid. */
-static bool read_pair(const char **at, int64_t pair[2]) {
-    const char *text = skip_blanks(skip_blanks(*at) + 1);
+static bool read_pair(const char **at, char before, int64_t pair[2]) {
+    const char *text = skip_blanks(*at);
+    if (*text++ != before) return false;
+    text = skip_blanks(text);
     if (*text++ != '{') return false;
     for (int half = 0; half < 2; half++) {
         char *end;
@@ -491,13 +493,15 @@ static const char *find_peer(const hlo_seat *seat, const hlo_instruction *instr,
     const int64_t most = own_number(seat, mode, &own);
     const int64_t step = mode == PARTITIONS ? 1 : seat->partitions;
     if (hlo_instr_int(start, HLO_ATTR_IS_HOST_TRANSFER, 0))
-        return "transfers data to or from the host, which is not supported";
+        return "transfers data to or from the host, which is not supported: make the data a "
+               "parameter or a result";
     if (!text)
         return hlo_arena_format(arena, "requires the pairs of devices, as frontend attribute %s",
                                 name);
     *out_peer = -1;
-    while (text) {
-        if (!read_pair(&text, pair))
+    const bool empty = !strcmp(text, "{}");
+    for (char before = '{'; text && !empty; before = ',') {
+        if (!read_pair(&text, before, pair))
             return hlo_arena_format(arena, "has an invalid list of pairs in %s", name);
         const int64_t largest = pair[0] > pair[1] ? pair[0] : pair[1];
         if (largest >= most && !seat->world)
@@ -659,7 +663,8 @@ const char *cpu_collective_refusal(const cpu_device *cpu, const hlo_instruction 
         return NULL;
     }
     if (hlo_instr_attr(instr, HLO_ATTR_SLICE_SIZE_LISTS))
-        return "sends slices in place, which the cpu backend does not support";
+        return "sends slices in place, which is not supported: run the module before "
+               "optimizations";
     if (has_dynamic_root(instr)) {
         const hlo_shape *roots = hlo_instr_operand(instr, instr->operand_count - 1)->shape;
         if (roots->rank > 1 || hlo_shape_count(roots) < instr->operand_count - 1)

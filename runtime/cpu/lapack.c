@@ -490,8 +490,12 @@ static const char *read_call(cpu_device *cpu, const hlo_instruction *instr, hlo_
     if (!why) why = check_limits(c, arena, typed);
     flag *uplo = find_flag(c, "uplo", 4);
     const char *config = hlo_instr_str(instr, HLO_ATTR_BACKEND_CONFIG);
-    if (xla && uplo && config && atoi(config + strspn(config, " \"")) == 0)
-        uplo->value = 'U'; /* Eigh's config is "lower,sort,iterations,tolerance" */
+    if (xla && uplo && config && !why) {
+        config += strspn(config, " \"");
+        if (*config == '0') uplo->value = 'U';
+        if (!strchr("01", *config) || config[1] != ',')
+            why = "its backend_config is not \"lower,sort,iterations,tolerance\"";
+    }
     if (why) return why;
     why = load_library(cpu, arena);
     if (why) return why;

@@ -8,10 +8,18 @@
 #include "ir/text/options.h"
 #include "ir/verify/verify.h"
 #include "runtime/cpu/cpu.h"
+#ifdef HLO_WITH_CUDA
 #include "runtime/cuda/driver/cuda.h"
+#endif
 #include "runtime/exec/run.h"
 
-const hlo_backend *const hlo_backends[] = {&cpu_backend, &cuda_backend, NULL};
+const hlo_backend *const hlo_backends[] = {
+    &cpu_backend,
+#ifdef HLO_WITH_CUDA
+    &cuda_backend,
+#endif
+    NULL,
+};
 
 static const hlo_plan_options default_options = {.struct_size = sizeof default_options,
                                                  .backend = "cpu",

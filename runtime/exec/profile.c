@@ -256,6 +256,19 @@ static size_t whole_runs(const plan_trace *trace, size_t *out_first) {
     return runs;
 }
 
+/* Returns the number of decimals: three, or as many as a small number needs for three digits. */
+static int decimals_of(double number) {
+    enum { LEAST = 3, MOST = 6 };
+    int decimals = LEAST;
+    for (; number > 0 && number < 0.1 && decimals < MOST; decimals++) number *= 10;
+    return decimals;
+}
+
+/* Prints a number in 10 columns. */
+static void print_number(double number, FILE *out) {
+    fprintf(out, "%10.*f", decimals_of(number), number);
+}
+
 /* Prints the rows. `sorted` is scratch space for all runs. */
 static void print_rows(const plan_trace *trace, row *rows, size_t count, double *sorted, bool names,
                        FILE *out) {
@@ -273,14 +286,16 @@ static void print_rows(const plan_trace *trace, row *rows, size_t count, double 
             rest += r->seconds;
             continue;
         }
-        fprintf(out, "%10.3f", 1e3 * r->seconds / runs);
+        print_number(1e3 * r->seconds / runs, out);
         if (whole) memcpy(sorted, r->in_run, whole * sizeof *sorted);
         qsort(sorted, whole, sizeof *sorted, by_size);
-        fprintf(out, " %10.3f %10.3f", whole ? 1e3 * sorted[0] : 0,
-                whole ? 1e3 * sorted[whole / 2] : 0);
-        fprintf(out, " %6.1f %8.6g %10.3f %8.2f  ", 100 * r->seconds / trace->seconds,
-                (double)r->runs / runs, 1e-6 * r->bytes / runs,
-                r->seconds > 0 ? 1e-9 * r->bytes / r->seconds : 0);
+        for (size_t half = 0; half < 2; half++) {
+            fputc(' ', out);
+            print_number(whole ? 1e3 * sorted[half * (whole / 2)] : 0, out);
+        }
+        fprintf(out, " %6.1f %8.6g ", 100 * r->seconds / trace->seconds, (double)r->runs / runs);
+        print_number(1e-6 * r->bytes / runs, out);
+        fprintf(out, " %8.2f  ", r->seconds > 0 ? 1e-9 * r->bytes / r->seconds : 0);
         if (!names) {
             hlo_print_plain(out, "%s", r->step->instr->name);
             if (r->step->job && r->step->job->group.instr_count > 1)
@@ -326,10 +341,11 @@ hlo_status hlo_plan_print_profile(const hlo_plan *plan, FILE *out) {
     }
     double all = 0;
     for (size_t i = 0; i < count; i++) all += rows[i].seconds;
-    fprintf(out, "profile: %.3f ms per run, mean of %llu; %.3f ms of it in %zu steps%s\n",
-            1e3 * trace->seconds / (double)trace->runs, (unsigned long long)trace->runs,
-            1e3 * all / (double)trace->runs, count,
-            plan->backend->own_clock ? ", measured by the device clock" : "");
+    const double total = 1e3 * trace->seconds / (double)trace->runs,
+                 part = 1e3 * all / (double)trace->runs;
+    fprintf(out, "profile: %.*f ms per run, mean of %llu; %.*f ms of it in %zu steps%s\n",
+            decimals_of(total), total, (unsigned long long)trace->runs, decimals_of(part), part,
+            count, plan->backend->own_clock ? ", measured by the device clock" : "");
     double *sorted = seconds + count * runs;
     print_rows(trace, rows, count, sorted, false, out);
     fputc('\n', out);

@@ -5,10 +5,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zip.h>
 
 #include "ir/text/file.h"
 #include "runtime/io/arrays.h"
+
+#ifdef HLO_WITH_NPZ
+#include <zip.h>
 
 enum { MAX_HEADER = 1 << 20, MAX_RANK = 64, HEADER_ALIGN = 64, MAX_NAME = 1024 };
 
@@ -303,11 +305,6 @@ hlo_status hlo_arrays_read_each(const char *path, const hlo_module *module, hlo_
     return status;
 }
 
-hlo_status hlo_arrays_read(const char *path, const hlo_module *module, hlo_role role,
-                           const hlo_diag_sink *sink, hlo_arrays **out) {
-    return hlo_arrays_read_each(path, module, role, 1, sink, out);
-}
-
 /* Creates the bytes of a .npy file, which the caller frees. Returns NULL if memory runs out. */
 static char *make_npy(const hlo_array *array, size_t *out_size) {
     hlo_type type = hlo_type_find(array->type, strlen(array->type));
@@ -392,4 +389,23 @@ hlo_status hlo_arrays_write(const hlo_arrays *arrays, FILE *out) {
     for (size_t i = 0; files && i < arrays->count; i++) free(files[i]);
     free(files);
     return status;
+}
+
+#else
+hlo_status hlo_arrays_read_each(const char *path, const hlo_module *module, hlo_role role,
+                                uint32_t devices, const hlo_diag_sink *sink, hlo_arrays **out) {
+    (void)module, (void)role, (void)devices;
+    *out = NULL;
+    return hlo_file_refuse(path, sink, "this build has no npz");
+}
+
+hlo_status hlo_arrays_write(const hlo_arrays *arrays, FILE *out) {
+    (void)arrays, (void)out;
+    return HLO_INVALID_INPUT;
+}
+#endif
+
+hlo_status hlo_arrays_read(const char *path, const hlo_module *module, hlo_role role,
+                           const hlo_diag_sink *sink, hlo_arrays **out) {
+    return hlo_arrays_read_each(path, module, role, 1, sink, out);
 }

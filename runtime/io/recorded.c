@@ -43,8 +43,10 @@ static hlo_status put_literal(recording *r, const hlo_literal *literal) {
 static hlo_status check_count(const recording *r) {
     if (r->count == r->leaves.count) return HLO_OK;
     return hlo_diag_refuse(r->sink, r->module->file, 0, 0,
-                           "the snapshot has %zu %s, but the module has %zu", r->count,
-                           r->role == HLO_INPUTS ? "arguments" : "outputs", r->leaves.count);
+                           "the %s of the snapshot have %zu arrays, but those of the module %zu%s",
+                           r->role == HLO_INPUTS ? "arguments" : "outputs", r->count,
+                           r->leaves.count,
+                           r->role == HLO_INPUTS ? ": run it with --inputs or --seed" : "");
 }
 
 static hlo_status put(void *user, uint32_t device, const hlo_literal *literal) {
@@ -55,7 +57,7 @@ static hlo_status put(void *user, uint32_t device, const hlo_literal *literal) {
         r->devices = device + 1;
         r->count = 0;
     }
-    return put_literal(r, literal);
+    return literal ? put_literal(r, literal) : HLO_OK;
 }
 
 hlo_status hlo_arrays_recorded(const hlo_module *module, hlo_role role, uint32_t devices,

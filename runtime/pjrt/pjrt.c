@@ -4,7 +4,6 @@
 
 #include <ctype.h>
 #include <dlfcn.h>
-#include <errno.h>
 #include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +22,7 @@
 #include "runtime/io/arrays.h"
 #include "runtime/pjrt/abi.h"
 
-#include "compile_options.pb-c.h"
+#include "compile_options.proto.h"
 
 /* -------------------------------------------------------------------------------------- plugins */
 
@@ -358,116 +357,86 @@ typedef struct module_kind {
 #define DISABLE_PASSES "xla_disable_hlo_passes"
 #define PARTITIONING_PASSES "sharding-propagation,spmd-partitioning"
 
-/* A CompileOptionsProto under construction, whose messages are freed together. */
-typedef struct draft {
-    char disable_passes[sizeof DISABLE_PASSES], partitioning_passes[sizeof PARTITIONING_PASSES];
-    Pjrt__CompileOptions all;
-    Pjrt__BuildOptions build;
-    Pjrt__DeviceAssignment assignment;
-    Pjrt__Computation *computations, **computation_list;
-    int64_t *devices;
-    Pjrt__OptionOverride *overrides;
-    Pjrt__OptionEntry *entries, **entry_list;
-    char *text; /* NUL-terminated keys */
-} draft;
+/* Returns the value of the last field with this number, or no bytes. */
+static hlo_wire find_bytes(const void *message, size_t size, uint32_t number) {
+    hlo_wire w = {message, (const uint8_t *)message + size, false}, found = {NULL, NULL, false};
+    hlo_wire_field field;
+    while (w.at < w.end && hlo_wire_next(&w, &field))
+        if (field.number == number && field.delimited) found = field.value;
+    return found;
+}
 
-static void add_override(draft *d, char *key, char *value) {
-    const size_t at = d->all.n_env_option_overrides++;
-    pjrt__option_override__init(&d->overrides[at]);
-    pjrt__option_entry__init(&d->entries[at]);
-    d->overrides[at].string_field = value;
-    d->entries[at].key = key;
-    d->entries[at].value = &d->overrides[at];
-    d->entry_list[at] = &d->entries[at];
+static void add_override(hlo_arena *arena, Pjrt__CompileOptions *all, char *key, char *value) {
+    Pjrt__OptionEntry *entry = hlo_message_add(arena, all, "env_option_overrides");
+    entry->key = key;
+    entry->value = hlo_message_new(arena, &Pjrt__OptionOverride__type);
+    entry->value->string_field = value;
 }
 
 /* Adds the settings, each `KEY=VALUE`. A later setting overrides an earlier one with the same key.
  * Passes that a setting disables are added to those that are disabled for a partitioned module. */
-static bool override_options(draft *d, const hlo_pjrt_options *options) {
-    size_t size = 1;
-    const size_t count = options->setting_count + 1;
-    /* Compute the bytes of a setting, plus the bytes by which its value may grow. */
-    for (size_t i = 0; i < options->setting_count; i++)
-        size += strlen(options->settings[i]) + sizeof PARTITIONING_PASSES + 1;
-    d->overrides = calloc(count, sizeof *d->overrides);
-    d->entries = calloc(count, sizeof *d->entries);
-    d->entry_list = calloc(count, sizeof *d->entry_list);
-    char *at = d->text = malloc(size);
-    if (!d->overrides || !d->entries || !d->entry_list || !at) return false;
-    d->all.env_option_overrides = d->entry_list;
-    if (options->partitioned) add_override(d, d->disable_passes, d->partitioning_passes);
+static void add_overrides(hlo_arena *arena, Pjrt__CompileOptions *all,
+                          const hlo_pjrt_options *options) {
+    static char disable_passes[] = DISABLE_PASSES, partitioning_passes[] = PARTITIONING_PASSES;
+    if (options->partitioned) add_override(arena, all, disable_passes, partitioning_passes);
     for (size_t i = 0; i < options->setting_count; i++) {
         const char *setting = options->settings[i], *given = strchr(setting, '=') + 1;
-        char *key = at, *value = key + (given - setting);
-        memcpy(key, setting, (size_t)(given - setting));
-        value[-1] = 0;
-        at = value;
-        if (options->partitioned && strcmp(key, DISABLE_PASSES) == 0)
-            at = stpcpy(at, *given ? PARTITIONING_PASSES "," : PARTITIONING_PASSES);
-        at = stpcpy(at, given) + 1;
-        add_override(d, key, value);
+        char *key = hlo_arena_format(arena, "%.*s", (int)(given - 1 - setting), setting);
+        const bool both = options->partitioned && strcmp(key, DISABLE_PASSES) == 0;
+        const char *before = !both ? "" : *given ? PARTITIONING_PASSES "," : PARTITIONING_PASSES;
+        add_override(arena, all, key, hlo_arena_format(arena, "%s%s", before, given));
     }
-    return true;
 }
 
-/* Writes a CompileOptionsProto for the HloModuleProto `module`. The message repeats the layouts of
- * the entry's parameters and result, because plugins reset layouts that are only in the module.
- * Returns HLO_OUT_OF_MEMORY if memory runs out. */
+/* Makes a CompileOptionsProto for the HloModuleProto `module`. The message repeats the layouts of
+ * the entry's parameters and result, because plugins reset layouts that are only in the module. */
+static hlo_wire make_options(hlo_arena *arena, bytes module, module_kind kind,
+                             const hlo_pjrt_options *options) {
+    enum { HOST_PROGRAM_SHAPE = 4 }; /* of an HloModuleProto */
+    const hlo_wire found = find_bytes(module.data, module.size, HOST_PROGRAM_SHAPE);
+    const Pjrt__ProgramShape *shape = hlo_message_unpack(arena, &Pjrt__ProgramShape__type, found.at,
+                                                         (size_t)(found.end - found.at));
+    Pjrt__CompileOptions *all = hlo_message_new(arena, &Pjrt__CompileOptions__type);
+    Pjrt__BuildOptions *build = hlo_message_new(arena, &Pjrt__BuildOptions__type);
+    all->executable_build_options = build;
+    all->parameter_is_tupled_arguments = kind.tupled;
+    if (shape && !kind.tupled) { /* plugins ignore layouts in this form for a tuple */
+        all->n_argument_layouts = shape->n_parameters;
+        all->argument_layouts = shape->parameters;
+    }
+    if (shape) build->result_layout = shape->result;
+    build->num_replicas = 1;
+    build->num_partitions = options->devices;
+    build->use_spmd_partitioning = options->devices > 1;
+    build->use_shardy_partitioner = kind.shardy;
+    add_overrides(arena, all, options);
+    if (options->devices > 1) { /* assign each device a partition */
+        Pjrt__DeviceAssignment *assignment = hlo_message_new(arena, &Pjrt__DeviceAssignment__type);
+        assignment->replica_count = 1;
+        assignment->computation_count = (int32_t)options->devices;
+        build->device_assignment = assignment;
+        for (uint32_t i = 0; i < options->devices; i++) {
+            Pjrt__Computation *each = hlo_message_add(arena, assignment, "computation_devices");
+            each->replica_device_ids = hlo_arena_array(arena, 1, sizeof *each->replica_device_ids);
+            each->replica_device_ids[0] = i;
+            each->n_replica_device_ids = 1;
+        }
+    }
+    return hlo_message_pack(arena, &all->base);
+}
+
+/* Returns HLO_OUT_OF_MEMORY if memory runs out. */
 static hlo_status write_options(bytes module, module_kind kind, const hlo_pjrt_options *options,
                                 bytes *out) {
-    draft d = {.disable_passes = DISABLE_PASSES, .partitioning_passes = PARTITIONING_PASSES};
-    Pjrt__Module *read = pjrt__module__unpack(NULL, module.size, (const uint8_t *)module.data);
-    *out = (bytes){0};
-    if (read) {
-        const Pjrt__ProgramShape *shape = read->host_program_shape;
-        pjrt__compile_options__init(&d.all);
-        pjrt__build_options__init(&d.build);
-        d.all.executable_build_options = &d.build;
-        d.all.parameter_is_tupled_arguments = kind.tupled;
-        if (shape && !kind.tupled) { /* plugins ignore layouts in this form for a tuple */
-            d.all.n_argument_layouts = shape->n_parameters;
-            d.all.argument_layouts = shape->parameters;
-        }
-        if (shape) d.build.result_layout = shape->result;
-        d.build.num_replicas = 1;
-        d.build.num_partitions = options->devices;
-        d.build.use_spmd_partitioning = options->devices > 1;
-        d.build.use_shardy_partitioner = kind.shardy;
-    }
-    const uint32_t count = options->devices;
-    bool made = read && override_options(&d, options);
-    if (made && count > 1) { /* assign each device a partition */
-        pjrt__device_assignment__init(&d.assignment);
-        d.computations = calloc(count, sizeof *d.computations);
-        d.computation_list = calloc(count, sizeof *d.computation_list);
-        d.devices = calloc(count, sizeof *d.devices);
-        made = d.computations && d.computation_list && d.devices;
-        for (uint32_t i = 0; made && i < count; i++) {
-            pjrt__computation__init(&d.computations[i]);
-            d.devices[i] = i;
-            d.computations[i].replica_device_ids = &d.devices[i];
-            d.computations[i].n_replica_device_ids = 1;
-            d.computation_list[i] = &d.computations[i];
-        }
-        d.assignment.replica_count = 1;
-        d.assignment.computation_count = (int32_t)count;
-        d.assignment.n_computation_devices = count;
-        d.assignment.computation_devices = d.computation_list;
-        d.build.device_assignment = &d.assignment;
-    }
-    if (made) {
-        out->size = pjrt__compile_options__get_packed_size(&d.all);
+    jmp_buf recover;
+    hlo_arena *arena = hlo_arena_new(&recover);
+    if (arena && !setjmp(recover)) {
+        const hlo_wire made = make_options(arena, module, kind, options);
+        out->size = (size_t)(made.end - made.at);
         out->data = malloc(out->size + 1);
-        if (out->data) pjrt__compile_options__pack(&d.all, (uint8_t *)out->data);
+        if (out->data) memcpy(out->data, made.at, out->size);
     }
-    if (read) pjrt__module__free_unpacked(read, NULL);
-    free(d.computations);
-    free(d.computation_list);
-    free(d.devices);
-    free(d.overrides);
-    free(d.entries);
-    free(d.entry_list);
-    free(d.text);
+    hlo_arena_free(arena);
     return out->data ? HLO_OK : HLO_OUT_OF_MEMORY;
 }
 
@@ -862,22 +831,16 @@ hlo_status hlo_pjrt_optimized(const hlo_pjrt *pjrt, const hlo_diag_sink *sink,
     if (status == HLO_OK) {
         /* The program is an HloModuleProto, or a message with one. */
         const bool plain = program.format_size == 3 && memcmp(program.format, "hlo", 3) == 0;
-        errno = 0; /* a failed allocation sets errno */
-        Pjrt__ModuleWithConfig *read =
-            plain ? NULL
-                  : pjrt__module_with_config__unpack(NULL, program.code_size,
-                                                     (const uint8_t *)program.code);
-        const char *code = plain ? program.code : read ? (const char *)read->hlo_module.data : NULL;
-        const size_t size = plain ? program.code_size : read ? read->hlo_module.len : 0;
-        if (code)
-            status = hlo_module_parse_proto(code, size, pjrt->plugin.path, sink, out_module);
-        else if (errno == ENOMEM)
-            status = HLO_OUT_OF_MEMORY;
+        hlo_wire code = {(const uint8_t *)program.code,
+                         (const uint8_t *)program.code + program.code_size, false};
+        if (!plain) code = find_bytes(program.code, program.code_size, 1);
+        if (code.at)
+            status = hlo_module_parse_proto(code.at, (size_t)(code.end - code.at),
+                                            pjrt->plugin.path, sink, out_module);
         else
             status = hlo_diag_refuse(sink, pjrt->plugin.path, 0, 0,
                                      "the optimized module has the unsupported format %.*s",
                                      (int)program.format_size, program.format);
-        if (read) pjrt__module_with_config__free_unpacked(read, NULL);
     }
     free(program.code);
     return status;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Inlines calls in the plan's copy of the module. Groups can then extend across former calls, and
  * values of callees share memory with values of their callers. */
+#include "ir/device_list.h"
 #include "runtime/plan/plan.h"
 
 /* Maximum number of instructions that inlining copies, for all calls together: with nested calls,
@@ -16,6 +17,9 @@ static bool is_convertible(const hlo_shape *from, const hlo_shape *to) {
 static const hlo_computation *callee_of(const hlo_instruction *call) {
     if (call->op != HLO_OP_CALL) return NULL;
     const hlo_computation *callee = hlo_instr_comp(call, HLO_ATTR_TO_APPLY);
+    /* The sharding of a manual region's call determines how the result leaves the region. */
+    const hlo_sharding *sharding = hlo_instr_sharding(call);
+    if (sharding && hlo_sharding_has(sharding, HLO_SHARDING_MANUAL)) return NULL;
     if (callee->attr_count || callee->parameter_count != call->operand_count ||
         !is_convertible(callee->root->shape, call->shape))
         return NULL;

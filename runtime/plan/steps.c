@@ -629,6 +629,11 @@ static build_value start_value(build *b, const hlo_instruction *instr) {
     return v;
 }
 
+static bool allocates(const hlo_instruction *instr) {
+    return hlo_is_custom_call(instr, "AllocateBuffer") && hlo_shape_is_array(instr->shape) &&
+           !instr->operand_count;
+}
+
 static build_value zeros(build *b, const hlo_instruction *instr) {
     build_value v = new_slots(b, SLOT_CONSTANT, instr->shape);
     const size_t size = b->comp->slots[v.slots[0]].size;
@@ -711,8 +716,7 @@ static build_value value_for(build *b, const hlo_instruction *instr) {
         return v;
     }
     case HLO_OP_CUSTOM_CALL:
-        if (hlo_is_custom_call(instr, "AllocateBuffer") && hlo_shape_is_array(instr->shape))
-            return zeros(b, instr);
+        if (allocates(instr)) return zeros(b, instr);
         break;
     default: break;
     }

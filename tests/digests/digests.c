@@ -295,7 +295,7 @@ static void plans(const hlo_module *module, FILE *out) {
 static bool is_run(const hlo_module *module) {
     double *times = calloc(module->next_computation_id, sizeof *times), elements = 0;
     if (!times) no_memory();
-    hlo_run_counts(module, times);
+    hlo_run_counts(module, times, NULL);
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
         for (const hlo_instruction *i = comp->first; i; i = hlo_instr_next(i)) {
             const hlo_shape *shape = i->shape;

@@ -39,17 +39,20 @@ sed -n 's/^struct XLA_FFI_Error \*\(\w*\)(.*/\1/p' "$work/prefix/include/hlo/ffi
 test -s "$work/declared"
 diff "$work/declared" "$work/exported"
 
-# The library exports the functions that the headers declare, and no release silently removes a function.
-"$HLO_PYTHON" "$here/exports.py" "$build/libhlofp8.so" "$work/prefix/include" "$here/exports.txt"
+# The libraries export the functions that the headers declare, and no release silently removes a function or an option.
+archive=$(find "$work/prefix" -name libhlofp8.a)
+"$HLO_PYTHON" "$here/exports.py" "$build/libhlofp8.so" "$archive" "$work/prefix/include" "$here/exports.txt"
+"$HLO_PYTHON" "$here/options.py" "$build"
 
 cmake -G Ninja -S "$here" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_C_COMPILER="$cc" \
     -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_C_FLAGS="$*" -DCMAKE_CXX_FLAGS="$*" >"$work/configure.log"
 cmake --build "$work/build" >"$work/build.log" || { cat "$work/build.log"; exit 1; }
 "$work/build/headers"
 "$work/build/embed" >"$work/cmake.out"
+"$work/build/clash" "$here/../../examples/twice-negated.hlo"
 
 # Programs are linked to the shared library by a name that contains the minor release.
-lib=$(dirname "$(find "$work/prefix" -name libhlofp8.a)")
+lib=$(dirname "$archive")
 version=$(sed -n 's/^Version: //p' "$lib/pkgconfig/hlofp8.pc")
 readelf -d "$work/build/embed_shared" | grep -qF "[libhlofp8.so.${version%.*}]"
 test -f "$lib/libhlofp8.so.$version"
@@ -63,6 +66,18 @@ for header in "$work"/prefix/include/hlo/*.h; do
             $language -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I"$work/prefix/include" -
     done
 done
+
+# All headers together compile without warnings, with each compiler and in each version of the languages.
+for header in "$work"/prefix/include/hlo/*.h; do echo "#include <hlo/${header##*/}>"; done >"$work/all.h"
+for language in "$cc -std=c11 -x c" "$cc -std=c2x -x c" "$cxx -std=c++17 -x c++" "$cxx -std=c++20 -x c++" \
+    "clang -std=c11 -x c" "clang -std=c2x -x c" "clang++ -std=c++17 -x c++" "clang++ -std=c++20 -x c++"; do
+    command -v "${language%% *}" >/dev/null || continue
+    $language -Wall -Wextra -pedantic -Wconversion -Wshadow -Werror -fsyntax-only -I"$work/prefix/include" - <"$work/all.h"
+done
+
+# Linking takes less than two seconds of CPU time, because the library contains no intermediate code.
+rm "$work/build/clash"
+(ulimit -t 2 && cmake --build "$work/build" >"$work/build.log") || { cat "$work/build.log"; exit 1; }
 
 # Run each example once.
 examples=$here/../../examples

@@ -10,6 +10,7 @@
 #include "hlo/edit.h"
 #include "hlo/pass.h"
 #include "hlo/proto.h"
+#include "hlo/report.h"
 #include "hlo/runtime.h"
 #include "hlo/text.h"
 #include "unit/api/rules.h"

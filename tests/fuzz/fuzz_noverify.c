@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "hlo/pass.h"
 #include "hlo/proto.h"
+#include "hlo/report.h"
 #include "hlo/text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

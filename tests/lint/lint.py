@@ -280,11 +280,11 @@ def readme():
                     yield name, number, f"the link {link} leads to no file"
                 elif anchor and anchor not in (re.sub(r"[^\w -]", "", h.lower()).replace(" ", "-") for h in re.findall(r"^#+ (.*)$", read(there), re.M)):
                     yield name, number, f"the link {link} leads to no heading"
-    if "tools/dev" in FILES and "README.md" in FILES:
-        for package in re.findall(r"apt-get install -y ((?:[\w.+-]+|\\\n|\s)+)\n", read("README.md")):
+    if "tools/dev" in FILES and "docs/building.md" in FILES:
+        for package in re.findall(r"apt-get install -y ((?:[\w.+-]+|\\\n|\s)+)\n", read("docs/building.md")):
             for word in package.replace("\\", "").split():
                 if f":{word}" not in read("tools/dev"):
-                    yield "README.md", 1, f"tools/dev does not install {word}"
+                    yield "docs/building.md", 1, f"tools/dev does not install {word}"
     for file in FILES:
         path = pathlib.PurePath(file)
         if len(path.parts) == 1 or path.name == "README.md" or path.parts[0].startswith("."):

@@ -5,7 +5,8 @@
 usage: rooms.py BUILD [--root=DIR]
 
 Rejects, by the symbols of the object files in BUILD:
-- a reference to a file of a folder that the referring folder does not see,
+- a reference to a file of a folder that the referring folder does not see, or of a part of the library (cmake/options.cmake)
+  that the part of the referring folder does not require,
 - a cycle of files, except for real recursion (RECURSION below); in the tree, also a README.md whose line
   `This folder may include headers of` differs from the map, and a folder with more than MAX sources.
 
@@ -28,18 +29,34 @@ RECURSION = [
      "ir/eval/sort.c"},
 ]
 
+# References that the preprocessor removes from a build without the part that they refer to.
+CONDITIONAL = {("runtime/exec/devices.c", "CUDA")}
+
+
+def requirements():
+    """Returns the parts of the library, each with the parts that it requires, directly or not."""
+    options = ROOT / "cmake" / "options.cmake"
+    lines = re.findall(r"^hlo_requires\(HLOFP8_WITH_(\w+)(.*)\)$", options.read_text(), re.M) if options.exists() else []
+    required = {None: {None}}
+    for part, rest in lines:
+        direct = re.findall(r"HLOFP8_WITH_(\w+)", rest)
+        required[part] = {None, part}.union(*(required.get(p, {p}) for p in direct))
+    return required
+
 
 def the_map():
-    """Returns, for each folder, the folders that it sees directly according to the map, and all that it sees."""
-    said = {}
+    """Returns, for each folder, the folders that it sees directly according to the map, all that it sees, and its part."""
+    said, parts = {}, {}
     for line in re.findall(r"^hlo_room\((.*?)\)$", (ROOT / "CMakeLists.txt").read_text(), re.M | re.S):
         folder, *rest = line.split()
         sees = re.search(r"SEES ((?:[\w/]+\s*)+?)(?=SOURCES|LINK|$)", " ".join(rest))
         said[folder] = sees[1].split() if sees else []
+        part = re.search(r"PART (\w+)", " ".join(rest))
+        parts[folder] = part[1] if part else None
     everything = {}
     for folder, sees in said.items():
         everything[folder] = set(sees).union(*(everything[f] for f in sees))
-    return said, everything
+    return said, everything, parts
 
 
 def references(build):
@@ -87,7 +104,8 @@ def circles(graph):
 
 
 def findings(build):
-    said, seen = the_map()
+    said, seen, parts = the_map()
+    required = requirements()
     graph = references(build)
     if not graph or not said:
         yield f"{build}: no object files, or no map"
@@ -96,6 +114,9 @@ def findings(build):
         for other, symbol in sorted(others.items()):
             if other.rsplit("/", 1)[0] not in seen.get(folder, set()) | {folder}:
                 yield f"{name}: refers to {symbol} of {other}, which {folder} does not see"
+            part, needed = parts.get(folder), parts.get(other.rsplit("/", 1)[0])
+            if needed not in required.get(part, {None, part}) and (name, needed) not in CONDITIONAL:
+                yield f"{name}: refers to {symbol} of {other}, a part that may be absent: {needed}"
     for circle in circles(graph):
         if not any(circle <= allowed for allowed in RECURSION):
             yield "a circle of files: " + ", ".join(sorted(circle))

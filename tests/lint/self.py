@@ -93,6 +93,9 @@ ROOM_FAULTS = [
     ({"b/README.md": "This folder may not include headers of other folders.\n"}, "b/README.md: does not say"),
     ({f"a/{i}.h": "" for i in range(16)}, "a: 18 sources"),
     ({"CMakeLists.txt": "\n"}, "no map"),
+    ({"CMakeLists.txt": "hlo_room(a PART LOW)\nhlo_room(b SEES a)\n"}, "a part that may be absent: LOW"),
+    ({"CMakeLists.txt": "hlo_room(a PART LOW)\nhlo_room(b PART HIGH SEES a)\n",
+      "cmake/options.cmake": "hlo_requires(HLOFP8_WITH_HIGH HLOFP8_WITH_LOW)\n"}, None),
     ({"a/low.c": None, "a/other.c": None, "b/high.c": None}, "no object files"),
 ]
 

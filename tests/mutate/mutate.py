@@ -88,7 +88,7 @@ def command(*words, **options):
 
 def configure(python, preset="dev"):
     (MADE / "build.log").write_bytes(b"")
-    command("cmake", "--preset", preset, f"-DHLO_PYTHON={python}", "-DHLO_WERROR=OFF", cwd=COPY)
+    command("cmake", "--preset", preset, f"-DHLOFP8_PYTHON={python}", "-DHLOFP8_WERROR=OFF", cwd=COPY)
 
 
 def build(jobs, folder):

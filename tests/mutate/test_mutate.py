@@ -60,8 +60,8 @@ enable_testing()
 add_library(small SHARED ir/small.c)
 add_executable(test_small tests/test_small.c)
 target_link_libraries(test_small PRIVATE small)
-set(HLO_SANITIZE "" CACHE STRING "")
-if(HLO_SANITIZE)
+set(HLOFP8_SANITIZE "" CACHE STRING "")
+if(HLOFP8_SANITIZE)
   set(prefix sanitized/)
 endif()
 add_test(NAME ${prefix}unit/small COMMAND test_small)
@@ -82,7 +82,7 @@ PRESETS = {"version": 6, "configurePresets": [{
     "name": "dev", "generator": "Ninja", "binaryDir": "${sourceDir}/build/dev",
     "cacheVariables": {"CMAKE_BUILD_TYPE": "Release", "CMAKE_EXPORT_COMPILE_COMMANDS": "ON"}}, {
     "name": "asan-ubsan", "inherits": "dev", "binaryDir": "${sourceDir}/build/asan-ubsan",
-    "cacheVariables": {"HLO_SANITIZE": "address", "CMAKE_C_FLAGS": "-fsanitize=address"}}]}
+    "cacheVariables": {"HLOFP8_SANITIZE": "address", "CMAKE_C_FLAGS": "-fsanitize=address"}}]}
 FILES = {"CMakeLists.txt": CMAKE, "CMakePresets.json": json.dumps(PRESETS), "ir/small.c": SOURCE.decode(), "tests/test_small.c": TEST,
          "testdata/some/some.test": "// RUN: %small && touch %t\n", ".gitignore": "/build/\n"}
 

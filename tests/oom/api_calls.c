@@ -419,6 +419,9 @@ static hlo_status call_history(void) {
         remarks.format = (hlo_remarks_format)f;
         status = hlo_histories_print(dump, histories, &remarks, nowhere);
     }
+    remarks = (hlo_remarks_options){.struct_size = sizeof remarks, .which = HLO_REMARKS_ALL};
+    if (status == HLO_OK) status = hlo_histories_print(dump, histories, &remarks, nowhere);
+    if (status == HLO_OK) status = hlo_histories_page(dump, histories, NULL, nowhere);
     hlo_history_free(history);
     hlo_dump_free(dump);
     return status;

@@ -21,7 +21,7 @@ HERE = pathlib.Path(__file__).parent
 #: The environment variable with the id of the process whose report has the name that the option --report gives.
 MAIN_PROCESS = "HLOFP8_MAIN_PROCESS"
 # The headers. A header comes after the headers that it includes.
-_HEADERS = ("status", "diag", "module", "ir", "text", "proto", "pass", "runtime", "bisect")
+_HEADERS = ("status", "diag", "module", "ir", "text", "proto", "pass", "report", "runtime", "bisect")
 
 
 def _declarations(name: str) -> str:

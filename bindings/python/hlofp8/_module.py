@@ -51,9 +51,11 @@ class Verdict:
     line: int
     column: int
     runs: float  #: the number of times that the matmul runs in one execution of the module
+    runs_assumed: bool  #: ``runs`` counts all branches of a conditional, or one iteration of an unknown number
     flops: float  #: floating-point operations of one execution of the matmul; 0 if unknown
     input_bytes: float  #: bytes that one execution reads and writes before rewriting
     bytes: float  #: the same after rewriting
+    wide_seconds: float  #: roofline time of one execution on wide types; 0 if unknown
     input_seconds: float  #: roofline time of one execution on the target before rewriting; 0 if unknown
     seconds: float  #: the same after rewriting
     compute_seconds: float  #: the time of the floating-point operations alone, at the peak of the target

@@ -44,6 +44,7 @@ class Group:
     flops: float
     input_bytes: float  #: bytes read and written before rewriting
     bytes: float  #: the same after rewriting
+    wide_seconds: float | None  #: roofline time on wide types; None if unknown
     input_seconds: float | None  #: roofline time before rewriting; None if unknown
     seconds: float | None  #: the same after rewriting
     compute_seconds: float | None  #: the time of the floating-point operations alone, at the peak of the target
@@ -67,12 +68,14 @@ class Totals:
     fp8_flops: float  #: the floating-point operations of the FP8 matmuls
     input_bytes: float  #: bytes read and written before rewriting
     bytes: float  #: the same after rewriting
+    wide_seconds: float  #: roofline time on wide types, of the matmuls whose time is known
     input_seconds: float  #: roofline time before rewriting, of the matmuls whose time is known
     seconds: float  #: the same after rewriting
     compute_seconds: float  #: the time of the floating-point operations alone, at the peak of the target
     saving_seconds: float  #: the time that all edits save
     launch_bound: int  #: the number of matmuls that take less time than a kernel launch
     launch_bound_seconds: float  #: the time of these matmuls
+    runs_assumed: int  #: the number of matmuls whose ``runs`` are assumed
     reasons: dict[str, int]  #: the number of verdicts and lints for each reason
 
 

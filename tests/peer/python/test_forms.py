@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Tests the forms of modules that the package converts to HLO, and the snapshots that it runs, also those of XLA."""
+import base64
 import os
 import pathlib
 import re
@@ -152,6 +153,22 @@ def refuses(args):
         _convert.importlib = importlib
 
 
+#: What torch_xla 2.9.0 makes of relu(Linear(32, 16)) in bf16, exported without weights: exported_program_to_stablehlo cannot
+#: export bf16 weights.
+TORCH_BF16 = base64.b64decode(
+    'TUzvUg1TdGFibGVITE9fdjEuMTMuMAABIwUBBRMBAwsDEQ8TFxsfIycrA4tZHwE9BwsPKwsLCwsLDwsPCw8LDwsbCwsPCw8LDwsPCw8LAx0LCw'
+    '8vCwsLCxdPC08TLwEDCwMdFwcHExcXEx8XEwcTBxMCcgMfAQERAQADCQkDCwMNBQ8FBRcFGQUbBR0FHx0VAQUhHRkBBSMdHQEFJR0hAQUnAwUl'
+    'TydRBSkFKx0rAQUtHS8BBS8dMwEFMR03AQUzHTsBBTUjGwMBHx0BHw8RAQAAAAAAAAAXASMRHTcdOR8DBQAAHxUhAAAAAAAAAAABAAAAAAAAAB'
+    '07HxkhAQAAAAAAAAAAAAAAAAAAAAMFRUUfDxEAAAAAAAAAAAEJKQUhQQUFHSkDQQUpBUGBBSkFIYEFKQMFBxEHCQsNAwMpBYFBBSkDCRcTKQMJ'
+    'B0MpAwEHBKcFAVEBBwEHBJUDAQUDUAEDBwSBAxMfBxMTFxcbGwAFQh8FAwMHRykjBwMTAwMJRi0JAwMFBQkLRjELAwMDAQ0GNQMDBQsNDwY5Aw'
+    'MFDwcRBAEDEQYDAQUBAP4FPSMDCxcPGQ0ZFR0bCwsLF0EhMT0VFw8pHxsZEQ8LEWJ1aWx0aW4AdmhsbwBtb2R1bGUAZnVuY192MQBjb25zdGFu'
+    'dF92MQB0cmFuc3Bvc2VfdjEAZG90X2dlbmVyYWxfdjIAYnJvYWRjYXN0X2luX2RpbV92MQBhZGRfdjEAbWF4aW11bV92MQByZXR1cm5fdjEAbW'
+    'hsby5jcm9zc19wcm9ncmFtX3ByZWZldGNoZXMAbWhsby5pbnB1dF9vdXRwdXRfYWxpYXMAbWhsby5pc19keW5hbWljAG1obG8udXNlX2F1dG9f'
+    'c3BtZF9wYXJ0aXRpb25pbmcASXJUb0hsby4xNQBwMC4xAHAxLjIAcDIuNABicm9hZGNhc3QuMTIAcmVzdWx0X2xheW91dAB4bGFfc2hhcGUAdH'
+    'JhbnNwb3NlLjMAZG90LjUAYnJvYWRjYXN0LjkAYWRkLjEwAG1heGltdW0uMTMAbWFpbgAAYmYxNlszMiwxNl17MCwxfQAIOw0FIwELP0c/SUsD'
+    'TQNTGT09QT1DPT1VQT1XPQND')
+
+
 class ConcreteFunction:
     """A fake of TensorFlow's class."""
     graph, structured_input_signature = None, ()
@@ -200,6 +217,8 @@ def other_frameworks(args):
     try:
         for module in (ConcreteFunction(), ExportedProgram(), program):
             assert [v.kind for v in hlofp8.rewrite(module).verdicts] == [v.kind for v in hlofp8.explain(module)] == ['fp8', 'wide']
+        program.get_stablehlo_bytecode = lambda: TORCH_BF16
+        assert [v.shape for v in hlofp8.explain(ExportedProgram())] == ['bf16[8,16]']
         assert [v.kind for v in hlofp8.explain(function, 1, b=2, target='sm_100')] == ['fp8', 'wide'] and seen == [((1,), {'b': 2})]
     finally:
         for name in set(sys.modules) - before:

@@ -314,8 +314,8 @@ def typed(args):
 
 
 def wheel(args):
-    """In a fresh environment, the wheel contains programs and manuals, needs no library of this machine except the C
-    library, and README's code runs with JAX."""
+    """In a fresh environment, the wheel contains programs and manuals, needs no library of this machine except zlib and
+    glibc 2.27, and README's code runs with JAX."""
     made, folder = os.path.join(args.work, 'wheels'), os.path.join(args.work, 'venv')
     for each in (made, folder):
         shutil.rmtree(each, ignore_errors=True)
@@ -325,7 +325,7 @@ def wheel(args):
     subprocess.run([os.path.join(_cases.SOURCE, 'tools', 'dev'), 'wheel', made, *('--config-settings=' + each for each in settings)],
                    check=True, capture_output=True)
     file, = os.listdir(made)
-    assert re.fullmatch(r'hlofp8-[\d.]+-py3-none-manylinux_2_\d+_x86_64\.whl', file), file
+    assert re.fullmatch(r'hlofp8-[\d.]+-py3-none-manylinux_2_27_x86_64\.whl', file), file
     subprocess.run([sys.executable, '-m', 'venv', folder], check=True)
     python = os.path.join(folder, 'bin', 'python')
     subprocess.run([python, '-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', os.path.join(made, file)], check=True)
@@ -349,8 +349,8 @@ def wheel(args):
     place, version, fp8, equal, jax = said.splitlines()[0].split()
     assert place.startswith(folder) and (fp8, equal, jax) == ('1', 'True', 'False'), said
     assert version in program(args, 'hlo-fp8-opt', '--version').decode()
-    mapped = set(re.findall(r'/\S*/lib(?:jansson|zip|xxhash|protobuf-c|crypto)\S*', said))
-    assert len(mapped) >= 4 and all(each.startswith(folder) for each in mapped), mapped
+    mapped = set(re.findall(r'/\S*/lib(?:jansson|zip|xxhash|crypto)\S*', said))
+    assert not mapped, mapped
     # Use the JAX of this Python.
     packages = os.path.dirname(os.path.dirname(place))
     with open(os.path.join(packages, 'jax.pth'), 'w') as path:

@@ -289,6 +289,28 @@ def check_baseline(browser, args, modules, remarks):
     browser.close(page, "baseline")
 
 
+def check_folder(browser, args):
+    """The page of a dump folder has a bar for each layer, with a part for each run of stages with one verdict."""
+    folder, path = args.models.parent / "tool" / "dump", args.work / "folder.html"
+    subprocess.run([args.bin / "hlo-fp8-opt", f"--report={path}", folder], check=True, capture_output=True)
+    page = browser.open(path.as_uri())
+    page.locator("ul.facts a:text-is('lost FP8 between stages')").click()
+    assert page.locator("#stages").is_visible()
+    wait(page, lambda: page.evaluate("document.getElementById('stages').getBoundingClientRect().top") < 100)
+    bars = page.locator("table.stages tbody tr, table.stages > tr")
+    assert bars.count() == 5, bars.count()
+    assert page.locator("table.stages rect").evaluate_all("all => all.map(e => e.getAttribute('class') + e.getAttribute('width'))") == [
+        "fp81", "wide3", "fp81", "fp82", "wide2", "fp83", "wide1", "wide4"]
+    width, stages = page.locator("table.stages svg").first.bounding_box()["width"], 4
+    assert abs(page.locator("table.stages rect").first.bounding_box()["width"] - width / stages) < 2
+    page.locator("table.stages a:text-is('not-quantized')").click()
+    page.wait_for_selector("#edit-not-quantized[open]")
+    browser.close(page, "folder")
+    page = browser.open(path.as_uri() + "#stages", viewport={"width": 360, "height": 740})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    browser.close(page)
+
+
 def main():
     args = _script.parser(pathlib.Path).parse_args()
     program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -317,6 +339,7 @@ def main():
         check_names(browser, args)
         check_many(browser, args)
         check_baseline(browser, args, models, remarks)
+        check_folder(browser, args)
         browser.browser.close()
     print(f"{len(remarks['groups'])} layers, {len(remarks['dots'])} matmuls; screenshots in {args.work}")
     return 0

@@ -18,7 +18,7 @@ import _script
 PEAK, BF16_PEAK, BANDWIDTH, LAUNCH = 1979e12, 989e12, 3352e9, 2e-6  # docs/cost.md: sm_90
 SIZES = {"f32": 4, "bf16": 2, "f16": 2}
 INSTRUCTION = re.compile(r"^\s*(?:ROOT )?%?([\w.-]+) = (\w+)\[([\d,]*)\]\S* ([\w-]+)\((.*)")
-SUMS = ("flops", "input_bytes", "bytes", "input_seconds", "seconds", "compute_seconds")
+SUMS = ("flops", "input_bytes", "bytes", "wide_seconds", "input_seconds", "seconds", "compute_seconds")
 
 
 def close(a, b, tolerance=1e-9):
@@ -29,18 +29,46 @@ def dims(text):
     return [int(size) for size in text.split(",") if size]
 
 
+def operands(lines, place):
+    """Returns the types and dimensions of the operands of the dot in a line, or an empty list."""
+    found, shapes = INSTRUCTION.match(lines[place]), []
+    names = re.findall(r"(?:\w+\[[\d,]*\]\S* )?%?([\w.-]+)[,)]", found[5])[:2] if found and found[4] == "dot" else []
+    for name in names:
+        for line in reversed(lines[:place]):
+            operand = INSTRUCTION.match(line)
+            if operand and operand[1] == name:
+                shapes.append((operand[2], dims(operand[3])))
+                break
+    return shapes if len(shapes) == 2 else []
+
+
 def flops(lines, place):
     """Returns the FLOPs of the dot in a line, or None: from its result and the contracting dimensions of its left operand."""
-    found = INSTRUCTION.match(lines[place])
-    if not found or found[4] != "dot":
+    found, shapes = INSTRUCTION.match(lines[place]), operands(lines, place)
+    if not shapes:
         return None
-    left = re.match(r"(?:\w+\[[\d,]*\]\S* )?%?([\w.-]+)", found[5])[1]
     contracted = dims(re.search(r"lhs_contracting_dims=\{([\d,]*)\}", found[5])[1]) if "lhs_contracting_dims" in found[5] else []
-    for line in reversed(lines[:place]):
-        operand = INSTRUCTION.match(line)
-        if operand and operand[1] == left:
-            return 2 * math.prod(dims(found[3])) * math.prod(dims(operand[3])[i] for i in contracted)
-    return None
+    return 2 * math.prod(dims(found[3])) * math.prod(shapes[0][1][i] for i in contracted)
+
+
+def check_line(dot, lines, entry, checked):
+    """Checks figures of a dot against its line in the input: FLOPs, the time on wide types, and one execution in the entry."""
+    place = dot["line"] - 1
+    count = flops(lines, place)
+    if count is None:
+        return
+    assert dot["flops"] == count, (dot, count)
+    checked["flops"] += 1
+    if entry < place:
+        assert dot["runs"] == 1 and not dot["runs_assumed"], dot
+        checked["entry"] += 1
+    if not dot["input_seconds"]:
+        return
+    if all(kind.startswith("f8e") for kind, _ in operands(lines, place)):
+        assert dot["wide_seconds"] * 1.01 > max(dot["input_seconds"], count / BF16_PEAK), dot
+        checked["narrow"] += 1
+    else:
+        assert close(dot["wide_seconds"], dot["input_seconds"]), dot
 
 
 def check_time(dot, checked):
@@ -97,6 +125,7 @@ def check(report):
     assert order == sorted(order), order
     for name in (*SUMS, "saving_seconds"):
         assert close(summary[name], sum(group[name] or 0 for group in groups), 1e-6), (name, summary)
+    assert summary["runs_assumed"] == sum(dot["runs_assumed"] for dot in dots)
     assert summary["launch_bound"] == sum(dot["bound"] == "launch" for dot in dots)
     if summary["seconds"]:
         assert close(sum(group["share"] for group in groups), 1)
@@ -114,15 +143,14 @@ def main():
             report = json.loads(out.read_text())
             check(report)
             lines = path.read_text(encoding="latin-1").splitlines()
+            entry = max(i for i, line in enumerate(lines) if line.startswith("ENTRY"))
             for dot in report["dots"]:
-                count = flops(lines, dot["line"] - 1) if dot["operation"] == "dot" and dot["line"] else None
-                if count is not None:
-                    assert dot["flops"] == count, (path, dot, count)
-                    checked["flops"] += 1
+                if dot["operation"] == "dot" and dot["line"]:
+                    check_line(dot, lines, entry, checked)
                 if dot["seconds"] and not options:
                     check_time(dot, checked)
             checked["groups"] += len(report["groups"])
-    assert min(checked[name] for name in ("flops", "fp8", "wide")) > 200, checked
+    assert min(checked[name] for name in ("flops", "fp8", "wide", "entry")) > 200 and checked["narrow"] > 10, checked
     print(", ".join(f"{count} {name}" for name, count in checked.items()))
 
 

@@ -95,10 +95,12 @@ def main():
     pydantic_sarif.model.StaticAnalysisResultsFormatSarifVersion210JsonSchema.model_validate(log)
     assert log["version"] == "2.1.0" and log["$schema"].endswith("sarif-2.1.0.json")
     driver, results = log["runs"][0]["tool"]["driver"], log["runs"][0]["results"]
-    assert driver["semanticVersion"] and driver["informationUri"].startswith("https://")
+    home = driver.get("informationUri")  # set if the build has HLOFP8_HOMEPAGE_URL
+    assert driver["semanticVersion"] and (home is None or home.startswith("https://"))
+    assert all(rule.get("helpUri") == (home and f"{home}#{rule['id']}") for rule in driver["rules"])
     assert [r["ruleId"] for r in results] == reasons and {r["id"] for r in driver["rules"]} == set(reasons), "a rule without a result"
     assert all(driver["rules"][r["ruleIndex"]]["id"] == r["ruleId"] for r in results)
-    assert all(r["help"]["text"] and r["help"]["markdown"] and r["helpUri"].startswith("https://") for r in driver["rules"])
+    assert all(r["help"]["text"] and r["help"]["markdown"] for r in driver["rules"])
     assert len(results) <= 25000 and len(told["sarif"]) < 10 << 20  # limits of GitHub
     missed = [d for d in dots if d["reason"]]
     for result, dot in zip(results, missed):

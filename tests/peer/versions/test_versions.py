@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads, prints and runs the modules of old and new versions of JAX, TensorFlow and PyTorch/XLA (make.py).
 
-usage: test_versions.py --bin BIN --models MODELS --work WORK [--data DIR] [--long]
+usage: test_versions.py --bin BIN --models MODELS --work WORK [--data DIR] [--long] [--corpora DIR...]
 
 Each module is printed, and the text is read and printed again, with the same result. It runs on the framework's
 inputs, and must agree with the framework's outputs, before and after XLA's optimizations. EXCEPT lists what does not,
 and why. docs/versions.md has the opcodes and custom calls of each version; HLO_UPDATE_GOLDENS=1 in the environment
-writes this table. --long makes the data anew with every version that can be installed.
+writes this table. --long makes the data anew with every version that can be installed. testdata/versions/corpora.txt
+lists the opcodes and custom calls of modules that are too large for the repository; --corpora writes this list.
 """
 import concurrent.futures
 import fnmatch
@@ -33,7 +34,7 @@ ROUND_ONCE = {"jax": (0, 8), "tensorflow": (2, 21), "torch_xla": (2, 9)}
 REMOVED = "simplify-fp-conversions of these versions removes conversions to a narrower type and back (docs/versions.md)"
 EXCEPT = [
     ("tensorflow-2.17.1", "fp8_*", "before", 3, REMOVED),
-    ("jax-0.12.0.1", "sharded_collectives", "before", 1, "manual regions whose shardings are attributes are not supported"),
+    *((version, program, "before", 3, REMOVED) for version in ("jax-0.4.26", "jax-0.4.30") for program in ("fp8_[acdqr]*", "sharded_fp8")),
     ("tensorflow-2.8.4", "wide_types", "*", 3, "the FFT in f64 is Eigen's, whose errors are up to 63 units in the last place at size 6"),
 ]
 
@@ -104,6 +105,15 @@ def check(args, name, folder, stage):
     return wrong
 
 
+def list_opcodes(args, folders):
+    """Returns the opcodes and the targets of custom calls of the modules in folders."""
+    found = set()
+    for module in sorted(path for folder in folders for path in folder.rglob("*.hlo")):
+        status, said = print_module(args, module, os.devnull)
+        found |= set() if status else opcodes(module.read_text(), said)
+    return found
+
+
 def table(args, names):
     """Returns the rows of the opcodes of each version and of the corpora."""
     found = {}  # by opcode: the stages, by column
@@ -111,10 +121,9 @@ def table(args, names):
         for statistics in (args.work / name).glob("*/*/statistics"):
             for word in opcodes((statistics.parent / "once.hlo").read_text(), statistics.read_text()):
                 found.setdefault(word, {}).setdefault(name, set()).add(statistics.parent.name[0])
-    for module in sorted(path for folder in ("models", "programs") for path in (args.models.parent / folder).glob("*.hlo")):
-        _, said = print_module(args, module, os.devnull)
-        for word in opcodes(module.read_text(), said):
-            found.setdefault(word, {}).setdefault("", set()).add("x")
+    corpora = list_opcodes(args, [args.models, args.models.parent / "programs"])
+    for word in corpora | set((args.models.parent / "versions/corpora.txt").read_text().splitlines()[1:]):
+        found.setdefault(word, {}).setdefault("", set()).add("x")
     rows = ["| | " + " | ".join(name.replace("-", " ") for name in names) + " | corpora |", "|---" * (len(names) + 2) + "|"]
     return rows + [f"| {word} | " + " | ".join("".join(sorted(cells.get(name, ()), reverse=True)) for name in [*names, ""]) + " |" for word, cells in sorted(found.items())]
 
@@ -135,7 +144,12 @@ def main():
     parser.add_argument("--data", type=pathlib.Path)
     parser.add_argument("--long", action="store_true")
     parser.add_argument("--few", action="store_true", help="a third of the modules, without the table")
+    parser.add_argument("--corpora", type=pathlib.Path, nargs="+", default=[], help="write testdata/versions/corpora.txt, and exit")
     args = parser.parse_args()
+    if args.corpora:
+        lines = ["The opcodes and custom calls of a corpus, written by tests/peer/versions/test_versions.py --corpora", *sorted(list_opcodes(args, args.corpora))]
+        (args.models.parent / "versions/corpora.txt").write_text("\n".join(lines) + "\n")
+        return
     data = args.data or args.models.parent / "versions"
     if args.long:
         data, venvs = args.work / "made", args.work / "venvs"
