@@ -429,7 +429,8 @@ static void print_losses(const report_writer *t) {
                  hlo_dump_stage(m->dump, loss->module, p->kept),
                  hlo_dump_stage(m->dump, loss->module, p->lost));
         print_words(t, 2, "%zu x %s: %s%s%s%s", loss->count, p->pass ? p->pass : place, p->how,
-                    several ? " (" : "", several ? hlo_dump_module(m->dump, loss->module) : "", several ? ")" : "");
+                    several ? " (" : "", several ? hlo_dump_module(m->dump, loss->module) : "",
+                    several ? ")" : "");
     }
     if (m->loss_count > MAX_LOSSES)
         fprintf(t->out, "  and %zu more; --remarks=all lists all\n", m->loss_count - MAX_LOSSES);
