@@ -252,7 +252,8 @@ hlo_status report_baseline_read(const report_model *model, const char *path,
     hlo_free(text.bytes);
     if (starved) return HLO_OUT_OF_MEMORY;
     if (!out->document)
-        return hlo_diag_refuse(sink, HLO_DIAG_DOCUMENT, path, error.line, error.column, "%s", error.text);
+        return hlo_diag_refuse(sink, HLO_DIAG_DOCUMENT, path, error.line, error.column, "%s",
+                               error.text);
     status = compare(NULL, model, out);
     if (status == HLO_INVALID_INPUT)
         return hlo_diag_refuse(sink, HLO_DIAG_DOCUMENT, path, 0, 0,

@@ -250,11 +250,10 @@ static hlo_status print_page(const opt_job *job, FILE *out) {
                                    .baseline = job->options.values[OPTION_BASELINE].text,
                                    .sink = &options_sink};
     hlo_status status =
-        job->histories
-            ? hlo_histories_page(job->dump, (const hlo_history *const *)job->histories, &page,
-                                 hlo_file_writer(out))
-            : hlo_reports_page((const hlo_report *const *)job->reports, job->count, &page,
-                               hlo_file_writer(out));
+        job->histories ? hlo_histories_page(job->dump, (const hlo_history *const *)job->histories,
+                                            &page, hlo_file_writer(out))
+                       : hlo_reports_page((const hlo_report *const *)job->reports, job->count,
+                                          &page, hlo_file_writer(out));
     free(command);
     return status;
 }

@@ -8,6 +8,7 @@
 #include "hlo/buffer.h"
 #include "hlo/memory.h"
 #include "hlo/proto.h"
+#include "hlo/report.h"
 #include "hlo/version.h"
 #include "unit/api/api_fixture.h"
 
