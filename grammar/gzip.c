@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Inflates gzip-compressed files with zlib. */
 #include "grammar/gzip.h"
-#include "ir/memory.h"
 
 #ifdef HLO_WITH_ZLIB
-#include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
+
+#include "ir/memory.h"
 
 static const char no_memory[] = "out of memory";
 

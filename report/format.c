@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints verdicts in one of the formats of format.def. */
 #include "report/format.h"
-#include "ir/memory.h"
-#include "ir/text/writer.h"
 
 #include <assert.h>
 
 #include "ir/float/c_locale.h"
 #include "ir/text/options.h"
+#include "ir/text/writer.h"
 #include "matmul/json.h"
 
 enum {

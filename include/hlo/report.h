@@ -3,7 +3,6 @@
 #ifndef HLO_REPORT_H
 #define HLO_REPORT_H
 
-#include <stdio.h>
 #include <string.h>
 
 #include "hlo/pass.h"

@@ -104,6 +104,7 @@ typedef struct run {
     hlo_module *linted;           /* the copy that the lints analyze, or NULL */
     hlo_module *rules;            /* the owner of context.rules, or NULL */
     const hlo_snapshot *original; /* the verified input, or NULL if nothing can change it */
+    hlo_report *previous;         /* the report of the run before restart(), or NULL */
     bool reports;                 /* a report is requested, or min_gain or wide needs it */
     bool stops, stopped;          /* `stops`: end after quantize-wide; `stopped`: it has run */
     uint64_t committed;           /* number of changes by COMMITS passes */
@@ -319,7 +320,8 @@ static void make_uses(hlo_pass_context *context) {
 /* Restores the input module. The new report lists the matmuls that must stay wide. */
 static hlo_status restart(run *r, jmp_buf *recover) {
     hlo_pass_context *context = &r->context;
-    hlo_report *old = context->report;
+    hlo_report_free(r->previous);
+    r->previous = context->report;
     hlo_snapshot_restore(context->module, r->original);
     hlo_module_free(r->linted);
     r->linted = NULL;
@@ -328,8 +330,7 @@ static hlo_status restart(run *r, jmp_buf *recover) {
     memset(r->cleaned, 0, sizeof r->cleaned);
     context->order = NULL;
     make_uses(context);
-    context->report = hlo_report_again(old, recover);
-    hlo_report_free(old);
+    context->report = hlo_report_again(r->previous, recover);
     return context->report ? HLO_OK : HLO_OUT_OF_MEMORY;
 }
 
@@ -349,7 +350,9 @@ static hlo_status emit(run *r) {
  * known after a run, and the gain of a matmul may depend on another matmul. So all passes run again
  * without the matmuls that must stay wide. Names of calls are looked up after the first run only,
  * because the next run may assign them to other calls. With `inserts`, then restores the module and
- * only inserts the quantization, as in hlo_module_quantize(). */
+ * only inserts the quantization, as in hlo_module_quantize(). If options->quantize selects all FP8
+ * matmuls, this module also is the form HLO_EMIT_DQ: it computes the same bits as the calls, and
+ * XLA compiles fewer kernels for it. */
 static hlo_status run_until_all_gain(run *r, bool inserts, jmp_buf *recover) {
     hlo_pass_context *context = &r->context;
     bool unnamed = context->options->wide != NULL;
@@ -367,11 +370,18 @@ static hlo_status run_until_all_gain(run *r, bool inserts, jmp_buf *recover) {
         status =
             hlo_reports_check_wide((const hlo_report *const *)&context->report, 1,
                                    context->options->wide, context->module->file, context->sink);
-    if (status == HLO_OK && inserts) {
+    const bool dequantizes = status == HLO_OK && !inserts &&
+                             context->options->emit == HLO_EMIT_DQ && !context->rules &&
+                             strcmp(context->options->passes, default_options.passes) == 0 &&
+                             hlo_report_is_quantized(context->report);
+    if (status == HLO_OK && (inserts || dequantizes)) {
         const bool none = context->committed && !r->committed; /* no matmul was converted */
         status = restart(r, recover);
         r->stops = true;
-        return status == HLO_OK && !none ? run_all(r, recover) : status;
+        if (status == HLO_OK && !none) status = run_all(r, recover);
+        hlo_report *inserted = context->report;
+        if (dequantizes) context->report = r->previous, r->previous = inserted;
+        return status;
     }
     if (status == HLO_OK) status = emit(r);
     if (status != HLO_OK) return status;
@@ -589,6 +599,7 @@ static hlo_status optimize(hlo_module *module, const hlo_pass_options *given, bo
     hlo_module_free(r.linted);
     hlo_module_free(r.rules);
     json_decref(amaxes);
+    hlo_report_free(r.previous);
     if (status == HLO_OK && out_report)
         *out_report = r.context.report;
     else

@@ -9,11 +9,10 @@
  *   amax  = f32[] convert(reduce max(abs(x)))
  *   bits  = s32[] bitcast-convert(maximum(amax, least) * 2^-8)
  *   scale = f32[] bitcast-convert(and(minimum(bits, infinity) + 0x1fffff, 0x7f800000))
- *   limit = f32[] minimum(448, most / scale)
- *   q     = f8e4m3fn[...] convert(clamp(-limit, f32 convert(x) / scale, limit))
+ *   q     = f8e4m3fn[...] convert(clamp(-most, f32 convert(x), most) / scale)
  *   x'    = convert(q) * scale, in the type of x
  *
- * If a tensor has several scales, amax, bits, scale and limit are arrays; for blocks, x is first
+ * If a tensor has several scales, amax, bits and scale are arrays; for blocks, x is first
  * reshaped so that each block is a dimension, and f16 values are dequantized to f32.
  *
  * The scale is the power of two that is at least amax / 448. Division and multiplication by it are
@@ -561,16 +560,14 @@ static hlo_instruction *build_amax(quantizer *z, hlo_builder *b, hlo_instruction
     return hlo_build_convert(b, at, HLO_TYPE_F32);
 }
 
-/* Builds the scales of `x`, which has the blocked shape. Sets the bounds of the quantized values.
- */
+/* Builds the scales of `x`, which has the blocked shape. */
 static hlo_instruction *build_scale(quantizer *z, hlo_builder *b, hlo_instruction *x,
-                                    const blocked *as, hlo_instruction *out_bounds[2]) {
+                                    const blocked *as) {
     enum { INFINITE = 0x7f800000, ROUND_UP = 0x1fffff };
-    const range r = range_of(x->shape->type);
     hlo_instruction *at = build_amax(z, b, x, as);
     const hlo_shape *f32 = at->shape,
                     *s32 = hlo_shape_retype(z->context->module, f32, HLO_TYPE_S32);
-    at = hlo_build_by_number(b, HLO_OP_MAXIMUM, at, r.least);
+    at = hlo_build_by_number(b, HLO_OP_MAXIMUM, at, range_of(x->shape->type).least);
     at = hlo_build_by_number(b, HLO_OP_MULTIPLY, at, 0x1p-8);
     at = hlo_build(b, HLO_OP_BITCAST_CONVERT, s32, 1, &at);
     at = hlo_build_by_number(b, HLO_OP_MINIMUM, at, INFINITE); /* the bits of a NaN, as an integer,
@@ -578,18 +575,13 @@ static hlo_instruction *build_scale(quantizer *z, hlo_builder *b, hlo_instructio
                                                                 * infinity */
     at = hlo_build_by_number(b, HLO_OP_ADD, at, ROUND_UP);
     at = hlo_build_by_number(b, HLO_OP_AND, at, INFINITE);
-    hlo_instruction *scale = hlo_build(b, HLO_OP_BITCAST_CONVERT, f32, 1, &at);
-    at = hlo_build_filled(b, f32, r.most);
-    at = hlo_build_binary(b, HLO_OP_DIVIDE, at, scale);
-    out_bounds[1] = hlo_build_by_number(b, HLO_OP_MINIMUM, at, 448);
-    out_bounds[0] = hlo_build_unary(b, HLO_OP_NEGATE, out_bounds[1]);
-    return scale;
+    return hlo_build(b, HLO_OP_BITCAST_CONVERT, f32, 1, &at);
 }
 
-/* Builds the constant scales of `x`. Sets the bounds of the quantized values. The largest scale is
- * so small that no dequantized value overflows. */
+/* Builds the constant scales of `x`. The largest scale is so small that no dequantized value
+ * overflows. */
 static hlo_instruction *build_static_scale(quantizer *z, hlo_builder *b, const place *x,
-                                           const blocked *as, hlo_instruction *out_bounds[2]) {
+                                           const blocked *as) {
     const range r = range_of(x->instr->shape->type);
     hlo_module *module = z->context->module;
     hlo_literal *literal = hlo_literal_new(module, shape_of_scales(module, as, HLO_TYPE_F32));
@@ -601,24 +593,29 @@ static hlo_instruction *build_static_scale(quantizer *z, hlo_builder *b, const p
         const double scale = ldexp(part == 0.5 ? 0.5 : 1, exponent);
         hlo_literal_set_number(literal, i, fmin(scale, r.largest_scale));
     }
-    for (int i = 0; i < 2; i++) out_bounds[i] = hlo_build_filled(b, literal->shape, i ? 448 : -448);
     return hlo_constant_new(b->at->parent, b->at, literal);
+}
+
+static hlo_instruction *build_clamp(hlo_builder *b, hlo_instruction *x, double limit) {
+    hlo_instruction *bounded[] = {hlo_build_filled(b, x->shape, -limit), x,
+                                  hlo_build_filled(b, x->shape, limit)};
+    return hlo_build(b, HLO_OP_CLAMP, x->shape, 3, bounded);
 }
 
 /* Builds the dequantized value of a source after the source, with the same sharding. */
 static hlo_instruction *dequantize(quantizer *z, place source) {
-    hlo_instruction *bounds[2], *x = source.instr, *after = hlo_instr_next(x);
+    hlo_instruction *x = source.instr, *after = hlo_instr_next(x);
     hlo_builder b = {.at = after, .like = x};
     const blocked as = block(z->context->module, &source);
     hlo_instruction *at = hlo_build_reshape(&b, x, as.rank, as.dims);
-    hlo_instruction *scale = z->context->amaxes ? build_static_scale(z, &b, &source, &as, bounds)
-                                                : build_scale(z, &b, at, &as, bounds);
+    hlo_instruction *scale =
+        z->context->amaxes ? build_static_scale(z, &b, &source, &as) : build_scale(z, &b, at, &as);
     at = hlo_build_convert(&b, at, HLO_TYPE_F32);
-    const hlo_shape *f32 = at->shape;
+    /* Computed scales fit x, so only values that x' could not represent are clamped. XLA compiles
+     * fewer kernels for constant bounds than for bounds that depend on the scale. */
+    if (!z->context->amaxes) at = build_clamp(&b, at, range_of(x->shape->type).most);
     at = hlo_build_binary(&b, HLO_OP_DIVIDE, at, spread(&b, scale, &as, HLO_TYPE_F32));
-    hlo_instruction *bounded[] = {spread(&b, bounds[0], &as, HLO_TYPE_F32), at,
-                                  spread(&b, bounds[1], &as, HLO_TYPE_F32)};
-    at = hlo_build(&b, HLO_OP_CLAMP, f32, 3, bounded);
+    if (z->context->amaxes) at = build_clamp(&b, at, 448);
     at = hlo_build_convert(&b, at, HLO_TYPE_F8E4M3FN);
     const bool blocks = z->recipe == MX && as.kept_count;
     hlo_type wide = x->shape->type;
@@ -861,7 +858,8 @@ hlo_status hlo_pass_quantize(hlo_pass_context *context) {
             hlo_instr_drop_attr(s->dot, HLO_ATTR_ALGORITHM);
             hlo_instr_set_str(s->dot, HLO_ATTR_OPERAND_PRECISION, "{highest,highest}");
         }
-        hlo_remark_quantized(context, s->dot, s->gain, s->saving);
+        hlo_remark_quantized(context, s->dot, s->quantizes[0] == s->quantizes[1], s->gain,
+                             s->saving);
         context->changes++;
     }
     return HLO_OK;

@@ -133,10 +133,11 @@ void hlo_remark_clear(hlo_pass_context *context, const hlo_instruction *matmul) 
     found->blocker = NULL;
 }
 
-void hlo_remark_quantized(hlo_pass_context *context, const hlo_instruction *dot, double gain,
-                          double saving) {
+void hlo_remark_quantized(hlo_pass_context *context, const hlo_instruction *dot, bool both,
+                          double gain, double saving) {
     slot *found = find_slot(context->report, dot);
     if (!found) return;
+    context->report->completes |= !both;
     found->quantized = true;
     found->gain = gain;
     found->saving = saving;

@@ -35,11 +35,11 @@ void hlo_remark_clear(hlo_pass_context *context, const hlo_instruction *matmul);
 void hlo_remark_lint(hlo_pass_context *context, hlo_reason reason, const hlo_instruction *at,
                      const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-/* Records that a pass quantized the operands of `dot` because of options->quantize, with the
- * predicted speedup and the predicted seconds that it saves. If the dot does not become an FP8
- * call, it stays wide in another run. */
-void hlo_remark_quantized(hlo_pass_context *context, const hlo_instruction *dot, double gain,
-                          double saving);
+/* Records that a pass quantized both operands of `dot`, or only one, because of options->quantize,
+ * with the predicted speedup and the predicted seconds that it saves. If the dot does not become an
+ * FP8 call, it stays wide in another run. */
+void hlo_remark_quantized(hlo_pass_context *context, const hlo_instruction *dot, bool both,
+                          double gain, double saving);
 
 /* Returns the name of the reason why `dot` must stay wide: FP8 saves too little time, or
  * options->wide selects the dot. Returns NULL if the dot need not stay wide. */
@@ -68,6 +68,9 @@ void hlo_report_open(hlo_pass_context *context);
 void hlo_report_keep_outputs(hlo_report *report, const char *wide);
 /* Creates the verdicts. Afterwards the report is fixed, and does not refer to the module. */
 void hlo_report_close(hlo_pass_context *context);
+/* True if a closed report has FP8 matmuls, and all their operands were quantized because of
+ * options->quantize. */
+bool hlo_report_is_quantized(const hlo_report *report);
 
 /* A sequence of passes that can be undone. Contains a snapshot of the module, and of the slots with
  * their instructions, in the scratch arena. */

@@ -386,6 +386,17 @@ void hlo_report_free(hlo_report *report) {
     if (report) hlo_arena_free(report->arena);
 }
 
+bool hlo_report_is_quantized(const hlo_report *report) {
+    bool any = false;
+    for (size_t i = 0; i < report->verdict_count; i++) {
+        const hlo_verdict *v = &report->verdicts[i];
+        if (v->kind == HLO_VERDICT_WIDE) continue;
+        if (!v->quantized) return false;
+        any = true;
+    }
+    return any && !report->completes;
+}
+
 size_t hlo_report_lint_count(const hlo_report *report) {
     return report->lint_count;
 }

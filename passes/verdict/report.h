@@ -76,6 +76,7 @@ struct hlo_report {
     uint32_t kept_count;
     const char **keep;        /* the values of `kept` for the next run */
     uint32_t keep_count;      /* size of `keep`: runs may differ in slots */
+    bool completes;           /* options->quantize selected a matmul with an fp8 operand */
     bool any_new;             /* `keep` has a matmul that is not in `kept` */
     const char *output_words; /* words of options->wide that name output calls, or NULL */
     hlo_verdict *verdicts;

@@ -487,11 +487,6 @@ static void fill_matmuls(html_page *page) {
 /* Prints the page of a model, and frees the model. */
 static hlo_status print_model(report_model *model, const hlo_page_options *options,
                               hlo_writer writer) {
-    FILE *out = hlo_writer_open(&writer);
-    if (!out) {
-        report_model_free(model);
-        return HLO_OUT_OF_MEMORY;
-    }
     report_baseline baseline = {0};
     hlo_status status =
         options->baseline ? report_baseline_read(model, options->baseline, options->sink, &baseline)
@@ -500,8 +495,8 @@ static hlo_status print_model(report_model *model, const hlo_page_options *optio
                       .options = options,
                       .baseline = options->baseline ? &baseline : NULL,
                       .matmuls = hlo_calloc(model->count + 1, sizeof *page.matmuls),
-                      .out = out};
-    if (status == HLO_OK && !page.matmuls) status = HLO_OUT_OF_MEMORY;
+                      .out = hlo_writer_open(&writer)};
+    if (status == HLO_OK && !(page.matmuls && page.out)) status = HLO_OUT_OF_MEMORY;
     char *drawings[MAX_DRAWN] = {NULL};
     size_t drawing_count = 0;
     if (status == HLO_OK) fill_matmuls(&page);
@@ -511,7 +506,7 @@ static hlo_status print_model(report_model *model, const hlo_page_options *optio
     hlo_free(page.matmuls);
     report_baseline_free(&baseline);
     report_model_free(model);
-    return hlo_writer_close(out, status);
+    return page.out ? hlo_writer_close(page.out, status) : status;
 }
 
 static hlo_status take_options(const hlo_page_options *options, hlo_page_options *out) {
@@ -522,21 +517,21 @@ static hlo_status take_options(const hlo_page_options *options, hlo_page_options
 }
 
 hlo_status hlo_reports_page(const hlo_report *const *reports, size_t count,
-                            const hlo_page_options *options, hlo_writer out) {
+                            const hlo_page_options *options, hlo_writer writer) {
     HLO_IN_C_LOCALE;
     hlo_page_options own;
     report_model *model;
     hlo_status status = take_options(options, &own);
     if (status == HLO_OK) status = report_model_new(reports, count, &model);
-    return status == HLO_OK ? print_model(model, &own, out) : status;
+    return status == HLO_OK ? print_model(model, &own, writer) : status;
 }
 
 hlo_status hlo_histories_page(const hlo_dump *dump, const hlo_history *const *histories,
-                              const hlo_page_options *options, hlo_writer out) {
+                              const hlo_page_options *options, hlo_writer writer) {
     HLO_IN_C_LOCALE;
     hlo_page_options own;
     report_model *model;
     hlo_status status = take_options(options, &own);
     if (status == HLO_OK) status = report_model_of_dump(dump, histories, &model);
-    return status == HLO_OK ? print_model(model, &own, out) : status;
+    return status == HLO_OK ? print_model(model, &own, writer) : status;
 }

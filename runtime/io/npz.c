@@ -396,6 +396,11 @@ static hlo_status write_arrays(const hlo_arrays *arrays, FILE *out) {
     return status;
 }
 
+hlo_status hlo_arrays_write(const hlo_arrays *arrays, hlo_writer writer) {
+    FILE *out = hlo_writer_open(&writer);
+    if (!out) return HLO_OUT_OF_MEMORY;
+    return hlo_writer_close(out, write_arrays(arrays, out));
+}
 #else
 hlo_status hlo_arrays_read_each(const char *path, const hlo_module *module, hlo_role role,
                                 uint32_t devices, const hlo_diag_sink *sink, hlo_arrays **out) {
@@ -404,17 +409,11 @@ hlo_status hlo_arrays_read_each(const char *path, const hlo_module *module, hlo_
     return hlo_file_refuse(path, sink, "this build has no npz");
 }
 
-static hlo_status write_arrays(const hlo_arrays *arrays, FILE *out) {
-    (void)arrays, (void)out;
+hlo_status hlo_arrays_write(const hlo_arrays *arrays, hlo_writer writer) {
+    (void)arrays, (void)writer;
     return HLO_INVALID_INPUT;
 }
 #endif
-
-hlo_status hlo_arrays_write(const hlo_arrays *arrays, hlo_writer writer) {
-    FILE *out = hlo_writer_open(&writer);
-    if (!out) return HLO_OUT_OF_MEMORY;
-    return hlo_writer_close(out, write_arrays(arrays, out));
-}
 
 hlo_status hlo_arrays_read(const char *path, const hlo_module *module, hlo_role role,
                            const hlo_diag_sink *sink, hlo_arrays **out) {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loads a plugin, and compiles and executes modules with it. */
 #include "hlo/pjrt.h"
-#include "ir/memory.h"
-#include "ir/text/writer.h"
 
 #include <ctype.h>
 #include <dlfcn.h>
@@ -17,9 +15,11 @@
 #include "ir/arena.h"
 #include "ir/devices/device_groups.h"
 #include "ir/float/c_locale.h"
+#include "ir/memory.h"
 #include "ir/text/diag.h"
 #include "ir/text/file.h"
 #include "ir/text/options.h"
+#include "ir/text/writer.h"
 #include "ir/verify/verify.h"
 #include "runtime/io/arrays.h"
 #include "runtime/pjrt/abi.h"

@@ -16,7 +16,7 @@ build() { # FOLDER -S SOURCE [OPTIONS...]
 }
 gzip -c "$module" >"$work/module.gz"
 
-build minimal -S "$here/minimal"
+build minimal -S "$here/minimal" -DHLOFP8_INSTALL=ON
 "$work/minimal/minimal" "$module" >"$work/static.txt"
 grep -x "1 FP8" "$work/static.txt"
 "$work/minimal/minimal_shared" "$module" | cmp - "$work/static.txt"
@@ -26,6 +26,10 @@ for file in "$work/minimal/minimal" "$work/minimal/hlofp8/libhlofp8.so"; do
         exit 1
     fi
 done
+# The installed headers declare exactly the functions that the library has.
+cmake --install "$work/minimal" --component development --prefix "$work/minimal/prefix" >"$work/install.log"
+"${HLO_PYTHON:-python3}" "$here/exports.py" "$work/minimal/hlofp8/libhlofp8.so" "$work/minimal/hlofp8/libhlofp8.a" \
+    "$work/minimal/prefix/include"
 if "$work/minimal/minimal" "$work/module.gz" 2>"$work/gzip.txt"; then exit 1; fi
 grep "module.gz: error: cannot read file: this build has no zlib" "$work/gzip.txt"
 
@@ -37,5 +41,6 @@ for option in --inputs=x.npz=npz --outputs=x.npz=npz --backend=cuda=cuda --backe
     if "$run" "${option%=*}" "$module" 2>"$work/part.txt"; then exit 1; fi
     grep "this build has no ${option##*=}" "$work/part.txt"
 done
-cmake --install "$work/programs" --prefix "$work/prefix" >"$work/install.log"
-(cd "$work/prefix/include/hlo" && ls) | tr '\n' ' ' | grep -v "ffi.h\|pjrt.h"
+cmake --install "$work/programs" --prefix "$work/programs/prefix" >"$work/install.log"
+"${HLO_PYTHON:-python3}" "$here/exports.py" "$work/programs/libhlofp8.so" "$work/programs/libhlofp8.a" \
+    "$work/programs/prefix/include"

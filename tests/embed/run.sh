@@ -72,14 +72,6 @@ for header in "$work"/prefix/include/hlo/*.h; do
     done
 done
 
-# The C++ header compiles with each compiler of the machine.
-for compiler in g++ clang++; do
-    command -v $compiler >/dev/null || continue
-    for standard in 17 20; do
-        $compiler -std=c++$standard -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I"$work/prefix/include" "$here/cplusplus.cc"
-    done
-done
-
 # All headers together compile without warnings, with each compiler and in each version of the languages.
 for header in "$work"/prefix/include/hlo/*.h; do echo "#include <hlo/${header##*/}>"; done >"$work/all.h"
 for language in "$cc -std=c11 -x c" "$cc -std=c2x -x c" "$cxx -std=c++17 -x c++" "$cxx -std=c++20 -x c++" \
@@ -92,12 +84,28 @@ done
 rm "$work/build/clash"
 (ulimit -t 2 && cmake --build "$work/build" >"$work/build.log") || { cat "$work/build.log"; exit 1; }
 
+# The C++ header compiles with each compiler of the machine.
+for compiler in g++ clang++; do
+    command -v $compiler >/dev/null || continue
+    for standard in 17 20; do
+        $compiler -std=c++$standard -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I"$work/prefix/include" "$here/cplusplus.cc"
+    done
+done
+
 # Run each example once.
 examples=$here/../../examples
 module=$examples/twice-negated.hlo
 cmake -G Ninja -S "$examples" -B "$work/examples" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_C_COMPILER="$cc" \
-    -DCMAKE_C_FLAGS="$*" >"$work/examples.log"
+    -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_C_FLAGS="$*" -DCMAKE_CXX_FLAGS="$*" -DXLA_INCLUDE="$here/pjrt" >"$work/examples.log"
 cmake --build "$work/examples" >"$work/examples.log" || { cat "$work/examples.log"; exit 1; }
+"$work/examples/rewrite" "$module" 2>"$work/rewritten.txt" >"$work/rewritten.hlo"
+echo "d: FP8" | diff - "$work/rewritten.txt"
+grep -q "f8e4m3fn.* dot(" "$work/rewritten.hlo" || grep -q "dot_any_f8_any_f8_f32" "$work/rewritten.hlo"
+mkdir "$work/reference"
+(cd "$work/reference" && "$work/examples/reference" "$here/../../testdata/tool/dump" >out.txt) || { grep -v ": done$" "$work/reference/out.txt" | tail; exit 1; }
+for header in "$work"/prefix/include/hlo/*.h; do # the examples of pjrt.h need a plugin
+    grep -q "^${header##*/}: done$" "$work/reference/out.txt" || test "${header##*/}" = pjrt.h
+done
 "$work/examples/explain" "$module" 2>&1 >"$work/explained.hlo" | grep "twice-negated.hlo:.*: d f32.*: FP8, epilogue DEFAULT"
 grep -q 'custom_call_target="__cublas$lt$matmul$f8"' "$work/explained.hlo"
 grep -q "negate(" "$work/explained.hlo"
@@ -131,6 +139,24 @@ if [ -n "$plugin" ] && [ -z "$*" ]; then # XLA's compiler; its leaks are not for
     "$work/examples/compile" "$plugin" "$target" "$module" >"$work/compiled.hlo" 2>"$work/compile.log" ||
         { cat "$work/compile.log"; exit 1; }
     grep -q 'custom_call_target="__cublas$lt$matmul$f8"' "$work/compiled.hlo"
+    (cd "$work/reference" && "$work/examples/reference" "$here/../../testdata/tool/dump" "$plugin" "$target" >compiled.txt 2>compiled.log)
+    grep -q 'custom_call_target="__cublas$lt$matmul$f8"' "$work/reference/compiled.txt"
+fi
+if [ -z "$*" ]; then # StableHLO, converted by jaxlib, rewritten, and executed by a plugin for the CPU
+    cmake --install "$build" --component python --prefix "$work/site" >>"$work/install.log"
+    (cd "$work" && PYTHONPATH=$work/site "$HLO_PYTHON" -m hlofp8 to-hlo "$examples/scaled.mlir" -o scaled.pb)
+    plugin=$("$HLO_PYTHON" -c 'import importlib.util as u, os; f = u.find_spec("lammps_jax_pjrt_cpu"); print(os.path.join(*f.submodule_search_locations, "pjrt_c_api_cpu_plugin.so") if f else "")')
+    if [ -n "$plugin" ]; then
+        "$work/examples/pjrt_compile" "$plugin" "$work/scaled.pb" >"$work/pjrt.out" 2>"$work/pjrt.log" || { cat "$work/pjrt.log"; exit 1; }
+        test "$(grep -c "compare: 1 output agrees" "$work/pjrt.out")" = 2 # the original and the rewritten module
+        grep -q "1 of 1 matmuls in FP8" "$work/pjrt.log"
+        (cd "$work/reference" && "$work/examples/reference" "$here/../../testdata/tool/dump" "$plugin" "" >out.txt)
+        grep -q "^pjrt.h: done$" "$work/reference/out.txt"
+    fi
+    if "$work/examples/pjrt_compile" /none.so "$work/scaled.pb" 2>"$work/pjrt.log"; then exit 1; fi
+    grep -q "cannot load the plugin" "$work/pjrt.log"
+    if "$work/examples/pjrt_compile" 2>"$work/pjrt.log"; then exit 1; fi
+    grep -q "usage: pjrt_compile PLUGIN MODULE.pb" "$work/pjrt.log"
 fi
 for program in explain rules custom_pass quantize run train compile; do # wrong usage, and a file that is not there
     if "$work/examples/$program" 2>/dev/null || "$work/examples/$program" a b c d 2>/dev/null; then exit 1; fi

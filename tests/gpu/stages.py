@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs one stage on a machine with a GPU: lease.sh calls it.
+"""Runs one stage on a machine with a GPU: run.sh and pack.py call it.
 
 usage: stages.py STAGE --bin DIR [--out DIR] [--from DIR] [--work DIR] [--minutes N] [--only TEXT] [--repeat N]
                  [--autotune N] [--no-peers] [--standin FILE]
@@ -127,6 +127,8 @@ def run_stage(journal, cases, jobs, deadline):
 
 def make_folders(a):
     """Creates OUT and --work, and copies the rows of --from."""
+    if not a.work:
+        a.work = pathlib.Path(tempfile.gettempdir()) / f"hlo-fp8-{'standin' if a.standin else 'device'}-{os.getuid()}"
     a.out.mkdir(parents=True, exist_ok=True)
     a.work.mkdir(parents=True, exist_ok=True, mode=0o700)
     for earlier in a.earlier.glob("*.json*") if a.earlier else ():
@@ -134,7 +136,7 @@ def make_folders(a):
             shutil.copyfile(earlier, a.out / earlier.name)
 
 
-def main():
+def arguments():
     args = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     args.add_argument("stage", choices=STAGES)
     args.add_argument("--bin", type=pathlib.Path, required=True)
@@ -147,9 +149,11 @@ def main():
     args.add_argument("--autotune", type=int, default=64)
     args.add_argument("--no-peers", action="store_true")
     args.add_argument("--standin")
-    a = args.parse_args()
-    if not a.work:
-        a.work = pathlib.Path(tempfile.gettempdir()) / f"hlo-fp8-{'standin' if a.standin else 'device'}-{os.getuid()}"
+    return args
+
+
+def main():
+    a = arguments().parse_args()
     minutes, jobs, cases_of = STAGES[a.stage]
     deadline = time.monotonic() + 60 * (minutes if a.minutes is None else a.minutes)
     try:

@@ -17,16 +17,18 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import tarfile
 import time
 
 import cases
 import machine
+import pack
 import report
 import speeds
 import stages
 
 STAGES = ("smoke", "correct", "matmul", "models", "profile")
-LEASE = pathlib.Path(__file__).parent / "lease.sh"
+RUN = pathlib.Path(__file__).parent / "run.sh"
 
 
 class Test:
@@ -40,7 +42,7 @@ class Test:
             self.faults.append(text)
 
     def stage(self, stage, *options, standin=True, out=None, sm=90):
-        command = [LEASE, stage, "--bin", self.a.bin, "--out", out or self.out, "--work", self.a.work / "kept", "--repeat=2",
+        command = [RUN, stage, "--bin", self.a.bin, "--out", out or self.out, "--work", self.a.work / "kept", "--repeat=2",
                    "--autotune=2", "--no-peers", *(("--standin", self.a.standin) if standin else ()), *options]
         environment = {key: value for key, value in os.environ.items() if not key.startswith("HLO_CUDA")}
         environment["HLO_STANDIN_SM"] = str(sm)
@@ -121,12 +123,12 @@ class Test:
         for out in file / "out", self.a.work / "taken":
             status, _, errors = self.stage("smoke", "--out", out)
             self.check(status == 1 and "error: " in errors and "Traceback" not in errors, f"no folder: {status}: {errors}")
-        nowhere = ([sys.executable, LEASE.with_name("report.py"), *arguments] for arguments in
+        nowhere = ([sys.executable, RUN.with_name("report.py"), *arguments] for arguments in
                    (("/nowhere",), (self.a.work, "--docs=/nowhere")))
         for command in nowhere:
             done = subprocess.run(command, capture_output=True, text=True)
             self.check(done.returncode == 1 and "report.py: error: " in done.stderr, f"{command}: {done.stderr}")
-        done = subprocess.run(["/bin/sh", LEASE, "smoke"], capture_output=True, text=True, env={"PATH": "/nowhere"}, cwd=self.a.work)
+        done = subprocess.run(["/bin/sh", RUN, "smoke"], capture_output=True, text=True, env={"PATH": "/nowhere"}, cwd=self.a.work)
         self.check(done.returncode == 127 and "readlink" in done.stderr, f"no PATH: {done.returncode}: {done.stderr}")
 
     def fills_the_page(self):
@@ -195,9 +197,33 @@ class Test:
             self.check(status == 0 and "2 of 2 cases are done, 0 failed" in said, f"{stage}: status {status}: {said}{errors}")
             self.check(not any("left_out" in row for row in self.rows(stage, out)), f"{stage}: {self.rows(stage, out)}")
 
+    def packs_a_report(self):
+        """Without a stage, run.sh runs all stages and writes one file."""
+        path = self.a.work / "report.tar.xz"
+        status, said, errors = self.stage(f"--report={path}")
+        self.check(status == 0 and f"Please send {path}" in said, f"all stages: status {status}: {said}{errors}")
+        with tarfile.open(path) as archive:
+            files = {name.partition("/")[2]: archive.extractfile(name).read().decode() for name in archive.getnames()}
+        wanted = {"summary.txt", "report.md", "autotune.json", *(f"{stage}.{end}" for stage in STAGES for end in ("jsonl", "log"))}
+        self.check(files.keys() == wanted, f"files of the report: {sorted(files)}")
+        text = files["summary.txt"]
+        self.check(text.startswith("The CUDA libraries are the fakes"), text)
+        self.check(text.count("status 0, all cases passed") == len(STAGES) and "cuBLASLt: " in text and "program: hlo-fp8-run" in text, text)
+        rows = {"begun": "hung"}, {"case": "bad", "error": "x"}, {"case": "good"}, {"case": "none", "left_out": "y"}
+        (self.a.work / "smoke.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        here = argparse.Namespace(a=argparse.Namespace(standin=None, bin=self.a.bin), facts={"name": "G"})
+        text = pack.summary(here, self.a.work, {"smoke": 1})
+        self.check(text.startswith("name: G\n") and "smoke: status 1, cases failed; 1 passed, 1 failed, 1 left out, 1 begun but not finished\n"
+                   "  failed: bad\n  not finished: hung\n" in text, text)
+        found = [pack.exit_status(dict(enumerate(statuses))) for statuses in ((0, 0), (0, 75), (75, 1), (0, 2))]
+        self.check(found == [0, 75, 1, 1], f"exit statuses: {found}")
+
     def misses_the_device(self):
-        status, _, errors = self.stage("smoke", standin=False)
-        self.check(status == 1 and "error: " in errors and "Traceback" not in errors, f"no device: {status}: {errors}")
+        out, path = self.a.work / "nothing-here", self.a.work / "none.tar.xz"
+        for stage in "smoke", f"--report={path}":
+            status, _, errors = self.stage(stage, standin=False, out=out)
+            self.check(status == 1 and "error: " in errors and "Traceback" not in errors, f"no device: {status}: {errors}")
+        self.check(not path.exists() and not out.exists(), "a report without a device")
 
 
 def main():
@@ -218,6 +244,7 @@ def main():
     test.fills_the_page()
     test.tells_machines_apart()
     test.tells_of_others()
+    test.packs_a_report()
     test.misses_the_device()
     for fault in test.faults:
         print("FAILED", fault)

@@ -381,24 +381,25 @@ def blocks():
 
 
 def coverage():
-    """Rejects names in testdata/passes/COVERAGE.md that do not exist, and tests that are not run in both ways."""
-    table = "testdata/passes/COVERAGE.md"
+    """Rejects names in testdata/passes/COVERAGE.md and docs/from-gemm-rewriter.md that do not exist, and tests in the
+    former that are not run in both ways."""
     rules = set(re.findall(r"^rule ([\w-]+)", "".join(read(n) for n in sources(".rules")), re.M))
-    for number, line in lines(table) if table in FILES else ():
-        if not line.startswith("|"):
-            continue
-        for rule in re.findall(r"`rule ([\w-]+)`", line):
-            if rule not in rules:
-                yield table, number, f"there is no rule {rule}"
-        for test, star in re.findall(r"`([\w-]+/[\w-]+)(\*?)`", line):
-            file = next((n for n in FILES if n.startswith(f"testdata/passes/{test}.")), None)
-            if not file:
-                yield table, number, f"there is no {test}"
+    for table in ("testdata/passes/COVERAGE.md", "docs/from-gemm-rewriter.md"):
+        for number, line in lines(table) if table in FILES else ():
+            if table.startswith("testdata/") and not line.startswith("|"):
                 continue
-            runs = re.findall(r"RUN: %hlo-fp8-opt (.*)", read(file))
-            both = any("--passes" not in r for r in runs) and any("--passes=fp8-gemm-rewriter " in r for r in runs)
-            if both == bool(star):
-                yield table, number, f"{test} is {'' if both else 'not '}run with the default passes and the rewriter alone"
+            for rule in re.findall(r"`rule ([a-z][\w-]*)`", line):
+                if rule not in rules:
+                    yield table, number, f"there is no rule {rule}"
+            for test, star in re.findall(r"`([\w-]+/[\w-]+)(\*?)`", line):
+                file = next((n for n in FILES if n.startswith(f"testdata/passes/{test}.")), None)
+                if not file:
+                    yield table, number, f"there is no {test}"
+                    continue
+                runs = re.findall(r"RUN: %hlo-fp8-opt (.*)", read(file))
+                both = any("--passes" not in r for r in runs) and any("--passes=fp8-gemm-rewriter " in r for r in runs)
+                if table.startswith("testdata/") and both == bool(star):
+                    yield table, number, f"{test} is {'' if both else 'not '}run with the default passes and the rewriter alone"
 
 
 def formatter():

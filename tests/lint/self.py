@@ -62,6 +62,7 @@ FAULTS = [
     ("blocks", "docs/x.md", "<!-- shown: a picture -->\n\n```python\nx\n```\n", "no block after"),
     ("coverage", "testdata/passes/COVERAGE.md", "| a | `fp8/x` | |\n", "no fp8/x"),
     ("coverage", "testdata/passes/COVERAGE.md", "| a | `rule x` | |\n", "no rule x"),
+    ("coverage", "docs/from-gemm-rewriter.md", "a `rule x`\n", "no rule x"),
     ("format", "ir/x.c", "int  x;\n", "clang-format"),
 ]
 

@@ -14,7 +14,7 @@ from typing import Any
 from ._library import Error
 
 _TEXT = re.compile(
-    r'\s*(?:module (?:@|attributes|\{(?=[\s\S]*func\.func))|"?builtin\.module|func\.func|#loc)'
+    r'\s*(?://[^\n]*\n\s*)*(?:module (?:@|attributes|\{(?=[\s\S]*func\.func))|"?builtin\.module|func\.func|#loc)'
 )
 _BYTECODE = b"ML\xefR"
 
@@ -142,7 +142,7 @@ def _exported(data: bytes) -> bytes:
 
 def _may_be_mlir(head: bytes) -> bool:
     """Returns False if a file with these first bytes is neither MLIR nor a serialized Exported, without reading it."""
-    return head[1:4] == b"\0\0\0" or head.lstrip()[:1] in (b"M", b"m", b"b", b"f", b"#", b'"')
+    return head[1:4] == b"\0\0\0" or head.lstrip()[:1] in (b"M", b"m", b"b", b"f", b"#", b"/", b'"')
 
 
 def _bytes(data: bytes) -> bytes | None:

@@ -7,7 +7,7 @@
 #include <hlo/text.h>
 
 static void print_diagnostic(void *user, const hlo_diag *diag) {
-    hlo_diag_print(diag, 100, hlo_file_writer((FILE *)user));
+    hlo_diag_print((FILE *)user, diag, 100);
 }
 
 int main(int argc, char **argv) {
@@ -22,7 +22,7 @@ int main(int argc, char **argv) {
         for (size_t i = 0; i < hlo_report_count(report); i++)
             fp8 += hlo_report_verdict(report, i)->kind != HLO_VERDICT_WIDE;
         printf("%zu FP8\n", fp8);
-        status = hlo_module_print_proto(module, HLO_PROTO_TEXT, &sink, hlo_file_writer(stdout));
+        status = hlo_module_print_proto(module, HLO_PROTO_TEXT, &sink, stdout);
     }
     hlo_report_free(report);
     hlo_module_free(module);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hlo_module_record_amaxes(hlo_file_writer()) and hlo_module_split(): a module
- * with static scales, and the two modules into which it is split, compute the same bits. */
+/* hlo_module_record_amaxes(hlo_file_writer()) and hlo_module_split(): a module with static scales,
+ * and the two modules into which it is split, compute the same bits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
