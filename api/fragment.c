@@ -30,6 +30,7 @@ typedef struct composition {
     hlo_instruction *ongoing; /* operand 0 of an async-update or async-done, otherwise NULL */
     uint32_t added;           /* number of instructions emitted for `ongoing` */
     uint32_t line;            /* number of lines composed so far */
+    bool said;                /* an error was emitted */
 } composition;
 
 static bool is_word(char c) {
@@ -224,8 +225,10 @@ static void compose(composition *c) {
 /* Passes on diagnostics about the line of the instruction, with line numbers that start at this
  * line. */
 static void relay(void *user, const hlo_diag *diag) {
-    const composition *c = user;
-    if (diag->line <= c->line || !c->e->sink) return;
+    composition *c = user;
+    if (diag->line <= c->line) return;
+    c->said |= diag->severity == HLO_ERROR;
+    if (!c->e->sink) return;
     hlo_diag own = *diag;
     own.file = NULL;
     own.line -= c->line;
@@ -245,6 +248,10 @@ hlo_status edit_read(edit *e, const fragment *f, fragment_parts *out) {
         hlo_diag_emit(e->module, e->sink, HLO_NOTE, HLO_DIAG_EDIT, 0, 0,
                       "%%%s follows its caller %%%s in the module; callees must precede callers",
                       c.unreachable, e->comp->name);
+    /* An error in another line, for example because a computation is named like the entry of the
+     * text, has no place in the arguments. */
+    if (status == HLO_INVALID_INPUT && !c.said)
+        edit_refuse(e, NULL, "'%s': the attributes cannot be parsed", f->opcode);
     if (status != HLO_OK) return status;
     /* The text must contain the instruction and nothing else. */
     const hlo_instruction *root = e->read->entry->root;

@@ -221,7 +221,10 @@ static hlo_status clone_computation(edit *e) {
             hlo_arena_array(e->scratch, i->operand_count, sizeof *operands);
         for (uint32_t o = 0; o < i->operand_count; o++)
             operands[o] = copies[hlo_instr_operand(i, o)->id];
-        hlo_instruction *copy = copies[i->id] = hlo_instr_copy(to, NULL, i, operands);
+        copies[i->id] = hlo_instr_copy(to, NULL, i, operands);
+    }
+    /* A control predecessor may follow its instruction, which hlo_module_verify() rejects. */
+    for (hlo_instruction *copy = to->first; copy; copy = hlo_instr_next(copy)) {
         const hlo_attr *control = hlo_instr_attr(copy, HLO_ATTR_CONTROL_PREDECESSORS);
         if (!control) continue;
         const uint32_t count = control->u.instrs->count;
@@ -272,18 +275,17 @@ static hlo_status move_computation(edit *e) {
     const hlo_status status = check_place(e, e->made_comp);
     const hlo_computation *before = e->made_comp;
     if (status != HLO_OK || before == e->comp) return status;
-    bool *passed = hlo_arena_zero(e->scratch, e->module->next_computation_id * sizeof *passed);
     bool earlier = false; /* `before` precedes e->comp */
     for (const hlo_computation *c = before; c && !earlier; c = c->next) earlier = c == e->comp;
     /* The computations between both places must neither call e->comp nor be called by it. */
     const hlo_computation *from = earlier ? before : e->comp->next;
     const hlo_computation *end = earlier ? e->comp : before;
     for (const hlo_computation *c = from; c != end; c = c->next) {
-        bool *called = hlo_arena_zero(e->scratch, e->module->next_computation_id * sizeof *called);
         const hlo_computation *caller = earlier ? e->comp : c, *callee = earlier ? c : e->comp;
+        call of = {.called = callee};
         for (const hlo_instruction *i = caller->first; i; i = hlo_instr_next(i))
-            hlo_instr_visit_called(i, hlo_mark_called, called);
-        if (called[callee->id])
+            hlo_instr_visit_called(i, note_call, &of);
+        if (of.found)
             return edit_refuse(e, NULL, "%%%s calls %%%s, which must precede it", caller->name,
                                callee->name);
     }

@@ -92,8 +92,8 @@ size_t hlo_field_count(const hlo_pb *message, const hlo_pb_field *field) {
         case HLO_PB_MESSAGE: return *(void *const *)place != NULL;
         case HLO_PB_STRING: return *(char *const *)place && **(char *const *)place;
         case HLO_PB_BYTES: return ((const hlo_pb_bytes *)place)->len != 0;
-        case HLO_PB_FLOAT: return *(const float *)place != 0;
-        case HLO_PB_DOUBLE: return *(const double *)place != 0;
+        case HLO_PB_FLOAT:
+        case HLO_PB_DOUBLE: return memcmp(place, &(double){0}, value_size(field)) != 0; /* -0: set */
         default: return hlo_field_load(field, place) != 0;
         }
     }

@@ -1,21 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ir/text/writer.h"
 
-#include <stdint.h>
 #include <string.h>
 #include <sys/types.h>
 
 #include "ir/memory.h"
 
-/* Reports a failure as 0 bytes, as fopencookie(3) requires. */
-static ssize_t write_part(void *cookie, const char *bytes, size_t size) {
-    const hlo_writer *writer = cookie;
-    return writer->write(writer->user, bytes, size) ? (ssize_t)size : 0;
+static bool refuse(void *user, const char *bytes, size_t size) {
+    (void)user, (void)bytes, (void)size;
+    return false;
 }
 
-FILE *hlo_writer_open(const hlo_writer *writer) {
+/* Reports a failure as 0 bytes, as fopencookie(3) requires. The stream then tries to write other
+ * bytes, which the caller's function must not receive. */
+static ssize_t write_part(void *cookie, const char *bytes, size_t size) {
+    hlo_writer *writer = cookie;
+    if (writer->write(writer->user, bytes, size)) return (ssize_t)size;
+    writer->write = refuse;
+    return 0;
+}
+
+FILE *hlo_writer_open(hlo_writer *writer) {
     const cookie_io_functions_t functions = {.write = write_part};
-    return fopencookie((void *)(uintptr_t)writer, "w", functions);
+    return fopencookie(writer, "w", functions);
 }
 
 hlo_status hlo_writer_close(FILE *stream, hlo_status status) {

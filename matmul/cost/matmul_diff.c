@@ -281,7 +281,7 @@ static hlo_status compare(const hlo_module *a, const hlo_module *b, bool all, FI
 }
 
 static hlo_status write_differences(const hlo_module *a, const hlo_module *b, bool all,
-                                    const hlo_writer *writer) {
+                                    hlo_writer *writer) {
     HLO_IN_C_LOCALE;
     FILE *out = hlo_writer_open(writer);
     return out ? hlo_writer_close(out, compare(a, b, all, out)) : HLO_OUT_OF_MEMORY;

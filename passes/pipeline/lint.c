@@ -616,21 +616,23 @@ static void check_all(hlo_pass_context *context, const hlo_module *module,
             if (l.needed[instr->id]) check(&l, instr);
 }
 
-hlo_status hlo_lint_as_read(hlo_pass_context *context, hlo_module **copy, jmp_buf *recover) {
+hlo_status hlo_lint_as_read(hlo_pass_context *context, hlo_module **copy, hlo_report **unread,
+                            jmp_buf *recover) {
     hlo_status status = hlo_module_clone(context->module, copy);
     if (status != HLO_OK) return status;
     hlo_arena_set_recover((*copy)->arena, recover);
     hlo_pass_context inner = *context;
     inner.module = *copy;
     inner.sink = NULL;
-    inner.report = hlo_report_new(context->options->framework_files, recover);
+    inner.report = *unread = hlo_report_new(context->options->framework_files, recover);
     if (!inner.report) return HLO_OUT_OF_MEMORY;
     hlo_arena_mark mark = hlo_arena_here(context->scratch);
     status = hlo_pass_inline(&inner);
     if (status == HLO_OK) status = hlo_pass_cse(&inner);
     if (status == HLO_OK) check_all(context, *copy, check_as_read);
     hlo_arena_release(context->scratch, mark);
-    hlo_report_free(inner.report);
+    hlo_report_free(*unread);
+    *unread = NULL;
     return status;
 }
 

@@ -102,6 +102,7 @@ void hlo_pass_options_init_sized(hlo_pass_options *options, size_t struct_size) 
 typedef struct run {
     hlo_pass_context context;
     hlo_module *linted;           /* the copy that the lints analyze, or NULL */
+    hlo_report *unread;           /* the report of the passes over `linted`, or NULL */
     hlo_module *rules;            /* the owner of context.rules, or NULL */
     const hlo_snapshot *original; /* the verified input, or NULL if nothing can change it */
     hlo_report *previous;         /* the report of the run before restart(), or NULL */
@@ -300,7 +301,7 @@ static hlo_status run_all(run *r, jmp_buf *recover) {
     if (r->reports) hlo_report_open(context);
     if (*options->passes || options->emit != HLO_EMIT_CUBLAS)
         hlo_pin_module(context->module, context->scratch);
-    if (r->reports && options->lint) status = hlo_lint_as_read(context, &r->linted, recover);
+    if (r->reports && options->lint) status = hlo_lint_as_read(context, &r->linted, &r->unread, recover);
     if (status != HLO_OK) return status;
     status = run_list(r, options->passes, true);
     if (status == HLO_OK && *options->passes && !options->verify_none && !options->verify_each)
@@ -322,6 +323,7 @@ static hlo_status restart(run *r, jmp_buf *recover) {
     hlo_pass_context *context = &r->context;
     hlo_report_free(r->previous);
     r->previous = context->report;
+    context->report = NULL; /* memory may run out before there is another one */
     hlo_snapshot_restore(context->module, r->original);
     hlo_module_free(r->linted);
     r->linted = NULL;
@@ -330,8 +332,10 @@ static hlo_status restart(run *r, jmp_buf *recover) {
     memset(r->cleaned, 0, sizeof r->cleaned);
     context->order = NULL;
     make_uses(context);
-    context->report = hlo_report_again(r->previous, recover);
-    return context->report ? HLO_OK : HLO_OUT_OF_MEMORY;
+    context->report = hlo_report_new(context->options->framework_files, recover);
+    if (!context->report) return HLO_OUT_OF_MEMORY;
+    hlo_report_again(context->report, r->previous);
+    return HLO_OK;
 }
 
 /* Converts calls to the form options->emit. Without passes, the default form changes nothing. */
@@ -597,6 +601,7 @@ static hlo_status optimize(hlo_module *module, const hlo_pass_options *given, bo
     hlo_arena_free(r.context.scratch);
     hlo_arena_free(r.context.lasting);
     hlo_module_free(r.linted);
+    hlo_report_free(r.unread);
     hlo_module_free(r.rules);
     json_decref(amaxes);
     hlo_report_free(r.previous);

@@ -23,9 +23,11 @@ void hlo_remove_uncalled(hlo_module *module, hlo_arena *scratch);
 /* Lints report likely mistakes with the scales of a program. Each lint is a row of
  * passes/reason/reason.def with a name lint-*. */
 
-/* Lints a copy of the module, *copy, before any pass. The caller frees *copy, also after an error.
- * If memory runs out, the arenas jump to `recover`. May also return HLO_OUT_OF_MEMORY. */
-hlo_status hlo_lint_as_read(hlo_pass_context *context, hlo_module **copy, jmp_buf *recover);
+/* Lints a copy of the module, *copy, before any pass. The caller frees *copy and *unread, a report
+ * that has no other use, also after an error. If memory runs out, the arenas jump to `recover`. May
+ * also return HLO_OUT_OF_MEMORY. */
+hlo_status hlo_lint_as_read(hlo_pass_context *context, hlo_module **copy, hlo_report **unread,
+                            jmp_buf *recover);
 /* Reports lints of the module after all passes. */
 void hlo_lint_as_left(hlo_pass_context *context);
 

@@ -52,15 +52,12 @@ bool hlo_report_needs_rerun(const hlo_report *report) {
     return report->any_new;
 }
 
-hlo_report *hlo_report_again(const hlo_report *closed, jmp_buf *recover) {
-    hlo_report *report = hlo_report_new(closed->frameworks, recover);
-    if (!report) return NULL;
+void hlo_report_again(hlo_report *report, const hlo_report *closed) {
     report->kept_count = closed->keep_count;
     report->kept =
         hlo_arena_copy(report->arena, closed->keep, closed->keep_count * sizeof *closed->keep);
     if (closed->output_words)
         report->output_words = hlo_arena_format(report->arena, "%s", closed->output_words);
-    return report;
 }
 
 void hlo_remark_follow(hlo_pass_context *context, const hlo_instruction *from,

@@ -56,9 +56,9 @@ hlo_report *hlo_report_new(const char *frameworks, jmp_buf *recover);
  * options->min_gain, hlo_report_keep_outputs() found them, or they were quantized but are not FP8
  * calls. */
 bool hlo_report_needs_rerun(const hlo_report *report);
-/* Creates an empty report for another run over the module, in which the matmuls that
- * hlo_report_needs_rerun() finds stay wide. Returns NULL if memory runs out. */
-hlo_report *hlo_report_again(const hlo_report *closed, jmp_buf *recover);
+/* Prepares an empty report for another run over the module, in which the matmuls that
+ * hlo_report_needs_rerun() finds in `closed` stay wide. */
+void hlo_report_again(hlo_report *report, const hlo_report *closed);
 /* A pass of pass.def. Its first run records the cost of each matmul before it is rewritten. */
 hlo_pass_function hlo_pass_record_costs;
 /* Creates the slot of every matmul in context->module. */
