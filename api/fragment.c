@@ -30,7 +30,6 @@ typedef struct composition {
     hlo_instruction *ongoing; /* operand 0 of an async-update or async-done, otherwise NULL */
     uint32_t added;           /* number of instructions emitted for `ongoing` */
     uint32_t line;            /* number of lines composed so far */
-    bool said;                /* an error was emitted */
 } composition;
 
 static bool is_word(char c) {
@@ -169,7 +168,12 @@ static void compose(composition *c) {
     HLO_PUT(o, "HloModule fragment");
     end_line(c);
     find_named(c);
-    HLO_PUT(o, "ENTRY %__xla_fragment {");
+    const char *entry = "__xla_fragment";
+    for (unsigned i = 0; hlo_module_find_computation(c->e->module, entry); i++)
+        entry = hlo_arena_format(c->e->scratch, "__xla_fragment.%u", i);
+    HLO_PUT(o, "ENTRY %");
+    hlo_put_string(o, entry);
+    HLO_PUT(o, " {");
     end_line(c);
     for (uint32_t i = 0; i < c->input_count; i++) put_parameter(c, c->inputs[i], i);
     if (c->ongoing) { /* print `ongoing` as an async-start of new parameters */
@@ -225,10 +229,8 @@ static void compose(composition *c) {
 /* Passes on diagnostics about the line of the instruction, with line numbers that start at this
  * line. */
 static void relay(void *user, const hlo_diag *diag) {
-    composition *c = user;
-    if (diag->line <= c->line) return;
-    c->said |= diag->severity == HLO_ERROR;
-    if (!c->e->sink) return;
+    const composition *c = user;
+    if (diag->line <= c->line || !c->e->sink) return;
     hlo_diag own = *diag;
     own.file = NULL;
     own.line -= c->line;
@@ -248,10 +250,6 @@ hlo_status edit_read(edit *e, const fragment *f, fragment_parts *out) {
         hlo_diag_emit(e->module, e->sink, HLO_NOTE, HLO_DIAG_EDIT, 0, 0,
                       "%%%s follows its caller %%%s in the module; callees must precede callers",
                       c.unreachable, e->comp->name);
-    /* An error in another line, for example because a computation is named like the entry of the
-     * text, has no place in the arguments. */
-    if (status == HLO_INVALID_INPUT && !c.said)
-        edit_refuse(e, NULL, "'%s': the attributes cannot be parsed", f->opcode);
     if (status != HLO_OK) return status;
     /* The text must contain the instruction and nothing else. */
     const hlo_instruction *root = e->read->entry->root;

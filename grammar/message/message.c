@@ -93,7 +93,8 @@ size_t hlo_field_count(const hlo_pb *message, const hlo_pb_field *field) {
         case HLO_PB_STRING: return *(char *const *)place && **(char *const *)place;
         case HLO_PB_BYTES: return ((const hlo_pb_bytes *)place)->len != 0;
         case HLO_PB_FLOAT:
-        case HLO_PB_DOUBLE: return memcmp(place, &(double){0}, value_size(field)) != 0; /* -0: set */
+        case HLO_PB_DOUBLE:
+            return memcmp(place, &(double){0}, value_size(field)) != 0; /* -0: set */
         default: return hlo_field_load(field, place) != 0;
         }
     }
@@ -259,6 +260,8 @@ static bool check(const hlo_pb_type *type, hlo_wire *w, unsigned depth) {
         if (field->type == HLO_PB_MESSAGE) {
             whole = check(field->descriptor, &value, depth + 1);
             w->unknown |= value.unknown;
+        } else if (field->type == HLO_PB_STRING) {
+            whole = value.at == value.end || !memchr(value.at, 0, (size_t)(value.end - value.at));
         } else if (wanted == VARINT) {
             while (whole && value.at < value.end) whole = read_varint(&value, &number);
         } else if (wanted != DELIMITED) {
@@ -304,6 +307,7 @@ static bool unpack_value(hlo_arena *arena, const hlo_pb_field *field, hlo_wire *
         return unpack(arena, *message, *from, depth + 1);
     }
     case HLO_PB_STRING: {
+        if (size && memchr(from->at, 0, size)) return false;
         char *text = hlo_arena_alloc(arena, size + 1);
         memcpy(text, from->at, size);
         text[size] = '\0';

@@ -121,9 +121,9 @@ typedef struct hlo_wire_field {
 bool hlo_wire_next(hlo_wire *w, hlo_wire_field *out);
 /* Reads a length and the bytes that follow it. Returns false if there are fewer bytes. */
 bool hlo_wire_delimited(hlo_wire *w, hlo_wire *out);
-/* True if the bytes are a message of `type` that is complete, has the right wire types and is not
- * nested too deeply. Otherwise *out_at is the position of the error. *out_unknown: the message, or
- * a nested message, has fields that its type does not have. */
+/* True if the bytes are a message of `type` that is complete, has the right wire types and no
+ * string with NUL, and is not nested too deeply. Otherwise *out_at is the position of the error.
+ * *out_unknown: the message, or a nested message, has fields that its type does not have. */
 bool hlo_wire_check(const hlo_pb_type *type, const hlo_wire *message, const uint8_t **out_at,
                     bool *out_unknown);
 /* Reads a message. All memory is from the arena. Returns NULL if hlo_wire_check() returns false. */

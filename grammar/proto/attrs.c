@@ -472,6 +472,8 @@ static void add_triples(hlo_proto *p, hlo_pb *message, const hlo_pb_field *field
 static void write_string(hlo_proto *p, const hlo_pb_field *field, void *place, const char *bytes,
                          size_t size) {
     char *text = hlo_arena_alloc(p->scratch, size + 1);
+    if (field->type == HLO_PB_STRING && memchr(bytes, 0, size))
+        hlo_proto_fail(p, "a NUL character in '%s' has no binary form", field->name);
     memcpy(text, bytes, size);
     text[size] = '\0';
     if (field->type == HLO_PB_STRING)

@@ -199,9 +199,10 @@ static void read_computation(hlo_proto *p, struct hlo_ids *known, Xla__HloComput
 
 /* ----------------------------------------------------------------------------------- the module */
 
-static const char **read_strings(hlo_proto *p, char *const *from, size_t count) {
+static const char **read_strings(hlo_proto *p, const hlo_pb_bytes *from, size_t count) {
     const char **strings = hlo_arena_array(p->module->arena, count, sizeof *strings);
-    for (size_t i = 0; i < count; i++) strings[i] = hlo_intern_string(p->module, from[i]);
+    for (size_t i = 0; i < count; i++)
+        strings[i] = hlo_intern(p->module, (const char *)from[i].data, from[i].len);
     return strings;
 }
 
@@ -407,9 +408,10 @@ static Xla__HloComputationProto *write_computation(hlo_proto *p, const hlo_compu
     return to;
 }
 
-static char **strings_of(hlo_proto *p, const char *const *from, uint32_t count) {
-    char **to = hlo_arena_array(p->scratch, count, sizeof *to);
-    for (uint32_t i = 0; i < count; i++) to[i] = string_of(from[i]);
+static hlo_pb_bytes *strings_of(hlo_proto *p, const char *const *from, uint32_t count) {
+    hlo_pb_bytes *to = hlo_arena_array(p->scratch, count, sizeof *to);
+    for (uint32_t i = 0; i < count; i++)
+        to[i] = (hlo_pb_bytes){hlo_intern_length(from[i]), (uint8_t *)string_of(from[i])};
     return to;
 }
 

@@ -135,12 +135,19 @@ static void print_value(printer *w, const piece *of, const void *place) {
         else
             put(w, "{}", 2);
         break;
-    case HLO_PB_STRING: {
-        const char *text = *(const char *const *)place;
-        if (of->style == '*' || (of->style == '&' && hlo_is_braced(text, strlen(text))))
-            put(w, text, strlen(text));
+    case HLO_PB_STRING:
+    case HLO_PB_BYTES: {
+        const hlo_pb_bytes *bytes = place;
+        const bool is_bytes = of->field->type == HLO_PB_BYTES;
+        const char *text = !is_bytes    ? *(const char *const *)place
+                           : bytes->len ? (const char *)bytes->data
+                                        : "";
+        const size_t size = is_bytes ? bytes->len : strlen(text);
+        const bool braced = of->style == '&' && hlo_is_braced(text, size) && !memchr(text, 0, size);
+        if (of->style == '*' || braced)
+            put(w, text, size);
         else
-            hlo_bytes_quote(w->out, text, strlen(text));
+            hlo_bytes_quote(w->out, text, size);
         break;
     }
     case HLO_PB_DOUBLE: hlo_bytes_double(w->out, *(const double *)place, false); break;
@@ -245,14 +252,15 @@ typedef struct scanner {
 
 static hlo_pb *read_message(scanner *r, const hlo_pb_type *type);
 
-static bool read_string(scanner *r, char style, const char **out) {
+static bool read_string(scanner *r, char style, const char **out, size_t *out_size) {
     size_t size;
     const bool braced = style == '&' && hlo_notation_next(&r->f, '{');
-    if (style != '*' && !braced) return hlo_notation_string(&r->f, out, &size);
+    if (style != '*' && !braced) return hlo_notation_string(&r->f, out, out_size);
     hlo_notation_skip(&r->f);
     size = braced ? hlo_braced_size(r->f.at, strlen(r->f.at)) : strcspn(r->f.at, "=,{}[]() \t\r\n");
     *out = hlo_arena_format(r->p->scratch, "%.*s", (int)size, r->f.at);
     r->f.at += size;
+    *out_size = size;
     return size > 0;
 }
 
@@ -303,9 +311,10 @@ static bool read_origin(scanner *r, Xla__OriginalValueProto *origin, int64_t *pa
 static hlo_pb *read_module(scanner *r) {
     hlo_proto *p = r->p;
     const char *text;
-    if (!read_string(r, 0, &text)) return NULL;
+    size_t length;
+    if (!read_string(r, 0, &text, &length)) return NULL;
     hlo_module *module;
-    hlo_status status = p->io->parse_text(text, strlen(text), p->module->file, NULL, &module);
+    hlo_status status = p->io->parse_text(text, length, p->module->file, NULL, &module);
     if (status == HLO_OUT_OF_MEMORY) hlo_arena_exhausted(p->scratch);
     if (status != HLO_OK) return NULL;
     char *bytes = NULL;
@@ -331,15 +340,24 @@ typedef union any_value {
     int32_t word;
     double f;
     const char *str;
+    hlo_pb_bytes bytes;
     hlo_pb *message;
 } any_value;
 
 static bool read_value(scanner *r, const piece *of, any_value *out, size_t *out_size) {
     int64_t number;
+    const char *text;
+    size_t size;
     *out_size = sizeof(int64_t);
     switch (of->field->type) {
     case HLO_PB_MESSAGE: return (out->message = read_message(r, of->field->descriptor)) != NULL;
-    case HLO_PB_STRING: return read_string(r, of->style, &out->str);
+    case HLO_PB_STRING:
+        return read_string(r, of->style, &out->str, &size) && strlen(out->str) == size;
+    case HLO_PB_BYTES:
+        if (!read_string(r, of->style, &text, &size)) return false;
+        out->bytes = (hlo_pb_bytes){size, (uint8_t *)(uintptr_t)text};
+        *out_size = sizeof out->bytes;
+        return true;
     case HLO_PB_DOUBLE: return hlo_notation_number(&r->f, &out->f);
     case HLO_PB_INT64: return read_int(r, &out->i);
     default:

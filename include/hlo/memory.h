@@ -2,9 +2,8 @@
 /* The allocator of the library, and memory that functions return to their callers.
  *
  * All memory of modules, reports, plans, arrays and results comes from one allocator of the
- * process. The C library and the libraries that this library uses (jansson, libzip, zlib,
- * protobuf-c, CUDA) allocate their own memory in addition, for example for streams and JSON
- * documents. */
+ * process. The C library and the libraries that this library uses (jansson, libzip, zlib, CUDA)
+ * allocate their own memory in addition, for example for streams and JSON documents. */
 #ifndef HLO_MEMORY_H
 #define HLO_MEMORY_H
 

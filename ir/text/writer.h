@@ -9,7 +9,8 @@
 #include "hlo/writer.h"
 
 /* Opens a stream to *writer, which must remain valid until the stream is closed. After its function
- * fails, the stream sets writer->write to one that always fails. Returns NULL if memory runs out. */
+ * fails, the stream sets writer->write to one that always fails. Returns NULL if memory runs out.
+ */
 FILE *hlo_writer_open(hlo_writer *writer);
 /* Closes a stream. Returns `status`, or HLO_INVALID_INPUT if that is HLO_OK or HLO_MISMATCH and the
  * writer failed. */

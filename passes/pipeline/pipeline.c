@@ -301,7 +301,8 @@ static hlo_status run_all(run *r, jmp_buf *recover) {
     if (r->reports) hlo_report_open(context);
     if (*options->passes || options->emit != HLO_EMIT_CUBLAS)
         hlo_pin_module(context->module, context->scratch);
-    if (r->reports && options->lint) status = hlo_lint_as_read(context, &r->linted, &r->unread, recover);
+    if (r->reports && options->lint)
+        status = hlo_lint_as_read(context, &r->linted, &r->unread, recover);
     if (status != HLO_OK) return status;
     status = run_list(r, options->passes, true);
     if (status == HLO_OK && *options->passes && !options->verify_none && !options->verify_each)

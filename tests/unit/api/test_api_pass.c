@@ -116,8 +116,24 @@ static void test_faults(void **state) {
     assert_int_equal(runs, 0);
 }
 
+/* Changes names, and fails. */
+static hlo_status rename_all(void *user, hlo_module *module, const hlo_diag_sink *sink) {
+    (void)user;
+    const hlo_computation *entry = hlo_module_entry(module);
+    hlo_status status = hlo_computation_rename(module, entry, "other", sink);
+    if (status == HLO_OK)
+        status = hlo_instruction_rename(module, hlo_computation_root(entry), "other", sink);
+    return status == HLO_OK ? HLO_MISMATCH : status;
+}
+
 static void test_failing(void **state) {
     fixture *f = *state;
+    const hlo_user_pass renaming = pass_of("renaming", rename_all, NULL);
+    assert_int_equal(optimize(f, &renaming, "renaming", NULL), HLO_MISMATCH);
+    assert_string_equal(hlo_computation_name(f->main), "main");
+    assert_string_equal(hlo_instruction_name(f->e), "e");
+    assert_ptr_equal(hlo_computation_find(f->main, "e"), f->e);
+    assert_null(hlo_module_find_computation(f->module, "other"));
     hlo_status given = HLO_MISMATCH;
     hlo_user_pass pass = pass_of("failing", give_status, &given);
     assert_int_equal(optimize(f, &pass, "failing", NULL), HLO_MISMATCH);

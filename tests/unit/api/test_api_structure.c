@@ -143,6 +143,28 @@ static void test_clone(void **state) {
                    "does not precede");
 }
 
+/* A module that hlo_module_verify() rejects: an instruction precedes its control predecessor. */
+static void test_clone_late_control(void **state) {
+    fixture *f = *state;
+    const hlo_computation *copy;
+    const char *value;
+    assert_done(f, hlo_instruction_set_attribute(f->module, f->n, "control-predecessors", "{%late}",
+                                                 &f->sink));
+    assert_done(f, hlo_computation_clone(f->module, f->main, NULL, &f->sink, &copy));
+    const hlo_instruction *n = hlo_computation_find(copy, "n.1");
+    assert_int_equal(hlo_instruction_attribute(n, "control-predecessors", &value), HLO_OK);
+    assert_string_equal(value, "{%late.1}");
+}
+
+/* A callee may have the name of the entry of the text from which attributes are parsed. */
+static void test_reserved_name(void **state) {
+    fixture *f = *state;
+    assert_done(f, hlo_computation_rename(f->module, f->add, "__xla_fragment", &f->sink));
+    assert_done(
+        f, hlo_instruction_set_attribute(f->module, f->r, "metadata", "{op_name=\"r\"}", &f->sink));
+    assert_sound(f, "to_apply=%__xla_fragment, metadata={op_name=\"r\"}");
+}
+
 static void test_move(void **state) {
     fixture *f = *state;
     assert_done(f, hlo_instruction_move(f->module, f->c, f->late, &f->sink));
@@ -322,6 +344,8 @@ int main(void) {
         TEST(test_build),
         TEST(test_shapes),
         TEST(test_clone),
+        TEST(test_clone_late_control),
+        TEST(test_reserved_name),
         TEST(test_move),
         TEST(test_rename_and_remove),
         TEST(test_module_attributes),

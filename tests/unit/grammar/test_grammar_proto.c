@@ -424,6 +424,77 @@ static void payloads(void **state) {
     }
 }
 
+/* Strings may contain NUL. A name, whose characters are limited, may not. */
+static void zero_characters(void **state) {
+    (void)state;
+    static const char with[] =
+        "HloModule m, frontend_attributes={z=\"\"}\n\nFileNames\n1 \"f\\000g\"\n\nENTRY e {\n"
+        "  ROOT c = f32[2] custom-call(), custom_call_target=\"a\\000b\", sharding={replicated "
+        "metadata={op_name=\"o\\000p\"}}, frontend_attributes={k=\"v\\000w\",l=\"{\\000}\"}, "
+        "origin={{\"q\\000r\"}}, metadata={op_name=\"s\\000t\"}\n}\n";
+    static const char thread[] = "f { ROOT p = f32[] parameter(0) }, execution_thread=\"a\\000b\"\n"
+                                 "ENTRY e { ROOT c = f32[] constant(1) }";
+    heard h;
+    hlo_module *module, *made;
+    size_t size;
+    assert_int_equal(hlo_module_parse(with, strlen(with), "s", NULL, &module), HLO_OK);
+    char *binary = print(module, HLO_PROTO_BINARY, &size), *text = print_text(module);
+    assert_int_equal(read(binary, size, &h, &made), HLO_OK);
+    char *again = print_text(made);
+    assert_string_equal(again, text);
+    free(again);
+    free(text);
+    free(binary);
+    hlo_module_free(made);
+    hlo_module_free(module);
+    assert_int_equal(hlo_module_parse(thread, strlen(thread), "s", NULL, &module), HLO_OK);
+    assert_int_equal(
+        hlo_module_print_proto(module, HLO_PROTO_BINARY, NULL, hlo_file_writer(stdout)),
+        HLO_INVALID_INPUT);
+    hlo_module_free(module);
+    const bytes shape = shape_of(0);
+    bytes instr = instr_of("a", "parameter", 1, &shape);
+    put_bytes(&instr, OPCODE, "parameter\0", 10);
+    refused(module_of(&instr, 1, 1), "invalid or truncated binary HLO module");
+}
+
+static void negative_zero(void **state) {
+    (void)state;
+    static const char with[] =
+        "ENTRY e {\n a = f32[] parameter(0)\n ROOT c = f32[] exponential(a), "
+        "result_accuracy={tolerance={atol=-0,rtol=0.25,ulps=3}}\n}\n";
+    heard h;
+    hlo_module *module, *made;
+    size_t size;
+    assert_int_equal(hlo_module_parse(with, strlen(with), "s", NULL, &module), HLO_OK);
+    char *binary = print(module, HLO_PROTO_BINARY, &size);
+    assert_int_equal(read(binary, size, &h, &made), HLO_OK);
+    char *text = print_text(made);
+    assert_non_null(strstr(text, "atol=-0,"));
+    free(text);
+    free(binary);
+    hlo_module_free(made);
+    hlo_module_free(module);
+}
+
+/* Stops after the first bytes, and must not be called again. */
+static bool stop(void *user, const char *data, size_t size) {
+    (void)data, (void)size;
+    ++*(unsigned *)user;
+    return false;
+}
+
+static void failing_writer(void **state) {
+    (void)state;
+    hlo_module *module = sample();
+    unsigned calls = 0;
+    assert_int_equal(
+        hlo_module_print_proto(module, HLO_PROTO_TEXT, NULL, (hlo_writer){stop, &calls}),
+        HLO_INVALID_INPUT);
+    assert_int_equal(calls, 1);
+    hlo_module_free(module);
+}
+
 /* ---------------------------------------------------------------------------------------- names */
 
 static uint64_t next_random(uint64_t *state) {
@@ -540,7 +611,8 @@ int main(void) {
         cmocka_unit_test(wrong_numbers),   cmocka_unit_test(wrong_sizes),
         cmocka_unit_test(wrong_schedules), cmocka_unit_test(nested_too_deeply),
         cmocka_unit_test(unknown_fields),  cmocka_unit_test(payloads),
-        cmocka_unit_test(names_come_back),
+        cmocka_unit_test(names_come_back), cmocka_unit_test(zero_characters),
+        cmocka_unit_test(negative_zero),   cmocka_unit_test(failing_writer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
