@@ -314,7 +314,7 @@ static void put_command(FILE *out, const char *command, place at, const char *ti
 static void print_totals(const report_writer *t) {
     const report_totals *totals = &t->model->totals;
     const report_figures *f = &totals->figures;
-    char wide[WRITER_NUMBER], stock[WRITER_NUMBER], now[WRITER_NUMBER], why[256];
+    char wide[WRITER_NUMBER], stock[WRITER_NUMBER], now[WRITER_NUMBER], why[512];
     fprintf(t->out, "%zu of %zu matmuls in FP8", report_fp8_count(totals), f->count);
     if (f->seconds > 0)
         fprintf(t->out,

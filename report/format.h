@@ -51,6 +51,9 @@ writer_figures writer_figures_of(const report_figures *figures, const report_fig
  * wide types, or the saving of all edits, is 5 % or more, and how many matmuls are launch bound.
  * Returns `out`. */
 const char *writer_worth(const report_model *model, char *out, size_t size);
+/* Formats what the time with all edits includes, or "" if it includes all edits and they all make
+ * wide matmuls FP8. Returns `out`. */
+const char *writer_plan(const report_model *model, char *out, size_t size);
 /* Formats what the edit of the layer to fix first saves, without the name of the layer, or "" if no
  * edit saves time. Returns `out`. */
 const char *writer_start(const report_model *model, char *out, size_t size);

@@ -25,8 +25,19 @@ static double saved(double before, double after) {
     return before > REPORT_VISIBLE * after ? before - after : 0;
 }
 
-static report_figures figures_of(const hlo_verdict *v, const hlo_target *target) {
+/* Returns the seconds of one execution after the edit, or 0 if they are unknown: in FP8 if the
+ * matmul is wide, and on wide types, which --min-gain=1 selects, if it is slower and has no reason.
+ */
+static double edited_seconds(const hlo_verdict *v, double fp8_seconds) {
+    if (v->kind == HLO_VERDICT_WIDE) return fp8_seconds;
+    return report_is_slower(v) && !v->reason ? v->wide_seconds : 0;
+}
+
+/* `fp8_seconds` replaces v->fp8_seconds. */
+static report_figures figures_of(const hlo_verdict *v, double fp8_seconds,
+                                 const hlo_target *target) {
     const bool wide = v->kind == HLO_VERDICT_WIDE;
+    const double edited = edited_seconds(v, fp8_seconds);
     report_figures f = {.count = 1,
                         .flops = v->runs * v->flops,
                         .input_bytes = v->runs * v->input_bytes,
@@ -44,8 +55,8 @@ static report_figures figures_of(const hlo_verdict *v, const hlo_target *target)
         f.seconds = f.bound_seconds[bound] = v->runs * v->seconds;
         f.compute_seconds = v->runs * v->compute_seconds;
         f.timed_flops = f.flops;
-        f.estimated = wide && v->fp8_seconds > 0;
-        if (f.estimated) f.saving = v->runs * saved(v->seconds, v->fp8_seconds);
+        f.estimated = edited > 0;
+        if (f.estimated) f.saving = v->runs * saved(v->seconds, edited);
     }
     f.bounds[bound] = 1;
     return f;
@@ -102,8 +113,9 @@ report_totals report_sum_up(const hlo_report *const *reports, size_t count) {
     report_totals totals = {0};
     for (size_t i = 0; i < count; i++) {
         for (size_t j = 0; j < reports[i]->verdict_count; j++) {
-            const report_figures f = figures_of(&reports[i]->verdicts[j], reports[i]->target);
-            count_verdict(&totals, &reports[i]->verdicts[j], &f);
+            const hlo_verdict *v = &reports[i]->verdicts[j];
+            const report_figures f = figures_of(v, v->fp8_seconds, reports[i]->target);
+            count_verdict(&totals, v, &f);
         }
         for (size_t j = 0; j < reports[i]->lint_count; j++)
             count_verdict(&totals, &reports[i]->lints[j].verdict, NULL);
@@ -160,11 +172,10 @@ static int by_edit(const void *a, const void *b) {
 static const char slower_text[] =
     "the FP8 matmul is slower than the original as stock XLA compiles it, by the roofline model",
                   slower_hint[] =
-                      "use --min-gain=1, which keeps matmuls wide that are faster wide; stock XLA "
-                      "multiplies the others in FP8, too";
+                      "pass --min-gain=1, which keeps a matmul wide unless FP8 is faster";
 
 static void add_matmul(report_model *m, const hlo_verdict *v, const hlo_report *report,
-                       size_t index, const hlo_matmul_history *history) {
+                       size_t index, const hlo_matmul_history *history, double fp8_seconds) {
     report_matmul *made = &m->matmuls[m->count++];
     *made = (report_matmul){.verdict = v,
                             .report = report,
@@ -173,7 +184,8 @@ static void add_matmul(report_model *m, const hlo_verdict *v, const hlo_report *
                             .cause = v->reason             ? v->reason
                                      : report_is_slower(v) ? "slower"
                                                            : NULL,
-                            .figures = figures_of(v, report->target)};
+                            .fp8_seconds = fp8_seconds,
+                            .figures = figures_of(v, fp8_seconds, report->target)};
     count_verdict(&m->totals, v, &made->figures);
 }
 
@@ -385,13 +397,25 @@ static void group_histories(report_model *m) {
 
 /* --------------------------------------------------------------------------------------- models */
 
+/* Returns the time that a matmul of the last stage would take in FP8. If it lost FP8, it is as much
+ * faster as at the last stage at which it was FP8, because its operands are quantized already. The
+ * time is unknown if the matmul was a different one there. */
+static double fp8_seconds_of(const hlo_history *h, size_t index, const hlo_verdict *v) {
+    const hlo_matmul_history *p = hlo_history_passage(h, index);
+    if (p->lost == SIZE_MAX) return v->fp8_seconds;
+    const hlo_verdict *kept = hlo_history_verdict(h, index, p->kept);
+    if (!kept || kept->flops != v->flops || !(kept->wide_seconds > 0)) return 0;
+    return v->seconds * kept->seconds / kept->wide_seconds;
+}
+
 /* Adds the matmuls of the last stage of a module. */
 static void add_history(report_model *m, const hlo_history *h, size_t last_stage) {
     const hlo_report *r = hlo_history_report(h);
     for (size_t j = 0; j < hlo_history_count(h); j++) {
         const hlo_verdict *v = hlo_history_verdict(h, j, last_stage);
         if (v)
-            add_matmul(m, v, r, (size_t)(v - r->verdicts), hlo_history_passage(h, j));
+            add_matmul(m, v, r, (size_t)(v - r->verdicts), hlo_history_passage(h, j),
+                       fp8_seconds_of(h, j, v));
         else
             m->gone++;
     }
@@ -422,7 +446,7 @@ static hlo_status fill(report_model **out, const hlo_report *const *reports, con
         const hlo_report *r = dump ? hlo_history_report(histories[i]) : reports[i];
         if (dump) add_history(m, histories[i], hlo_dump_stage_count(dump, i) - 1);
         for (size_t j = 0; !dump && j < r->verdict_count; j++)
-            add_matmul(m, &r->verdicts[j], r, j, NULL);
+            add_matmul(m, &r->verdicts[j], r, j, NULL, r->verdicts[j].fp8_seconds);
         for (size_t j = 0; j < r->lint_count; j++) {
             m->lints[m->totals.lints] = &r->lints[j].verdict;
             count_verdict(&m->totals, &r->lints[j].verdict, NULL);
@@ -459,4 +483,25 @@ hlo_status report_model_of_dump(const hlo_dump *dump, const hlo_history *const *
 
 void report_model_free(report_model *model) {
     if (model) hlo_arena_free(model->arena);
+}
+
+report_plan report_plan_of(const report_model *m) {
+    report_plan plan = {0};
+    for (size_t i = 0; i < m->count; i++) {
+        const report_matmul *at = &m->matmuls[i];
+        const bool wide = at->verdict->kind == HLO_VERDICT_WIDE;
+        if (!at->cause) continue;
+        plan.to_fp8 += wide && at->figures.saving > 0;
+        plan.to_wide += !wide && at->figures.saving > 0;
+        plan.unknown += !at->figures.estimated;
+        if (!at->figures.estimated) plan.unknown_seconds += at->figures.seconds;
+        plan.slower += !wide && at->figures.estimated && !(at->figures.saving > 0);
+    }
+    return plan;
+}
+
+size_t report_lost_count(const report_model *m) {
+    size_t lost = 0;
+    for (size_t i = 0; i < m->loss_count; i++) lost += m->losses[i].count;
+    return lost;
 }

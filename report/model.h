@@ -35,7 +35,8 @@ typedef struct report_figures {
     double timed_flops;                  /* FLOPs of the matmuls with a time */
     double bound_seconds[REPORT_BOUNDS]; /* `seconds` by what limits the matmul */
     size_t bounds[REPORT_BOUNDS];        /* number of matmuls by what limits them */
-    double saving;    /* seconds that edits could still save, if wide matmuls become FP8 */
+    double saving;    /* seconds that edits could still save: wide matmuls become FP8, and matmuls
+                       * that FP8 makes slower become wide */
     size_t estimated; /* number of matmuls for which `saving` is known */
     size_t assumed;   /* number of matmuls whose number of executions is assumed */
 } report_figures;
@@ -59,6 +60,7 @@ typedef struct report_matmul {
     const char *layer; /* such as "layers_12/mlp/up (backward)" */
     bool named;        /* `layer` is from the op_name */
     report_group *group;
+    double fp8_seconds; /* time of one execution if the wide matmul becomes FP8; 0 if unknown */
     report_figures figures;
 } report_matmul;
 
@@ -117,6 +119,14 @@ typedef struct report_totals {
     size_t reasons[REPORT_KINDS][HLO_REASON_COUNT];
 } report_totals;
 
+/* What the time with all edits includes, as numbers of matmuls. */
+typedef struct report_plan {
+    size_t to_fp8, to_wide; /* edits that save time */
+    size_t unknown;         /* the saving of the edit is unknown */
+    double unknown_seconds; /* time of these matmuls */
+    size_t slower;          /* slower than in stock XLA, but not slower than on wide types */
+} report_plan;
+
 report_totals report_sum_up(const hlo_report *const *reports, size_t count);
 /* The number of FP8 matmuls, including verdicts of kind MISSED and matmuls that --quantize
  * quantized. */
@@ -155,6 +165,9 @@ hlo_status report_model_new(const hlo_report *const *reports, size_t count,
 hlo_status report_model_of_dump(const hlo_dump *dump, const hlo_history *const *histories,
                                 report_model **out_model);
 void report_model_free(report_model *model);
+report_plan report_plan_of(const report_model *model);
+/* Returns the number of matmuls that lost FP8 between stages. */
+size_t report_lost_count(const report_model *model);
 
 /* --------------------------------------------------------------------------------------- layers */
 

@@ -223,6 +223,7 @@ static void print_gain(const report_writer *t) {
             writer_quantity(f->seconds - f->saving, "s", best),
             f->wide_seconds / (f->seconds - f->saving));
     print_words(t, 0, "%s", writer_worth(m, why, sizeof why));
+    if (*writer_plan(m, why, sizeof why)) print_words(t, 0, "%s", why);
     if (m->start.group)
         print_words(t, 0, "Fix first: %s, %s", m->start.layer, writer_start(m, why, sizeof why));
     if (*writer_assumed(m, why, sizeof why)) print_words(t, 0, "%s", why);
@@ -417,8 +418,7 @@ static void print_changes(const report_writer *t) {
 static void print_losses(const report_writer *t) {
     enum { MAX_LOSSES = 20 };
     const report_model *m = t->model;
-    size_t lost = 0;
-    for (size_t i = 0; i < m->loss_count; i++) lost += m->losses[i].count;
+    const size_t lost = report_lost_count(m);
     if (lost) fprintf(t->out, "\nFP8 lost in %zu matmul%s, by:\n", lost, lost == 1 ? "" : "s");
     for (size_t i = 0; i < m->loss_count && i < MAX_LOSSES; i++) {
         const report_loss *loss = &m->losses[i];

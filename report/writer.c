@@ -85,22 +85,39 @@ writer_figures writer_figures_of(const report_figures *f, const report_figures *
     return text;
 }
 
+/* Formats the comparison with stock XLA, or "" if the matmuls are visibly faster. */
+static const char *than_stock(const report_figures *f, char *out, size_t size) {
+    char stock[WRITER_NUMBER];
+    *out = '\0';
+    if (f->input_seconds < 1.05 * f->seconds)
+        snprintf(out, size, ", but %s faster than stock XLA (%s)",
+                 f->input_seconds > REPORT_VISIBLE * f->seconds ? "little" : "no",
+                 writer_quantity(f->input_seconds, "s", stock));
+    return out;
+}
+
 const char *writer_worth(const report_model *m, char *out, size_t size) {
     const report_figures *f = &m->totals.figures;
     const double launch = f->bound_seconds[REPORT_LAUNCH], least = f->seconds - f->saving,
                  wide = f->wide_seconds;
-    char saving[WRITER_NUMBER];
+    const size_t lost = report_lost_count(m);
+    const double unknown = report_plan_of(m).unknown_seconds;
+    char saving[WRITER_NUMBER], stock[64];
     int at;
     if (f->seconds == 0)
         at = snprintf(out, size, "Whether FP8 is worth it is unknown");
     else if (launch > 0.5 * f->seconds)
         at = snprintf(out, size,
                       "FP8 is not worth it: most of the time, matmuls take less than a launch");
-    else if (wide < 1.05 * least && m->loss_count)
-        at = snprintf(out, size, "FP8 was lost between stages of the compilation");
     else if (wide < 1.05 * least && 2 * f->fp8_flops > f->flops)
         at = snprintf(out, size,
                       "The matmuls are FP8 in the input, too, and little is left to save");
+    else if (wide < 1.05 * least && unknown > 0.05 * f->seconds)
+        at = snprintf(
+            out, size,
+            "Whether FP8 is worth it is unknown: matmuls with %.0f %% of the time have unknown "
+            "savings",
+            writer_percent(unknown, f->seconds));
     else if (wide < 1.05 * least)
         at = snprintf(out, size,
                       "FP8 is not worth it: even with all edits, less than 5 %% faster than wide "
@@ -110,19 +127,42 @@ const char *writer_worth(const report_model *m, char *out, size_t size) {
                       writer_quantity(f->saving, "s", saving),
                       writer_percent(f->saving, f->seconds));
     else if (f->saving < 0.05 * f->seconds)
-        at = snprintf(
-            out, size, "FP8 is worth it: %.2fx as fast as wide types%s, and little is left to save",
-            wide / f->seconds, f->input_seconds < 1.05 * f->seconds ? ", as in stock XLA" : "");
+        at = snprintf(out, size,
+                      "FP8 is worth it: %.2fx as fast as wide types%s, and little is left to save",
+                      wide / f->seconds, than_stock(f, stock, sizeof stock));
     else
         at = snprintf(out, size,
-                      "FP8 is worth it: %.2fx as fast as wide types; all edits save another %s "
+                      "FP8 is worth it: %.2fx as fast as wide types%s; all edits save another %s "
                       "(%.0f %%)",
-                      wide / f->seconds, writer_quantity(f->saving, "s", saving),
+                      wide / f->seconds, than_stock(f, stock, sizeof stock),
+                      writer_quantity(f->saving, "s", saving),
                       writer_percent(f->saving, f->seconds));
+    if (lost)
+        at += snprintf(out + at, size - (size_t)at,
+                       "; %zu matmul%s lost FP8 between stages of the compilation", lost,
+                       lost == 1 ? "" : "s");
     if (f->bounds[REPORT_LAUNCH])
         snprintf(out + at, size - (size_t)at,
                  "; %zu of %zu matmuls (%.0f %% of the time) are launch bound",
                  f->bounds[REPORT_LAUNCH], f->count, writer_percent(launch, f->seconds));
+    return out;
+}
+
+const char *writer_plan(const report_model *m, char *out, size_t size) {
+    const report_plan plan = report_plan_of(m);
+    *out = '\0';
+    if (!(m->totals.figures.seconds > 0) || !(plan.to_wide || plan.unknown || plan.slower))
+        return out;
+    int at = snprintf(out, size, "All edits: %zu more in FP8", plan.to_fp8);
+    if (plan.to_wide)
+        at += snprintf(out + at, size - (size_t)at, ", %zu wide by --min-gain=1", plan.to_wide);
+    if (plan.unknown)
+        at += snprintf(out + at, size - (size_t)at, "; not counted: %zu whose saving is unknown",
+                       plan.unknown);
+    if (plan.slower)
+        snprintf(out + at, size - (size_t)at,
+                 "%s %zu slower than in stock XLA, but faster than on wide types",
+                 plan.unknown ? "," : "; not counted:", plan.slower);
     return out;
 }
 

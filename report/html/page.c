@@ -117,7 +117,9 @@ static void print_times(const html_page *page) {
                 writer_kinds[kind], writer_kinds[kind], writer_quantity(parts[kind], "s", number),
                 writer_percent(parts[kind], f->seconds));
     }
+    char plan[256];
     fputs("</p>\n", page->out);
+    if (*writer_plan(m, plan, sizeof plan)) fprintf(page->out, "<p class=\"dim\">%s.</p>\n", plan);
 }
 
 /* Prints the layer whose edits save most. */
@@ -136,7 +138,7 @@ static void print_summary(const html_page *page) {
     const report_totals *totals = &page->model->totals;
     const report_figures *f = &totals->figures;
     FILE *out = page->out;
-    char why[256];
+    char why[512];
     fprintf(out, "<p class=\"worth\">%s.</p>\n", writer_worth(page->model, why, sizeof why));
     print_start(page);
     if (*writer_assumed(page->model, why, sizeof why)) fprintf(out, "<p>%s.</p>\n", why);
@@ -153,8 +155,7 @@ static void print_summary(const html_page *page) {
         fprintf(out, "<li><b class=\"wide\">%zu</b>wide</li>", f->kinds[HLO_VERDICT_WIDE]);
     if (totals->slower) fprintf(out, "<li><b>%zu</b>slower than in stock XLA</li>", totals->slower);
     if (totals->lints) fprintf(out, "<li><b class=\"lint\">%zu</b>lints</li>", totals->lints);
-    size_t lost = 0;
-    for (size_t i = 0; i < page->model->loss_count; i++) lost += page->model->losses[i].count;
+    const size_t lost = report_lost_count(page->model);
     if (lost)
         fprintf(out,
                 "<li><b class=\"wide\">%zu</b><a href=\"#stages\">lost FP8 between stages</a></li>",
