@@ -148,6 +148,8 @@ typedef struct ranked {
     report_matmul *first; /* in text order */
     report_matmul **matmuls;
     size_t count;
+    const char *layer; /* without its direction; "" if no edit saves time */
+    double saving;     /* of all groups of `layer` */
 } ranked;
 
 static int by_figures(const report_figures *x, const report_figures *y) {
@@ -157,7 +159,9 @@ static int by_figures(const report_figures *x, const report_figures *y) {
 
 static int by_saving(const void *a, const void *b) {
     const ranked *x = a, *y = b;
-    const int order = by_figures(&x->group.figures, &y->group.figures);
+    if (x->saving != y->saving) return x->saving > y->saving ? -1 : 1;
+    int order = strcmp(x->layer, y->layer);
+    if (!order) order = by_figures(&x->group.figures, &y->group.figures);
     if (order) return order;
     return x->first < y->first ? -1 : x->first > y->first;
 }
@@ -187,6 +191,55 @@ static void add_matmul(report_model *m, const hlo_verdict *v, const hlo_report *
                             .fp8_seconds = fp8_seconds,
                             .figures = figures_of(v, fp8_seconds, report->target)};
     count_verdict(&m->totals, v, &made->figures);
+}
+
+/* True if both have the same source line or, without source lines, the same line of HLO. */
+static bool same_place(const hlo_verdict *a, const hlo_verdict *b) {
+    const char *file = a->source_file ? a->source_file : a->file,
+               *other = b->source_file ? b->source_file : b->file;
+    if (!a->source_file != !b->source_file || !file != !other) return false;
+    if (a->source_file ? a->source_line != b->source_line : a->line != b->line) return false;
+    return !file || strcmp(file, other) == 0;
+}
+
+static char *layer_without_direction(hlo_arena *arena, const char *layer) {
+    return hlo_arena_format(arena, "%.*s", (int)report_layer_length(layer), layer);
+}
+
+static int by_layer(const void *a, const void *b) {
+    const ranked *x = a, *y = b;
+    const int order = strcmp(x->layer, y->layer);
+    if (order) return order;
+    return x->first < y->first ? -1 : x->first > y->first;
+}
+
+/* Sorts the groups. The directions of a layer are one edit of the program, so they are adjacent. */
+static void sort_groups(report_model *m, ranked *groups, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        ranked *at = &groups[i];
+        at->layer = "";
+        if (!(at->group.figures.saving > 0)) continue;
+        at->layer = layer_without_direction(m->arena, at->group.layer);
+        if (at->first->named) at->layer = report_fold(m->arena, at->layer);
+    }
+    qsort(groups, count, sizeof *groups, by_layer);
+    for (size_t i = 0, next; i < count; i = next) {
+        double saving = 0;
+        for (next = i; next < count && strcmp(groups[i].layer, groups[next].layer) == 0; next++)
+            saving += groups[next].group.figures.saving;
+        for (size_t j = i; j < next; j++) groups[j].saving = saving;
+    }
+    qsort(groups, count, sizeof *groups, by_saving);
+    report_start *start = &m->start;
+    for (size_t i = 0; i < count && *groups[i].layer; i++) {
+        if (strcmp(groups[i].layer, groups[0].layer) != 0) break;
+        char *layer = layer_without_direction(m->arena, groups[i].group.layer);
+        if (i) report_fold_differences((char *)start->layer, layer);
+        if (!i) start->layer = layer;
+        start->groups++;
+        start->count += groups[i].group.figures.count;
+        start->saving += groups[i].group.figures.saving;
+    }
 }
 
 static void group_matmuls(report_model *m) {
@@ -224,49 +277,17 @@ static void group_matmuls(report_model *m) {
         report_group *group = &open->group;
         /* Layers that are not names are equal to each other, and are not changed. */
         report_fold_differences((char *)group->layer, at->layer);
-        group->one_source &= group->first->source_line == v->source_line &&
-                             (group->first->source_file == v->source_file ||
-                              (group->first->source_file && v->source_file &&
-                               strcmp(group->first->source_file, v->source_file) == 0));
+        group->one_source &= same_place(group->first, v);
+        m->has_names |= v->op_name || v->source_file;
         if (v->runs * v->seconds > group->first->runs * group->first->seconds) group->first = v;
         add_figures(&group->figures, &at->figures);
         open->count++;
     }
-    if (m->group_count) qsort(groups, m->group_count, sizeof *groups, by_saving);
+    if (m->group_count) sort_groups(m, groups, m->group_count);
     m->groups = hlo_arena_array(arena, m->group_count, sizeof *m->groups);
     for (size_t i = 0; i < m->group_count; i++) {
         m->groups[i] = groups[i].group;
         for (size_t j = 0; j < groups[i].count; j++) groups[i].matmuls[j]->group = &m->groups[i];
-    }
-}
-
-static char *layer_without_direction(hlo_arena *arena, const char *layer) {
-    return hlo_arena_format(arena, "%.*s", (int)report_layer_length(layer), layer);
-}
-
-/* Finds the layer whose edits save most. The directions of a layer are one edit of the program. */
-static void find_start(report_model *m) {
-    hlo_arena *arena = m->arena;
-    keyed *all = hlo_arena_array(arena, m->count, sizeof *all);
-    size_t count = 0;
-    for (size_t i = 0; i < m->count; i++) {
-        report_matmul *at = &m->matmuls[i];
-        if (!(at->figures.saving > 0)) continue;
-        const char *layer = layer_without_direction(arena, at->layer);
-        all[count++] = (keyed){at->named ? report_fold(arena, layer) : layer, at};
-    }
-    if (count) qsort(all, count, sizeof *all, by_key);
-    for (size_t i = 0, next; i < count; i = next) {
-        char *layer = layer_without_direction(arena, all[i].matmul->layer);
-        report_start start = {.layer = layer, .group = all[i].matmul->group};
-        for (next = i; next < count && strcmp(all[i].key, all[next].key) == 0; next++) {
-            const report_matmul *at = all[next].matmul;
-            report_fold_differences(layer, layer_without_direction(arena, at->layer));
-            if (at->group < start.group) start.group = at->group; /* groups are sorted by saving */
-            start.count++;
-            start.saving += at->figures.saving;
-        }
-        if (start.saving > m->start.saving) m->start = start;
     }
 }
 
@@ -454,7 +475,6 @@ static hlo_status fill(report_model **out, const hlo_report *const *reports, con
     }
     group_matmuls(m);
     list_edits(m);
-    find_start(m);
     if (dump) group_histories(m);
     hlo_arena_set_recover(arena, NULL);
     return HLO_OK;

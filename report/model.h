@@ -73,7 +73,7 @@ struct report_group {
     bool named;        /* `layer` is a name or a source line, so that it does not contain `shape` */
     const char *hint;  /* the edit; NULL if `cause` is NULL */
     const hlo_verdict *first; /* the matmul with the longest time, for its source line */
-    bool one_source;          /* all matmuls have the source line of `first` */
+    bool one_source;          /* all matmuls have the source line or HLO line of `first` */
     report_figures figures;
 };
 
@@ -85,11 +85,11 @@ typedef struct report_edit {
     report_figures figures;
 } report_edit;
 
-/* The layer, in all directions, whose edits save most. */
+/* The layer, in all directions, whose edits save most: the first groups. */
 typedef struct report_start {
     const char *layer;
-    const report_group *group; /* the group of the layer whose edit saves most */
-    size_t count;              /* number of matmuls with an edit */
+    size_t groups; /* 0 if no edit saves time */
+    size_t count;  /* number of matmuls */
     double saving;
 } report_start;
 
@@ -141,11 +141,14 @@ typedef struct report_model {
     report_matmul *matmuls; /* in text order */
     size_t count;
     const hlo_verdict **lints;
-    report_group *groups; /* by `saving`, then by `seconds`, largest first */
+    /* By what the edits of the layer save in all directions, then by `saving`, then by `seconds`,
+     * largest first. Groups without a saving are last. */
+    report_group *groups;
     size_t group_count;
     report_edit *edits; /* by `saving`, largest first; lints last */
     size_t edit_count;
-    report_start start; /* `group` is NULL if no edit saves time */
+    report_start start;
+    bool has_names; /* a matmul has an op_name or a source line */
     report_totals totals;
     /* The following members are 0 without a dump folder. */
     const hlo_dump *dump;

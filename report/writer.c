@@ -2,6 +2,7 @@
 /* Functions that the report formats share: selection of verdicts, quantities, and escaping. */
 #include "report/format.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -143,8 +144,8 @@ const char *writer_worth(const report_model *m, char *out, size_t size) {
                        lost == 1 ? "" : "s");
     if (f->bounds[REPORT_LAUNCH])
         snprintf(out + at, size - (size_t)at,
-                 "; %zu of %zu matmuls (%.0f %% of the time) are launch bound",
-                 f->bounds[REPORT_LAUNCH], f->count, writer_percent(launch, f->seconds));
+                 "; %zu of %zu matmuls (%s of the time) are launch bound", f->bounds[REPORT_LAUNCH],
+                 f->count, writer_share(launch, f->seconds, saving));
     return out;
 }
 
@@ -166,14 +167,138 @@ const char *writer_plan(const report_model *m, char *out, size_t size) {
     return out;
 }
 
+/* Appends text to `out`, which has `at` bytes of `size`. Returns the new number of bytes. */
+__attribute__((format(printf, 4, 5))) static size_t add(char *out, size_t size, size_t at,
+                                                        const char *format, ...) {
+    va_list args;
+    if (at + 1 >= size) return at;
+    va_start(args, format);
+    const int more = vsnprintf(out + at, size - at, format, args);
+    va_end(args);
+    const size_t used = more > 0 ? at + (size_t)more : at;
+    return used < size ? used : size - 1;
+}
+
+const char *writer_place(const hlo_verdict *v, char out[WRITER_NAME]) {
+    const char *slash = v->file ? strrchr(v->file, '/') : NULL;
+    *out = '\0';
+    if (v->source_file)
+        snprintf(out, WRITER_NAME, "%s:%ld", v->source_file, v->source_line);
+    else if (v->file && *v->file && v->line)
+        snprintf(out, WRITER_NAME, "%s:%u", slash ? slash + 1 : v->file, v->line);
+    return out;
+}
+
 const char *writer_start(const report_model *m, char *out, size_t size) {
     const report_start *start = &m->start;
-    char saving[WRITER_NUMBER];
+    char saving[WRITER_NUMBER], place[WRITER_NAME];
     *out = '\0';
-    if (start->group)
-        snprintf(out, size, "%zu matmul%s, saves %s (%.1f %%): %s", start->count,
-                 start->count == 1 ? "" : "s", writer_quantity(start->saving, "s", saving),
-                 writer_percent(start->saving, m->totals.figures.seconds), start->group->hint);
+    if (!start->groups) return out;
+    writer_place(m->groups->first, place);
+    const bool placed = *place && !strstr(start->layer, place);
+    size_t at = add(out, size, 0, "%s%s, %zu matmul%s", placed ? " at " : "", placed ? place : "",
+                    start->count, start->count == 1 ? "" : "s");
+    if (start->groups > 1) at = add(out, size, at, " in the first %zu rows", start->groups);
+    at = add(out, size, at, ", saves %s (%.1f %%): ", writer_quantity(start->saving, "s", saving),
+             writer_percent(start->saving, m->totals.figures.seconds));
+    bool several = false;
+    for (size_t i = 1; i < start->groups; i++)
+        several |= strcmp(m->groups[i].cause, m->groups->cause) != 0;
+    for (size_t i = 0; i < start->groups; i++) {
+        const report_group *g = &m->groups[i];
+        size_t count = 0, first = 0;
+        while (strcmp(m->groups[first].cause, g->cause) != 0) first++;
+        if (first < i) continue;
+        for (size_t j = i; j < start->groups; j++)
+            if (strcmp(m->groups[j].cause, g->cause) == 0) count += m->groups[j].figures.count;
+        at = add(out, size, at, "%s%s", i ? "; " : "", g->hint);
+        if (several) at = add(out, size, at, " (%zu)", count);
+    }
+    return out;
+}
+
+const char *writer_nameless(const report_model *m) {
+    return m->has_names || !m->count
+               ? NULL
+               : "The input has no op_names and no source lines. Lower it with metadata: "
+                 "as_text(dialect=\"hlo\", debug_info=True) in JAX, or dump it without "
+                 "--xla_dump_disable_metadata";
+}
+
+const char *writer_share(double part, double whole, char out[WRITER_NUMBER]) {
+    const double percent = writer_percent(part, whole);
+    snprintf(out, WRITER_NUMBER, percent > 0 && percent < 0.5 ? "<1 %%" : "%.0f %%", percent);
+    return out;
+}
+
+/* Adds the counts of a kind, such as `; 6 wide: 5 not-quantized, 1 one-operand-wide`, with reasons
+ * in the order of passes/reason/reason.def. */
+static size_t add_kind(const report_model *m, hlo_verdict_kind kind, size_t count,
+                       const char *label, char *text, size_t at) {
+    if (!count) return at;
+    at = add(text, WRITER_TOTALS, at, "%zu %s", count, label);
+    const char *lead = ":";
+    for (int reason = 0; reason < HLO_REASON_COUNT; reason++) {
+        const size_t times = m->totals.reasons[kind][reason];
+        if (!times) continue;
+        at =
+            add(text, WRITER_TOTALS, at, "%s %zu %s", lead, times, hlo_reason_name((size_t)reason));
+        lead = ",";
+    }
+    return at;
+}
+
+const char *writer_totals(const report_model *m, char text[WRITER_TOTALS]) {
+    const report_totals *totals = &m->totals;
+    const report_figures *f = &totals->figures;
+    char share[WRITER_NUMBER];
+    size_t at = add(text, WRITER_TOTALS, 0, "%zu of %zu matmuls in FP8", report_fp8_count(totals),
+                    f->count);
+    if (f->flops > 0)
+        at = add(text, WRITER_TOTALS, at, " (%s of FLOPs)",
+                 writer_share(f->fp8_flops, f->flops, share));
+    if (f->kinds[HLO_VERDICT_MISSED]) at = add(text, WRITER_TOTALS, at, ", of which ");
+    at = add_kind(m, HLO_VERDICT_MISSED, f->kinds[HLO_VERDICT_MISSED], "missed", text, at);
+    if (totals->quantized)
+        at = add(text, WRITER_TOTALS, at,
+                 "; %zu quantized here, so the module computes other results than before",
+                 totals->quantized);
+    if (f->kinds[HLO_VERDICT_WIDE]) at = add(text, WRITER_TOTALS, at, "; ");
+    at = add_kind(m, HLO_VERDICT_WIDE, f->kinds[HLO_VERDICT_WIDE], "wide", text, at);
+    if (totals->lints) at = add(text, WRITER_TOTALS, at, "; ");
+    at = add_kind(m, HLO_VERDICT_LINT, totals->lints, "lints", text, at);
+    if (m->gone) add(text, WRITER_TOTALS, at, "; %zu not in the last stage", m->gone);
+    return text;
+}
+
+const char *writer_gain(const report_model *m, char *out, size_t size) {
+    const report_figures *f = &m->totals.figures;
+    char wide[WRITER_NUMBER], stock[WRITER_NUMBER], now[WRITER_NUMBER], best[WRITER_NUMBER];
+    *out = '\0';
+    if (m->target && f->seconds > 0)
+        snprintf(out, size,
+                 "On sm_%d (%s) by roofline, not measured: %s on wide types, %s as stock XLA "
+                 "compiles the matmuls (%.2fx), %s now (%.2fx), %s with all edits (%.2fx)",
+                 m->target->sm, m->target->gpu, writer_quantity(f->wide_seconds, "s", wide),
+                 writer_quantity(f->input_seconds, "s", stock), f->wide_seconds / f->input_seconds,
+                 writer_quantity(f->seconds, "s", now), f->wide_seconds / f->seconds,
+                 writer_quantity(f->seconds - f->saving, "s", best),
+                 f->wide_seconds / (f->seconds - f->saving));
+    return out;
+}
+
+const char *writer_loss(const report_model *m, const report_loss *loss, char *out, size_t size) {
+    const hlo_matmul_history *p = loss->first;
+    size_t at = add(out, size, 0, "%zu x ", loss->count);
+    if (p->pass)
+        at = add(out, size, at, "%s", p->pass);
+    else
+        at = add(out, size, at, "passes not dumped, between %s and %s",
+                 hlo_dump_stage(m->dump, loss->module, p->kept),
+                 hlo_dump_stage(m->dump, loss->module, p->lost));
+    at = add(out, size, at, ": %s", p->how);
+    if (hlo_dump_module_count(m->dump) > 1)
+        add(out, size, at, " (%s)", hlo_dump_module(m->dump, loss->module));
     return out;
 }
 

@@ -65,8 +65,8 @@ static json_t *rows_value(const rows *r) {
 
 static void add_source(rows *r, const hlo_verdict *v, const char *more) {
     char text[WRITER_NAME] = "";
-    if (v->source_file)
-        snprintf(text, sizeof text, "%s:%ld%s", v->source_file, v->source_line, more);
+    char place[WRITER_NAME];
+    if (*writer_place(v, place)) snprintf(text, sizeof text, "%.200s%s", place, more);
     add_text(r, "$source", text);
 }
 

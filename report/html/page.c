@@ -126,11 +126,12 @@ static void print_times(const html_page *page) {
 static void print_start(const html_page *page) {
     const report_start *start = &page->model->start;
     FILE *out = page->out;
-    char text[512];
-    if (!start->group) return;
-    fprintf(out, "<p>Fix first: <a href=\"#open=g%zu\"><code>",
-            (size_t)(start->group - page->model->groups));
-    writer_element(out, "", start->layer, "</code></a>, ");
+    char text[1024];
+    if (writer_nameless(page->model))
+        writer_element(out, "<p>", writer_nameless(page->model), ".</p>\n");
+    if (!start->groups) return;
+    fprintf(out, "<p>Fix first: <a href=\"#rows=%zu&amp;open=g0\"><code>", start->groups);
+    writer_element(out, "", start->layer, "</code></a>");
     writer_element(out, "", writer_start(page->model, text, sizeof text), ".</p>\n");
 }
 
@@ -138,19 +139,20 @@ static void print_summary(const html_page *page) {
     const report_totals *totals = &page->model->totals;
     const report_figures *f = &totals->figures;
     FILE *out = page->out;
-    char why[512];
+    char why[512], share[WRITER_NUMBER];
     fprintf(out, "<p class=\"worth\">%s.</p>\n", writer_worth(page->model, why, sizeof why));
     print_start(page);
     if (*writer_assumed(page->model, why, sizeof why)) fprintf(out, "<p>%s.</p>\n", why);
     fprintf(out, "<ul class=\"facts\"><li><b>%zu of %zu</b>matmuls in FP8</li>",
             report_fp8_count(totals), f->count);
     if (f->flops > 0)
-        fprintf(out, "<li><b>%.0f %%</b>of FLOPs in FP8</li>",
-                writer_percent(f->fp8_flops, f->flops));
+        writer_element(out, "<li><b>", writer_share(f->fp8_flops, f->flops, share),
+                       "</b>of FLOPs in FP8</li>");
     if (totals->quantized)
         fprintf(out, "<li><b>%zu</b>quantized by --quantize</li>", totals->quantized);
     if (f->kinds[HLO_VERDICT_MISSED])
-        fprintf(out, "<li><b class=\"missed\">%zu</b>missed</li>", f->kinds[HLO_VERDICT_MISSED]);
+        fprintf(out, "<li><b class=\"missed\">%zu</b>of the FP8 matmuls missed</li>",
+                f->kinds[HLO_VERDICT_MISSED]);
     if (f->kinds[HLO_VERDICT_WIDE])
         fprintf(out, "<li><b class=\"wide\">%zu</b>wide</li>", f->kinds[HLO_VERDICT_WIDE]);
     if (totals->slower) fprintf(out, "<li><b>%zu</b>slower than in stock XLA</li>", totals->slower);

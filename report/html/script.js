@@ -73,7 +73,7 @@
 
   /* ---------------------------------------------------------------------------------- state */
 
-  const filters = ['words', 'verdict', 'reason', 'change'];
+  const filters = ['words', 'verdict', 'reason', 'change', 'rows'];
   const state = {sort: 'saving', back: false, open: new Set()};
   const save = () => {
     const hash = new URLSearchParams();
@@ -196,8 +196,10 @@
   /* -------------------------------------------------------------------------------- the table */
 
   const compare = (a, b) => {
-    const x = a[state.sort], y = b[state.sort];
-    const order = x === y ? 0 : typeof x === 'string' ? (x < y ? -1 : 1) : y - x;
+    /* The rows of the data are sorted by what the edits of a layer save in all directions. */
+    const key = state.sort === 'saving' && a.matmuls ? 'index' : state.sort, sign = key === 'index' ? -1 : 1;
+    const x = a[key], y = b[key];
+    const order = x === y ? 0 : typeof x === 'string' ? (x < y ? -1 : 1) : sign * (y - x);
     return (state.back ? -order : order) || a.index - b.index;
   };
   const show = () => {
@@ -205,7 +207,7 @@
     let count = 0;
     const shown = groups.filter(g => {
       const fits = (!state.verdict || g.verdict === state.verdict) &&
-        (!state.reason || g.reason === state.reason);
+        (!state.reason || g.reason === state.reason) && (!state.rows || g.index < +state.rows);
       const rest = words.filter(word => !g.text.includes(word));
       g.shown = fits ? g.matmuls.filter(m => (!state.change || m.change === state.change) &&
         rest.every(word => m.text.includes(word))).sort(compare) : [];

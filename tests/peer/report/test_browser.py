@@ -151,7 +151,7 @@ def check_first_edit(browser, args):
     """The page begins with the layer whose edit saves most."""
     url, remarks = page_of(args, "edit", [module_of(["small", "large"], args.work / "edit.hlo")])
     page = browser.open(url)
-    first = page.locator("a[href='#open=g0']")
+    first = page.locator("a[href='#rows=1&open=g0']")
     assert first.inner_text() == "large" == remarks["groups"][0]["layer"], first.inner_text()
     first.click()
     page.wait_for_selector("tr.matmul")

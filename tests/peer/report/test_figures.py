@@ -6,6 +6,7 @@ FLOPs of dots from the shapes and attributes in the HLO text, exactly; times wit
 their order, what bounds them and what they save, from the figures of their matmuls.
 """
 import collections
+import itertools
 import json
 import math
 import pathlib
@@ -105,6 +106,22 @@ def check_dot(dot):
     return dot["reason"] or ("slower" if slower else None)
 
 
+def check_order(groups, members):
+    """The groups with savings are sorted by the saving of their layer in all directions, then by their own, and the others by time."""
+    keys, totals = [], collections.Counter()
+    for index, group in enumerate(groups):
+        layer = re.sub(r" \((forward|backward|recomputed)\)$", "", group["layer"])
+        named = any(dot["op_name"] for dot in members[index]) and group["shape"] not in layer and not layer.endswith(f":{group['source_line']}")
+        keys.append(re.sub(r"\d+", "*", layer) if named else layer)
+        totals[keys[-1]] += group["saving_seconds"] or 0
+    order = [(-totals[key], key, -group["saving_seconds"], -(group["seconds"] or 0)) if group["saving_seconds"] else (0, "", 0, -(group["seconds"] or 0))
+             for key, group in zip(keys, groups)]
+    assert all(a[0] <= b[0] + 1e-9 * abs(b[0]) for a, b in zip(order, order[1:])), order
+    runs = [key for key, _ in itertools.groupby(row[1] for row in order)]
+    assert len(runs) == len(set(runs)), "the rows of a layer are not adjacent"
+    assert all(a[2:] <= b[2:] for a, b in zip(order, order[1:]) if a[1] == b[1]), order
+
+
 def check(report):
     """Checks the groups and the summary against the matmuls."""
     groups, dots, summary = report["groups"], report["dots"], report["summary"]
@@ -122,8 +139,7 @@ def check(report):
             assert close(group[name], sum(dot["runs"] * dot[name] for dot in timed)), (group, name)
         assert group["matmuls"] == len(members[index])
         assert close(group["saving_seconds"], sum(dot["saving_seconds"] or 0 for dot in members[index])), group
-    order = [(-(group["saving_seconds"] or 0), -(group["seconds"] or 0)) for group in groups]
-    assert order == sorted(order), order
+    check_order(groups, members)
     for name in (*SUMS, "saving_seconds"):
         assert close(summary[name], sum(group[name] or 0 for group in groups), 1e-6), (name, summary)
     assert summary["runs_assumed"] == sum(dot["runs_assumed"] for dot in dots)
