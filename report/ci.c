@@ -412,6 +412,10 @@ hlo_status writer_markdown(const report_writer *t) {
     FILE *out = t->out;
     char number[WRITER_NUMBER], text[1024], source[WRITER_NAME];
     fputs("### FP8 matmuls\n\n", out);
+    if (t->baseline) {
+        put_markdown(out, writer_since(t->baseline, m, t->options.baseline, text, sizeof text));
+        fputs(".\n\n", out);
+    }
     print_totals(t);
     if (writer_nameless(m)) fputs("\n\n", out);
     put_markdown(out, writer_nameless(m));

@@ -74,8 +74,13 @@ const char *writer_start(const report_model *model, char *out, size_t size);
 /* Formats a sentence on how many matmuls have an assumed number of executions, or "" if there are
  * none. Returns `out`. */
 const char *writer_assumed(const report_model *model, char *out, size_t size);
-/* Formats a change, such as "30 of 32 -> 2 of 32 in FP8, 1.2 ms -> 1.9 ms; first lost:
- * layers_3/up". Returns `out`. */
+/* Formats the comparison with the baseline at `path`: the time, the numbers of changed matmuls, and
+ * where FP8 was lost first. Returns `out`. */
+const char *writer_since(const report_baseline *baseline, const report_model *model,
+                         const char *path, char *out, size_t size);
+/* Formats a change, such as "30 of 32 -> 2 of 32 in FP8, 1.2 ms -> 1.9 ms (+58 %); first lost:
+ * layers_3/up". If the number of FP8 matmuls did not change, formats what else changed. Returns
+ * `out`. */
 const char *writer_change(const report_layer_change *change, char *out, size_t size);
 
 /* Creates a JSON string, or null if `text` is NULL. Text that is not UTF-8 (HLO text may contain

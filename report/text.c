@@ -416,19 +416,15 @@ static void print_rest(const report_writer *t, size_t shown) {
 static void print_changes(const report_writer *t) {
     enum { MAX_CHANGES = 10 };
     const report_baseline *b = t->baseline;
-    char before[WRITER_NUMBER], now[WRITER_NUMBER], change[512];
+    char change[512];
     if (!b) return;
     fputc('\n', t->out);
     if (!b->has_layers) {
         print_words(t, 0, "%s has no layers to compare: write it again", t->options.baseline);
         return;
     }
-    print_words(
-        t, 0, "since %s: %s -> %s, %zu newly FP8, %zu lost FP8, %zu new, %zu gone%s",
-        t->options.baseline, writer_quantity(report_baseline_total(b, "seconds"), "s", before),
-        writer_quantity(t->model->totals.figures.seconds, "s", now),
-        b->counts[HLO_CHANGE_NEWLY_FP8], b->counts[HLO_CHANGE_LOST_FP8], b->counts[HLO_CHANGE_NEW],
-        b->counts[HLO_CHANGE_GONE], b->layer_count ? "; changed layers:" : "; no layer changed");
+    print_words(t, 0, "%s since %s%s", b->layer_count ? "Changed layers" : "No layer changed",
+                t->options.baseline, b->layer_count ? ":" : "");
     for (size_t i = 0; i < b->layer_count && i < MAX_CHANGES; i++)
         print_words(t, 2, "- %s %s: %s", b->layers[i].layer, b->layers[i].shape,
                     writer_change(&b->layers[i], change, sizeof change));
@@ -457,6 +453,10 @@ static void print_summary(const report_writer *t) {
     for (size_t i = 0; m->dump && i < hlo_dump_module_count(m->dump); i++)
         if (hlo_history_count(m->histories[i]))
             writer_module(m->dump, i, hlo_history_count(m->histories[i]), t->out);
+    char since[1024];
+    if (t->baseline)
+        print_words(t, 0, "%s",
+                    writer_since(t->baseline, m, t->options.baseline, since, sizeof since));
     print_totals(t);
     print_gain(t);
     print_groups(t, shown);

@@ -2,6 +2,7 @@
 /* Functions that the report formats share: selection of verdicts, quantities, and escaping. */
 #include "report/format.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -326,21 +327,61 @@ void writer_module(const hlo_dump *dump, size_t module, size_t matmuls, FILE *ou
               out);
 }
 
-const char *writer_change(const report_layer_change *c, char *out, size_t size) {
-    char times[2][WRITER_NUMBER];
-    for (int i = 0; i < 2; i++) {
-        writer_quantity(c->seconds[i], "s", times[i]);
-        if (!c->count[i])
-            snprintf(times[i], sizeof times[i], "none");
-        else if (c->seconds[i] == 0)
-            snprintf(times[i], sizeof times[i], "?");
+/* Formats the times before and now, and the difference in percent. */
+static void add_times(double before, double now, bool known, char out[4 * WRITER_NUMBER]) {
+    char then[WRITER_NUMBER], after[WRITER_NUMBER];
+    const size_t size = 4 * WRITER_NUMBER;
+    const size_t at = add(out, size, 0, "%s -> %s", writer_quantity(before, "s", then),
+                          writer_quantity(now, "s", after));
+    const double percent = known ? 100 * (now / before - 1) : 0;
+    if (known && fabs(percent) < 0.5) add(out, size, at, " (<1 %%)");
+    if (known && fabs(percent) >= 0.5) add(out, size, at, " (%+.0f %%)", percent);
+}
+
+const char *writer_since(const report_baseline *b, const report_model *m, const char *path,
+                         char *out, size_t size) {
+    const double before = report_baseline_total(b, "seconds"), now = m->totals.figures.seconds;
+    char times[4 * WRITER_NUMBER], place[WRITER_NAME];
+    const char *slash = strrchr(path, '/');
+    add_times(before, now, before > 0 && now > 0, times);
+    size_t at = add(out, size, 0, "%s %s: %s",
+                    !(before > 0 && now > 0)        ? "Since"
+                    : now > REPORT_VISIBLE * before ? "Slower than"
+                    : before > REPORT_VISIBLE * now ? "Faster than"
+                                                    : "As fast as",
+                    slash ? slash + 1 : path, times);
+    const size_t lost = b->counts[HLO_CHANGE_LOST_FP8], newly = b->counts[HLO_CHANGE_NEWLY_FP8];
+    if (lost) at = add(out, size, at, "; %zu matmul%s lost FP8", lost, lost == 1 ? "" : "s");
+    if (lost && b->lost) {
+        at = add(out, size, at, ", first %s", b->lost_layer);
+        if (*writer_place(b->lost, place)) at = add(out, size, at, " at %s", place);
     }
-    const size_t at =
-        (size_t)snprintf(out, size, "%zu of %zu -> %zu of %zu in FP8, %s -> %s", c->fp8[0],
-                         c->count[0], c->fp8[1], c->count[1], times[0], times[1]);
-    if (c->lost && at < size)
-        snprintf(out + at, size - at, "; first lost: %s",
-                 *c->lost->op_name ? c->lost->layer : c->lost->instr);
+    if (newly) at = add(out, size, at, "; %zu newly FP8", newly);
+    if (b->counts[HLO_CHANGE_NEW]) at = add(out, size, at, "; %zu new", b->counts[HLO_CHANGE_NEW]);
+    if (b->counts[HLO_CHANGE_GONE]) add(out, size, at, "; %zu gone", b->counts[HLO_CHANGE_GONE]);
+    return out;
+}
+
+const char *writer_change(const report_layer_change *c, char *out, size_t size) {
+    char times[4 * WRITER_NUMBER];
+    const bool same = c->count[0] == c->count[1] && c->fp8[0] == c->fp8[1];
+    size_t at = same ? add(out, size, 0, "%zu of %zu in FP8 as before", c->fp8[1], c->count[1])
+                     : add(out, size, 0, "%zu of %zu -> %zu of %zu in FP8", c->fp8[0], c->count[0],
+                           c->fp8[1], c->count[1]);
+    if (c->seconds[0] > 0 && c->seconds[1] > 0) {
+        add_times(c->seconds[0], c->seconds[1], true, times);
+        at = add(out, size, at, ", %s", times);
+    }
+    if (c->missed[0] != c->missed[1])
+        at = add(out, size, at, ", %zu -> %zu missed", c->missed[0], c->missed[1]);
+    const char *before = c->reason[0] ? c->reason[0] : "no reason",
+               *now = c->reason[1] ? c->reason[1] : "no reason";
+    if (same && strcmp(before, now) != 0)
+        at = add(out, size, at, ", %s -> %s", before, now);
+    else if (same && c->missed[0] == c->missed[1])
+        at = add(out, size, at, ", with the same verdicts");
+    if (c->lost)
+        add(out, size, at, "; first lost: %s", *c->lost->op_name ? c->lost->layer : c->lost->instr);
     return out;
 }
 

@@ -140,6 +140,13 @@ static void print_summary(const html_page *page) {
     const report_figures *f = &totals->figures;
     FILE *out = page->out;
     char why[512], share[WRITER_NUMBER];
+    if (page->baseline) {
+        char since[1024];
+        writer_element(
+            out, "<p class=\"worth\">",
+            writer_since(page->baseline, page->model, page->options->baseline, since, sizeof since),
+            ".</p>\n");
+    }
     fprintf(out, "<p class=\"worth\">%s.</p>\n", writer_worth(page->model, why, sizeof why));
     print_start(page);
     if (*writer_assumed(page->model, why, sizeof why)) fprintf(out, "<p>%s.</p>\n", why);

@@ -111,7 +111,7 @@
     const share = cell('number minor share', item.share);
     share.style.setProperty('--share', item.share.replace(' ', ''));
     const made = make('tr', '', make('th', '', button), cell('number', item.saves),
-      cell('number', item.time, ...(item.before ? [note('was ' + item.before)] : [])), share,
+      cell('number', item.time, ...(item.before ? [note(item.before + ' before rewriting')] : [])), share,
       cell('', ...counts, make('span', item.verdict, item.verdict)),
       cell('minor', item.reason ? link(item.reason, '#edit-' + item.reason) : ''),
       cell('minor', item.bound), cell('number minor', item.speed));
