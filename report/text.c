@@ -83,7 +83,7 @@ static void fit_table(table *form, unsigned width) {
         if (form->widths[i]) total += form->widths[i] + GAP;
         if (form->columns[i].rank == 0) first = i;
     }
-    int excess = width ? total - (int)width : 0;
+    int excess = width ? total - (int)width : 0, omitted[MAX_COLUMNS] = {0};
     const int cut = form->widths[first] - SHORT; /* what shortening the names makes free */
     while (excess > (cut > 0 ? cut : 0)) {
         int last = first;
@@ -91,7 +91,16 @@ static void fit_table(table *form, unsigned width) {
             if (form->widths[i] && form->columns[i].rank > form->columns[last].rank) last = i;
         if (last == first) break;
         excess -= form->widths[last] + GAP;
+        omitted[last] = form->widths[last];
         form->widths[last] = 0;
+    }
+    /* Columns that are narrower than the last omitted one may fit. */
+    for (int rank = 1, i; rank < MAX_COLUMNS; rank++) {
+        for (i = 0; i < form->count && !(omitted[i] && form->columns[i].rank == rank); i++)
+            continue;
+        if (i == form->count || excess + omitted[i] + GAP > (cut > 0 ? cut : 0)) continue;
+        excess += omitted[i] + GAP;
+        form->widths[i] = omitted[i];
     }
     if (excess <= 0) return;
     form->widths[first] -= excess;

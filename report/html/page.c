@@ -15,6 +15,18 @@
  * without scripts, and of layers that changed since the baseline. */
 enum { MAX_DRAWN = 100, MAX_LISTED = 200, MAX_GROUPS = 200, MAX_CHANGES = 20 };
 
+void html_name(FILE *out, const char *open, const char *name, const char *close) {
+    fputs(open, out);
+    for (const char *at = name; *at;) {
+        size_t size = strcspn(at, "/_");
+        size += strspn(at + size, "/_");
+        writer_markup_part(out, at, size);
+        at += size;
+        if (*at) fputs("<wbr>", out);
+    }
+    fputs(close, out);
+}
+
 /* Prints a reason's page: paragraphs with `code` spans, and code blocks between lines of ```. */
 static void page_of_reason(FILE *out, const char *page) {
     bool block = false, paragraph = false;
@@ -101,7 +113,8 @@ static void print_times(const html_page *page) {
                  whole = fmax(fmax(f->wide_seconds, f->input_seconds), f->seconds);
     for (size_t i = 0; i < m->group_count; i++)
         parts[m->groups[i].first->kind] += m->groups[i].figures.seconds;
-    fputs("<table class=\"times\"><caption>Time of all matmuls, by the roofline model</caption>\n",
+    fputs("<table class=\"times\"><caption>Time of all matmuls, by the roofline model, not "
+          "measured</caption>\n",
           page->out);
     print_bar(page->out, "wide types", f->wide_seconds, whole, "", NULL);
     snprintf(more, sizeof more, " (%.2fx)", f->wide_seconds / f->input_seconds);
@@ -200,7 +213,7 @@ static void print_changed_layers(const html_page *page) {
           "scope=\"col\">result</th><th scope=\"col\">since the baseline</th></tr></thead>\n",
           out);
     for (size_t i = 0; i < b->layer_count && i < MAX_CHANGES; i++) {
-        writer_element(out, "<tr><td>", b->layers[i].layer, "</td><td class=\"mono\">");
+        html_name(out, "<tr><td>", b->layers[i].layer, "</td><td class=\"mono\">");
         writer_element(out, "", b->layers[i].shape, "</td><td>");
         writer_element(out, "", writer_change(&b->layers[i], text, sizeof text), "</td></tr>\n");
     }
@@ -255,7 +268,6 @@ static void print_baseline(const html_page *page) {
 static void print_edits(const html_page *page) {
     const report_model *m = page->model;
     FILE *out = page->out;
-    char saving[WRITER_NUMBER];
     if (!m->edit_count) return;
     fputs("<h2>What to edit</h2>\n", out);
     for (size_t i = 0; i < m->edit_count; i++) {
@@ -263,7 +275,7 @@ static void print_edits(const html_page *page) {
         const report_figures *f = &edit->figures;
         fprintf(out, "<details id=\"edit-%s\" class=\"edit\"><summary><b>%s%s</b><span>",
                 edit->cause, f->saving > 0 ? "saves " : "",
-                f->saving > 0 ? writer_quantity(f->saving, "s", saving) : "-");
+                writer_figures_of(f, &m->totals.figures, f->count > 0).saves);
         if (f->count) fprintf(out, "%zu matmul%s", f->count, f->count == 1 ? "" : "s");
         if (edit->lints)
             fprintf(out, "%s%zu lint%s", f->count ? ", " : "", edit->lints,
@@ -322,7 +334,7 @@ static void print_groups(const html_page *page) {
         const report_group *g = &m->groups[i];
         const writer_figures text =
             writer_figures_of(&g->figures, &m->totals.figures, g->cause != NULL);
-        writer_element(out, "<tr><th scope=\"row\">", g->layer, "");
+        html_name(out, "<tr><th scope=\"row\">", g->layer, "");
         if (g->named) writer_element(out, " <span class=\"dim\">", g->shape, "</span>");
         fprintf(out,
                 "</th><td class=\"number\">%s</td><td class=\"number\">%s</td><td class=\"number "
@@ -370,7 +382,10 @@ static void print_table(const html_page *page) {
           "<table id=\"table\" class=\"layers\" hidden>\n",
           out);
     print_table_head(page, true);
-    fputs("</table>\n", out);
+    fputs(
+        "</table>\n<p class=\"dim\">saves: \"-\" nothing, \"?\" unknown; share: of the time of all "
+        "matmuls, by the roofline model, not measured</p>\n",
+        out);
     print_groups(page);
 }
 
@@ -395,6 +410,26 @@ static void print_lints(const html_page *page) {
     fputs("</table>\n", out);
 }
 
+/* Explains the words of the page. docs/concepts.md defines all of them. */
+static void print_words(const html_page *page) {
+    static const char *const words[][2] = {
+        {"wide", "not FP8: the matmul multiplies bf16, f16, f32 or f64"},
+        {"missed",
+         "the matmul is an FP8 call, but an operation that the call could compute is not part of "
+         "it"},
+        {"stock XLA", "XLA without hlo-fp8, which makes FP8 calls only of the patterns it matches"},
+        {"launch bound", "the matmul takes less time than a kernel launch, so FP8 saves nothing"},
+        {"with all edits", "the time if you make every edit whose saving is known"}};
+    fputs("<h2>Words</h2>\n<dl class=\"words\">", page->out);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        fprintf(page->out, "<dt>%s</dt><dd>%s</dd>\n", words[i][0], words[i][1]);
+    fputs("</dl>\n", page->out);
+    if (!page->baseline)
+        fputs("<p class=\"dim\">No baseline: --baseline=FILE compares with the file of an earlier "
+              "--remarks-format=json.</p>\n",
+              page->out);
+}
+
 static hlo_status print_page(const html_page *page, char *const *drawings, size_t count) {
     FILE *out = page->out;
     print_head(page);
@@ -406,6 +441,7 @@ static hlo_status print_page(const html_page *page, char *const *drawings, size_
     hlo_status status = html_roofline(page);
     html_errors(page);
     print_lints(page);
+    print_words(page);
     for (size_t i = 0; i < count; i++)
         if (drawings[i])
             fprintf(out, "<template id=\"drawing%zu\">%s</template>\n", i + 1, drawings[i]);

@@ -16,7 +16,7 @@ import sys
 import _page
 import _script
 
-VOID = {"meta", "br", "input"}
+VOID = {"meta", "br", "input", "wbr"}
 MAX_DRAWN, MAX_LISTED = 100, 200
 
 
