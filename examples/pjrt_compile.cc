@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include <hlo/pass.h>
+#include <hlo/report.h>
 #include <hlo/proto.h>
 #include <hlo/runtime.h>
 

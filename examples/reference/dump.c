@@ -46,6 +46,32 @@ static hlo_status print_losses(const hlo_dump *dump, size_t module) {
 }
 /* [history] */
 
+/* [stages] */
+/* Prints the number of stages at which a matmul is FP8 or can become FP8. */
+static void count_fp8(const hlo_dump *dump, size_t module, const hlo_history *history,
+                      size_t index) {
+    unsigned count = 0;
+    size_t s;
+    for (s = 0; s < hlo_dump_stage_count(dump, module); s++) {
+        const hlo_verdict *verdict = hlo_history_verdict(history, index, s);
+        count += verdict && verdict->kind != HLO_VERDICT_WIDE;
+    }
+    printf("FP8 at %u stages\n", count);
+}
+/* [stages] */
+
+/* [page] */
+/* Writes an HTML page about a dump with one module. */
+static hlo_status write_page(const hlo_dump *dump, const hlo_history *history, const char *path) {
+    hlo_status status;
+    FILE *file = fopen(path, "w");
+    if (!file) return HLO_INVALID_INPUT;
+    status = hlo_histories_page(dump, &history, NULL, hlo_file_writer(file));
+    if (fclose(file) != 0 && status == HLO_OK) status = HLO_INVALID_INPUT;
+    return status;
+}
+/* [page] */
+
 /* [histories] */
 /* Prints the histories of all modules of a dump. */
 static hlo_status print_all(const hlo_dump *dump) {
@@ -66,8 +92,15 @@ static hlo_status print_all(const hlo_dump *dump) {
 
 hlo_status example_dump(const char *folder) {
     hlo_dump *dump = NULL;
+    hlo_history *history = NULL;
     hlo_status status = list(folder);
     if (status == HLO_OK) status = hlo_dump_open(folder, &sink, &dump);
+    if (status == HLO_OK) status = hlo_history_new(dump, 0, NULL, &history);
+    if (status == HLO_OK) {
+        count_fp8(dump, 0, history, 0);
+        status = write_page(dump, history, "dump.html");
+    }
+    hlo_history_free(history);
     if (status == HLO_OK) status = print_losses(dump, 0);
     if (status == HLO_OK) status = print_all(dump);
     hlo_dump_free(dump);

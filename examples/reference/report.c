@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include <hlo/pass.h>
+#include <hlo/report.h>
 
 /* [remarks] */
 /* Writes all verdicts as JSON. */

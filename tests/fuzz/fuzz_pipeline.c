@@ -22,7 +22,7 @@ static void read_back(const hlo_module *module) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static const int targets[] = {80, 89, 90, 100};
+    static const char *const targets[] = {"sm_80", "sm_89", "sm_90", "sm_100"};
     hlo_module *module = NULL;
     if (size == 0 || hlo_module_parse((const char *)data, size, "fuzz", NULL, &module) != HLO_OK)
         return 0;

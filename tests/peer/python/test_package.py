@@ -241,11 +241,11 @@ def refusals(args):
     _cases.refused('binary HLO module', hlofp8.rewrite, b'\x01\x02')
     _cases.refused('error', hlofp8.rewrite, pathlib.Path('none.hlo'))
     _cases.refused('dq', hlofp8.rewrite, ADD, emit='cubals')
-    for options in ({'target': 'sm_1'}, {'target': 'hopper'}, {'target': '9' * 20}, {'cuda': '12'}, {'cuda': 12.8}, {'cuda': '9' * 20 + '.1'},
+    for options in ({'target': 'sm_1'}, {'target': 'hopper'}, {'target': '9' * 20}, {'cuda': '12'}, {'cuda': '9' * 20 + '.1'},
                     {'passes': 'none'}, {'scale_operands': 'some'}):
         _cases.refused(str(next(iter(options.values()))), hlofp8.rewrite, ADD, **options)
     _cases.refused('NUL', hlofp8.rewrite, ADD, passes='dce\0')
-    for options in ({'passes': ['dce']}, {'rules': b'x'}, {'framework_files': 3}, {'min_gain': '1'}, {'lint': 'yes'}, {'merge_dots': 2}):
+    for options in ({'passes': ['dce']}, {'cuda': 12.8}, {'target': 90}, {'rules': b'x'}, {'framework_files': 3}, {'min_gain': '1'}, {'lint': 'yes'}, {'merge_dots': 2}):
         (key, value), = options.items()
         try:
             hlofp8.rewrite(ADD, **options)
