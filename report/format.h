@@ -91,6 +91,8 @@ struct json_t *writer_string(const char *text);
  * Latin-1. */
 void writer_markup(FILE *out, const char *text);
 void writer_element(FILE *out, const char *open, const char *text, const char *close);
+/* Prints a name for HTML that may be broken after `/` and `_`, between `open` and `close`. */
+void writer_name_markup(FILE *out, const char *open, const char *name, const char *close);
 void writer_markup_part(FILE *out, const char *text, size_t size);
 /* Writes the document and frees it. Returns HLO_OUT_OF_MEMORY if an allocation has failed since
  * hlo_json_watch(), and HLO_INVALID_INPUT if `out` cannot be written to. */

@@ -119,7 +119,7 @@ typedef struct report_totals {
     size_t reasons[REPORT_KINDS][HLO_REASON_COUNT];
 } report_totals;
 
-/* What the time with all edits includes, as numbers of matmuls. */
+/* Numbers of matmuls that the time with all edits includes, and that it does not include. */
 typedef struct report_plan {
     size_t to_fp8, to_wide; /* edits that save time */
     size_t unknown;         /* the saving of the edit is unknown */

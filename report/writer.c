@@ -410,3 +410,15 @@ void writer_element(FILE *out, const char *open, const char *text, const char *c
     writer_markup(out, text);
     fputs(close, out);
 }
+
+void writer_name_markup(FILE *out, const char *open, const char *name, const char *close) {
+    fputs(open, out);
+    for (const char *at = name; *at;) {
+        size_t size = strcspn(at, "/_");
+        size += strspn(at + size, "/_");
+        writer_markup_part(out, at, size);
+        at += size;
+        if (*at) fputs("<wbr>", out);
+    }
+    fputs(close, out);
+}

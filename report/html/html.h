@@ -30,9 +30,6 @@ extern const char *const report_assets[], *const report_assets_sha256[];
 /* Names of the values of hlo_change. */
 extern const char *const html_changes[REPORT_CHANGES];
 
-/* Prints a name that may be broken after `/` and `_`, between `open` and `close`. */
-void html_name(FILE *out, const char *open, const char *name, const char *close);
-
 /* Prints where matmuls lost FP8, and the verdicts at all stages. Prints nothing without a dump
  * folder. */
 void html_stages(const html_page *page);

@@ -15,18 +15,6 @@
  * without scripts, and of layers that changed since the baseline. */
 enum { MAX_DRAWN = 100, MAX_LISTED = 200, MAX_GROUPS = 200, MAX_CHANGES = 20 };
 
-void html_name(FILE *out, const char *open, const char *name, const char *close) {
-    fputs(open, out);
-    for (const char *at = name; *at;) {
-        size_t size = strcspn(at, "/_");
-        size += strspn(at + size, "/_");
-        writer_markup_part(out, at, size);
-        at += size;
-        if (*at) fputs("<wbr>", out);
-    }
-    fputs(close, out);
-}
-
 /* Prints a reason's page: paragraphs with `code` spans, and code blocks between lines of ```. */
 static void page_of_reason(FILE *out, const char *page) {
     bool block = false, paragraph = false;
@@ -213,7 +201,7 @@ static void print_changed_layers(const html_page *page) {
           "scope=\"col\">result</th><th scope=\"col\">since the baseline</th></tr></thead>\n",
           out);
     for (size_t i = 0; i < b->layer_count && i < MAX_CHANGES; i++) {
-        html_name(out, "<tr><td>", b->layers[i].layer, "</td><td class=\"mono\">");
+        writer_name_markup(out, "<tr><td>", b->layers[i].layer, "</td><td class=\"mono\">");
         writer_element(out, "", b->layers[i].shape, "</td><td>");
         writer_element(out, "", writer_change(&b->layers[i], text, sizeof text), "</td></tr>\n");
     }
@@ -334,7 +322,7 @@ static void print_groups(const html_page *page) {
         const report_group *g = &m->groups[i];
         const writer_figures text =
             writer_figures_of(&g->figures, &m->totals.figures, g->cause != NULL);
-        html_name(out, "<tr><th scope=\"row\">", g->layer, "");
+        writer_name_markup(out, "<tr><th scope=\"row\">", g->layer, "");
         if (g->named) writer_element(out, " <span class=\"dim\">", g->shape, "</span>");
         fprintf(out,
                 "</th><td class=\"number\">%s</td><td class=\"number\">%s</td><td class=\"number "

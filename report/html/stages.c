@@ -42,7 +42,7 @@ static void print_timeline(const html_page *page, const report_timeline *line) {
     FILE *out = page->out;
     const hlo_history *h = m->histories[line->module];
     const size_t stages = hlo_dump_stage_count(m->dump, line->module);
-    html_name(out, "<tr><th scope=\"row\">", line->layer, "");
+    writer_name_markup(out, "<tr><th scope=\"row\">", line->layer, "");
     writer_element(out, " <span class=\"dim\">", line->shape, "</span>");
     fprintf(out,
             "</th><td>%zu</td><td><svg class=\"bar\" viewBox=\"0 0 %zu 1\" "
