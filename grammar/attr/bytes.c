@@ -124,5 +124,5 @@ size_t hlo_braced_size(const char *bytes, size_t size) {
 }
 
 bool hlo_is_braced(const char *bytes, size_t size) {
-    return size && hlo_braced_size(bytes, size) == size;
+    return size && !memchr(bytes, 0, size) && hlo_braced_size(bytes, size) == size;
 }

@@ -27,8 +27,8 @@ void hlo_bytes_double(hlo_bytes *out, double value, bool single);
 /* Returns the size of the `{...}` at the start of `bytes`; 0 if there is no brace or it is not
  * closed. */
 size_t hlo_braced_size(const char *bytes, size_t size);
-/* True for `{...}` with balanced braces and nothing after it. HLO text does not quote such a value.
- */
+/* True for `{...}` with balanced braces, without NUL, and with nothing after it. HLO text does not
+ * quote such a value. */
 bool hlo_is_braced(const char *bytes, size_t size);
 /* Decodes a quoted string and moves *at past it. Returns NULL if the string is not terminated. */
 char *hlo_unquote(hlo_arena *arena, const char **at, const char *end, size_t *out_size);

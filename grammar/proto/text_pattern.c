@@ -143,7 +143,7 @@ static void print_value(printer *w, const piece *of, const void *place) {
                            : bytes->len ? (const char *)bytes->data
                                         : "";
         const size_t size = is_bytes ? bytes->len : strlen(text);
-        const bool braced = of->style == '&' && hlo_is_braced(text, size) && !memchr(text, 0, size);
+        const bool braced = of->style == '&' && hlo_is_braced(text, size);
         if (of->style == '*' || braced)
             put(w, text, size);
         else
