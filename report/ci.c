@@ -451,7 +451,9 @@ hlo_status writer_markdown(const report_writer *t) {
     }
     if (found > shown) fprintf(out, "\n%zu more groups are not shown.\n", found - shown);
     if (shown)
-        fputs("\nsaves: \"-\" nothing, \"?\" unknown; share: of the time of all matmuls.\n", out);
+        fputs("\nsaves: after the cost of quantizing; \"-\" nothing, \"?\" unknown; share: of the "
+              "time of all matmuls.\n",
+              out);
     put_losses(t);
     put_changes(t);
     if (*writer_assumed(m, text, sizeof text)) fprintf(out, "\n\n%s.", text);

@@ -419,7 +419,9 @@ static void print_rest(const report_writer *t, size_t shown) {
                                     : ", nothing to save",
                     unknown);
     if (shown)
-        print_words(t, 0, "saves: \"-\" nothing, \"?\" unknown; share: of the time of all matmuls");
+        print_words(t, 0,
+                    "saves: after the cost of quantizing; \"-\" nothing, \"?\" unknown; share: of "
+                    "the time of all matmuls");
 }
 
 static void print_changes(const report_writer *t) {

@@ -197,8 +197,9 @@ const char *writer_start(const report_model *m, char *out, size_t size) {
     if (!start->groups) return out;
     writer_place(m->groups->first, place);
     const bool placed = *place && !strstr(start->layer, place);
-    size_t at = add(out, size, 0, "%s%s, %zu matmul%s", placed ? " at " : "", placed ? place : "",
-                    start->count, start->count == 1 ? "" : "s");
+    size_t at = add(out, size, 0, "%s%s%s, %zu matmul%s", placed ? " at " : "", placed ? place : "",
+                    placed && !m->groups->one_source ? " and other lines" : "", start->count,
+                    start->count == 1 ? "" : "s");
     if (start->groups > 1) at = add(out, size, at, " in the first %zu rows", start->groups);
     at = add(out, size, at, ", saves %s (%.1f %%): ", writer_quantity(start->saving, "s", saving),
              writer_percent(start->saving, m->totals.figures.seconds));

@@ -370,10 +370,10 @@ static void print_table(const html_page *page) {
           "<table id=\"table\" class=\"layers\" hidden>\n",
           out);
     print_table_head(page, true);
-    fputs(
-        "</table>\n<p class=\"dim\">saves: \"-\" nothing, \"?\" unknown; share: of the time of all "
-        "matmuls, by the roofline model, not measured</p>\n",
-        out);
+    fputs("</table>\n<p class=\"dim\">saves: after the cost of quantizing; \"-\" nothing, \"?\" "
+          "unknown; share: of the time of all "
+          "matmuls, by the roofline model, not measured</p>\n",
+          out);
     print_groups(page);
 }
 
