@@ -45,7 +45,10 @@ hlo_status edit_run(edit *e, edit_step *step) {
     if (e->comp && e->comp->module != e->module)
         return edit_refuse(e, NULL, "%%%s is in another module, %s",
                            e->instr ? e->instr->name : e->comp->name, e->comp->module->name);
-    if (e->module->exhausted) return HLO_OUT_OF_MEMORY;
+    if (e->module->exhausted) {
+        hlo_module_free(e->read);
+        return HLO_OUT_OF_MEMORY;
+    }
     jmp_buf recover, *before = hlo_arena_set_recover(e->module->arena, NULL);
     hlo_status status = HLO_OUT_OF_MEMORY;
     if (setjmp(recover)) {
