@@ -42,6 +42,7 @@ void hlo_journal_undo(hlo_module *module) {
 typedef struct instr_record {
     struct instr_record *next;
     hlo_instruction *instr;
+    const char *name;
     const hlo_shape *shape;
     const hlo_attr *attrs;
     uint32_t attr_count, operand_count;
@@ -52,6 +53,7 @@ typedef struct instr_record {
 typedef struct computation_record {
     struct computation_record *next;
     hlo_computation *comp;
+    const char *name;
     hlo_instruction *root;
     hlo_instruction **parameters;
     const hlo_attr *attrs;
@@ -74,6 +76,7 @@ const hlo_snapshot *hlo_snapshot_take(const hlo_module *module, hlo_arena *arena
     for (hlo_computation *comp = module->first; comp; comp = comp->next) {
         computation_record *r = *end = hlo_arena_alloc(arena, sizeof *r);
         *r = (computation_record){.comp = comp,
+                                  .name = comp->name,
                                   .root = comp->root,
                                   .attrs = comp->attrs,
                                   .attr_count = comp->attr_count,
@@ -86,6 +89,7 @@ const hlo_snapshot *hlo_snapshot_take(const hlo_module *module, hlo_arena *arena
             const uint32_t count = instr->operand_count;
             instr_record *i = *last = hlo_arena_alloc(arena, sizeof *i + count * sizeof *i->defs);
             *i = (instr_record){.instr = instr,
+                                .name = instr->name,
                                 .shape = instr->shape,
                                 .attrs = instr->attrs,
                                 .attr_count = instr->attr_count,
@@ -109,11 +113,13 @@ void hlo_snapshot_restore(hlo_module *module, const hlo_snapshot *snapshot) {
     for (const computation_record *r = snapshot->comps; r; r = r->next) {
         hlo_computation *comp = r->comp;
         comp->module = module; /* NULL if it was removed */
+        comp->name = hlo_unique_name(module, HLO_NAME_COMPUTATION, r->name);
         hlo_computation_place(comp, NULL);
         comp->first = comp->last = NULL;
         comp->instr_count = 0;
         for (const instr_record *i = r->instrs; i; i = i->next) {
             hlo_instruction *instr = i->instr;
+            instr->name = hlo_unique_name(module, HLO_NAME_INSTR, i->name);
             instr->shape = i->shape;
             instr->operand_count = i->operand_count;
             instr->uses = NULL;
@@ -124,7 +130,6 @@ void hlo_snapshot_restore(hlo_module *module, const hlo_snapshot *snapshot) {
             if (i->operand_count) instr->operands = i->operands;
             for (uint32_t j = 0; j < i->operand_count; j++)
                 hlo_use_link(&instr->operands[j], i->defs[j], instr);
-            hlo_unique_name(module, HLO_NAME_INSTR, instr->name);
         }
         comp->root = r->root;
         comp->attrs = r->attrs;
@@ -132,7 +137,6 @@ void hlo_snapshot_restore(hlo_module *module, const hlo_snapshot *snapshot) {
         comp->parameter_count = r->parameter_count;
         if (r->parameter_count)
             memcpy(comp->parameters, r->parameters, r->parameter_count * sizeof *r->parameters);
-        hlo_unique_name(module, HLO_NAME_COMPUTATION, comp->name);
     }
 }
 
