@@ -212,7 +212,7 @@ hlo_status hlo_instruction_set_operand(hlo_module *module, const hlo_instruction
                                        const hlo_diag_sink *sink);
 
 /* Sets the attribute with the given name to `value`, which is the text that follows the `=` in HLO
- * text. If `value` is NULL, the attribute is removed if it exists. */
+ * text and must be a single value. If `value` is NULL, the attribute is removed if it exists. */
 hlo_status hlo_instruction_set_attribute(hlo_module *module, const hlo_instruction *instruction,
                                          const char *name, const char *value,
                                          const hlo_diag_sink *sink);

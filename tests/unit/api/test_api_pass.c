@@ -274,8 +274,7 @@ static void test_sequences(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_runs),        TEST(test_faults),    TEST(test_failing), TEST(test_verdict),
-        TEST(test_print_after), TEST(test_sequences), TEST(test_list),
-        TEST(test_restored),
+        TEST(test_print_after), TEST(test_sequences), TEST(test_list),    TEST(test_restored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -101,10 +101,27 @@ static void test_shapes(void **state) {
                    "must not be NULL");
     parts[1] = NULL;
     assert_refused(f, hlo_shape_new_tuple(f->module, 3, parts, &f->sink, &shape), "element 1");
-    assert_int_equal(hlo_shape_parse(f->module, "f32[", &f->sink, &shape), HLO_INVALID_INPUT);
-    assert_int_equal(hlo_shape_parse(f->module, "f32[] constant(1) b = f32[]", NULL, &shape),
-                     HLO_INVALID_INPUT);
-    assert_null(shape);
+    static const char *const malformed[][2] = {
+        {"", "invalid shape ''"},
+        {"f32[", "invalid shape 'f32[': this '[' is never closed"},
+        {"f33[2]", "invalid shape 'f33[2]': unknown element type 'f33'; did you mean 'f32'?"},
+        {"f32[2] x", "invalid shape 'f32[2] x'"},
+        {"f32[2]//", "invalid shape 'f32[2]//'"},
+        {"f32[2] parameter(0), sharding={replicated} //",
+         "invalid shape 'f32[2] parameter(0), sharding={replicated} //'"},
+        {"f32[2] parameter(0), metadata={op_name=\"", NULL},
+        {"f32[2] parameter(0) /*", NULL},
+        {"f32[] constant(1) b = f32[]", NULL},
+    };
+    for (size_t i = 0; i < sizeof malformed / sizeof *malformed; i++) {
+        assert_int_equal(hlo_shape_parse(f->module, malformed[i][0], &f->sink, &shape),
+                         HLO_INVALID_INPUT);
+        assert_null(shape);
+        if (malformed[i][1]) assert_string_equal(f->said, malformed[i][1]);
+    }
+    f->errors = 0;
+    assert_done(f, hlo_shape_parse(f->module, "(f32[2], /*index=1*/f32[])", &f->sink, &shape));
+    assert_int_equal(f->errors, 0);
     for (int i = 0; i < 250; i++)
         if (hlo_shape_new_tuple(f->module, 1, &parts[0], NULL, &parts[0]) != HLO_OK) return;
     fail_msg("tuples nest without a limit");
