@@ -281,6 +281,40 @@ static void test_module_attributes(void **state) {
     hlo_module_free(module);
 }
 
+static bool drop(void *user, const char *bytes, size_t size) {
+    (void)user, (void)bytes, (void)size;
+    return true;
+}
+
+/* A module without entry_computation_layout has the layouts of its entry, and equals the module
+ * that is parsed from its printed text. */
+static void test_absent_layout(void **state) {
+    fixture *f = *state;
+    const hlo_writer out = {drop, NULL};
+    hlo_module *module = parse("HloModule m\nENTRY e {\n  a = f32[2,3]{0,1} parameter(0)\n"
+                               "  ROOT n = f32[2,3]{0,1} negate(a)\n}\n");
+    hlo_module *other = parse("HloModule m, entry_computation_layout={(f32[2,3]{1,0})->"
+                              "f32[2,3]{0,1}}\nENTRY e {\n  a = f32[2,3]{0,1} parameter(0)\n"
+                              "  ROOT n = f32[2,3]{0,1} negate(a)\n}\n");
+    const hlo_instruction *a = hlo_computation_parameter(hlo_module_entry(module), 0);
+    assert_ptr_equal(hlo_module_parameter_layout(module, 0), hlo_instruction_shape(a));
+    assert_null(hlo_module_parameter_layout(module, 1));
+    assert_ptr_equal(hlo_module_result_layout(module),
+                     hlo_instruction_shape(hlo_computation_root(hlo_module_entry(module))));
+    char *text;
+    size_t size;
+    assert_done(f, hlo_module_to_text(module, NULL, &text, &size));
+    hlo_module *again = parse(text);
+    free(text);
+    assert_int_equal(hlo_module_diff(module, again, out), HLO_OK);
+    assert_int_equal(hlo_module_diff(again, module, out), HLO_OK);
+    assert_int_equal(hlo_module_diff(module, other, out), HLO_MISMATCH);
+    assert_int_equal(hlo_module_diff(other, module, out), HLO_MISMATCH);
+    hlo_module_free(again);
+    hlo_module_free(other);
+    hlo_module_free(module);
+}
+
 static void test_constants(void **state) {
     (void)state;
     static const struct {
@@ -342,6 +376,7 @@ int main(void) {
         TEST(test_move),
         TEST(test_rename_and_remove),
         TEST(test_module_attributes),
+        TEST(test_absent_layout),
         TEST(test_constants),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
