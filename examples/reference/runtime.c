@@ -152,7 +152,8 @@ static hlo_status inspect(const hlo_module *module, const hlo_arrays *inputs) {
 /* [inside] */
 
 /* [bounds] */
-/* Executes a module with error bounds of the outputs, for a comparison with the rewritten module. */
+/* Executes a module with error bounds of the outputs, for a comparison with the rewritten module.
+ */
 static hlo_status run_with_bounds(const hlo_module *module, const hlo_arrays *inputs,
                                   hlo_arrays **out_outputs) {
     hlo_plan_options options;
