@@ -24,20 +24,21 @@ static const char graph_begin[] = "## BEGIN_GRAPH", graph_end[] = "## END_GRAPH"
 static const hlo_module_io module_io = {hlo_module_parse, hlo_module_parse_proto,
                                         hlo_module_print_proto};
 
+static const char *shown_name(const char *path) {
+    return strcmp(path, "-") == 0 ? "<stdin>" : path;
+}
+
 /* Rejects an encoding that the byte order mark at the beginning of a text states. */
 static hlo_status check_encoding(const char *path, const hlo_diag_sink *sink,
                                  const hlo_content *text) {
     const bool utf16 = text->size > 1 && (memcmp(text->bytes, "\xff\xfe", 2) == 0 ||
                                           memcmp(text->bytes, "\xfe\xff", 2) == 0);
     const bool utf8 = text->size > 2 && memcmp(text->bytes, "\xef\xbb\xbf", 3) == 0;
-    if (utf16)
-        return hlo_file_refuse(path, sink,
-                               "the text is UTF-16: convert it to UTF-8 (iconv -f UTF-16)");
-    if (utf8)
-        return hlo_file_refuse(path, sink,
-                               "the text starts with a UTF-8 byte order mark: remove it (sed "
-                               "'1s/^\\xef\\xbb\\xbf//')");
-    return HLO_OK;
+    if (!utf16 && !utf8) return HLO_OK;
+    return hlo_diag_refuse(sink, HLO_DIAG_SYNTAX, shown_name(path), 1, 1, "%s",
+                           utf16 ? "the text is UTF-16: convert it to UTF-8 (iconv -f UTF-16)"
+                                 : "the text starts with a UTF-8 byte order mark: remove it (sed "
+                                   "'1s/^\\xef\\xbb\\xbf//')");
 }
 
 /* Reads the file at `path`. The caller always frees the text. */
@@ -49,10 +50,6 @@ static hlo_status load(const char *path, const hlo_diag_sink *sink, hlo_content 
         if (status == HLO_INVALID_INPUT) return hlo_file_refuse(path, sink, why);
     }
     return status == HLO_OK ? check_encoding(path, sink, out) : status;
-}
-
-static const char *shown_name(const char *path) {
-    return strcmp(path, "-") == 0 ? "<stdin>" : path;
 }
 
 /* Finds the first line that starts with `word`; `end` if there is no such line. */

@@ -5,7 +5,9 @@
  * The results are values that the rest of the module uses. The exception is a large value that an
  * elementwise operation or a movement computes from smaller ones, for example a broadcast or a
  * conversion to a wider type: it has at least SMALL bytes, and GROWTH times as many bytes as they
- * have. Then the smaller values are results, and the other module computes the large one. */
+ * have. Then the smaller values are results, and the other module computes the large one. This also
+ * applies to small broadcasts, whose size may be that of a batch: the results for several batch
+ * sizes are then equal. */
 #include <setjmp.h>
 #include <string.h>
 
@@ -69,7 +71,7 @@ static void weigh(splitting *s) {
         const double own = array ? (double)hlo_shape_bytes(instr->shape) : 0;
         p->again = instr->op == HLO_OP_TUPLE ||
                    (array && hlo_op_is(instr->op, HLO_ELEMENTWISE | HLO_MOVEMENT | HLO_JOINS) &&
-                    own >= SMALL && own >= GROWTH * below);
+                    (own >= SMALL || instr->op == HLO_OP_BROADCAST) && own >= GROWTH * below);
         p->bytes = p->again ? below : own;
     }
 }
