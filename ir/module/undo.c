@@ -113,13 +113,13 @@ void hlo_snapshot_restore(hlo_module *module, const hlo_snapshot *snapshot) {
     for (const computation_record *r = snapshot->comps; r; r = r->next) {
         hlo_computation *comp = r->comp;
         comp->module = module; /* NULL if it was removed */
-        comp->name = hlo_unique_name(module, HLO_NAME_COMPUTATION, r->name);
+        comp->name = r->name;
         hlo_computation_place(comp, NULL);
         comp->first = comp->last = NULL;
         comp->instr_count = 0;
         for (const instr_record *i = r->instrs; i; i = i->next) {
             hlo_instruction *instr = i->instr;
-            instr->name = hlo_unique_name(module, HLO_NAME_INSTR, i->name);
+            instr->name = i->name;
             instr->shape = i->shape;
             instr->operand_count = i->operand_count;
             instr->uses = NULL;
@@ -130,6 +130,7 @@ void hlo_snapshot_restore(hlo_module *module, const hlo_snapshot *snapshot) {
             if (i->operand_count) instr->operands = i->operands;
             for (uint32_t j = 0; j < i->operand_count; j++)
                 hlo_use_link(&instr->operands[j], i->defs[j], instr);
+            hlo_unique_name(module, HLO_NAME_INSTR, instr->name);
         }
         comp->root = r->root;
         comp->attrs = r->attrs;
@@ -137,6 +138,7 @@ void hlo_snapshot_restore(hlo_module *module, const hlo_snapshot *snapshot) {
         comp->parameter_count = r->parameter_count;
         if (r->parameter_count)
             memcpy(comp->parameters, r->parameters, r->parameter_count * sizeof *r->parameters);
+        hlo_unique_name(module, HLO_NAME_COMPUTATION, comp->name);
     }
 }
 
