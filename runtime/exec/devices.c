@@ -32,22 +32,12 @@ void hlo_plan_options_init_sized(hlo_plan_options *options, size_t struct_size) 
 
 static const hlo_seat alone = {.replicas = 1, .partitions = 1};
 
-hlo_status plan_refuse(const hlo_diag_sink *sink, hlo_diag_code code, const char *format, ...) {
-    char text[256];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    hlo_diag_refuse(sink, code, NULL, 0, 0, "%s", text);
-    return HLO_INVALID_USAGE;
-}
-
 /* Returns NULL, with an error in `sink`, if the backend does not exist. */
 static const hlo_backend *find_backend(const char *name, const hlo_diag_sink *sink) {
     for (const hlo_backend *const *b = hlo_backends; name && *b; b++)
         if (strcmp((*b)->name, name) == 0) return *b;
-    plan_refuse(sink, HLO_DIAG_OPTION, "this build of the library has no backend '%.80s'",
-                name ? name : "");
+    hlo_diag_misuse(sink, HLO_DIAG_OPTION, "this build of the library has no backend '%.80s'",
+                    name ? name : "");
     return NULL;
 }
 
@@ -56,27 +46,28 @@ static hlo_status check_options(const hlo_plan_options *o, const hlo_backend *ba
                                 const hlo_diag_sink *sink) {
     const char *inside = o->bounds ? "bounds" : o->perturbed ? "perturbed" : NULL;
     if (inside && !backend->keeps_bounds)
-        return plan_refuse(sink, HLO_DIAG_OPTION, "the %s backend does not support %s",
-                           backend->name, inside);
+        return hlo_diag_misuse(sink, HLO_DIAG_OPTION, "the %s backend does not support %s",
+                               backend->name, inside);
     if (o->devices > 1 && !backend->simulates)
-        return plan_refuse(sink, HLO_DIAG_OPTION, "the %s backend does not simulate devices",
-                           backend->name);
+        return hlo_diag_misuse(sink, HLO_DIAG_OPTION, "the %s backend does not simulate devices",
+                               backend->name);
     if (o->resident && (inside || o->devices > 1))
-        return plan_refuse(sink, HLO_DIAG_OPTION, "resident cannot be combined with %s",
-                           inside ? inside : "several devices");
+        return hlo_diag_misuse(sink, HLO_DIAG_OPTION, "resident cannot be combined with %s",
+                               inside ? inside : "several devices");
     if (o->resident && o->donation_count && !o->donations)
-        return plan_refuse(sink, HLO_DIAG_OPTION,
-                           "donations must not be NULL, because donation_count is %zu",
-                           o->donation_count);
+        return hlo_diag_misuse(sink, HLO_DIAG_OPTION,
+                               "donations must not be NULL, because donation_count is %zu",
+                               o->donation_count);
     if (!o->devices || o->devices > HLO_MAX_DEVICES)
-        return plan_refuse(sink, HLO_DIAG_OPTION, "invalid value %u for devices, expected 1 to %d",
-                           o->devices, HLO_MAX_DEVICES);
+        return hlo_diag_misuse(sink, HLO_DIAG_OPTION,
+                               "invalid value %u for devices, expected 1 to %d", o->devices,
+                               HLO_MAX_DEVICES);
     if (o->accumulate > HLO_ACCUMULATE_HOPPER)
-        return plan_refuse(sink, HLO_DIAG_OPTION, "invalid value %d for accumulate",
-                           (int)o->accumulate);
+        return hlo_diag_misuse(sink, HLO_DIAG_OPTION, "invalid value %d for accumulate",
+                               (int)o->accumulate);
     if (o->fp8_rounding > HLO_FP8_ROUNDING_VIA_F16)
-        return plan_refuse(sink, HLO_DIAG_OPTION, "invalid value %d for fp8_rounding",
-                           (int)o->fp8_rounding);
+        return hlo_diag_misuse(sink, HLO_DIAG_OPTION, "invalid value %d for fp8_rounding",
+                               (int)o->fp8_rounding);
     return HLO_OK;
 }
 
@@ -240,10 +231,10 @@ hlo_status hlo_plan_run(hlo_plan *plan, const hlo_arrays *inputs, const hlo_diag
     HLO_IN_C_LOCALE;
     *out = NULL;
     if (!plan->memory)
-        return plan_refuse(sink, HLO_DIAG_USAGE,
-                           "the plan was created with `target`, so it can only be printed");
+        return hlo_diag_misuse(sink, HLO_DIAG_USAGE,
+                               "the plan was created with `target`, so it can only be printed");
     if (plan->resident)
-        return plan_refuse(
+        return hlo_diag_misuse(
             sink, HLO_DIAG_USAGE,
             "the plan was created with `resident`, so run it with hlo_plan_run_async()");
     hlo_status status = hlo_plan_check(plan, inputs, sink);
@@ -277,10 +268,10 @@ hlo_status hlo_plan_time(hlo_plan *plan, size_t count, const hlo_diag_sink *sink
         fault = "hlo_plan_time() repeats a run of hlo_plan_run(), but there was none";
     if (plan->options.overwrites_inputs)
         fault = "the plan was created with `overwrites_inputs`, so runs cannot be repeated";
-    if (fault) return plan_refuse(sink, HLO_DIAG_USAGE, "%s", fault);
+    if (fault) return hlo_diag_misuse(sink, HLO_DIAG_USAGE, "%s", fault);
     if (count > HLO_MAX_RUNS)
-        return plan_refuse(sink, HLO_DIAG_USAGE, "%zu runs exceed the maximum of %d", count,
-                           HLO_MAX_RUNS);
+        return hlo_diag_misuse(sink, HLO_DIAG_USAGE, "%zu runs exceed the maximum of %d", count,
+                               HLO_MAX_RUNS);
     hlo_status status = execute(plan, count, sink);
     for (size_t i = 0; i < count && status == HLO_OK; i++)
         status = seconds_of(plan, (uint32_t)i, sink, &out_seconds[i]);

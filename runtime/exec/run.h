@@ -64,9 +64,6 @@ plan_device *plan_device_new(const hlo_backend *backend, void *device);
 /* Drops the plan's reference. */
 void plan_device_retire(plan_device *device);
 /* Waits for the last run, and frees its event. NULL is allowed. */
-/* Emits an error and returns HLO_INVALID_USAGE. */
-hlo_status plan_refuse(const hlo_diag_sink *sink, hlo_diag_code code, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
 void plan_resident_free(plan_resident *resident);
 /* Sets plan->resident, and binds every job, with temporary inputs and outputs. */
 hlo_status plan_resident_bind(hlo_plan *plan, const hlo_diag_sink *sink);
