@@ -49,6 +49,8 @@ static bool read_entries(report_baseline *b) {
             .instr = instr,
             .seconds = json_number_value(json_object_get(dot, "runs")) *
                        json_number_value(json_object_get(dot, "seconds")),
+            .reason = json_string_value(json_object_get(dot, "reason")),
+            .missed = strcmp(verdict, "missed") == 0,
             .origin = strcmp(verdict, "wide") == 0                        ? REPORT_WIDE
                       : json_is_object(json_object_get(dot, "quantized")) ? REPORT_QUANTIZE
                                                                           : REPORT_PROGRAM,
@@ -98,6 +100,17 @@ static size_t equals(const report_entry *entries, size_t count, const report_ent
     return length;
 }
 
+/* Finds the matmul with the longest time that lost FP8. */
+static void find_lost(report_baseline *b, const report_entry *now, size_t count) {
+    double most = -1;
+    for (size_t i = 0; i < count; i++) {
+        if (now[i].change != HLO_CHANGE_LOST_FP8 || now[i].seconds <= most) continue;
+        most = now[i].seconds;
+        b->lost = now[i].verdict;
+        b->lost_layer = *now[i].op_name ? now[i].layer : now[i].instr;
+    }
+}
+
 static void compare_matmuls(report_baseline *b, report_entry *now, size_t count) {
     if (b->old_count) qsort(b->old, b->old_count, sizeof *b->old, by_name_and_origin);
     if (count) qsort(now, count, sizeof *now, by_name_and_origin);
@@ -115,6 +128,7 @@ static void compare_matmuls(report_baseline *b, report_entry *now, size_t count)
         b->changes[now[i].index] = now[i].change;
         b->counts[now[i].change]++;
     }
+    find_lost(b, now, count);
 }
 
 /* ------------------------------------------------------------------------------------- by layer */
@@ -134,8 +148,14 @@ static int by_key_and_side(const void *a, const void *b) {
     return (x->entry->index > y->entry->index) - (x->entry->index < y->entry->index);
 }
 
+static int rank_of(const report_layer_change *c) {
+    return c->lost ? 0 : c->fp8[1] > c->fp8[0] ? 1 : 2;
+}
+
 static int by_difference(const void *a, const void *b) {
     const report_layer_change *x = a, *y = b;
+    const int ranks[] = {rank_of(x), rank_of(y)};
+    if (ranks[0] != ranks[1]) return ranks[0] - ranks[1];
     const double left = fabs(x->seconds[1] - x->seconds[0]),
                  right = fabs(y->seconds[1] - y->seconds[0]);
     if (left != right) return left > right ? -1 : 1;
@@ -167,6 +187,8 @@ static void compare_layers(report_baseline *b, const report_entry *now, size_t n
             report_fold_differences(layer, at->entry->layer);
             change.count[at->side]++;
             change.fp8[at->side] += at->entry->origin != REPORT_WIDE;
+            change.missed[at->side] += at->entry->missed;
+            if (!change.reason[at->side]) change.reason[at->side] = at->entry->reason;
             change.seconds[at->side] += at->entry->seconds;
             if (at->side && !change.lost && at->entry->change == HLO_CHANGE_LOST_FP8)
                 change.lost = at->entry;
@@ -191,6 +213,8 @@ static report_entry *entries_of(hlo_arena *arena, const report_model *m, hlo_cha
                                     .layer = m->matmuls[i].layer,
                                     .instr = v->input_instruction,
                                     .seconds = v->runs * v->seconds,
+                                    .reason = v->reason,
+                                    .missed = v->kind == HLO_VERDICT_MISSED,
                                     .origin = v->kind == HLO_VERDICT_WIDE ? REPORT_WIDE
                                               : v->quantized              ? REPORT_QUANTIZE
                                                                           : REPORT_PROGRAM,

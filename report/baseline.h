@@ -16,7 +16,9 @@ typedef struct report_entry {
     const char *layer;           /* NULL if unknown */
     const char *instr;           /* name for messages if op_name is "" */
     double seconds;              /* of all executions */
-    report_origin origin;        /* what made the matmul FP8, or that it is wide */
+    const char *reason;          /* NULL if the verdict has none */
+    bool missed;
+    report_origin origin; /* what made the matmul FP8, or that it is wide */
     hlo_change change;
     bool paired;                /* the other side has this matmul */
     const hlo_verdict *verdict; /* in the report: of this matmul or its pair; may be NULL */
@@ -26,7 +28,8 @@ typedef struct report_entry {
 /* The matmuls of a layer that have equal result shapes, in the baseline and in the report. */
 typedef struct report_layer_change {
     const char *layer, *shape;
-    size_t count[2], fp8[2]; /* numbers of matmuls and of FP8 matmuls */
+    size_t count[2], fp8[2], missed[2]; /* numbers of matmuls, of FP8 and of missed matmuls */
+    const char *reason[2];              /* of the first matmul that has one, or NULL */
     double seconds[2];
     const report_entry *lost; /* the first matmul that lost FP8, or NULL */
 } report_layer_change;
@@ -38,11 +41,13 @@ typedef struct report_baseline {
     size_t old_count, old_fp8;
     hlo_change *changes; /* by matmul, in the order of the model */
     size_t counts[REPORT_CHANGES];
-    /* Layers in which the time, the number of matmuls or of FP8 matmuls differs, largest difference
-     * of the time first. */
+    /* Layers in which the time, the number of matmuls or of FP8 matmuls differs: those that lost
+     * FP8, then those that became FP8; largest difference of the time first. */
     report_layer_change *layers;
     size_t layer_count;
-    bool has_layers; /* the baseline has layers */
+    bool has_layers;         /* the baseline has layers */
+    const hlo_verdict *lost; /* the first matmul that lost FP8, or NULL */
+    const char *lost_layer;
 } report_baseline;
 
 /* Reads the JSON remarks in the file `path`, and compares the model with them. If the file is not a

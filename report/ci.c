@@ -310,20 +310,33 @@ static void put_command(FILE *out, const char *command, place at, const char *ti
     fputs("::", out);
 }
 
-/* Prints the totals of the report in one sentence. */
+/* Text in a cell of a table. A character that Markdown or GitHub may interpret has a backslash. */
+static void put_markdown(FILE *out, const char *text) {
+    put_escaped(out, text, "\\`*_{}[]<>()#!|~&$@:", '\\', false);
+}
+
+/* Prints the totals of the report in sentences. */
 static void print_totals(const report_writer *t) {
-    const report_totals *totals = &t->model->totals;
-    const report_figures *f = &totals->figures;
-    char wide[WRITER_NUMBER], stock[WRITER_NUMBER], now[WRITER_NUMBER], why[256];
-    fprintf(t->out, "%zu of %zu matmuls in FP8", report_fp8_count(totals), f->count);
-    if (f->seconds > 0)
-        fprintf(t->out,
-                ", %s on wide types, %s as stock XLA compiles them (%.2fx), %s now (%.2fx), by "
-                "roofline",
-                writer_quantity(f->wide_seconds, "s", wide),
-                writer_quantity(f->input_seconds, "s", stock), f->wide_seconds / f->input_seconds,
-                writer_quantity(f->seconds, "s", now), f->wide_seconds / f->seconds);
-    fprintf(t->out, ". %s.", writer_worth(t->model, why, sizeof why));
+    const report_model *m = t->model;
+    char totals[WRITER_TOTALS], text[1024];
+    fprintf(t->out, "%s.", writer_totals(m, totals));
+    if (*writer_gain(m, text, sizeof text)) fprintf(t->out, " %s.", text);
+    fprintf(t->out, " %s.", writer_worth(m, text, sizeof text));
+    if (*writer_plan(m, text, sizeof text)) fprintf(t->out, " %s.", text);
+}
+
+/* Prints which passes of a dump folder lost FP8. */
+static void put_losses(const report_writer *t) {
+    enum { MAX_LOSSES = 20 };
+    const report_model *m = t->model;
+    for (size_t i = 0; i < m->loss_count && i < MAX_LOSSES; i++) {
+        char text[1024];
+        if (!i) fputs("\nFP8 was lost by:\n", t->out);
+        fputs("- ", t->out);
+        put_markdown(t->out, writer_loss(m, &m->losses[i], text, sizeof text));
+        fputc('\n', t->out);
+    }
+    if (m->loss_count > MAX_LOSSES) fprintf(t->out, "- and %zu more\n", m->loss_count - MAX_LOSSES);
 }
 
 /* GitHub shows ten warnings of a step, so that the warnings are of groups, largest saving first. */
@@ -373,11 +386,6 @@ hlo_status writer_github(const report_writer *t) {
     return done ? HLO_OK : HLO_OUT_OF_MEMORY;
 }
 
-/* Text in a cell of a table. A character that Markdown or GitHub may interpret has a backslash. */
-static void put_markdown(FILE *out, const char *text) {
-    put_escaped(out, text, "\\`*_{}[]<>()#!|~&$@:", '\\', false);
-}
-
 /* Prints the layers that changed since the baseline. */
 static void put_changes(const report_writer *t) {
     enum { MAX_CHANGES = 20 };
@@ -402,13 +410,18 @@ hlo_status writer_markdown(const report_writer *t) {
     enum { MAX_GROUPS = 20 };
     const report_model *m = t->model;
     FILE *out = t->out;
-    char number[WRITER_NUMBER], text[512];
+    char number[WRITER_NUMBER], text[1024], source[WRITER_NAME];
     fputs("### FP8 matmuls\n\n", out);
+    if (t->baseline) {
+        put_markdown(out, writer_since(t->baseline, m, t->options.baseline, text, sizeof text));
+        fputs(".\n\n", out);
+    }
     print_totals(t);
-    if (m->start.group) {
+    if (writer_nameless(m)) fputs("\n\n", out);
+    put_markdown(out, writer_nameless(m));
+    if (m->start.groups) {
         fputs("\n\nFix first: ", out);
         put_markdown(out, m->start.layer);
-        fputs(", ", out);
         put_markdown(out, writer_start(m, text, sizeof text));
         fputc('.', out);
     }
@@ -431,13 +444,15 @@ hlo_status writer_markdown(const report_writer *t) {
                 f->seconds > 0 ? writer_quantity(f->seconds, "s", number) : "?",
                 writer_percent(f->seconds, m->totals.figures.seconds),
                 writer_bounds[report_bound_of(f)]);
-        fputs(f->saving > 0 ? writer_quantity(f->saving, "s", number) : "", out);
+        fputs(writer_figures_of(f, &m->totals.figures, g->cause != NULL).saves, out);
         fprintf(out, " | %s | ", g->cause ? g->cause : "");
-        put_markdown(out, g->first->source_file);
-        if (g->first->source_file) fprintf(out, "\\:%ld", g->first->source_line);
+        put_markdown(out, writer_place(g->first, source));
         fputs(" |\n", out);
     }
     if (found > shown) fprintf(out, "\n%zu more groups are not shown.\n", found - shown);
+    if (shown)
+        fputs("\nsaves: \"-\" nothing, \"?\" unknown; share: of the time of all matmuls.\n", out);
+    put_losses(t);
     put_changes(t);
     if (*writer_assumed(m, text, sizeof text)) fprintf(out, "\n\n%s.", text);
     bool listed = false;

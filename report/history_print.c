@@ -66,7 +66,9 @@ static totals add_up(const hlo_history *history) {
 
 static void print_sums(const totals *sum, FILE *out) {
     fprintf(out, "%zu of %zu matmuls in FP8 at the last stage", sum->fp8, sum->matmuls);
-    if (sum->flops > 0) fprintf(out, " (%.0f %% of FLOPs)", 100 * sum->fp8_flops / sum->flops);
+    char share[WRITER_NUMBER];
+    if (sum->flops > 0)
+        fprintf(out, " (%s of FLOPs)", writer_share(sum->fp8_flops, sum->flops, share));
     if (sum->would_be) fprintf(out, ", %zu convertible", sum->would_be);
     fprintf(out, ", %zu lost\n", sum->lost);
 }

@@ -25,8 +25,19 @@ static double saved(double before, double after) {
     return before > REPORT_VISIBLE * after ? before - after : 0;
 }
 
-static report_figures figures_of(const hlo_verdict *v, const hlo_target *target) {
+/* Returns the seconds of one execution after the edit, or 0 if they are unknown: in FP8 if the
+ * matmul is wide, and on wide types, which --min-gain=1 selects, if it is slower and has no reason.
+ */
+static double edited_seconds(const hlo_verdict *v, double fp8_seconds) {
+    if (v->kind == HLO_VERDICT_WIDE) return fp8_seconds;
+    return report_is_slower(v) && !v->reason ? v->wide_seconds : 0;
+}
+
+/* `fp8_seconds` replaces v->fp8_seconds. */
+static report_figures figures_of(const hlo_verdict *v, double fp8_seconds,
+                                 const hlo_target *target) {
     const bool wide = v->kind == HLO_VERDICT_WIDE;
+    const double edited = edited_seconds(v, fp8_seconds);
     report_figures f = {.count = 1,
                         .flops = v->runs * v->flops,
                         .input_bytes = v->runs * v->input_bytes,
@@ -44,8 +55,8 @@ static report_figures figures_of(const hlo_verdict *v, const hlo_target *target)
         f.seconds = f.bound_seconds[bound] = v->runs * v->seconds;
         f.compute_seconds = v->runs * v->compute_seconds;
         f.timed_flops = f.flops;
-        f.estimated = wide && v->fp8_seconds > 0;
-        if (f.estimated) f.saving = v->runs * saved(v->seconds, v->fp8_seconds);
+        f.estimated = edited > 0;
+        if (f.estimated) f.saving = v->runs * saved(v->seconds, edited);
     }
     f.bounds[bound] = 1;
     return f;
@@ -102,8 +113,9 @@ report_totals report_sum_up(const hlo_report *const *reports, size_t count) {
     report_totals totals = {0};
     for (size_t i = 0; i < count; i++) {
         for (size_t j = 0; j < reports[i]->verdict_count; j++) {
-            const report_figures f = figures_of(&reports[i]->verdicts[j], reports[i]->target);
-            count_verdict(&totals, &reports[i]->verdicts[j], &f);
+            const hlo_verdict *v = &reports[i]->verdicts[j];
+            const report_figures f = figures_of(v, v->fp8_seconds, reports[i]->target);
+            count_verdict(&totals, v, &f);
         }
         for (size_t j = 0; j < reports[i]->lint_count; j++)
             count_verdict(&totals, &reports[i]->lints[j].verdict, NULL);
@@ -136,6 +148,8 @@ typedef struct ranked {
     report_matmul *first; /* in text order */
     report_matmul **matmuls;
     size_t count;
+    const char *layer; /* without its direction; "" if no edit saves time */
+    double saving;     /* of all groups of `layer` */
 } ranked;
 
 static int by_figures(const report_figures *x, const report_figures *y) {
@@ -145,7 +159,9 @@ static int by_figures(const report_figures *x, const report_figures *y) {
 
 static int by_saving(const void *a, const void *b) {
     const ranked *x = a, *y = b;
-    const int order = by_figures(&x->group.figures, &y->group.figures);
+    if (x->saving != y->saving) return x->saving > y->saving ? -1 : 1;
+    int order = strcmp(x->layer, y->layer);
+    if (!order) order = by_figures(&x->group.figures, &y->group.figures);
     if (order) return order;
     return x->first < y->first ? -1 : x->first > y->first;
 }
@@ -160,11 +176,10 @@ static int by_edit(const void *a, const void *b) {
 static const char slower_text[] =
     "the FP8 matmul is slower than the original as stock XLA compiles it, by the roofline model",
                   slower_hint[] =
-                      "use --min-gain=1, which keeps matmuls wide that are faster wide; stock XLA "
-                      "multiplies the others in FP8, too";
+                      "pass --min-gain=1, which keeps a matmul wide unless FP8 is faster";
 
 static void add_matmul(report_model *m, const hlo_verdict *v, const hlo_report *report,
-                       size_t index, const hlo_matmul_history *history) {
+                       size_t index, const hlo_matmul_history *history, double fp8_seconds) {
     report_matmul *made = &m->matmuls[m->count++];
     *made = (report_matmul){.verdict = v,
                             .report = report,
@@ -173,8 +188,58 @@ static void add_matmul(report_model *m, const hlo_verdict *v, const hlo_report *
                             .cause = v->reason             ? v->reason
                                      : report_is_slower(v) ? "slower"
                                                            : NULL,
-                            .figures = figures_of(v, report->target)};
+                            .fp8_seconds = fp8_seconds,
+                            .figures = figures_of(v, fp8_seconds, report->target)};
     count_verdict(&m->totals, v, &made->figures);
+}
+
+/* True if both have the same source line or, without source lines, the same line of HLO. */
+static bool same_place(const hlo_verdict *a, const hlo_verdict *b) {
+    const char *file = a->source_file ? a->source_file : a->file,
+               *other = b->source_file ? b->source_file : b->file;
+    if (!a->source_file != !b->source_file || !file != !other) return false;
+    if (a->source_file ? a->source_line != b->source_line : a->line != b->line) return false;
+    return !file || strcmp(file, other) == 0;
+}
+
+static char *layer_without_direction(hlo_arena *arena, const char *layer) {
+    return hlo_arena_format(arena, "%.*s", (int)report_layer_length(layer), layer);
+}
+
+static int by_layer(const void *a, const void *b) {
+    const ranked *x = a, *y = b;
+    const int order = strcmp(x->layer, y->layer);
+    if (order) return order;
+    return x->first < y->first ? -1 : x->first > y->first;
+}
+
+/* Sorts the groups. The directions of a layer are one edit of the program, so they are adjacent. */
+static void sort_groups(report_model *m, ranked *groups, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        ranked *at = &groups[i];
+        at->layer = "";
+        if (!(at->group.figures.saving > 0)) continue;
+        at->layer = layer_without_direction(m->arena, at->group.layer);
+        if (at->first->named) at->layer = report_fold(m->arena, at->layer);
+    }
+    qsort(groups, count, sizeof *groups, by_layer);
+    for (size_t i = 0, next; i < count; i = next) {
+        double saving = 0;
+        for (next = i; next < count && strcmp(groups[i].layer, groups[next].layer) == 0; next++)
+            saving += groups[next].group.figures.saving;
+        for (size_t j = i; j < next; j++) groups[j].saving = saving;
+    }
+    qsort(groups, count, sizeof *groups, by_saving);
+    report_start *start = &m->start;
+    for (size_t i = 0; i < count && *groups[i].layer; i++) {
+        if (strcmp(groups[i].layer, groups[0].layer) != 0) break;
+        char *layer = layer_without_direction(m->arena, groups[i].group.layer);
+        if (i) report_fold_differences((char *)start->layer, layer);
+        if (!i) start->layer = layer;
+        start->groups++;
+        start->count += groups[i].group.figures.count;
+        start->saving += groups[i].group.figures.saving;
+    }
 }
 
 static void group_matmuls(report_model *m) {
@@ -212,49 +277,17 @@ static void group_matmuls(report_model *m) {
         report_group *group = &open->group;
         /* Layers that are not names are equal to each other, and are not changed. */
         report_fold_differences((char *)group->layer, at->layer);
-        group->one_source &= group->first->source_line == v->source_line &&
-                             (group->first->source_file == v->source_file ||
-                              (group->first->source_file && v->source_file &&
-                               strcmp(group->first->source_file, v->source_file) == 0));
+        group->one_source &= same_place(group->first, v);
+        m->has_names |= v->op_name || v->source_file;
         if (v->runs * v->seconds > group->first->runs * group->first->seconds) group->first = v;
         add_figures(&group->figures, &at->figures);
         open->count++;
     }
-    if (m->group_count) qsort(groups, m->group_count, sizeof *groups, by_saving);
+    if (m->group_count) sort_groups(m, groups, m->group_count);
     m->groups = hlo_arena_array(arena, m->group_count, sizeof *m->groups);
     for (size_t i = 0; i < m->group_count; i++) {
         m->groups[i] = groups[i].group;
         for (size_t j = 0; j < groups[i].count; j++) groups[i].matmuls[j]->group = &m->groups[i];
-    }
-}
-
-static char *layer_without_direction(hlo_arena *arena, const char *layer) {
-    return hlo_arena_format(arena, "%.*s", (int)report_layer_length(layer), layer);
-}
-
-/* Finds the layer whose edits save most. The directions of a layer are one edit of the program. */
-static void find_start(report_model *m) {
-    hlo_arena *arena = m->arena;
-    keyed *all = hlo_arena_array(arena, m->count, sizeof *all);
-    size_t count = 0;
-    for (size_t i = 0; i < m->count; i++) {
-        report_matmul *at = &m->matmuls[i];
-        if (!(at->figures.saving > 0)) continue;
-        const char *layer = layer_without_direction(arena, at->layer);
-        all[count++] = (keyed){at->named ? report_fold(arena, layer) : layer, at};
-    }
-    if (count) qsort(all, count, sizeof *all, by_key);
-    for (size_t i = 0, next; i < count; i = next) {
-        char *layer = layer_without_direction(arena, all[i].matmul->layer);
-        report_start start = {.layer = layer, .group = all[i].matmul->group};
-        for (next = i; next < count && strcmp(all[i].key, all[next].key) == 0; next++) {
-            const report_matmul *at = all[next].matmul;
-            report_fold_differences(layer, layer_without_direction(arena, at->layer));
-            if (at->group < start.group) start.group = at->group; /* groups are sorted by saving */
-            start.count++;
-            start.saving += at->figures.saving;
-        }
-        if (start.saving > m->start.saving) m->start = start;
     }
 }
 
@@ -385,13 +418,25 @@ static void group_histories(report_model *m) {
 
 /* --------------------------------------------------------------------------------------- models */
 
+/* Returns the time that a matmul of the last stage would take in FP8. If it lost FP8, it is as much
+ * faster as at the last stage at which it was FP8, because its operands are quantized already. The
+ * time is unknown if the matmul was a different one there. */
+static double fp8_seconds_of(const hlo_history *h, size_t index, const hlo_verdict *v) {
+    const hlo_matmul_history *p = hlo_history_passage(h, index);
+    if (p->lost == SIZE_MAX) return v->fp8_seconds;
+    const hlo_verdict *kept = hlo_history_verdict(h, index, p->kept);
+    if (!kept || kept->flops != v->flops || !(kept->wide_seconds > 0)) return 0;
+    return v->seconds * kept->seconds / kept->wide_seconds;
+}
+
 /* Adds the matmuls of the last stage of a module. */
 static void add_history(report_model *m, const hlo_history *h, size_t last_stage) {
     const hlo_report *r = hlo_history_report(h);
     for (size_t j = 0; j < hlo_history_count(h); j++) {
         const hlo_verdict *v = hlo_history_verdict(h, j, last_stage);
         if (v)
-            add_matmul(m, v, r, (size_t)(v - r->verdicts), hlo_history_passage(h, j));
+            add_matmul(m, v, r, (size_t)(v - r->verdicts), hlo_history_passage(h, j),
+                       fp8_seconds_of(h, j, v));
         else
             m->gone++;
     }
@@ -422,7 +467,7 @@ static hlo_status fill(report_model **out, const hlo_report *const *reports, con
         const hlo_report *r = dump ? hlo_history_report(histories[i]) : reports[i];
         if (dump) add_history(m, histories[i], hlo_dump_stage_count(dump, i) - 1);
         for (size_t j = 0; !dump && j < r->verdict_count; j++)
-            add_matmul(m, &r->verdicts[j], r, j, NULL);
+            add_matmul(m, &r->verdicts[j], r, j, NULL, r->verdicts[j].fp8_seconds);
         for (size_t j = 0; j < r->lint_count; j++) {
             m->lints[m->totals.lints] = &r->lints[j].verdict;
             count_verdict(&m->totals, &r->lints[j].verdict, NULL);
@@ -430,7 +475,6 @@ static hlo_status fill(report_model **out, const hlo_report *const *reports, con
     }
     group_matmuls(m);
     list_edits(m);
-    find_start(m);
     if (dump) group_histories(m);
     hlo_arena_set_recover(arena, NULL);
     return HLO_OK;
@@ -459,4 +503,25 @@ hlo_status report_model_of_dump(const hlo_dump *dump, const hlo_history *const *
 
 void report_model_free(report_model *model) {
     if (model) hlo_arena_free(model->arena);
+}
+
+report_plan report_plan_of(const report_model *m) {
+    report_plan plan = {0};
+    for (size_t i = 0; i < m->count; i++) {
+        const report_matmul *at = &m->matmuls[i];
+        const bool wide = at->verdict->kind == HLO_VERDICT_WIDE;
+        if (!at->cause) continue;
+        plan.to_fp8 += wide && at->figures.saving > 0;
+        plan.to_wide += !wide && at->figures.saving > 0;
+        plan.unknown += !at->figures.estimated;
+        if (!at->figures.estimated) plan.unknown_seconds += at->figures.seconds;
+        plan.slower += !wide && at->figures.estimated && !(at->figures.saving > 0);
+    }
+    return plan;
+}
+
+size_t report_lost_count(const report_model *m) {
+    size_t lost = 0;
+    for (size_t i = 0; i < m->loss_count; i++) lost += m->losses[i].count;
+    return lost;
 }

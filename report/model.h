@@ -35,7 +35,8 @@ typedef struct report_figures {
     double timed_flops;                  /* FLOPs of the matmuls with a time */
     double bound_seconds[REPORT_BOUNDS]; /* `seconds` by what limits the matmul */
     size_t bounds[REPORT_BOUNDS];        /* number of matmuls by what limits them */
-    double saving;    /* seconds that edits could still save, if wide matmuls become FP8 */
+    double saving;    /* seconds that edits could still save: wide matmuls become FP8, and matmuls
+                       * that FP8 makes slower become wide */
     size_t estimated; /* number of matmuls for which `saving` is known */
     size_t assumed;   /* number of matmuls whose number of executions is assumed */
 } report_figures;
@@ -59,6 +60,7 @@ typedef struct report_matmul {
     const char *layer; /* such as "layers_12/mlp/up (backward)" */
     bool named;        /* `layer` is from the op_name */
     report_group *group;
+    double fp8_seconds; /* time of one execution if the wide matmul becomes FP8; 0 if unknown */
     report_figures figures;
 } report_matmul;
 
@@ -71,7 +73,7 @@ struct report_group {
     bool named;        /* `layer` is a name or a source line, so that it does not contain `shape` */
     const char *hint;  /* the edit; NULL if `cause` is NULL */
     const hlo_verdict *first; /* the matmul with the longest time, for its source line */
-    bool one_source;          /* all matmuls have the source line of `first` */
+    bool one_source;          /* all matmuls have the source line or HLO line of `first` */
     report_figures figures;
 };
 
@@ -83,11 +85,11 @@ typedef struct report_edit {
     report_figures figures;
 } report_edit;
 
-/* The layer, in all directions, whose edits save most. */
+/* The layer, in all directions, whose edits save most: the first groups. */
 typedef struct report_start {
     const char *layer;
-    const report_group *group; /* the group of the layer whose edit saves most */
-    size_t count;              /* number of matmuls with an edit */
+    size_t groups; /* 0 if no edit saves time */
+    size_t count;  /* number of matmuls */
     double saving;
 } report_start;
 
@@ -117,6 +119,14 @@ typedef struct report_totals {
     size_t reasons[REPORT_KINDS][HLO_REASON_COUNT];
 } report_totals;
 
+/* Numbers of matmuls that the time with all edits includes, and that it does not include. */
+typedef struct report_plan {
+    size_t to_fp8, to_wide; /* edits that save time */
+    size_t unknown;         /* the saving of the edit is unknown */
+    double unknown_seconds; /* time of these matmuls */
+    size_t slower;          /* slower than in stock XLA, but not slower than on wide types */
+} report_plan;
+
 report_totals report_sum_up(const hlo_report *const *reports, size_t count);
 /* The number of FP8 matmuls, including verdicts of kind MISSED and matmuls that --quantize
  * quantized. */
@@ -131,11 +141,14 @@ typedef struct report_model {
     report_matmul *matmuls; /* in text order */
     size_t count;
     const hlo_verdict **lints;
-    report_group *groups; /* by `saving`, then by `seconds`, largest first */
+    /* By what the edits of the layer save in all directions, then by `saving`, then by `seconds`,
+     * largest first. Groups without a saving are last. */
+    report_group *groups;
     size_t group_count;
     report_edit *edits; /* by `saving`, largest first; lints last */
     size_t edit_count;
-    report_start start; /* `group` is NULL if no edit saves time */
+    report_start start;
+    bool has_names; /* a matmul has an op_name or a source line */
     report_totals totals;
     /* The following members are 0 without a dump folder. */
     const hlo_dump *dump;
@@ -155,6 +168,9 @@ hlo_status report_model_new(const hlo_report *const *reports, size_t count,
 hlo_status report_model_of_dump(const hlo_dump *dump, const hlo_history *const *histories,
                                 report_model **out_model);
 void report_model_free(report_model *model);
+report_plan report_plan_of(const report_model *model);
+/* Returns the number of matmuls that lost FP8 between stages. */
+size_t report_lost_count(const report_model *model);
 
 /* --------------------------------------------------------------------------------------- layers */
 

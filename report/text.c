@@ -83,7 +83,7 @@ static void fit_table(table *form, unsigned width) {
         if (form->widths[i]) total += form->widths[i] + GAP;
         if (form->columns[i].rank == 0) first = i;
     }
-    int excess = width ? total - (int)width : 0;
+    int excess = width ? total - (int)width : 0, omitted[MAX_COLUMNS] = {0};
     const int cut = form->widths[first] - SHORT; /* what shortening the names makes free */
     while (excess > (cut > 0 ? cut : 0)) {
         int last = first;
@@ -91,7 +91,16 @@ static void fit_table(table *form, unsigned width) {
             if (form->widths[i] && form->columns[i].rank > form->columns[last].rank) last = i;
         if (last == first) break;
         excess -= form->widths[last] + GAP;
+        omitted[last] = form->widths[last];
         form->widths[last] = 0;
+    }
+    /* Columns that are narrower than the last omitted one may fit. */
+    for (int rank = 1, i; rank < MAX_COLUMNS; rank++) {
+        for (i = 0; i < form->count && !(omitted[i] && form->columns[i].rank == rank); i++)
+            continue;
+        if (i == form->count || excess + omitted[i] + GAP > (cut > 0 ? cut : 0)) continue;
+        excess += omitted[i] + GAP;
+        form->widths[i] = omitted[i];
     }
     if (excess <= 0) return;
     form->widths[first] -= excess;
@@ -164,67 +173,22 @@ static void fill_source(const hlo_verdict *v, char *out) {
 
 /* --------------------------------------------------------------------------------------- totals */
 
-enum { TOTALS_SIZE = 16384 }; /* more than the names of all reasons of all kinds */
-
-/* Adds the counts of a kind, such as `; 6 wide: 5 not-quantized, 1 one-operand-wide`, with reasons
- * in the order of passes/reason/reason.def. Returns the end of the text. */
-static int add_kind(const report_writer *t, hlo_verdict_kind kind, size_t count, const char *label,
-                    char *text, int at) {
-    if (!count) return at;
-    at += snprintf(text + at, TOTALS_SIZE - (size_t)at, "; %zu %s", count, label);
-    const char *lead = ":";
-    for (int reason = 0; reason < HLO_REASON_COUNT; reason++) {
-        const size_t times = t->model->totals.reasons[kind][reason];
-        if (!times) continue;
-        at += snprintf(text + at, TOTALS_SIZE - (size_t)at, "%s %zu %s", lead, times,
-                       hlo_reason_name((size_t)reason));
-        lead = ",";
-    }
-    return at;
-}
-
 static void print_totals(const report_writer *t) {
-    const report_totals *totals = &t->model->totals;
-    const report_figures *f = &totals->figures;
-    char text[TOTALS_SIZE];
-    int at = snprintf(text, sizeof text, "%zu of %zu matmuls in FP8", report_fp8_count(totals),
-                      f->count);
-    if (f->flops > 0)
-        at += snprintf(text + at, sizeof text - (size_t)at, " (%.0f %% of FLOPs)",
-                       100 * f->fp8_flops / f->flops);
-    if (totals->quantized)
-        at += snprintf(text + at, sizeof text - (size_t)at,
-                       "; %zu quantized here, so the module computes other results than before",
-                       totals->quantized);
-    at = add_kind(t, HLO_VERDICT_MISSED, f->kinds[HLO_VERDICT_MISSED], "missed", text, at);
-    at = add_kind(t, HLO_VERDICT_WIDE, f->kinds[HLO_VERDICT_WIDE], "wide", text, at);
-    at = add_kind(t, HLO_VERDICT_LINT, totals->lints, "lints", text, at);
-    if (t->model->gone)
-        snprintf(text + at, sizeof text - (size_t)at, "; %zu not in the last stage",
-                 t->model->gone);
-    put_words(t, 0, text);
+    char text[WRITER_TOTALS];
+    put_words(t, 0, writer_totals(t->model, text));
 }
 
 /* Prints what FP8 gains, and whether that is worth the effort. */
 static void print_gain(const report_writer *t) {
     const report_model *m = t->model;
-    const report_figures *f = &m->totals.figures;
-    char wide[WRITER_NUMBER], stock[WRITER_NUMBER], now[WRITER_NUMBER], best[WRITER_NUMBER];
-    char why[512];
+    char why[1024];
     if (!m->target) return;
-    if (f->seconds > 0)
-        print_words(
-            t, 0,
-            "On sm_%d (%s) by roofline: %s on wide types, %s as stock XLA compiles the matmuls "
-            "(%.2fx), %s now (%.2fx), %s with all edits (%.2fx)",
-            m->target->sm, m->target->gpu, writer_quantity(f->wide_seconds, "s", wide),
-            writer_quantity(f->input_seconds, "s", stock), f->wide_seconds / f->input_seconds,
-            writer_quantity(f->seconds, "s", now), f->wide_seconds / f->seconds,
-            writer_quantity(f->seconds - f->saving, "s", best),
-            f->wide_seconds / (f->seconds - f->saving));
+    if (*writer_gain(m, why, sizeof why)) print_words(t, 0, "%s", why);
     print_words(t, 0, "%s", writer_worth(m, why, sizeof why));
-    if (m->start.group)
-        print_words(t, 0, "Fix first: %s, %s", m->start.layer, writer_start(m, why, sizeof why));
+    if (*writer_plan(m, why, sizeof why)) print_words(t, 0, "%s", why);
+    if (m->start.groups)
+        print_words(t, 0, "Fix first: %s%s", m->start.layer, writer_start(m, why, sizeof why));
+    if (writer_nameless(m)) print_words(t, 0, "%s", writer_nameless(m));
     if (*writer_assumed(m, why, sizeof why)) print_words(t, 0, "%s", why);
 }
 
@@ -363,14 +327,15 @@ enum { SAVES, TIME, SHARE, MATMULS, BOUND, RATE, WHY, GROUP_SOURCE, SHAPE, LAYER
 static const column group_columns[] = {
     [SAVES] = {"saves", true, 1},     [TIME] = {"time", true, 5},
     [SHARE] = {"share", true, 3},     [MATMULS] = {"matmuls", true, 4},
-    [BOUND] = {"bound by", false, 6}, [RATE] = {"speed (of peak)", true, 9},
-    [WHY] = {"reason", false, 2},     [GROUP_SOURCE] = {"source", false, 7},
-    [SHAPE] = {"result", false, 8},   [LAYER] = {"layer", false, 0}};
+    [BOUND] = {"bound by", false, 8}, [RATE] = {"speed (of peak)", true, 9},
+    [WHY] = {"reason", false, 2},     [GROUP_SOURCE] = {"source", false, 6},
+    [SHAPE] = {"result", false, 7},   [LAYER] = {"layer", false, 0}};
 
 /* A group with the totals that its share refers to. */
 typedef struct group_row {
     const report_group *group;
     const report_figures *all;
+    bool whole; /* the name of the layer includes the shape */
 } group_row;
 
 static void fill_group(const void *row, cells out) {
@@ -384,28 +349,91 @@ static void fill_group(const void *row, cells out) {
     snprintf(out[MATMULS], CELL, "%zu %s", f->count, writer_kinds[g->first->kind]);
     if (f->seconds > 0) snprintf(out[BOUND], CELL, "%s", writer_bounds[report_bound_of(f)]);
     snprintf(out[WHY], CELL, "%s", g->cause ? g->cause : "");
-    fill_source(g->first, out[GROUP_SOURCE]);
+    writer_place(g->first, out[GROUP_SOURCE]);
     if (!g->one_source && *out[GROUP_SOURCE]) append(out[GROUP_SOURCE], "...");
     snprintf(out[SHAPE], CELL, "%s", g->named ? g->shape : "");
     snprintf(out[LAYER], CELL, "%s", g->layer);
+    if (((const group_row *)row)->whole && g->named)
+        snprintf(out[LAYER], CELL, "%s %s", g->layer, g->shape);
+}
+
+/* True if another row differs in nothing but its shape and its figures. */
+static bool has_twin(const report_model *m, size_t index, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (i != index && m->groups[i].first->kind == m->groups[index].first->kind &&
+            strcmp(m->groups[i].layer, m->groups[index].layer) == 0)
+            return true;
+    return false;
+}
+
+/* Prints the first groups, largest saving first. */
+static void print_groups(const report_writer *t, size_t shown) {
+    const report_model *m = t->model;
+    table form = {
+        .columns = group_columns, .count = GROUP_COLUMNS, .kind = MATMULS, .fill = fill_group};
+    for (size_t i = 0; i < shown; i++)
+        measure_row(&form, &(group_row){&m->groups[i], &m->totals.figures, false});
+    fit_table(&form, t->options.width);
+    const bool hidden = !form.widths[SHAPE];
+    if (hidden) memset(form.widths, 0, sizeof form.widths);
+    for (size_t i = 0; hidden && i < shown; i++)
+        measure_row(&form, &(group_row){&m->groups[i], &m->totals.figures, has_twin(m, i, shown)});
+    if (hidden) form.widths[SHAPE] = 0;
+    if (hidden) fit_table(&form, t->options.width);
+    if (shown) {
+        fputc('\n', t->out);
+        print_head(t->out, &form);
+    }
+    for (size_t i = 0; i < shown; i++) {
+        const group_row row = {&m->groups[i], &m->totals.figures, hidden && has_twin(m, i, shown)};
+        cells out;
+        fill_row(&form, &row, out);
+        print_row(t->out, &form, out,
+                  t->options.colored ? kind_colors[m->groups[i].first->kind] : NULL);
+    }
+}
+
+/* Prints the sums of the groups that are not shown, and what the columns mean. */
+static void print_rest(const report_writer *t, size_t shown) {
+    const report_model *m = t->model;
+    char saving[WRITER_NUMBER], unknown[64] = "";
+    report_figures rest = {0};
+    size_t open = 0;
+    for (size_t i = shown; i < m->group_count; i++) {
+        const report_group *g = &m->groups[i];
+        rest.count += g->figures.count;
+        rest.seconds += g->figures.seconds;
+        rest.saving += g->figures.saving;
+        if (g->cause) open += g->figures.count - g->figures.estimated;
+    }
+    if (open)
+        snprintf(unknown, sizeof unknown, ", unknown savings of %zu matmul%s", open,
+                 open == 1 ? "" : "s");
+    if (rest.count)
+        print_words(t, 0, "and %zu more groups: %zu matmuls, %.1f %% of the time%s%s%s",
+                    m->group_count - shown, rest.count,
+                    writer_percent(rest.seconds, m->totals.figures.seconds),
+                    rest.saving > 0 ? ", saves " : "",
+                    rest.saving > 0 ? writer_quantity(rest.saving, "s", saving)
+                    : open          ? ""
+                                    : ", nothing to save",
+                    unknown);
+    if (shown)
+        print_words(t, 0, "saves: \"-\" nothing, \"?\" unknown; share: of the time of all matmuls");
 }
 
 static void print_changes(const report_writer *t) {
     enum { MAX_CHANGES = 10 };
     const report_baseline *b = t->baseline;
-    char before[WRITER_NUMBER], now[WRITER_NUMBER], change[512];
+    char change[512];
     if (!b) return;
     fputc('\n', t->out);
     if (!b->has_layers) {
         print_words(t, 0, "%s has no layers to compare: write it again", t->options.baseline);
         return;
     }
-    print_words(
-        t, 0, "since %s: %s -> %s, %zu newly FP8, %zu lost FP8, %zu new, %zu gone%s",
-        t->options.baseline, writer_quantity(report_baseline_total(b, "seconds"), "s", before),
-        writer_quantity(t->model->totals.figures.seconds, "s", now),
-        b->counts[HLO_CHANGE_NEWLY_FP8], b->counts[HLO_CHANGE_LOST_FP8], b->counts[HLO_CHANGE_NEW],
-        b->counts[HLO_CHANGE_GONE], b->layer_count ? "; changed layers:" : "; no layer changed");
+    print_words(t, 0, "%s since %s%s", b->layer_count ? "Changed layers" : "No layer changed",
+                t->options.baseline, b->layer_count ? ":" : "");
     for (size_t i = 0; i < b->layer_count && i < MAX_CHANGES; i++)
         print_words(t, 2, "- %s %s: %s", b->layers[i].layer, b->layers[i].shape,
                     writer_change(&b->layers[i], change, sizeof change));
@@ -417,20 +445,11 @@ static void print_changes(const report_writer *t) {
 static void print_losses(const report_writer *t) {
     enum { MAX_LOSSES = 20 };
     const report_model *m = t->model;
-    size_t lost = 0;
-    for (size_t i = 0; i < m->loss_count; i++) lost += m->losses[i].count;
+    const size_t lost = report_lost_count(m);
     if (lost) fprintf(t->out, "\nFP8 lost in %zu matmul%s, by:\n", lost, lost == 1 ? "" : "s");
     for (size_t i = 0; i < m->loss_count && i < MAX_LOSSES; i++) {
-        const report_loss *loss = &m->losses[i];
-        const hlo_matmul_history *p = loss->first;
-        const bool several = hlo_dump_module_count(m->dump) > 1;
-        char place[1024];
-        snprintf(place, sizeof place, "passes not dumped, between %s and %s",
-                 hlo_dump_stage(m->dump, loss->module, p->kept),
-                 hlo_dump_stage(m->dump, loss->module, p->lost));
-        print_words(t, 2, "%zu x %s: %s%s%s%s", loss->count, p->pass ? p->pass : place, p->how,
-                    several ? " (" : "", several ? hlo_dump_module(m->dump, loss->module) : "",
-                    several ? ")" : "");
+        char text[1024];
+        print_words(t, 2, "%s", writer_loss(m, &m->losses[i], text, sizeof text));
     }
     if (m->loss_count > MAX_LOSSES)
         fprintf(t->out, "  and %zu more; --remarks=all lists all\n", m->loss_count - MAX_LOSSES);
@@ -440,38 +459,17 @@ static void print_summary(const report_writer *t) {
     enum { MAX_GROUPS = 20 };
     const report_model *m = t->model;
     const size_t shown = m->group_count > MAX_GROUPS ? MAX_GROUPS : m->group_count;
-    table form = {
-        .columns = group_columns, .count = GROUP_COLUMNS, .kind = MATMULS, .fill = fill_group};
     for (size_t i = 0; m->dump && i < hlo_dump_module_count(m->dump); i++)
         if (hlo_history_count(m->histories[i]))
             writer_module(m->dump, i, hlo_history_count(m->histories[i]), t->out);
+    char since[1024];
+    if (t->baseline)
+        print_words(t, 0, "%s",
+                    writer_since(t->baseline, m, t->options.baseline, since, sizeof since));
     print_totals(t);
     print_gain(t);
-    for (size_t i = 0; i < shown; i++)
-        measure_row(&form, &(group_row){&m->groups[i], &m->totals.figures});
-    fit_table(&form, t->options.width);
-    if (shown) {
-        fputc('\n', t->out);
-        print_head(t->out, &form);
-    }
-    report_figures rest = {0};
-    for (size_t i = 0; i < shown; i++) {
-        cells row;
-        fill_row(&form, &(group_row){&m->groups[i], &m->totals.figures}, row);
-        print_row(t->out, &form, row,
-                  t->options.colored ? kind_colors[m->groups[i].first->kind] : NULL);
-    }
-    for (size_t i = shown; i < m->group_count; i++) {
-        rest.count += m->groups[i].figures.count;
-        rest.seconds += m->groups[i].figures.seconds;
-        rest.saving += m->groups[i].figures.saving;
-    }
-    char saving[WRITER_NUMBER];
-    if (rest.count)
-        print_words(t, 0, "and %zu more groups: %zu matmuls, %.1f %% of the time, %s to save",
-                    m->group_count - shown, rest.count,
-                    writer_percent(rest.seconds, m->totals.figures.seconds),
-                    rest.saving > 0 ? writer_quantity(rest.saving, "s", saving) : "nothing");
+    print_groups(t, shown);
+    print_rest(t, shown);
     print_changes(t);
     if (m->totals.lints) fputc('\n', t->out);
     print_list(t, 0, m->totals.lints > MAX_GROUPS ? MAX_GROUPS : m->totals.lints);

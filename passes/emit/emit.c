@@ -590,7 +590,8 @@ hlo_status hlo_emit(hlo_pass_context *context) {
                           "a control dependency, memory space or execution thread pins it");
         context->changes += (uint64_t)changes;
     }
-    if (context->options->emit == HLO_EMIT_CUBLAS || !count) return HLO_OK;
+    const bool inserted = context->options->quantize && context->changes;
+    if (context->options->emit == HLO_EMIT_CUBLAS || !(count || inserted)) return HLO_OK;
     for (const hlo_computation *comp = module->first; comp; comp = comp->next) {
         const hlo_instruction *held = find_held_constant(comp, context->scratch);
         if (!held) continue;

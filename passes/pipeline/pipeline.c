@@ -351,8 +351,7 @@ static hlo_status emit(run *r) {
  * without the matmuls that must stay wide. Names of calls are looked up after the first run only,
  * because the next run may assign them to other calls. With `inserts`, then restores the module and
  * only inserts the quantization, as in hlo_module_quantize(). If options->quantize selects all FP8
- * matmuls, this module also is the form HLO_EMIT_DQ: it computes the same bits as the calls, and
- * XLA compiles fewer kernels for it. */
+ * matmuls, this module also is the form HLO_EMIT_DQ: XLA compiles fewer kernels for it. */
 static hlo_status run_until_all_gain(run *r, bool inserts, jmp_buf *recover) {
     hlo_pass_context *context = &r->context;
     bool unnamed = context->options->wide != NULL;
@@ -381,7 +380,7 @@ static hlo_status run_until_all_gain(run *r, bool inserts, jmp_buf *recover) {
         if (status == HLO_OK && !none) status = run_all(r, recover);
         hlo_report *inserted = context->report;
         if (dequantizes) context->report = r->previous, r->previous = inserted;
-        return status;
+        return status == HLO_OK && dequantizes ? emit(r) : status;
     }
     if (status == HLO_OK) status = emit(r);
     if (status != HLO_OK) return status;

@@ -65,8 +65,8 @@ static json_t *rows_value(const rows *r) {
 
 static void add_source(rows *r, const hlo_verdict *v, const char *more) {
     char text[WRITER_NAME] = "";
-    if (v->source_file)
-        snprintf(text, sizeof text, "%s:%ld%s", v->source_file, v->source_line, more);
+    char place[WRITER_NAME];
+    if (*writer_place(v, place)) snprintf(text, sizeof text, "%.200s%s", place, more);
     add_text(r, "$source", text);
 }
 
@@ -133,7 +133,8 @@ static void before_and_after(double before, double after, const char *unit, char
     snprintf(out, CHANGE, equal ? "%s" : "%s before, %s after", was, now);
 }
 
-static json_t *facts_value(rows *r, const hlo_verdict *v) {
+static json_t *facts_value(rows *r, const report_matmul *m) {
+    const hlo_verdict *v = m->verdict;
     json_t *facts = json_array();
     char text[512], number[WRITER_NUMBER], change[CHANGE];
     add_fact(r, facts, "operands", v->operands);
@@ -149,9 +150,9 @@ static json_t *facts_value(rows *r, const hlo_verdict *v) {
     if (v->seconds > 0) {
         before_and_after(v->input_seconds, v->seconds, "s", change);
         int at = snprintf(text, sizeof text, "%s", change);
-        if (v->fp8_seconds > 0)
+        if (m->fp8_seconds > 0)
             at += snprintf(text + at, sizeof text - (size_t)at, ", %s in FP8",
-                           writer_quantity(v->fp8_seconds, "s", number));
+                           writer_quantity(m->fp8_seconds, "s", number));
         if (v->runs != 1 || v->runs_assumed)
             snprintf(text + at, sizeof text - (size_t)at, "; %g execution%s%s", v->runs,
                      v->runs == 1 ? "" : "s", v->runs_assumed ? ", assumed" : "");
@@ -198,7 +199,7 @@ static json_t *matmuls_value(texts *t, const html_page *page) {
         add_text(&r, "$change", change == HLO_CHANGE_SAME ? NULL : html_changes[change]);
         add_text(&r, "$message", v->message);
         add_text(&r, "$blocker", v->blocker);
-        add(&r, "facts", facts_value(&r, v));
+        add(&r, "facts", facts_value(&r, at->matmul));
         add(&r, "before_graph", side_value(&r, at, 0));
         add(&r, "after_graph", side_value(&r, at, 1));
     }

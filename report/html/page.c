@@ -101,7 +101,8 @@ static void print_times(const html_page *page) {
                  whole = fmax(fmax(f->wide_seconds, f->input_seconds), f->seconds);
     for (size_t i = 0; i < m->group_count; i++)
         parts[m->groups[i].first->kind] += m->groups[i].figures.seconds;
-    fputs("<table class=\"times\"><caption>Time of all matmuls, by the roofline model</caption>\n",
+    fputs("<table class=\"times\"><caption>Time of all matmuls, by the roofline model, not "
+          "measured</caption>\n",
           page->out);
     print_bar(page->out, "wide types", f->wide_seconds, whole, "", NULL);
     snprintf(more, sizeof more, " (%.2fx)", f->wide_seconds / f->input_seconds);
@@ -117,18 +118,21 @@ static void print_times(const html_page *page) {
                 writer_kinds[kind], writer_kinds[kind], writer_quantity(parts[kind], "s", number),
                 writer_percent(parts[kind], f->seconds));
     }
+    char plan[256];
     fputs("</p>\n", page->out);
+    if (*writer_plan(m, plan, sizeof plan)) fprintf(page->out, "<p class=\"dim\">%s.</p>\n", plan);
 }
 
 /* Prints the layer whose edits save most. */
 static void print_start(const html_page *page) {
     const report_start *start = &page->model->start;
     FILE *out = page->out;
-    char text[512];
-    if (!start->group) return;
-    fprintf(out, "<p>Fix first: <a href=\"#open=g%zu\"><code>",
-            (size_t)(start->group - page->model->groups));
-    writer_element(out, "", start->layer, "</code></a>, ");
+    char text[1024];
+    if (writer_nameless(page->model))
+        writer_element(out, "<p>", writer_nameless(page->model), ".</p>\n");
+    if (!start->groups) return;
+    fprintf(out, "<p>Fix first: <a href=\"#rows=%zu&amp;open=g0\"><code>", start->groups);
+    writer_element(out, "", start->layer, "</code></a>");
     writer_element(out, "", writer_start(page->model, text, sizeof text), ".</p>\n");
 }
 
@@ -136,25 +140,32 @@ static void print_summary(const html_page *page) {
     const report_totals *totals = &page->model->totals;
     const report_figures *f = &totals->figures;
     FILE *out = page->out;
-    char why[256];
+    char why[512], share[WRITER_NUMBER];
+    if (page->baseline) {
+        char since[1024];
+        writer_element(
+            out, "<p class=\"worth\">",
+            writer_since(page->baseline, page->model, page->options->baseline, since, sizeof since),
+            ".</p>\n");
+    }
     fprintf(out, "<p class=\"worth\">%s.</p>\n", writer_worth(page->model, why, sizeof why));
     print_start(page);
     if (*writer_assumed(page->model, why, sizeof why)) fprintf(out, "<p>%s.</p>\n", why);
     fprintf(out, "<ul class=\"facts\"><li><b>%zu of %zu</b>matmuls in FP8</li>",
             report_fp8_count(totals), f->count);
     if (f->flops > 0)
-        fprintf(out, "<li><b>%.0f %%</b>of FLOPs in FP8</li>",
-                writer_percent(f->fp8_flops, f->flops));
+        writer_element(out, "<li><b>", writer_share(f->fp8_flops, f->flops, share),
+                       "</b>of FLOPs in FP8</li>");
     if (totals->quantized)
         fprintf(out, "<li><b>%zu</b>quantized by --quantize</li>", totals->quantized);
     if (f->kinds[HLO_VERDICT_MISSED])
-        fprintf(out, "<li><b class=\"missed\">%zu</b>missed</li>", f->kinds[HLO_VERDICT_MISSED]);
+        fprintf(out, "<li><b class=\"missed\">%zu</b>of the FP8 matmuls missed</li>",
+                f->kinds[HLO_VERDICT_MISSED]);
     if (f->kinds[HLO_VERDICT_WIDE])
         fprintf(out, "<li><b class=\"wide\">%zu</b>wide</li>", f->kinds[HLO_VERDICT_WIDE]);
     if (totals->slower) fprintf(out, "<li><b>%zu</b>slower than in stock XLA</li>", totals->slower);
     if (totals->lints) fprintf(out, "<li><b class=\"lint\">%zu</b>lints</li>", totals->lints);
-    size_t lost = 0;
-    for (size_t i = 0; i < page->model->loss_count; i++) lost += page->model->losses[i].count;
+    const size_t lost = report_lost_count(page->model);
     if (lost)
         fprintf(out,
                 "<li><b class=\"wide\">%zu</b><a href=\"#stages\">lost FP8 between stages</a></li>",
@@ -190,7 +201,7 @@ static void print_changed_layers(const html_page *page) {
           "scope=\"col\">result</th><th scope=\"col\">since the baseline</th></tr></thead>\n",
           out);
     for (size_t i = 0; i < b->layer_count && i < MAX_CHANGES; i++) {
-        writer_element(out, "<tr><td>", b->layers[i].layer, "</td><td class=\"mono\">");
+        writer_name_markup(out, "<tr><td>", b->layers[i].layer, "</td><td class=\"mono\">");
         writer_element(out, "", b->layers[i].shape, "</td><td>");
         writer_element(out, "", writer_change(&b->layers[i], text, sizeof text), "</td></tr>\n");
     }
@@ -245,7 +256,6 @@ static void print_baseline(const html_page *page) {
 static void print_edits(const html_page *page) {
     const report_model *m = page->model;
     FILE *out = page->out;
-    char saving[WRITER_NUMBER];
     if (!m->edit_count) return;
     fputs("<h2>What to edit</h2>\n", out);
     for (size_t i = 0; i < m->edit_count; i++) {
@@ -253,7 +263,7 @@ static void print_edits(const html_page *page) {
         const report_figures *f = &edit->figures;
         fprintf(out, "<details id=\"edit-%s\" class=\"edit\"><summary><b>%s%s</b><span>",
                 edit->cause, f->saving > 0 ? "saves " : "",
-                f->saving > 0 ? writer_quantity(f->saving, "s", saving) : "-");
+                writer_figures_of(f, &m->totals.figures, f->count > 0).saves);
         if (f->count) fprintf(out, "%zu matmul%s", f->count, f->count == 1 ? "" : "s");
         if (edit->lints)
             fprintf(out, "%s%zu lint%s", f->count ? ", " : "", edit->lints,
@@ -312,7 +322,7 @@ static void print_groups(const html_page *page) {
         const report_group *g = &m->groups[i];
         const writer_figures text =
             writer_figures_of(&g->figures, &m->totals.figures, g->cause != NULL);
-        writer_element(out, "<tr><th scope=\"row\">", g->layer, "");
+        writer_name_markup(out, "<tr><th scope=\"row\">", g->layer, "");
         if (g->named) writer_element(out, " <span class=\"dim\">", g->shape, "</span>");
         fprintf(out,
                 "</th><td class=\"number\">%s</td><td class=\"number\">%s</td><td class=\"number "
@@ -360,7 +370,10 @@ static void print_table(const html_page *page) {
           "<table id=\"table\" class=\"layers\" hidden>\n",
           out);
     print_table_head(page, true);
-    fputs("</table>\n", out);
+    fputs(
+        "</table>\n<p class=\"dim\">saves: \"-\" nothing, \"?\" unknown; share: of the time of all "
+        "matmuls, by the roofline model, not measured</p>\n",
+        out);
     print_groups(page);
 }
 
@@ -385,6 +398,26 @@ static void print_lints(const html_page *page) {
     fputs("</table>\n", out);
 }
 
+/* Explains the words of the page. docs/concepts.md defines all of them. */
+static void print_words(const html_page *page) {
+    static const char *const words[][2] = {
+        {"wide", "not FP8: the matmul multiplies bf16, f16, f32 or f64"},
+        {"missed",
+         "the matmul is an FP8 call, but an operation that the call could compute is not part of "
+         "it"},
+        {"stock XLA", "XLA without hlo-fp8, which makes FP8 calls only of the patterns it matches"},
+        {"launch bound", "the matmul takes less time than a kernel launch, so FP8 saves nothing"},
+        {"with all edits", "the time if you make every edit whose saving is known"}};
+    fputs("<h2>Words</h2>\n<dl class=\"words\">", page->out);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        fprintf(page->out, "<dt>%s</dt><dd>%s</dd>\n", words[i][0], words[i][1]);
+    fputs("</dl>\n", page->out);
+    if (!page->baseline)
+        fputs("<p class=\"dim\">No baseline: --baseline=FILE compares with the file of an earlier "
+              "--remarks-format=json.</p>\n",
+              page->out);
+}
+
 static hlo_status print_page(const html_page *page, char *const *drawings, size_t count) {
     FILE *out = page->out;
     print_head(page);
@@ -396,6 +429,7 @@ static hlo_status print_page(const html_page *page, char *const *drawings, size_
     hlo_status status = html_roofline(page);
     html_errors(page);
     print_lints(page);
+    print_words(page);
     for (size_t i = 0; i < count; i++)
         if (drawings[i])
             fprintf(out, "<template id=\"drawing%zu\">%s</template>\n", i + 1, drawings[i]);

@@ -74,10 +74,7 @@ static void widen(axis *to, double value) {
     to->most = fmax(to->most, ceil(log10(value)));
 }
 
-/* `label` is the distance of the label below the line. */
-static void print_roof(FILE *out, axis x, axis y, const hlo_target *target, int tflops,
-                       const char *type, int label) {
-    char peak[WRITER_NUMBER];
+static void print_roof(FILE *out, axis x, axis y, const hlo_target *target, int tflops) {
     if (!tflops) return;
     const double bandwidth = log10(1e9 * target->memory_gbs), top = log10(1e12 * tflops);
     const double ridge = fmin(fmax(top - bandwidth, x.least), x.most);
@@ -85,8 +82,15 @@ static void print_roof(FILE *out, axis x, axis y, const hlo_target *target, int 
     fprintf(out, "<path class=\"roof\" d=\"M%.1f %.1fL%.1f %.1fH%d\"/>", place_x(x, first),
             place_y(y, fmin(first + bandwidth, top)), place_x(x, ridge), place_y(y, top),
             WIDTH - RIGHT);
+}
+
+/* Labels a roof above its line. Dots must be printed before. */
+static void print_roof_label(FILE *out, axis y, int tflops, const char *type) {
+    char peak[WRITER_NUMBER];
+    if (!tflops) return;
     fprintf(out, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s: %s</text>\n", WIDTH - RIGHT,
-            place_y(y, top) + label, type, writer_quantity(1e12 * tflops, "FLOP/s", peak));
+            place_y(y, log10(1e12 * tflops)) - 7, type,
+            writer_quantity(1e12 * tflops, "FLOP/s", peak));
 }
 
 static double tenths(double pixels) {
@@ -160,7 +164,7 @@ hlo_status html_roofline(const html_page *page) {
     char text[WRITER_NUMBER];
     fputs("<h2>Roofline</h2>\n<p class=\"dim\">Each dot is a matmul: <b class=\"fp8\">FP8</b>, <b "
           "class=\"missed\">missed</b> or <b class=\"wide\">wide</b>. A gray dot is the matmul "
-          "before the rewrite. On the slope, memory limits the speed; on a flat line, the tensor "
+          "before rewriting. On the slope, memory limits the speed; on a flat line, the tensor "
           "cores do. Select a dot to open its layer.</p>\n",
           out);
     open_plot(out, "roofline", "Speed of each matmul by its FLOPs per byte");
@@ -171,9 +175,11 @@ hlo_status html_roofline(const html_page *page) {
     for (double decade = y.least; decade <= y.most; decade++)
         print_tick_y(out, y, decade, writer_quantity(pow(10, decade), "FLOP/s", text));
     print_title_x(out, "FLOPs per byte");
-    print_roof(out, x, y, target, target->fp8_tflops, "FP8", -5);
-    print_roof(out, x, y, target, target->bf16_tflops, "bf16", 14);
+    print_roof(out, x, y, target, target->fp8_tflops);
+    print_roof(out, x, y, target, target->bf16_tflops);
     print_dots(page, dots, count);
+    print_roof_label(out, y, target->fp8_tflops, "FP8");
+    print_roof_label(out, y, target->bf16_tflops, "bf16");
     fputs("</svg>\n", out);
     hlo_free(dots);
     return HLO_OK;

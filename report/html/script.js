@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes the rows of the table from the data in the page, when they come into view. The fragment of
- * the URL has the filters, the order and the opened rows. All figures are texts of the data. */
+ * the URL has the filters, the order and the opened rows. All figures are texts of the
+ * data, except sums of filtered rows. */
 (() => {
   'use strict';
   const CHUNK = 50;                           // number of rows that are made at a time
@@ -73,7 +74,7 @@
 
   /* ---------------------------------------------------------------------------------- state */
 
-  const filters = ['words', 'verdict', 'reason', 'change'];
+  const filters = ['words', 'verdict', 'reason', 'change', 'rows'];
   const state = {sort: 'saving', back: false, open: new Set()};
   const save = () => {
     const hash = new URLSearchParams();
@@ -97,6 +98,11 @@
 
   const cell = (className, ...content) => make('td', className, ...content);
   const note = text => make('span', 'note', text);
+  /* A name that may be broken after `/` and `_`, and within a long part. */
+  const named = (className, text) => {
+    const parts = text.match(/[^/_]{1,40}[/_]*|[/_]+/g) ?? [];
+    return make('span', className, ...parts.flatMap((part, i) => i ? [make('wbr'), part] : [part]));
+  };
   const row = (item, title, counts, toggle) => {
     const button = make('button', 'opener', title), open = state.open.has(item.id);
     button.type = 'button';
@@ -111,7 +117,7 @@
     const share = cell('number minor share', item.share);
     share.style.setProperty('--share', item.share.replace(' ', ''));
     const made = make('tr', '', make('th', '', button), cell('number', item.saves),
-      cell('number', item.time, ...(item.before ? [note('was ' + item.before)] : [])), share,
+      cell('number', item.time, ...(item.before ? [note(item.before + ' before rewriting')] : [])), share,
       cell('', ...counts, make('span', item.verdict, item.verdict)),
       cell('minor', item.reason ? link(item.reason, '#edit-' + item.reason) : ''),
       cell('minor', item.bound), cell('number minor', item.speed));
@@ -165,7 +171,7 @@
 
   /* Returns the row of a matmul, followed by its detail if it is open. */
   const matmulRow = m => {
-    const title = make('span', '', make('span', 'mono', m.name + (m.output ? ' \u2192 ' + m.output : '')),
+    const title = make('span', '', named('mono', m.name + (m.output ? ' \u2192 ' + m.output : '')),
       note([m.op_name, m.source].filter(Boolean).join(' \u00b7 ')));
     const change = m.change ? [m.change + ': '] : [];
     const made = make('tbody'), first = row(m, title, change, opens => {
@@ -181,7 +187,7 @@
   };
 
   const groupRow = g => {
-    const title = make('span', '', g.layer, note([g.shape, g.source].filter(Boolean).join(' \u00b7 ')));
+    const title = make('span', '', named('', g.layer), note([g.shape, g.source].filter(Boolean).join(' \u00b7 ')));
     const box = make('tbody'), show = opens => {
       while (first.nextSibling) first.nextSibling.remove();  // `first` stays, and has the focus
       if (opens) fill(box, g.shown, matmulRow);
@@ -196,16 +202,32 @@
   /* -------------------------------------------------------------------------------- the table */
 
   const compare = (a, b) => {
-    const x = a[state.sort], y = b[state.sort];
-    const order = x === y ? 0 : typeof x === 'string' ? (x < y ? -1 : 1) : y - x;
+    /* The rows of the data are sorted by what the edits of a layer save in all directions. */
+    const key = state.sort === 'saving' && a.matmuls ? 'index' : state.sort, sign = key === 'index' ? -1 : 1;
+    const x = a[key], y = b[key];
+    const order = x === y ? 0 : typeof x === 'string' ? (x < y ? -1 : 1) : sign * (y - x);
     return (state.back ? -order : order) || a.index - b.index;
+  };
+  const totals = [...table.querySelector('.totals').children], whole = totals.map(c => c.textContent);
+  const time = groups.reduce((sum, g) => sum + g.seconds, 0);
+  const quantity = seconds => {
+    const [unit, size] = [['s', 1], ['ms', 1e-3], ['\u00b5s', 1e-6]].find(u => seconds >= u[1]) ?? ['ns', 1e-9];
+    return +(seconds / size).toPrecision(3) + ' ' + unit;
+  };
+  /* The first row has the sums of the rows that the filters select. */
+  const sumUp = (shown, count) => {
+    const sum = key => shown.reduce((all, g) => all + g.shown.reduce((part, m) => part + m[key], 0), 0);
+    const saving = sum('saving'), seconds = sum('seconds');
+    const texts = count === matmuls.length ? whole : ['filtered rows', saving ? quantity(saving) : '-',
+      quantity(seconds), time ? (100 * seconds / time).toFixed(1) + ' %' : '', count, '', '', ''];
+    totals.forEach((c, i) => { c.textContent = texts[i]; });
   };
   const show = () => {
     const words = state.words.toLowerCase().split(/\s+/).filter(Boolean);
     let count = 0;
     const shown = groups.filter(g => {
       const fits = (!state.verdict || g.verdict === state.verdict) &&
-        (!state.reason || g.reason === state.reason);
+        (!state.reason || g.reason === state.reason) && (!state.rows || g.index < +state.rows);
       const rest = words.filter(word => !g.text.includes(word));
       g.shown = fits ? g.matmuls.filter(m => (!state.change || m.change === state.change) &&
         rest.every(word => m.text.includes(word))).sort(compare) : [];
@@ -213,6 +235,7 @@
       return g.shown.length;
     }).sort(compare);
     for (const body of table.querySelectorAll('tbody')) body.remove();
+    sumUp(shown, count);
     seen.disconnect();
     waiting.clear();
     fill(table, shown, groupRow, shown.findIndex(g => state.open.has(g.id)) + 1);

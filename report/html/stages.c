@@ -13,7 +13,7 @@ static void print_losses(const html_page *page) {
         fputs("<p>No matmul lost FP8 between the stages.</p>\n", out);
         return;
     }
-    fputs("<table class=\"plain\"><thead><tr><th scope=\"col\">FP8 lost in</th><th "
+    fputs("<table class=\"plain lost\"><thead><tr><th scope=\"col\">FP8 lost in</th><th "
           "scope=\"col\">by the pass</th><th scope=\"col\">change</th><th scope=\"col\">lost "
           "at</th>",
           out);
@@ -42,7 +42,7 @@ static void print_timeline(const html_page *page, const report_timeline *line) {
     FILE *out = page->out;
     const hlo_history *h = m->histories[line->module];
     const size_t stages = hlo_dump_stage_count(m->dump, line->module);
-    writer_element(out, "<tr><th scope=\"row\">", line->layer, "");
+    writer_name_markup(out, "<tr><th scope=\"row\">", line->layer, "");
     writer_element(out, " <span class=\"dim\">", line->shape, "</span>");
     fprintf(out,
             "</th><td>%zu</td><td><svg class=\"bar\" viewBox=\"0 0 %zu 1\" "

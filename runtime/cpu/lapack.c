@@ -493,7 +493,7 @@ static const char *read_call(cpu_device *cpu, const hlo_instruction *instr, hlo_
     if (xla && uplo && config && !why) {
         config += strspn(config, " \"");
         if (*config == '0') uplo->value = 'U';
-        if (!strchr("01", *config) || config[1] != ',')
+        if ((*config != '0' && *config != '1') || config[1] != ',')
             why = "its backend_config is not \"lower,sort,iterations,tolerance\"";
     }
     if (why) return why;

@@ -4,6 +4,7 @@
 a browser without scripts, names that look like markup, and many layers. The browser must print no message to its
 console, and load nothing. Saves screenshots in the work folder."""
 import json
+import math
 import os
 import pathlib
 import shutil
@@ -105,12 +106,17 @@ def check_filters(browser, url, remarks):
     wide = sum(dot["verdict"] == "wide" for dot in dots)
     assert f"{wide} of {len(dots)} matmuls" in page.locator("#shown").inner_text() and 0 < wide < len(dots)
     assert all("wide" in text for text in texts(page, 5)) and "verdict=wide" in page.url
+    totals = page.locator("#table tr.totals > *").all_inner_texts()
+    seconds = sum(dot["runs"] * dot["seconds"] for dot in dots if dot["verdict"] == "wide" and dot["seconds"] and dot["input_seconds"])
+    unit = {"ms": 1e-3, "µs": 1e-6}[totals[2].split()[1]]
+    assert totals[0] == "filtered rows" and totals[4] == str(wide) and math.isclose(float(totals[2].split()[0]) * unit, seconds, rel_tol=0.01), totals
     page.locator("[name=reason]").select_option("both-operands-e5m2")
     assert f"1 of {len(dots)} matmuls" in page.locator("#shown").inner_text()
     page.reload()
     assert page.locator("[name=reason]").input_value() == "both-operands-e5m2" and texts(page, 6) == ["both-operands-e5m2"]
     page.locator("button[type=reset]").click()
     assert f"{len(dots)} of {len(dots)} matmuls" in page.locator("#shown").inner_text() and "=" not in page.url
+    assert page.locator("#table tr.totals > th").inner_text() == "all layers"
     page.locator("[name=words]").fill("  LM  UP ")
     assert layers(page) and all("lm" in text.lower() and "up" in text.lower() for text in layers(page)), layers(page)
     page.locator("[name=words]").fill("no such word")
@@ -151,10 +157,11 @@ def check_first_edit(browser, args):
     """The page begins with the layer whose edit saves most."""
     url, remarks = page_of(args, "edit", [module_of(["small", "large"], args.work / "edit.hlo")])
     page = browser.open(url)
-    first = page.locator("a[href='#open=g0']")
+    first = page.locator("a[href='#rows=1&open=g0']")
     assert first.inner_text() == "large" == remarks["groups"][0]["layer"], first.inner_text()
     first.click()
     page.wait_for_selector("tr.matmul")
+    assert layers(page) == ["large"], "the link shows other rows than those of the layer"
     assert page.locator(ROWS).first.locator("button").get_attribute("aria-expanded") == "true"
     browser.close(page)
 
