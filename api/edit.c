@@ -305,6 +305,12 @@ hlo_status hlo_instruction_set_operand(hlo_module *module, const hlo_instruction
     return edit_run(&e, set_operand);
 }
 
+static hlo_status refuse_value(const edit *e) {
+    edit_refuse(e, e->instr, "the text for '%s' of %%%s is not a single value", e->name,
+                e->instr->name);
+    return HLO_INVALID_INPUT;
+}
+
 static hlo_status set_attribute(edit *e) {
     hlo_instruction *instr = e->instr;
     const hlo_attr_id id = hlo_attr_find(e->name, strlen(e->name));
@@ -314,6 +320,7 @@ static hlo_status set_attribute(edit *e) {
         return edit_refuse(e, instr, "unknown attribute '%s'%s", e->name, hlo_suggest_meant(&s));
     }
     if (!e->value && !hlo_instr_attr(instr, id)) return HLO_OK;
+    if (e->value && !edit_is_closed(e->value)) return refuse_value(e);
     /* Print the other attributes after the new one. */
     hlo_printer *o = &e->text;
     hlo_attr *kept = hlo_arena_array(e->scratch, instr->attr_count, sizeof *kept);
@@ -344,6 +351,10 @@ static hlo_status set_attribute(edit *e) {
     fragment_parts parts;
     hlo_status status = edit_read(e, &f, &parts);
     if (status != HLO_OK) return status;
+    /* Only the attribute itself may be added, and no other one may be lost. */
+    uint32_t others = 0;
+    for (uint32_t i = 0; i < parts.attr_count; i++) others += parts.attrs[i].id != id;
+    if (others != kept_count) return refuse_value(e);
     const hlo_attr *before = instr->attrs;
     const uint32_t count = instr->attr_count;
     hlo_instr_take_attrs(instr, parts.attrs, parts.attr_count);

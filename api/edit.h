@@ -73,6 +73,9 @@ hlo_status edit_check_fault(const edit *e, const hlo_instruction *instr);
 /* Parses an instruction for e->comp. Emits errors and returns HLO_INVALID_INPUT if the instruction
  * is invalid. */
 hlo_status edit_read(edit *e, const fragment *f, fragment_parts *out);
+/* True if the strings and comments of `text` end in it, so that text can follow. A `//` comment
+ * would end after it. */
+bool edit_is_closed(const char *text);
 /* True if the parser accepts the name. */
 bool edit_is_name(const char *name);
 

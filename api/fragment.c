@@ -114,6 +114,21 @@ static const char *next_word(const char *at, size_t *out_length) {
     return NULL;
 }
 
+bool edit_is_closed(const char *text) {
+    for (const char *at = text; *at; at++) {
+        if (at[0] == '/' && at[1] == '/') return false;
+        if (at[0] == '/' && at[1] == '*') {
+            at = strstr(at + 2, "*/");
+            if (!at++) return false;
+        } else if (*at == '"' || *at == '\'') {
+            const char quote = *at;
+            for (at++; *at && *at != quote; at++) at += *at == '\\' && at[1];
+            if (!*at) return false;
+        }
+    }
+    return true;
+}
+
 static bool is_named(const char *name, const char *word, size_t length) {
     return strncmp(name, word, length) == 0 && name[length] == '\0';
 }

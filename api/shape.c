@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Implements the functions of hlo/ir.h and hlo/edit.h for shapes. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/edit.h"
 #include "ir/float/c_locale.h"
+#include "ir/text/diag.h"
 
 hlo_element_type hlo_shape_type(const hlo_shape *shape) {
     return shape->type;
@@ -81,11 +83,38 @@ static hlo_status make_tuple(edit *e) {
     return HLO_OK;
 }
 
+/* Receives the errors about a parsed shape, of which it keeps the first. */
+typedef struct shape_errors {
+    const char *text;
+    char message[256]; /* "" if there is no error within the text */
+} shape_errors;
+
+static void keep_error(void *user, const hlo_diag *diag) {
+    shape_errors *kept = user;
+    /* The composed line contains more than the text, which must not be reported. */
+    const size_t size = strlen(kept->text), column = diag->column ? diag->column - 1 : 0;
+    const char *at = memmem(diag->source, diag->source ? diag->source_size : 0, kept->text, size);
+    const size_t first = at ? (size_t)(at - diag->source) : 0;
+    if (kept->message[0] || !at || column < first || column - first >= size) return;
+    snprintf(kept->message, sizeof kept->message, ": %s", diag->message);
+}
+
 static hlo_status make_parsed(edit *e) {
     const fragment f = {.opcode = "parameter", .shape = e->value};
     fragment_parts parts;
-    const hlo_status status = edit_read(e, &f, &parts);
+    shape_errors errors = {.text = e->value};
+    const hlo_diag_sink *sink = e->sink, own = {.emit = keep_error, .user = &errors};
+    hlo_status status = HLO_INVALID_INPUT;
+    if (edit_is_closed(e->value)) {
+        e->sink = &own;
+        status = edit_read(e, &f, &parts);
+        e->sink = sink;
+    }
+    if (status == HLO_OK && parts.attr_count) status = HLO_INVALID_INPUT;
     if (status == HLO_OK) e->shape = parts.shape;
+    if (status == HLO_INVALID_INPUT)
+        hlo_diag_refuse(sink, HLO_DIAG_SYNTAX, NULL, 0, 0, "invalid shape '%.80s'%s", e->value,
+                        errors.message);
     return status;
 }
 

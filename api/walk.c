@@ -34,12 +34,14 @@ static const hlo_shapes *layout_of(const hlo_module *module) {
 
 const hlo_shape *hlo_module_parameter_layout(const hlo_module *module, size_t number) {
     const hlo_shapes *layout = layout_of(module); /* the parameters, then the result */
-    return layout && number < layout->count - 1 ? layout->v[number] : NULL;
+    if (layout) return number < layout->count - 1 ? layout->v[number] : NULL;
+    const hlo_computation *entry = module->entry;
+    return number < entry->parameter_count ? entry->parameters[number]->shape : NULL;
 }
 
 const hlo_shape *hlo_module_result_layout(const hlo_module *module) {
     const hlo_shapes *layout = layout_of(module);
-    return layout ? layout->v[layout->count - 1] : NULL;
+    return layout ? layout->v[layout->count - 1] : module->entry->root->shape;
 }
 
 static const hlo_aliases *aliases_of(const hlo_module *module, hlo_attr_id id) {

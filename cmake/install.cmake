@@ -50,7 +50,20 @@ if(HLOFP8_BUILD_PROGRAMS)
     COMPONENT documentation)
 endif()
 install(FILES LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documentation)
-install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documentation)
+install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documentation
+  PATTERN reference EXCLUDE)
+# The installed pages do not link to files that are not installed.
+install(CODE "set(docs \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DOCDIR}\")"
+  COMPONENT documentation)
+install(CODE [==[
+  file(GLOB pages ${docs}/*.md)
+  foreach(page ${pages})
+    file(READ ${page} text)
+    string(REPLACE "](../passes/reason/pages/" "](reasons/" text "${text}")
+    string(REGEX REPLACE "\\]\\(docs/([^)]*)\\)" "](\\1)" text "${text}")
+    string(REGEX REPLACE "\\[([^]]*)\\]\\((\\.\\./|reference/)[^)]*\\)" "\\1" text "${text}")
+    file(WRITE ${page} "${text}")
+  endforeach()]==] COMPONENT documentation)
 install(DIRECTORY passes/rules DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documentation
   FILES_MATCHING PATTERN *.rules)
 

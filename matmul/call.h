@@ -117,6 +117,9 @@ const hlo_target *hlo_target_first_fp8(void);
  * default, 12.8. Every `int cuda` has the encoding of CUDA_VERSION in cuda.h: major * 1000 + minor
  * * 10. */
 int hlo_cuda_parse(const char *version);
+/* The format of the error about an invalid version. */
+#define HLO_CUDA_INVALID                                                                           \
+    "invalid CUDA version '%s', expected MAJOR.MINOR with MAJOR of at least 1, for example 12.8"
 
 /* The parts of a call. A NULL pointer means that the operand is absent: a scale of 1 (a constant 1
  * is read as absent), no C, or no bias. All lists are in the module's arena. */

@@ -121,7 +121,7 @@ static void print_header(const hlo_module *module) {
            (int)hlo_module_partition_count(module),
            hlo_module_is_scheduled(module) ? ", scheduled" : "");
     if (first && hlo_shape_format(first, true, text, sizeof text)) printf("first: %s\n", text);
-    if (result && hlo_shape_format(result, true, text, sizeof text)) printf("result: %s\n", text);
+    if (hlo_shape_format(result, true, text, sizeof text)) printf("result: %s\n", text);
     hlo_module_alias_init(&alias);
     for (i = 0; i < hlo_module_alias_count(module); i++)
         if (hlo_module_alias_at(module, i, &alias) == HLO_OK)

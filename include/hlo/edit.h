@@ -4,9 +4,10 @@
  *
  * The first argument of each function is the module that is changed; all instructions and
  * computations in the other arguments must belong to it. The module owns all objects that are
- * created here. Every function checks its arguments, and
- * whether the new or changed instruction is valid HLO by itself. If a check fails, the function
- * does not change the module, reports at least one error to `sink`, and returns a status:
+ * created here. Every function checks its arguments, and whether the new or changed instruction is
+ * valid HLO by itself. Pointers are not checked: they must be valid, and may be NULL only where a
+ * comment allows it. If a check fails, the function does not change the module, reports at least
+ * one error to `sink`, and returns a status:
  *
  * HLO_INVALID_USAGE if an argument is not as the function requires. For example, an instruction was
  * removed, belongs to a different computation or module, does not precede its users, or is still
@@ -22,7 +23,11 @@
  * after the last change to check them. hlo_module_optimize() and hlo_plan_new() do this themselves.
  *
  * `sink` may be NULL. `out_instruction` and `out_computation` may be NULL if the caller does not
- * need the object. */
+ * need the object.
+ *
+ * The name of a module, a computation or an instruction consists of letters, digits, `_`, `.` and
+ * `-`. It begins with a letter or `_`, but not with `__`, except for `__xla_`. It must not be an
+ * element type, such as `f32`. */
 #ifndef HLO_EDIT_H
 #define HLO_EDIT_H
 
@@ -38,8 +43,7 @@ extern "C" {
 /* -------------------------------------------------------------------------------------- modules */
 
 /* Creates a module whose entry computation "main" has one instruction, its root, an empty tuple.
- * `name` is the name of the module, which consists of letters, digits, `_`, `.` and `-`. The caller
- * must free *out_module with hlo_module_free(). */
+ * `name` is the name of the module. The caller must free *out_module with hlo_module_free(). */
 hlo_status hlo_module_new(const char *name, const hlo_diag_sink *sink, hlo_module **out_module);
 
 /* --------------------------------------------------------------------------------------- shapes */
@@ -80,8 +84,8 @@ typedef struct hlo_instruction_options {
      * attributes. Inference is not possible for some opcodes, such as broadcast, reshape and
      * custom-call. */
     const hlo_shape *shape;
-    /* The name without `%`, which consists of letters, digits, `_`, `.` and `-`, or NULL to use the
-     * opcode. A number is appended if the name is already used. */
+    /* The name without `%`, or NULL to use the opcode. A number is appended if the name is already
+     * used. */
     const char *name;
     /* The instruction before which the new instruction is inserted, or NULL to append it to the
      * computation. */
@@ -212,7 +216,7 @@ hlo_status hlo_instruction_set_operand(hlo_module *module, const hlo_instruction
                                        const hlo_diag_sink *sink);
 
 /* Sets the attribute with the given name to `value`, which is the text that follows the `=` in HLO
- * text. If `value` is NULL, the attribute is removed if it exists. */
+ * text and must be a single value. If `value` is NULL, the attribute is removed if it exists. */
 hlo_status hlo_instruction_set_attribute(hlo_module *module, const hlo_instruction *instruction,
                                          const char *name, const char *value,
                                          const hlo_diag_sink *sink);

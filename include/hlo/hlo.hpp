@@ -39,7 +39,7 @@ struct diagnostic {
     std::string message;
     std::string file;
     std::uint32_t line, column;
-    std::string text; /* as hlo_diag_print() writes it */
+    std::string text; /* as hlo_diag_print() writes it, clipped to 100 columns */
 };
 
 namespace detail
@@ -78,7 +78,7 @@ private:
         try { /* no exception may leave a callback; without memory, the diagnostic is dropped */
             diagnostic made{diag->severity, diag->code, diag->message, diag->file ? diag->file : "",
                             diag->line,     diag->column, {}};
-            hlo_diag_print(diag, 0, string_writer(made.text));
+            hlo_diag_print(diag, 100, string_writer(made.text));
             static_cast<diagnostics *>(user)->list_.push_back(std::move(made));
         } catch (...) {
         }
@@ -117,7 +117,10 @@ private:
 template <typename T> class result
 {
 public:
-    result(T value) : value_(std::move(value)), failure_{HLO_OK, {}} {}
+    result(T value, std::vector<diagnostic> diagnostics = {})
+        : value_(std::move(value)), failure_{HLO_OK, std::move(diagnostics)}
+    {
+    }
     result(failure f) : failure_(std::move(f)) {}
 
     bool has_value() const noexcept { return value_.has_value(); }
@@ -125,6 +128,8 @@ public:
     /* The failure. Its status is HLO_OK if there is a value. */
     const failure &error() const noexcept { return failure_; }
     hlo_status status() const noexcept { return failure_.status; }
+    /* The diagnostics of the function: errors, or the warnings and notes of a success. */
+    const std::vector<diagnostic> &diagnostics() const noexcept { return failure_.diagnostics; }
 
     T &value() &
     {
@@ -162,6 +167,7 @@ public:
     explicit operator bool() const noexcept { return has_value(); }
     const failure &error() const noexcept { return failure_; }
     hlo_status status() const noexcept { return failure_.status; }
+    const std::vector<diagnostic> &diagnostics() const noexcept { return failure_.diagnostics; }
     void value() const
     {
         if (!has_value()) throw bad_result(failure_);
@@ -175,12 +181,12 @@ namespace detail
 {
 template <typename T> result<T> wrap(hlo_status status, T value, diagnostics &d)
 {
-    if (status == HLO_OK) return result<T>(std::move(value));
+    if (status == HLO_OK) return result<T>(std::move(value), d.take());
     return result<T>(failure{status, d.take()});
 }
 inline result<void> wrap(hlo_status status, diagnostics &d)
 {
-    return status == HLO_OK ? result<void>() : result<void>(failure{status, d.take()});
+    return result<void>(failure{status, d.take()});
 }
 template <auto Free> struct deleter {
     template <typename T> void operator()(T *object) const noexcept { Free(object); }
@@ -353,11 +359,13 @@ public:
         const hlo_status status = hlo_module_optimize(get(), &options, &made);
         return detail::wrap(status, report(made), d);
     }
-    result<std::string> to_text(const hlo_print_options *options = nullptr) const
+    /* Prints the module. `options.sink` is not used. */
+    result<std::string> to_text(hlo_print_options options = default_print_options()) const
     {
         diagnostics d;
         std::string text;
-        const hlo_status status = hlo_module_print(get(), options, string_writer(text));
+        options.sink = d.sink();
+        const hlo_status status = hlo_module_print(get(), &options, string_writer(text));
         return detail::wrap(status, std::move(text), d);
     }
 
@@ -365,6 +373,13 @@ public:
     {
         hlo_pass_options options;
         hlo_pass_options_init(&options);
+        return options;
+    }
+
+    static hlo_print_options default_print_options() noexcept
+    {
+        hlo_print_options options;
+        hlo_print_options_init(&options, HLO_PRINT_LONG);
         return options;
     }
 

@@ -48,12 +48,12 @@ int64_t hlo_module_partition_count(const hlo_module *module);
 bool hlo_module_is_scheduled(const hlo_module *module);
 
 /* Returns the shape of an entry parameter in the entry_computation_layout of the header, which has
- * the layout that callers must use, or NULL if the header has no entry_computation_layout or the
- * parameter does not exist. */
+ * the layout that callers must use. Without an entry_computation_layout, it is the shape of the
+ * parameter. Returns NULL if the parameter does not exist. */
 const hlo_shape *hlo_module_parameter_layout(const hlo_module *module, size_t number);
 
-/* Returns the shape of the result in the entry_computation_layout, or NULL if the header has no
- * entry_computation_layout. */
+/* Returns the shape of the result in the entry_computation_layout or, without an
+ * entry_computation_layout, the shape of the root of the entry computation. */
 const hlo_shape *hlo_module_result_layout(const hlo_module *module);
 
 /* A part of an entry parameter whose buffer an element of the result may or must use, from

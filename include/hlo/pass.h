@@ -113,9 +113,10 @@ typedef struct hlo_pass_options {
     /* The target architecture, such as "sm_90". `hlo-fp8-opt --help` lists the valid values.
      * Default: NULL, which selects "sm_90". */
     const char *target;
-    /* The version of the target CUDA toolkit, which provides cuBLASLt, such as "12.8". From "12.9"
-     * on, calls for sm_90 use scales per row and per block, in a form that XLA does not support.
-     * Default: NULL, which selects "12.8". */
+    /* The version of the target CUDA toolkit, which provides cuBLASLt, such as "12.8": two numbers
+     * of at most two digits, the first of which is at least 1. The library does not check that such
+     * a version was released. From "12.9" on, calls for sm_90 use scales per row and per block, in
+     * a form that XLA does not support. Default: NULL, which selects "12.8". */
     const char *cuda;
     /* The output form of FP8 matmuls, including FP8 calls of the input. Verdicts refer to the
      * calls. Default: HLO_EMIT_CUBLAS. */

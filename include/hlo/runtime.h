@@ -252,8 +252,8 @@ typedef struct hlo_plan_options {
      * can only be printed. It describes the execution on a device with this architecture, which
      * need not be available. Default: NULL, which selects the first GPU of this machine. */
     const char *target;
-    /* If `target` is set: the version of the CUDA toolkit, such as "12.8". Default: NULL, which
-     * selects "12.8". */
+    /* If `target` is set: the version of the CUDA toolkit, such as "12.8" (hlo_pass_options.cuda).
+     * Default: NULL, which selects "12.8". */
     const char *cuda;
     /* Record the plan in CUDA graphs, and replay them in runs. Default: true. */
     bool graph;
@@ -288,7 +288,8 @@ typedef struct hlo_plan_options {
      * second, on the thread that started the run. It returns true to continue, and false to stop
      * the run, which then returns HLO_STOPPED; the plan remains valid. `user` is `progress_user`.
      * The cpu backend also calls it within instructions whose work it divides among threads, such
-     * as matmuls. Default: NULL, which means no callback. */
+     * as matmuls, but not within a sort, a scatter or the reduction of an array to one element.
+     * Default: NULL, which means no callback. */
     bool (*progress)(void *user, const hlo_progress *progress);
     /* Passed to `progress` unchanged. */
     void *progress_user;
@@ -325,8 +326,8 @@ static inline void hlo_plan_options_init(hlo_plan_options *options) {
 /* Opens the device of a backend, and writes its properties and the versions of the libraries that
  * it uses to `out`, one per line.
  *
- * Returns HLO_INVALID_USAGE if the backend does not exist, and HLO_INVALID_INPUT, with an error in
- * `sink`, if it is not available on this machine. */
+ * Returns HLO_INVALID_USAGE if the backend does not exist, and HLO_INVALID_INPUT if it is not
+ * available on this machine, in both cases with an error in `sink`. */
 hlo_status hlo_backend_print(const char *backend, const hlo_diag_sink *sink, hlo_writer out);
 
 /* Creates a plan for the entry computation of `module`. All allocations and lookups that runs need
@@ -334,18 +335,19 @@ hlo_status hlo_backend_print(const char *backend, const hlo_diag_sink *sink, hlo
  * plan, and must not be changed. `options` may be NULL, which selects the defaults. The caller must
  * free *out_plan with hlo_plan_free().
  *
- * Returns HLO_INVALID_USAGE if options->struct_size is invalid, if the backend does not exist or
- * does not support `bounds` or `perturbed`, if `resident` is combined with one of these, if
- * `devices` is 0 or exceeds HLO_MAX_DEVICES, if `devices` exceeds 1 with `resident` or with a
- * backend that does not simulate devices, or if `resident` is set, `donations` is NULL and
+ * Returns HLO_INVALID_USAGE, with an error in `sink`, if options->struct_size or the value of an
+ * enumeration is invalid, if the backend or `target` does not exist, if `cuda` is not a version, if
+ * the backend does not support `bounds` or `perturbed`, if `resident` is combined with one of
+ * these, if `devices` is 0 or exceeds HLO_MAX_DEVICES, if `devices` exceeds 1 with `resident` or
+ * with a backend that does not simulate devices, or if `resident` is set, `donations` is NULL and
  * `donation_count` is not 0.
  *
  * Returns HLO_INVALID_INPUT, with errors in `sink`, if the module is not valid or requires a
- * different number of devices, if the backend is not available on this machine, if `target`
- * or `cuda` does not exist, or if a name in `values` matches no instruction that can run. Returns
- * the same status if the input or output of a donation does not exist or is already part of another
- * donation, or if the input does not match the output. Returns the same status if the backend does
- * not support an instruction, with one error for each instruction that it does not support. */
+ * different number of devices, if the backend is not available on this machine, or if a name in
+ * `values` matches no instruction that can run. Returns the same status if the input or output of a
+ * donation does not exist or is already part of another donation, or if the input does not match
+ * the output. Returns the same status if the backend does not support an instruction, with one
+ * error for each instruction that it does not support. */
 hlo_status hlo_plan_new(const hlo_module *module, const hlo_plan_options *options,
                         const hlo_diag_sink *sink, hlo_plan **out_plan);
 
@@ -363,8 +365,8 @@ hlo_status hlo_plan_check(const hlo_plan *plan, const hlo_arrays *inputs,
  * only execute one run at a time. The caller must free *out_outputs with hlo_arrays_free().
  *
  * Returns HLO_INVALID_INPUT, with an error in `sink`, if the inputs do not match (hlo_plan_check())
- * or the device fails. Returns HLO_INVALID_USAGE if the plan was created with `target` or
- * `resident`, and HLO_STOPPED if hlo_plan_options.progress returned false. */
+ * or the device fails. Returns HLO_INVALID_USAGE, with an error in `sink`, if the plan was created
+ * with `target` or `resident`, and HLO_STOPPED if hlo_plan_options.progress returned false. */
 hlo_status hlo_plan_run(hlo_plan *plan, const hlo_arrays *inputs, const hlo_diag_sink *sink,
                         hlo_arrays **out_outputs);
 
@@ -376,9 +378,10 @@ enum { HLO_MAX_RUNS = 1 << 30 };
  * array of `count` elements. Unless the plan is `perturbed`, the outputs are the same as those of
  * the last run.
  *
- * Returns HLO_INVALID_USAGE if there was no run, if the plan was created with `overwrites_inputs`,
- * or if `count` exceeds HLO_MAX_RUNS. Returns HLO_INVALID_INPUT, with an error in `sink`, if the
- * device fails, and HLO_STOPPED if hlo_plan_options.progress returned false. */
+ * Returns HLO_INVALID_USAGE, with an error in `sink`, if there was no run, if the plan was created
+ * with `overwrites_inputs`, or if `count` exceeds HLO_MAX_RUNS. Returns HLO_INVALID_INPUT, with an
+ * error in `sink`, if the device fails, and HLO_STOPPED if hlo_plan_options.progress returned
+ * false. */
 hlo_status hlo_plan_time(hlo_plan *plan, size_t count, const hlo_diag_sink *sink,
                          double *out_seconds);
 

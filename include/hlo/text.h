@@ -96,7 +96,9 @@ typedef enum hlo_print_form {
 } hlo_print_form;
 
 /* Sets the fields within the first `struct_size` bytes of *options to the values of `form`. Use it
- * if the size of the struct is known only at run time; otherwise, use hlo_print_options_init(). */
+ * if the size of the struct is known only at run time; otherwise, use hlo_print_options_init(). If
+ * the form does not exist, options->struct_size is 0, for which functions that print return
+ * HLO_INVALID_USAGE. */
 void hlo_print_options_init_sized(hlo_print_options *options, size_t struct_size,
                                   hlo_print_form form);
 

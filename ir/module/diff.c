@@ -232,7 +232,15 @@ static void pair_comps(const hashes *a, const hashes *b, hlo_arena *scratch, hlo
 
 static uint64_t hash_header(const hashes *h, hlo_attr_id id) {
     const hlo_attr *attr = hlo_attrs_find(h->module->attrs, h->module->attr_count, id);
-    return attr ? hash_attr(h, attr, false) : 0;
+    const hlo_computation *entry = h->module->entry;
+    if (attr || id != HLO_ATTR_ENTRY_COMPUTATION_LAYOUT || !entry || !entry->root)
+        return attr ? hash_attr(h, attr, false) : 0;
+    /* Without the attribute, the layouts are those of the entry, which a printed module contains.
+     */
+    uint64_t hash = mix(0, id);
+    for (uint32_t i = 0; i < entry->parameter_count; i++)
+        hash = mix(hash, entry->parameters[i]->shape->hash);
+    return mix(hash, entry->root->shape->hash);
 }
 
 void hlo_diff_modules(const hlo_module *a, const hlo_module *b, hlo_arena *scratch,
@@ -240,7 +248,10 @@ void hlo_diff_modules(const hlo_module *a, const hlo_module *b, hlo_arena *scrat
     *out_diff = (hlo_diff){0};
     const hashes left = hash_module(a, scratch), right = hash_module(b, scratch);
     for (int id = 0; id < HLO_ATTR_COUNT; id++) {
-        if (is_metadata((hlo_attr_id)id)) continue;
+        if (is_metadata((hlo_attr_id)id) ||
+            (!hlo_attrs_find(a->attrs, a->attr_count, (hlo_attr_id)id) &&
+             !hlo_attrs_find(b->attrs, b->attr_count, (hlo_attr_id)id)))
+            continue;
         bool differs = hash_header(&left, (hlo_attr_id)id) != hash_header(&right, (hlo_attr_id)id);
         out_diff->header_differs[id] = differs;
         out_diff->header |= differs;

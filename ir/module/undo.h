@@ -17,8 +17,8 @@ void hlo_journal_close(hlo_module *module);
 void hlo_journal_undo(hlo_module *module);
 
 /* A saved state of a module. It is much smaller than a copy: opcodes, shapes and attribute values
- * never change, so a snapshot records only the list of instructions, their operands and pointers to
- * their attributes. */
+ * never change, so a snapshot records only the list of instructions, their operands, and pointers
+ * to their names and attributes. */
 typedef struct hlo_snapshot hlo_snapshot;
 
 /* Saves the state of a module in `arena`, which need not be the module's arena. The snapshot is

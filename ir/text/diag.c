@@ -110,6 +110,16 @@ hlo_status hlo_diag_refuse(const hlo_diag_sink *sink, hlo_diag_code code, const 
     return HLO_INVALID_INPUT;
 }
 
+hlo_status hlo_diag_misuse(const hlo_diag_sink *sink, hlo_diag_code code, const char *format, ...) {
+    char message[MESSAGE_SIZE];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    hlo_diag_refuse(sink, code, NULL, 0, 0, "%s", message);
+    return HLO_INVALID_USAGE;
+}
+
 hlo_error_budget hlo_error_budget_new(unsigned most) {
     return (hlo_error_budget){.most = most ? most : HLO_MAX_ERRORS};
 }

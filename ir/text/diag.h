@@ -22,6 +22,10 @@ hlo_status hlo_diag_refuse(const hlo_diag_sink *sink, hlo_diag_code code, const 
                            int line, int column, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
 
+/* Emits an error without a file, and returns HLO_INVALID_USAGE. */
+hlo_status hlo_diag_misuse(const hlo_diag_sink *sink, hlo_diag_code code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /* Passes `diag`, whose struct_size need not be set, to `sink`, unless that is NULL. */
 void hlo_diag_send(const hlo_diag_sink *sink, hlo_diag diag);
 

@@ -294,6 +294,8 @@ void hlo_print_options_init_sized(hlo_print_options *options, size_t struct_size
     all.backend_config = !canonical;
     all.large_constants = !canonical && form != HLO_PRINT_NO_LARGE_CONSTANTS;
     hlo_options_fill(options, struct_size, &all, sizeof all);
+    if (form > HLO_PRINT_NO_LARGE_CONSTANTS && struct_size >= sizeof struct_size)
+        options->struct_size = 0; /* functions reject these options */
 }
 
 /* The size of a printed computation. A canonical print repeats the body of a computation at each

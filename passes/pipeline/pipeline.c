@@ -522,9 +522,7 @@ hlo_status hlo_pass_options_take(const hlo_pass_options *given, hlo_pass_options
         return refuse(options, "unknown target '%s'", options->target);
     if (!(options->min_gain >= 0))
         return refuse(options, "min_gain must be non-negative, found %g", options->min_gain);
-    if (!hlo_cuda_parse(options->cuda))
-        return refuse(options, "invalid CUDA version '%s', expected MAJOR.MINOR, for example 12.8",
-                      options->cuda);
+    if (!hlo_cuda_parse(options->cuda)) return refuse(options, HLO_CUDA_INVALID, options->cuda);
     return HLO_OK;
 }
 

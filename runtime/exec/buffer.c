@@ -279,18 +279,6 @@ static void use_memory(plan_memory *memory, hlo_event *event) {
     hlo_event_free(before);
 }
 
-/* Emits an error and returns HLO_INVALID_USAGE. */
-__attribute__((format(printf, 2, 3))) static hlo_status misuse(const hlo_diag_sink *sink,
-                                                               const char *format, ...) {
-    char text[256];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    hlo_diag_refuse(sink, HLO_DIAG_USAGE, NULL, 0, 0, "%s", text);
-    return HLO_INVALID_USAGE;
-}
-
 size_t hlo_plan_input_count(const hlo_plan *plan) {
     return plan->inputs.count;
 }
@@ -306,9 +294,9 @@ size_t hlo_plan_donated_input(const hlo_plan *plan, size_t output) {
 /* Checks that the plan is resident and has an input with that index. */
 static hlo_status check_buffer(const hlo_plan *plan, size_t input, const hlo_diag_sink *sink) {
     if (!plan->options.resident || !plan->shared)
-        return misuse(sink, "the plan %s, so it does not accept buffers",
-                      plan->options.target ? "is for printing only"
-                                           : "was created without `resident`");
+        return hlo_diag_misuse(sink, HLO_DIAG_USAGE, "the plan %s, so it does not accept buffers",
+                               plan->options.target ? "is for printing only"
+                                                    : "was created without `resident`");
     if (input < plan->inputs.count) return HLO_OK;
     return hlo_diag_refuse(sink, HLO_DIAG_INPUT, NULL, 0, 0,
                            "input %zu does not exist: the plan has %zu inputs", input,
@@ -367,7 +355,8 @@ hlo_status hlo_buffer_new(hlo_plan *plan, size_t input, const hlo_array *given,
     const hlo_array *array = given ? &own : NULL;
     hlo_status status = check_buffer(plan, input, sink);
     if (status == HLO_OK && given && !hlo_array_take(given, &own))
-        status = misuse(sink, "the array has an invalid struct_size or element type");
+        status = hlo_diag_misuse(sink, HLO_DIAG_USAGE,
+                                 "the array has an invalid struct_size or element type");
     if (status == HLO_OK && array)
         status = hlo_leaf_check(&plan->inputs, plan->module, input, array, sink);
     if (status != HLO_OK) return status;
@@ -414,7 +403,8 @@ static hlo_status use_stream(const plan_device *device, void *stream, const hlo_
     const hlo_backend *backend = device->backend;
     const char *why = "failed";
     const hlo_status status = backend->use_stream(device->device, stream, &why);
-    if (status == HLO_INVALID_USAGE) return misuse(sink, "the %s backend %s", backend->name, why);
+    if (status == HLO_INVALID_USAGE)
+        return hlo_diag_misuse(sink, HLO_DIAG_USAGE, "the %s backend %s", backend->name, why);
     if (status == HLO_OK) return HLO_OK;
     return hlo_diag_refuse(sink, HLO_DIAG_DEVICE, NULL, 0, 0, "the %s backend %s", backend->name,
                            why);
@@ -422,7 +412,8 @@ static hlo_status use_stream(const plan_device *device, void *stream, const hlo_
 
 /* Makes later work on `stream` or, if that is NULL, the host wait for the buffer's contents. */
 static hlo_status hand_over(const hlo_buffer *buffer, void *stream, const hlo_diag_sink *sink) {
-    if (!buffer->memory) return misuse(sink, "the buffer was donated to a run");
+    if (!buffer->memory)
+        return hlo_diag_misuse(sink, HLO_DIAG_USAGE, "the buffer was donated to a run");
     const plan_device *device = buffer->memory->device;
     const hlo_backend *backend = device->backend;
     if (!stream || !backend->use_stream) return wait_for_memory(buffer->memory, sink);
@@ -437,8 +428,9 @@ hlo_status hlo_buffer_read(const hlo_buffer *buffer, void *out, size_t size,
     hlo_status status = hand_over(buffer, NULL, sink);
     if (status != HLO_OK) return status;
     if (size != buffer->array.size)
-        return misuse(sink, "the buffer has %zu bytes, but the destination has %zu",
-                      buffer->array.size, size);
+        return hlo_diag_misuse(sink, HLO_DIAG_USAGE,
+                               "the buffer has %zu bytes, but the destination has %zu",
+                               buffer->array.size, size);
     const plan_device *device = buffer->memory->device;
     const bool plain = hlo_shape_is_row_major(&buffer->shape);
     void *staging = plain ? out : hlo_malloc(size + 1);
@@ -519,8 +511,10 @@ static hlo_status lend(const hlo_buffer *buffer, void *stream, bool flags,
     const hlo_status status = hand_over(buffer, stream, sink);
     if (status != HLO_OK) return status;
     if (code_of(shape->type) == NO_CODE || (is_padded(shape->type) && !flags))
-        return misuse(sink, "DLPack does not support %s elements%s", hlo_types[shape->type].name,
-                      is_padded(shape->type) ? " stored in one byte each before version 1.1" : "");
+        return hlo_diag_misuse(
+            sink, HLO_DIAG_USAGE, "DLPack does not support %s elements%s",
+            hlo_types[shape->type].name,
+            is_padded(shape->type) ? " stored in one byte each before version 1.1" : "");
     lent *l = hlo_calloc(1, sizeof *l + 2 * shape->rank * sizeof *l->numbers);
     if (!l) return HLO_OUT_OF_MEMORY;
     l->memory = share_memory(buffer->memory);
@@ -776,7 +770,8 @@ static hlo_status record_run(hlo_plan *plan, const hlo_diag_sink *sink) {
 
 static hlo_status check_inputs(const hlo_plan *plan, hlo_buffer *const *inputs, size_t count,
                                const hlo_diag_sink *sink) {
-    if (!plan->resident) return misuse(sink, "the plan was created without `resident`");
+    if (!plan->resident)
+        return hlo_diag_misuse(sink, HLO_DIAG_USAGE, "the plan was created without `resident`");
     if (count != plan->inputs.count)
         return hlo_diag_refuse(sink, HLO_DIAG_INPUT, NULL, 0, 0,
                                "%zu inputs are given, but the entry computation has %zu", count,
@@ -784,8 +779,8 @@ static hlo_status check_inputs(const hlo_plan *plan, hlo_buffer *const *inputs, 
     for (size_t i = 0; i < count; i++) {
         const hlo_buffer *buffer = inputs[i];
         if (!buffer || !buffer->memory)
-            return misuse(sink, "input %zu %s", i,
-                          buffer ? "was donated to an earlier run" : "is missing");
+            return hlo_diag_misuse(sink, HLO_DIAG_USAGE, "input %zu %s", i,
+                                   buffer ? "was donated to an earlier run" : "is missing");
         const hlo_backend *backend = buffer->memory->device->backend;
         if (backend->memory_kind != plan->backend->memory_kind)
             return hlo_diag_refuse(
@@ -806,9 +801,11 @@ static hlo_status check_inputs(const hlo_plan *plan, hlo_buffer *const *inputs, 
         if (plan->given[i] == PLAN_NONE) continue;
         const plan_memory *memory = buffer->memory;
         if (memory->read_only)
-            return misuse(sink, "cannot donate input %zu: it is a read-only tensor", i);
+            return hlo_diag_misuse(sink, HLO_DIAG_USAGE,
+                                   "cannot donate input %zu: it is a read-only tensor", i);
         if (atomic_load(&memory->users) > 1)
-            return misuse(sink, "cannot donate input %zu: a tensor shares its memory", i);
+            return hlo_diag_misuse(sink, HLO_DIAG_USAGE,
+                                   "cannot donate input %zu: a tensor shares its memory", i);
         const uintptr_t from = (uintptr_t)memory->data;
         for (size_t k = 0; k < count; k++) {
             if (k == i || !inputs[k] || !inputs[k]->memory) continue;
@@ -816,7 +813,9 @@ static hlo_status check_inputs(const hlo_plan *plan, hlo_buffer *const *inputs, 
             const size_t others = inputs[k]->memory->size;
             if (from <= other ? other - from < memory->size && others
                               : from - other < others && memory->size)
-                return misuse(sink, "cannot donate input %zu: input %zu shares its memory", i, k);
+                return hlo_diag_misuse(sink, HLO_DIAG_USAGE,
+                                       "cannot donate input %zu: input %zu shares its memory", i,
+                                       k);
         }
     }
     return HLO_OK;

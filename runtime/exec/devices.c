@@ -32,15 +32,48 @@ void hlo_plan_options_init_sized(hlo_plan_options *options, size_t struct_size) 
 
 static const hlo_seat alone = {.replicas = 1, .partitions = 1};
 
-static const hlo_backend *find_backend(const char *name) {
+/* Returns NULL, with an error in `sink`, if the backend does not exist. */
+static const hlo_backend *find_backend(const char *name, const hlo_diag_sink *sink) {
     for (const hlo_backend *const *b = hlo_backends; name && *b; b++)
         if (strcmp((*b)->name, name) == 0) return *b;
+    hlo_diag_misuse(sink, HLO_DIAG_OPTION, "this build of the library has no backend '%.80s'",
+                    name ? name : "");
     return NULL;
+}
+
+/* Checks the options of a plan for the backend. */
+static hlo_status check_options(const hlo_plan_options *o, const hlo_backend *backend,
+                                const hlo_diag_sink *sink) {
+    const char *inside = o->bounds ? "bounds" : o->perturbed ? "perturbed" : NULL;
+    if (inside && !backend->keeps_bounds)
+        return hlo_diag_misuse(sink, HLO_DIAG_OPTION, "the %s backend does not support %s",
+                               backend->name, inside);
+    if (o->devices > 1 && !backend->simulates)
+        return hlo_diag_misuse(sink, HLO_DIAG_OPTION, "the %s backend does not simulate devices",
+                               backend->name);
+    if (o->resident && (inside || o->devices > 1))
+        return hlo_diag_misuse(sink, HLO_DIAG_OPTION, "resident cannot be combined with %s",
+                               inside ? inside : "several devices");
+    if (o->resident && o->donation_count && !o->donations)
+        return hlo_diag_misuse(sink, HLO_DIAG_OPTION,
+                               "donations must not be NULL, because donation_count is %zu",
+                               o->donation_count);
+    if (!o->devices || o->devices > HLO_MAX_DEVICES)
+        return hlo_diag_misuse(sink, HLO_DIAG_OPTION,
+                               "invalid value %u for devices, expected 1 to %d", o->devices,
+                               HLO_MAX_DEVICES);
+    if (o->accumulate > HLO_ACCUMULATE_HOPPER)
+        return hlo_diag_misuse(sink, HLO_DIAG_OPTION, "invalid value %d for accumulate",
+                               (int)o->accumulate);
+    if (o->fp8_rounding > HLO_FP8_ROUNDING_VIA_F16)
+        return hlo_diag_misuse(sink, HLO_DIAG_OPTION, "invalid value %d for fp8_rounding",
+                               (int)o->fp8_rounding);
+    return HLO_OK;
 }
 
 hlo_status hlo_backend_print(const char *name, const hlo_diag_sink *sink, hlo_writer writer) {
     HLO_IN_C_LOCALE;
-    const hlo_backend *backend = find_backend(name);
+    const hlo_backend *backend = find_backend(name, sink);
     hlo_plan_options options;
     void *device;
     if (!backend) return HLO_INVALID_USAGE;
@@ -60,12 +93,8 @@ hlo_status hlo_plan_new(const hlo_module *module, const hlo_plan_options *option
     hlo_plan_options own = default_options;
     if (hlo_options_take("hlo_plan_options", &own, sizeof own, options, sink) != HLO_OK)
         return HLO_INVALID_USAGE;
-    const hlo_backend *backend = find_backend(own.backend);
-    if (own.resident && (own.bounds || own.perturbed || own.devices > 1)) return HLO_INVALID_USAGE;
-    if (own.resident && own.donation_count && !own.donations) return HLO_INVALID_USAGE;
-    if (!backend || ((own.bounds || own.perturbed) && !backend->keeps_bounds) || !own.devices ||
-        own.devices > HLO_MAX_DEVICES || (own.devices > 1 && !backend->simulates))
-        return HLO_INVALID_USAGE;
+    const hlo_backend *backend = find_backend(own.backend, sink);
+    if (!backend || check_options(&own, backend, sink) != HLO_OK) return HLO_INVALID_USAGE;
     const hlo_status verified = hlo_module_ensure_verified(module, 0, sink);
     if (verified != HLO_OK) return verified;
     if (own.devices == 1) return plan_new(module, backend, &own, &alone, sink, out);
@@ -201,7 +230,13 @@ hlo_status hlo_plan_run(hlo_plan *plan, const hlo_arrays *inputs, const hlo_diag
                         hlo_arrays **out) {
     HLO_IN_C_LOCALE;
     *out = NULL;
-    if (!plan->memory || plan->resident) return HLO_INVALID_USAGE;
+    if (!plan->memory)
+        return hlo_diag_misuse(sink, HLO_DIAG_USAGE,
+                               "the plan was created with `target`, so it can only be printed");
+    if (plan->resident)
+        return hlo_diag_misuse(
+            sink, HLO_DIAG_USAGE,
+            "the plan was created with `resident`, so run it with hlo_plan_run_async()");
     hlo_status status = hlo_plan_check(plan, inputs, sink);
     if (status != HLO_OK) return status;
     void *staging = hlo_malloc(plan_staging_size(plan));
@@ -228,8 +263,15 @@ hlo_status hlo_plan_run(hlo_plan *plan, const hlo_arrays *inputs, const hlo_diag
 hlo_status hlo_plan_time(hlo_plan *plan, size_t count, const hlo_diag_sink *sink,
                          double *out_seconds) {
     HLO_IN_C_LOCALE;
-    if (!plan->runs || plan->resident || plan->options.overwrites_inputs || count > HLO_MAX_RUNS)
-        return HLO_INVALID_USAGE;
+    const char *fault = NULL;
+    if (!plan->runs || plan->resident)
+        fault = "hlo_plan_time() repeats a run of hlo_plan_run(), but there was none";
+    if (plan->options.overwrites_inputs)
+        fault = "the plan was created with `overwrites_inputs`, so runs cannot be repeated";
+    if (fault) return hlo_diag_misuse(sink, HLO_DIAG_USAGE, "%s", fault);
+    if (count > HLO_MAX_RUNS)
+        return hlo_diag_misuse(sink, HLO_DIAG_USAGE, "%zu runs exceed the maximum of %d", count,
+                               HLO_MAX_RUNS);
     hlo_status status = execute(plan, count, sink);
     for (size_t i = 0; i < count && status == HLO_OK; i++)
         status = seconds_of(plan, (uint32_t)i, sink, &out_seconds[i]);

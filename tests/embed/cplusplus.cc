@@ -106,8 +106,48 @@ static void test_errors()
     CHECK(hlo::module::parse_file("/nowhere.hlo").error().diagnostics[0].code == HLO_DIAG_FILE);
 }
 
+/* Returns a module whose computation calls the one before it twice, `depth` times. */
+static std::string deep(int depth)
+{
+    std::string made = "HloModule deep\nc0 {\n  ROOT p = f32[] parameter(0)\n}\n";
+    for (int i = 1; i <= depth; i++) {
+        const std::string called = ", to_apply=c" + std::to_string(i - 1) + "\n";
+        made += (i == depth ? "ENTRY c" : "c") + std::to_string(i) + " {\n  p = f32[] parameter(0)\n";
+        made += "  x = f32[] call(p)" + called + "  ROOT y = f32[] call(x)" + called + "}\n";
+    }
+    return made;
+}
+
+static void test_diagnostics()
+{
+    hlo::module module = hlo::module::parse(deep(30)).value();
+    hlo_print_options options = hlo::module::default_print_options();
+    CHECK(module.to_text(options));
+    hlo_print_options_init(&options, HLO_PRINT_CANONICAL);
+    const hlo::result<std::string> printed = module.to_text(options);
+    CHECK(printed.status() == HLO_INVALID_INPUT && printed.diagnostics().size() == 1);
+    CHECK(printed.diagnostics()[0].code == HLO_DIAG_LIMIT);
+
+    /* A success keeps its warnings. */
+    const char *nan = "ENTRY e {\n  a = f32[] constant(-1)\n  ROOT r = f32[] sqrt(a)\n}\n";
+    const hlo::module simple = hlo::module::parse(nan).value();
+    hlo_plan_options plan_options;
+    hlo_plan_options_init(&plan_options);
+    plan_options.check_finite = true;
+    hlo::plan plan = hlo::plan::create(simple, &plan_options).value();
+    const hlo::result<hlo::arrays> run = plan.run(hlo::arrays::create().value());
+    CHECK(run && run.diagnostics().size() == 1);
+    CHECK(run.diagnostics()[0].severity == HLO_WARNING);
+
+    /* Texts are clipped. */
+    const std::string wide = "ENTRY e { ROOT r = f32[" + std::string(500, ' ') + "2] neg(";
+    const hlo::result<hlo::module> wrong = hlo::module::parse(wide, "w.hlo");
+    CHECK(!wrong && wrong.diagnostics()[0].text.size() < 400);
+}
+
 int main()
 {
+    test_diagnostics();
     test_rewrite();
     test_arrays();
     test_errors();

@@ -29,7 +29,16 @@ while read -r reason; do
     grep -q "^- \[$reason\]($reason.md): ." "$docs/reasons/README.md" || { echo "the index lacks $reason"; exit 1; }
 done <"$work/reasons"
 tree=$here/../..
-for page in "$tree"/docs/*.md; do cmp "$page" "$docs/${page##*/}"; done
+for page in "$tree"/docs/*.md; do test "$(wc -l <"$page")" = "$(wc -l <"$docs/${page##*/}")"; done
+# Each relative link of an installed page leads to an installed file.
+test ! -e "$docs/reference"
+find "$docs" -name '*.md' | while read -r page; do
+    sed -n 's/\](/\n](/gp' "$page" | sed -n 's/^](\([^)#]*\)[^)]*).*/\1/p' | grep -v : | while read -r link; do
+        test -e "${page%/*}/$link" || { echo "$page links to $link, which is not installed" >&2; exit 1; }
+        echo "$link"
+    done >>"$work/links"
+done
+test "$(grep -c . "$work/links")" -gt 100
 for page in "$tree"/passes/rules/*.rules; do cmp "$page" "$docs/rules/${page##*/}"; done
 
 # The library that XLA loads exports only the functions of ffi.h.
@@ -55,6 +64,32 @@ cmake --build "$work/build" >"$work/build.log" || { cat "$work/build.log"; exit 
 "$work/build/cplusplus20"
 "$work/build/embed" >"$work/cmake.out"
 "$work/build/clash" "$here/../../examples/twice-negated.hlo"
+
+# Without the libraries that the static library needs, only the component `shared` is found.
+for components in "" "COMPONENTS shared"; do
+    mkdir -p "$work/optional"
+    cat >"$work/optional/CMakeLists.txt" <<END
+cmake_minimum_required(VERSION 3.25)
+project(optional LANGUAGES C)
+find_package(hlofp8 0.1 $components)
+message(STATUS "found: \${hlofp8_FOUND}")
+if(hlofp8_FOUND)
+  add_executable(embed "$here/embed.c")
+  target_link_libraries(embed PRIVATE hlofp8::hlofp8_shared)
+endif()
+END
+    rm -rf "$work/optional/build"
+    PKG_CONFIG_LIBDIR=/nowhere cmake -G Ninja -S "$work/optional" -B "$work/optional/build" -DCMAKE_PREFIX_PATH="$work/prefix" \
+        -DCMAKE_C_COMPILER="$cc" -DCMAKE_C_FLAGS="$*" >"$work/optional.log" 2>&1
+    if [ -n "$components" ]; then
+        grep -q "found: [1T]" "$work/optional.log"
+        PKG_CONFIG_LIBDIR=/nowhere cmake --build "$work/optional/build" >"$work/build.log" || { cat "$work/build.log"; exit 1; }
+        "$work/optional/build/embed" >/dev/null
+    else
+        if grep -q "found: [1T]" "$work/optional.log"; then exit 1; fi
+        tr -s ' \n' ' ' <"$work/optional.log" | grep -q "needs jansson, which pkg-config does not find"
+    fi
+done
 
 # Programs are linked to the shared library by a name that contains the minor release.
 lib=$(dirname "$archive")
@@ -164,6 +199,9 @@ done
 "$work/examples/explain" "$work/none.hlo" 2>&1 | grep "none.hlo: error: cannot read file"
 
 export PKG_CONFIG_PATH="$(dirname "$(find "$work/prefix" -name hlofp8.pc)")"
+static=$(pkg-config --cflags --static --libs hlofp8 | sed 's/-lhlofp8/-l:libhlofp8.a/')
+(eval "set -- \"\$@\" \"\$here/embed.c\" $static" && "$cc" -std=c99 "$@" -o "$work/embed_static")
+"$work/embed_static" | cmp - "$work/cmake.out"
 eval "set -- \"\$@\" \"\$here/embed.c\" $(pkg-config --cflags --libs hlofp8)" # spaces in paths are escaped
 "$cc" -std=c99 -Wall -Wextra -Wpedantic -Werror "$@" -o "$work/embed"
 readelf -d "$work/embed" | grep -qF "[libhlofp8.so.${version%.*}]"

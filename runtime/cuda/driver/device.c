@@ -149,12 +149,9 @@ hlo_status cuda_device_open(const hlo_plan_options *options, const hlo_diag_sink
     device->sink = sink;
     hlo_status status = HLO_OK;
     if (options->target && !hlo_target_parse(options->target)) {
-        status = hlo_diag_refuse(sink, HLO_DIAG_OPTION, NULL, 0, 0, "unknown target '%s'",
-                                 options->target);
+        status = hlo_diag_misuse(sink, HLO_DIAG_OPTION, "unknown target '%s'", options->target);
     } else if (options->target && !hlo_cuda_parse(options->cuda)) {
-        status = hlo_diag_refuse(
-            sink, HLO_DIAG_OPTION, NULL, 0, 0,
-            "invalid CUDA version '%s', expected MAJOR.MINOR, for example 12.8", options->cuda);
+        status = hlo_diag_misuse(sink, HLO_DIAG_OPTION, HLO_CUDA_INVALID, options->cuda);
     } else if (options->target) { /* describes a device without opening it */
         device->sm = hlo_target_parse(options->target)->sm;
         device->processors = CUDA_PROCESSORS;

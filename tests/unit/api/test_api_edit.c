@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests edits of a module through the public API; edits that make it invalid are rejected. */
+#include "hlo/memory.h"
 #include "unit/api/api_fixture.h"
 
 /* Checks that an edit was rejected with this status, with one error that contains `part`, and
@@ -281,6 +282,38 @@ static void test_refused_changes(void **state) {
     assert_done(f, s);
 }
 
+/* The text of an attribute is one value: it neither adds nor hides other attributes. */
+static void test_value_is_whole(void **state) {
+    fixture *f = *state;
+    static const char *const wrong[][2] = {
+        {"frontend_attributes", "{a=\"1\"}, sharding={replicated}, metadata={op_name=\"evil\"}"},
+        {"frontend_attributes", "{a=\"1\"}, sharding={replicated}"},
+        {"frontend_attributes", "{a=\"1\"} //"},
+        {"frontend_attributes", "{a=\"1\"} /*"},
+        {"frontend_attributes", "{a=\"1\""},
+        {"metadata", "{op_name=\"a\"}, sharding={replicated}"},
+        {"sharding", "{replicated}\n  second = f32[4,8] negate(%a)"},
+        {"sharding", ""},
+    };
+    char *before, *after;
+    size_t size;
+    assert_int_equal(hlo_module_to_text(f->module, NULL, &before, &size), HLO_OK);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        f->errors = 0;
+        const hlo_status s =
+            hlo_instruction_set_attribute(f->module, f->n, wrong[i][0], wrong[i][1], &f->sink);
+        if (s != HLO_INVALID_INPUT || !f->errors) fail_msg("%s is accepted", wrong[i][1]);
+    }
+    assert_int_equal(hlo_module_to_text(f->module, NULL, &after, &size), HLO_OK);
+    assert_string_equal(after, before);
+    hlo_free(before);
+    hlo_free(after);
+    f->errors = 0;
+    assert_done(f, hlo_instruction_set_attribute(f->module, f->n, "frontend_attributes",
+                                                 "{a=\"//'/*\"} /* closed */", &f->sink));
+    assert_sound(f, "frontend_attributes={a=\"//\\'/*\"}, metadata={op_name=\"jit(f)/neg\"}");
+}
+
 /* A removed instruction is rejected as an argument of every function that edits a module. */
 static void test_removed(void **state) {
     fixture *f = *state;
@@ -384,8 +417,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_new),         TEST(test_new_forms),       TEST(test_names),
         TEST(test_constants),   TEST(test_parameters),      TEST(test_computations),
-        TEST(test_refused_new), TEST(test_refused_changes), TEST(test_removed),
-        TEST(test_changes),     TEST(test_place),           TEST(test_async),
+        TEST(test_refused_new), TEST(test_refused_changes), TEST(test_value_is_whole),
+        TEST(test_removed),     TEST(test_changes),         TEST(test_place),
+        TEST(test_async),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -321,16 +321,21 @@ static void test_wrong_plan(void **state) {
     hlo_plan_options_init(&options);
     options.backend = "cuda";
     options.target = "sm_10";
-    assert_int_equal(hlo_plan_new(f->module, &options, &f->sink, &plan), HLO_INVALID_INPUT);
+    assert_int_equal(hlo_plan_new(f->module, &options, &f->sink, &plan), HLO_INVALID_USAGE);
     assert_non_null(strstr(f->told.text, "unknown target 'sm_10'"));
     options.target = "sm_90";
     options.cuda = "1208";
-    assert_int_equal(hlo_plan_new(f->module, &options, &f->sink, &plan), HLO_INVALID_INPUT);
-    assert_non_null(strstr(f->told.text, "invalid CUDA version '1208'"));
-    hlo_plan_options_init(&options);
-    options.resident = true;
-    options.donation_count = 1;
     assert_int_equal(hlo_plan_new(f->module, &options, &f->sink, &plan), HLO_INVALID_USAGE);
+    assert_non_null(strstr(f->told.text, "invalid CUDA version '1208'"));
+}
+
+static void test_wrong_form(void **state) {
+    fixture *f = *state;
+    hlo_print_options options;
+    char *text;
+    size_t size;
+    hlo_print_options_init(&options, (hlo_print_form)44);
+    assert_int_equal(hlo_module_to_text(f->module, &options, &text, &size), HLO_INVALID_USAGE);
 }
 
 int main(void) {
@@ -341,6 +346,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_rules_text, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_wrong_fields, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_wrong_plan, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_wrong_form, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 /* User-defined passes run among the built-in passes. */
 #include "unit/api/api_fixture.h"
 
+#include "hlo/memory.h"
 #include "hlo/pass.h"
 
 static hlo_user_pass pass_of(const char *name,
@@ -144,6 +145,64 @@ static void test_failing(void **state) {
                                  "user-defined pass produced invalid HLO");
 }
 
+/* Renames, moves and adds objects of the module in each way that hlo/edit.h has. */
+static hlo_status edit_all(void *user, hlo_module *module, const hlo_diag_sink *sink) {
+    const hlo_computation *main = hlo_module_entry(module), *made;
+    const hlo_computation *add = hlo_module_find_computation(module, "add");
+    const hlo_instruction *a = hlo_computation_parameter(main, 0), *constant;
+    const hlo_instruction *n = hlo_computation_find(main, "n"), *e = hlo_computation_root(main);
+    const hlo_instruction *r = hlo_computation_find(main, "r");
+    const hlo_shape *const shape = hlo_instruction_shape(a);
+    char name[64];
+    snprintf(name, sizeof name, "%s_x", hlo_instruction_name(a));
+    assert_int_equal(hlo_instruction_rename(module, a, name, sink), HLO_OK);
+    assert_int_equal(hlo_instruction_rename(module, e, "a", sink), HLO_OK);
+    assert_int_equal(hlo_computation_rename(module, add, "add_x", sink), HLO_OK);
+    assert_int_equal(hlo_computation_rename(module, main, "add", sink), HLO_OK);
+    assert_int_equal(hlo_computation_clone(module, add, NULL, sink, &made), HLO_OK);
+    assert_int_equal(hlo_computation_move(module, made, add, sink), HLO_OK);
+    assert_int_equal(hlo_instruction_new_parameter(module, main, shape, "p", sink, NULL), HLO_OK);
+    assert_int_equal(hlo_instruction_new_scalar(module, main, a, HLO_TYPE_F32, 1, sink, &constant),
+                     HLO_OK);
+    assert_int_equal(hlo_instruction_move(module, constant, n, sink), HLO_OK);
+    assert_int_equal(hlo_instruction_set_operand(module, r, 1, constant, sink), HLO_OK);
+    assert_int_equal(hlo_instruction_set_attribute(module, n, "metadata", NULL, sink), HLO_OK);
+    assert_int_equal(hlo_computation_set_root(module, main, r, sink), HLO_OK);
+    assert_int_equal(hlo_instruction_remove(module, e, sink), HLO_OK);
+    return *(hlo_status *)user;
+}
+
+/* A failed run restores all that a pass changed, and each restart begins with the original. */
+static void test_restored(void **state) {
+    fixture *f = *state;
+    char *before, *after;
+    size_t size;
+    hlo_status given = HLO_STOPPED;
+    const hlo_user_pass pass = pass_of("editing", edit_all, &given);
+    assert_int_equal(hlo_module_to_text(f->module, NULL, &before, &size), HLO_OK);
+    for (int times = 0; times < 2; times++) {
+        assert_int_equal(optimize(f, &pass, "editing", NULL), HLO_STOPPED);
+        assert_int_equal(hlo_module_to_text(f->module, NULL, &after, &size), HLO_OK);
+        assert_string_equal(after, before);
+        hlo_free(after);
+        assert_ptr_equal(hlo_module_find_computation(f->module, "add"), f->add);
+        assert_ptr_equal(hlo_computation_find(f->main, "a"), f->a);
+    }
+    hlo_free(before);
+    given = HLO_OK;
+    hlo_pass_options options;
+    hlo_pass_options_init(&options);
+    options.sink = &f->sink;
+    options.passes = "editing";
+    const hlo_user_pass *passes = &pass;
+    options.user_passes = &passes;
+    options.user_pass_count = 1;
+    options.wide = "d";
+    assert_done(f, hlo_module_optimize(f->module, &options, NULL));
+    assert_string_equal(
+        hlo_instruction_name(hlo_computation_parameter(hlo_module_entry(f->module), 0)), "a_x");
+}
+
 /* If a pass replaces a dot by a dot that it creates with the option `like` set to the old dot, the
  * new dot has the verdict of the old dot. */
 static void test_verdict(void **state) {
@@ -231,7 +290,7 @@ static void test_sequences(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_runs),        TEST(test_faults),    TEST(test_failing), TEST(test_verdict),
-        TEST(test_print_after), TEST(test_sequences), TEST(test_list),
+        TEST(test_print_after), TEST(test_sequences), TEST(test_list),    TEST(test_restored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

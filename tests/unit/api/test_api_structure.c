@@ -101,10 +101,27 @@ static void test_shapes(void **state) {
                    "must not be NULL");
     parts[1] = NULL;
     assert_refused(f, hlo_shape_new_tuple(f->module, 3, parts, &f->sink, &shape), "element 1");
-    assert_int_equal(hlo_shape_parse(f->module, "f32[", &f->sink, &shape), HLO_INVALID_INPUT);
-    assert_int_equal(hlo_shape_parse(f->module, "f32[] constant(1) b = f32[]", NULL, &shape),
-                     HLO_INVALID_INPUT);
-    assert_null(shape);
+    static const char *const malformed[][2] = {
+        {"", "invalid shape ''"},
+        {"f32[", "invalid shape 'f32[': this '[' is never closed"},
+        {"f33[2]", "invalid shape 'f33[2]': unknown element type 'f33'; did you mean 'f32'?"},
+        {"f32[2] x", "invalid shape 'f32[2] x'"},
+        {"f32[2]//", "invalid shape 'f32[2]//'"},
+        {"f32[2] parameter(0), sharding={replicated} //",
+         "invalid shape 'f32[2] parameter(0), sharding={replicated} //'"},
+        {"f32[2] parameter(0), metadata={op_name=\"", NULL},
+        {"f32[2] parameter(0) /*", NULL},
+        {"f32[] constant(1) b = f32[]", NULL},
+    };
+    for (size_t i = 0; i < sizeof malformed / sizeof *malformed; i++) {
+        assert_int_equal(hlo_shape_parse(f->module, malformed[i][0], &f->sink, &shape),
+                         HLO_INVALID_INPUT);
+        assert_null(shape);
+        if (malformed[i][1]) assert_string_equal(f->said, malformed[i][1]);
+    }
+    f->errors = 0;
+    assert_done(f, hlo_shape_parse(f->module, "(f32[2], /*index=1*/f32[])", &f->sink, &shape));
+    assert_int_equal(f->errors, 0);
     for (int i = 0; i < 250; i++)
         if (hlo_shape_new_tuple(f->module, 1, &parts[0], NULL, &parts[0]) != HLO_OK) return;
     fail_msg("tuples nest without a limit");
@@ -286,6 +303,40 @@ static void test_module_attributes(void **state) {
     hlo_module_free(module);
 }
 
+static bool drop(void *user, const char *bytes, size_t size) {
+    (void)user, (void)bytes, (void)size;
+    return true;
+}
+
+/* A module without entry_computation_layout has the layouts of its entry, and equals the module
+ * that is parsed from its printed text. */
+static void test_absent_layout(void **state) {
+    fixture *f = *state;
+    const hlo_writer out = {drop, NULL};
+    hlo_module *module = parse("HloModule m\nENTRY e {\n  a = f32[2,3]{0,1} parameter(0)\n"
+                               "  ROOT n = f32[2,3]{0,1} negate(a)\n}\n");
+    hlo_module *other = parse("HloModule m, entry_computation_layout={(f32[2,3]{1,0})->"
+                              "f32[2,3]{0,1}}\nENTRY e {\n  a = f32[2,3]{0,1} parameter(0)\n"
+                              "  ROOT n = f32[2,3]{0,1} negate(a)\n}\n");
+    const hlo_instruction *a = hlo_computation_parameter(hlo_module_entry(module), 0);
+    assert_ptr_equal(hlo_module_parameter_layout(module, 0), hlo_instruction_shape(a));
+    assert_null(hlo_module_parameter_layout(module, 1));
+    assert_ptr_equal(hlo_module_result_layout(module),
+                     hlo_instruction_shape(hlo_computation_root(hlo_module_entry(module))));
+    char *text;
+    size_t size;
+    assert_done(f, hlo_module_to_text(module, NULL, &text, &size));
+    hlo_module *again = parse(text);
+    free(text);
+    assert_int_equal(hlo_module_diff(module, again, out), HLO_OK);
+    assert_int_equal(hlo_module_diff(again, module, out), HLO_OK);
+    assert_int_equal(hlo_module_diff(module, other, out), HLO_MISMATCH);
+    assert_int_equal(hlo_module_diff(other, module, out), HLO_MISMATCH);
+    hlo_module_free(again);
+    hlo_module_free(other);
+    hlo_module_free(module);
+}
+
 static void test_constants(void **state) {
     (void)state;
     static const struct {
@@ -349,6 +400,7 @@ int main(void) {
         TEST(test_move),
         TEST(test_rename_and_remove),
         TEST(test_module_attributes),
+        TEST(test_absent_layout),
         TEST(test_constants),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

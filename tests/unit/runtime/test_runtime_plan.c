@@ -22,10 +22,21 @@ static const char source[] = "HloModule m\n"
                              "}\n";
 
 static int errors;
+static char said[256]; /* message of the last error */
 
 static void count(void *user, const hlo_diag *diag) {
     (void)user;
-    errors += diag->severity == HLO_ERROR;
+    if (diag->severity != HLO_ERROR) return;
+    errors++;
+    snprintf(said, sizeof said, "%s", diag->message);
+}
+
+/* Checks that a call was rejected with exactly one error. */
+static void misused(hlo_status status, const char *message) {
+    assert_int_equal(status, HLO_INVALID_USAGE);
+    assert_int_equal(errors, 1);
+    assert_string_equal(said, message);
+    errors = 0;
 }
 
 static const hlo_diag_sink sink = {count, NULL};
@@ -78,27 +89,59 @@ static void what_is_only_described_does_not_run(void **state) {
     hlo_plan_options options = described("sm_89");
     assert_int_equal(hlo_plan_new(module, &options, &sink, &plan), HLO_OK);
     assert_int_equal(hlo_arrays_draw(module, 0, &sink, &inputs), HLO_OK);
-    assert_int_equal(hlo_plan_run(plan, inputs, &sink, &outputs), HLO_INVALID_USAGE);
+    misused(hlo_plan_run(plan, inputs, &sink, &outputs),
+            "the plan was created with `target`, so it can only be printed");
     assert_null(outputs);
     hlo_arrays_free(inputs);
     hlo_plan_free(plan);
     hlo_module_free(module);
 }
 
-static void a_device_keeps_no_bounds(void **state) {
+static void each_invalid_option_is_an_error(void **state) {
     (void)state;
+    static const hlo_plan_options wrong[] = {
+        {.backend = "cuda", .target = "sm_90", .devices = 1, .bounds = true},
+        {.backend = "cuda", .target = "sm_90", .devices = 1, .perturbed = true},
+        {.backend = "cuda", .target = "sm_90", .devices = 2},
+        {.backend = "cuda", .target = "sm_91", .devices = 1},
+        {.backend = "cuda", .target = "sm_90", .cuda = "0.1", .devices = 1},
+        {.backend = "tpu", .devices = 1},
+        {.backend = NULL, .devices = 1},
+        {.backend = "cpu", .devices = 0},
+        {.backend = "cpu", .devices = HLO_MAX_DEVICES + 1},
+        {.backend = "cpu", .devices = 1, .resident = true, .bounds = true},
+        {.backend = "cpu", .devices = 1, .resident = true, .perturbed = true},
+        {.backend = "cpu", .devices = 2, .resident = true},
+        {.backend = "cpu", .devices = 1, .resident = true, .donation_count = 3},
+        {.backend = "cpu", .devices = 1, .accumulate = 9},
+        {.backend = "cpu", .devices = 1, .fp8_rounding = 9},
+    };
+    static const char *const why[] = {
+        "the cuda backend does not support bounds",
+        "the cuda backend does not support perturbed",
+        "the cuda backend does not simulate devices",
+        "unknown target 'sm_91'",
+        "invalid CUDA version '0.1', expected MAJOR.MINOR with MAJOR of at least 1, for example "
+        "12.8",
+        "this build of the library has no backend 'tpu'",
+        "this build of the library has no backend ''",
+        "invalid value 0 for devices, expected 1 to 1024",
+        "invalid value 1025 for devices, expected 1 to 1024",
+        "resident cannot be combined with bounds",
+        "resident cannot be combined with perturbed",
+        "resident cannot be combined with several devices",
+        "donations must not be NULL, because donation_count is 3",
+        "invalid value 9 for accumulate",
+        "invalid value 9 for fp8_rounding",
+    };
     hlo_module *module = parse();
-    hlo_plan *plan;
-    hlo_plan_options options = described("sm_90");
-    options.bounds = true;
-    assert_int_equal(hlo_plan_new(module, &options, &sink, &plan), HLO_INVALID_USAGE);
-    assert_null(plan);
-    options.bounds = false;
-    options.perturbed = true;
-    assert_int_equal(hlo_plan_new(module, &options, &sink, &plan), HLO_INVALID_USAGE);
-    options.backend = "tpu";
-    assert_int_equal(hlo_plan_new(module, &options, &sink, &plan), HLO_INVALID_USAGE);
-    assert_int_equal(errors, 0);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        hlo_plan_options options = wrong[i];
+        hlo_plan *plan;
+        options.struct_size = sizeof options;
+        misused(hlo_plan_new(module, &options, &sink, &plan), why[i]);
+        assert_null(plan);
+    }
     hlo_module_free(module);
 }
 
@@ -107,7 +150,7 @@ static void an_architecture_that_is_too_old_is_an_error(void **state) {
     hlo_module *module = parse();
     hlo_plan *plan;
     hlo_plan_options options = described("sm_70");
-    assert_int_equal(hlo_plan_new(module, &options, &sink, &plan), HLO_INVALID_INPUT);
+    assert_int_equal(hlo_plan_new(module, &options, &sink, &plan), HLO_INVALID_USAGE);
     assert_int_equal(errors, 1);
     hlo_module_free(module);
 }
@@ -190,9 +233,11 @@ static void a_run_is_timed_again_and_changes_nothing(void **state) {
     double seconds[40];
     assert_int_equal(hlo_plan_new(module, NULL, &sink, &plan), HLO_OK);
     assert_int_equal(hlo_arrays_draw(module, 0, &sink, &inputs), HLO_OK);
-    assert_int_equal(hlo_plan_time(plan, 1, &sink, seconds), HLO_INVALID_USAGE);
+    misused(hlo_plan_time(plan, 1, &sink, seconds),
+            "hlo_plan_time() repeats a run of hlo_plan_run(), but there was none");
     assert_int_equal(hlo_plan_run(plan, inputs, &sink, &first), HLO_OK);
-    assert_int_equal(hlo_plan_time(plan, HLO_MAX_RUNS + 1u, &sink, seconds), HLO_INVALID_USAGE);
+    misused(hlo_plan_time(plan, HLO_MAX_RUNS + 1u, &sink, seconds),
+            "1073741825 runs exceed the maximum of 1073741824");
     assert_int_equal(hlo_plan_time(plan, 0, &sink, seconds), HLO_OK);
     assert_int_equal(hlo_plan_time(plan, 40, &sink, seconds), HLO_OK);
     for (int i = 0; i < 40; i++) assert_true(seconds[i] > 0);
@@ -211,7 +256,8 @@ static void a_run_over_its_inputs_is_not_timed_again(void **state) {
     assert_int_equal(hlo_plan_new(module, &options, &sink, &plan), HLO_OK);
     assert_int_equal(hlo_arrays_draw(module, 0, &sink, &inputs), HLO_OK);
     assert_int_equal(hlo_plan_run(plan, inputs, &sink, &first), HLO_OK);
-    assert_int_equal(hlo_plan_time(plan, 1, &sink, &seconds), HLO_INVALID_USAGE);
+    misused(hlo_plan_time(plan, 1, &sink, &seconds),
+            "the plan was created with `overwrites_inputs`, so runs cannot be repeated");
     run_again(module, plan, inputs, first);
 }
 
@@ -321,18 +367,11 @@ static void only_backends_of_this_build_are_told_of(void **state) {
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
     assert_non_null(out);
-    assert_int_equal(hlo_backend_print("gpu", &sink, hlo_file_writer(out)), HLO_INVALID_USAGE);
-    assert_int_equal(hlo_backend_print(NULL, &sink, hlo_file_writer(out)), HLO_INVALID_USAGE);
+    misused(hlo_backend_print("gpu", &sink, hlo_file_writer(out)),
+            "this build of the library has no backend 'gpu'");
+    misused(hlo_backend_print(NULL, &sink, hlo_file_writer(out)),
+            "this build of the library has no backend ''");
     assert_int_equal(hlo_backend_print("cpu", NULL, hlo_file_writer(out)), HLO_OK);
-    hlo_module *module = parse();
-    hlo_plan *plan;
-    hlo_plan_options options;
-    hlo_plan_options_init(&options);
-    options.backend = NULL;
-    assert_int_equal(hlo_plan_new(module, &options, &sink, &plan), HLO_INVALID_USAGE);
-    options.backend = "gpu";
-    assert_int_equal(hlo_plan_new(module, &options, &sink, &plan), HLO_INVALID_USAGE);
-    hlo_module_free(module);
     fclose(out);
     assert_memory_equal(text, "matrix products: ", 17);
     free(text);
@@ -438,7 +477,7 @@ int main(void) {
         cmocka_unit_test(a_run_is_timed_again_and_changes_nothing),
         cmocka_unit_test(a_run_over_its_inputs_is_not_timed_again),
         cmocka_unit_test(only_backends_of_this_build_are_told_of),
-        cmocka_unit_test(a_device_keeps_no_bounds),
+        cmocka_unit_test(each_invalid_option_is_an_error),
         cmocka_unit_test(an_architecture_that_is_too_old_is_an_error),
         cmocka_unit_test(an_invalid_module_has_no_plan),
         cmocka_unit_test(without_the_libraries_there_is_one_error),
