@@ -93,7 +93,8 @@ static void keep_error(void *user, const hlo_diag *diag) {
     shape_errors *kept = user;
     /* The composed line contains more than the text, which must not be reported. */
     const size_t size = strlen(kept->text), column = diag->column ? diag->column - 1 : 0;
-    const char *at = memmem(diag->source, diag->source ? diag->source_size : 0, kept->text, size);
+    const char *at =
+        diag->source ? memmem(diag->source, diag->source_size, kept->text, size) : NULL;
     const size_t first = at ? (size_t)(at - diag->source) : 0;
     if (kept->message[0] || !at || column < first || column - first >= size) return;
     snprintf(kept->message, sizeof kept->message, ": %s", diag->message);

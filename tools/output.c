@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -212,6 +213,11 @@ bool output_end(output *out) {
     if (file != stdout && file != stderr && fclose(file) != 0 && whole) {
         whole = false;
         why = errno;
+    }
+    if (!whole &&
+        file == stdout) { /* the caller reports the failure, which options_end() must not */
+        clearerr(file);
+        __fpurge(file);
     }
     errno = why;
     return whole;
