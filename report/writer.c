@@ -196,10 +196,16 @@ const char *writer_start(const report_model *m, char *out, size_t size) {
     *out = '\0';
     if (!start->groups) return out;
     writer_place(m->groups->first, place);
+    bool one = true;
+    for (size_t i = 0; i < start->groups; i++) {
+        char other[WRITER_NAME];
+        one &=
+            m->groups[i].one_source && strcmp(writer_place(m->groups[i].first, other), place) == 0;
+    }
     const bool placed = *place && !strstr(start->layer, place);
-    size_t at = add(out, size, 0, "%s%s%s, %zu matmul%s", placed ? " at " : "", placed ? place : "",
-                    placed && !m->groups->one_source ? " and other lines" : "", start->count,
-                    start->count == 1 ? "" : "s");
+    size_t at =
+        add(out, size, 0, "%s%s%s, %zu matmul%s", placed ? " at " : "", placed ? place : "",
+            placed && !one ? " and other lines" : "", start->count, start->count == 1 ? "" : "s");
     if (start->groups > 1) at = add(out, size, at, " in the first %zu rows", start->groups);
     at = add(out, size, at, ", saves %s (%.1f %%): ", writer_quantity(start->saving, "s", saving),
              writer_percent(start->saving, m->totals.figures.seconds));
