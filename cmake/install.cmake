@@ -71,7 +71,8 @@ configure_package_config_file(cmake/hlofp8-config.cmake.in ${PROJECT_BINARY_DIR}
   INSTALL_DESTINATION ${config})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/hlofp8-config-version.cmake
   COMPATIBILITY SameMinorVersion)
-list(JOIN hlo_modules " " HLO_MODULES)
+list(TRANSFORM hlo_link_options PREPEND -l)
+list(JOIN hlo_link_options " " HLO_LINK_OPTIONS)
 file(RELATIVE_PATH HLO_PREFIX_FROM_PKGCONFIG ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig
   ${CMAKE_INSTALL_PREFIX})
 configure_file(cmake/hlofp8.pc.in ${PROJECT_BINARY_DIR}/hlofp8.pc @ONLY)
