@@ -70,6 +70,23 @@ hlo_instruction *call_reduce_along(const library_call *c, hlo_op op, hlo_instruc
     return hlo_build_broadcast_like(c->b, call_reduce(c, op, x, 1, &dim), x->shape, count, kept);
 }
 
+hlo_instruction *call_broadcast(const library_call *c, hlo_instruction *value,
+                                const hlo_shape *like) {
+    const hlo_shape *shape = value->shape;
+    int64_t kept[HLO_LARGEST_RANK], dims[HLO_LARGEST_RANK];
+    uint32_t count = 0;
+    if (!call_is_float_array(shape) || shape->rank > like->rank) return NULL;
+    const uint32_t skipped = like->rank - shape->rank;
+    for (uint32_t d = 0; d < shape->rank; d++) {
+        if (shape->dims[d] == 1) continue;
+        if (shape->dims[d] != like->dims[skipped + d]) return NULL;
+        kept[count] = skipped + d;
+        dims[count++] = shape->dims[d];
+    }
+    value = hlo_build_reshape(c->b, hlo_build_convert(c->b, value, like->type), count, dims);
+    return hlo_build_broadcast_like(c->b, value, like, count, kept);
+}
+
 hlo_instruction *call_activation(const library_call *c, const char *name, hlo_instruction *x) {
     if (!strcasecmp(name, "RELU")) return call_with(c, HLO_OP_MAXIMUM, x, 0);
     if (!strcasecmp(name, "RELU6"))
@@ -99,6 +116,12 @@ int64_t call_integer(const char **wrong, const json_t *object, const char *key) 
     const json_t *value = call_member(wrong, object, key, JSON_INTEGER);
     return json_is_string(value) ? strtoll(json_string_value(value), NULL, 10)
                                  : json_integer_value(value);
+}
+
+int64_t call_index(const json_t *value) {
+    const char *text = json_string_value(value);
+    if (text) return *text && !text[strspn(text, "0123456789")] ? strtoll(text, NULL, 10) : -1;
+    return json_is_integer(value) ? json_integer_value(value) : -1;
 }
 
 double call_number(const char **wrong, const json_t *object, const char *key) {
@@ -149,12 +172,8 @@ typedef struct onednn_config {
 /* True if a list of dimensions, counted from 1, is absent or in order. */
 static bool in_order(const json_t *layout) {
     const json_t *list = json_object_get(json_object_get(layout, "tensor"), "dimensions");
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const json_t *dim = json_array_get(list, i);
-        const long long number = json_is_string(dim) ? strtoll(json_string_value(dim), NULL, 10)
-                                                     : json_integer_value(dim);
-        if (number != (long long)i + 1) return false;
-    }
+    for (size_t i = 0; i < json_array_size(list); i++)
+        if (call_index(json_array_get(list, i)) != (int64_t)i + 1) return false;
     return true;
 }
 
@@ -255,25 +274,6 @@ static hlo_instruction *gelu(const library_call *c, hlo_instruction *x, hlo_inst
     return call_binary(c, HLO_OP_MULTIPLY, x, half);
 }
 
-/* Broadcasts an operand as numpy does: dimensions are aligned at the last one. Returns NULL if its
- * dimensions do not fit. */
-static hlo_instruction *broadcast(const library_call *c, hlo_instruction *value,
-                                  const hlo_shape *like) {
-    const hlo_shape *shape = value->shape;
-    int64_t kept[HLO_LARGEST_RANK], dims[HLO_LARGEST_RANK];
-    uint32_t count = 0;
-    if (!call_is_float_array(shape) || shape->rank > like->rank) return NULL;
-    const uint32_t skipped = like->rank - shape->rank;
-    for (uint32_t d = 0; d < shape->rank; d++) {
-        if (shape->dims[d] == 1) continue;
-        if (shape->dims[d] != like->dims[skipped + d]) return NULL;
-        kept[count] = skipped + d;
-        dims[count++] = shape->dims[d];
-    }
-    value = hlo_build_reshape(c->b, hlo_build_convert(c->b, value, like->type), count, dims);
-    return hlo_build_broadcast_like(c->b, value, like, count, kept);
-}
-
 /* Applies one fused operation. `*next` is the operand that the next operation reads. */
 static hlo_instruction *fuse(const library_call *c, const onednn_config *config, const char *name,
                              hlo_instruction *x, uint32_t *next) {
@@ -293,7 +293,7 @@ static hlo_instruction *fuse(const library_call *c, const onednn_config *config,
     }
     if (!strcmp(name, "BIAS") || !strcmp(name, "BINARY_ADD")) {
         if (*next == c->b->at->operand_count) return call_refuse(c, "has no operand for %s", name);
-        hlo_instruction *added = broadcast(c, call_operand(c, *next), x->shape);
+        hlo_instruction *added = call_broadcast(c, call_operand(c, *next), x->shape);
         if (!added) return call_refuse(c, ": operand %u does not fit the product", *next);
         ++*next;
         return call_binary(c, HLO_OP_ADD, x, added);
@@ -488,6 +488,10 @@ static const struct {
     {"__cudnn$convBackwardFilter", call_convolution_filter},
     {"__cudnn$convBiasActivationForward", call_convolution_fused},
     {"__cudnn$convForwardGraph", call_convolution_graph},
+    {"__cudnn$fmhaSoftmax", call_attention},
+    {"__cudnn$fmhaScaleBiasSoftmax", call_attention_biased},
+    {"__cudnn$fmhaSoftmaxBackward", call_attention_backward},
+    {"__cudnn$fmhaScaleBiasSoftmaxBackward", call_attention_biased_backward},
 };
 enum { TARGETS = sizeof targets / sizeof *targets };
 

@@ -34,6 +34,11 @@ hlo_instruction *call_reduce(const library_call *c, hlo_op op, hlo_instruction *
 /* Reduces dimension `dim` of x, and broadcasts the result to the shape of x. */
 hlo_instruction *call_reduce_along(const library_call *c, hlo_op op, hlo_instruction *x,
                                    int64_t dim);
+/* Broadcasts a value as numpy does: dimensions are aligned at the last one. Converts it to the type
+ * of `like`. Returns NULL, without an error, if it is not an array of floats whose dimensions fit.
+ */
+hlo_instruction *call_broadcast(const library_call *c, hlo_instruction *value,
+                                const hlo_shape *like);
 /* Applies the activation of a name, in any case: relu, relu6, tanh, sigmoid, elu. Returns NULL,
  * without an error, for another name. */
 hlo_instruction *call_activation(const library_call *c, const char *name, hlo_instruction *x);
@@ -50,6 +55,8 @@ const json_t *call_member(const char **wrong, const json_t *object, const char *
 int64_t call_integer(const char **wrong, const json_t *object, const char *key);
 double call_number(const char **wrong, const json_t *object, const char *key);
 bool call_flag(const char **wrong, const json_t *object, const char *key);
+/* Returns a dimension, which may be a string, or -1 if the value is another one. */
+int64_t call_index(const json_t *value);
 /* Returns the index of a word in `names`; the word may also be the index. */
 uint32_t call_choice(const char **wrong, const json_t *object, const char *key, uint32_t count,
                      const char *const *names);
@@ -61,5 +68,10 @@ hlo_instruction *call_convolution_input(const library_call *c);
 hlo_instruction *call_convolution_filter(const library_call *c);
 hlo_instruction *call_convolution_fused(const library_call *c);
 hlo_instruction *call_convolution_graph(const library_call *c);
+
+hlo_instruction *call_attention(const library_call *c);
+hlo_instruction *call_attention_biased(const library_call *c);
+hlo_instruction *call_attention_backward(const library_call *c);
+hlo_instruction *call_attention_biased_backward(const library_call *c);
 
 #endif
