@@ -45,15 +45,23 @@ hlo_instruction *call_with(const library_call *c, hlo_op op, hlo_instruction *x,
     return hlo_build_by_number(c->b, op, x, number);
 }
 
+/* Lists the dimensions of x that are not among `count` dimensions. */
+static uint32_t other_dims(const hlo_instruction *x, uint32_t count, const int64_t *dims,
+                           int64_t *out_dims) {
+    uint32_t others = 0;
+    for (uint32_t d = 0; d < x->shape->rank; d++) {
+        bool listed = false;
+        for (uint32_t i = 0; i < count; i++) listed |= dims[i] == d;
+        if (!listed) out_dims[others++] = d;
+    }
+    return others;
+}
+
 hlo_instruction *call_reduce(const library_call *c, hlo_op op, hlo_instruction *x, uint32_t count,
                              const int64_t *dims) {
-    int64_t sizes[HLO_LARGEST_RANK];
-    uint32_t rank = 0;
-    for (uint32_t d = 0; d < x->shape->rank; d++) {
-        bool reduced = false;
-        for (uint32_t i = 0; i < count; i++) reduced |= dims[i] == d;
-        if (!reduced) sizes[rank++] = x->shape->dims[d];
-    }
+    int64_t kept[HLO_LARGEST_RANK], sizes[HLO_LARGEST_RANK];
+    const uint32_t rank = other_dims(x, count, dims, kept);
+    for (uint32_t i = 0; i < rank; i++) sizes[i] = x->shape->dims[kept[i]];
     const hlo_shape *shape = hlo_shape_array(c->x->module, x->shape->type, rank, sizes);
     hlo_instruction *made = hlo_build_reduce(c->b, op, x, shape, count, dims, NULL);
     if (op == HLO_OP_MAXIMUM)
@@ -62,12 +70,10 @@ hlo_instruction *call_reduce(const library_call *c, hlo_op op, hlo_instruction *
 }
 
 hlo_instruction *call_reduce_along(const library_call *c, hlo_op op, hlo_instruction *x,
-                                   int64_t dim) {
+                                   uint32_t count, const int64_t *dims) {
     int64_t kept[HLO_LARGEST_RANK];
-    uint32_t count = 0;
-    for (uint32_t d = 0; d < x->shape->rank; d++)
-        if (d != dim) kept[count++] = d;
-    return hlo_build_broadcast_like(c->b, call_reduce(c, op, x, 1, &dim), x->shape, count, kept);
+    const uint32_t rank = other_dims(x, count, dims, kept);
+    return hlo_build_broadcast_like(c->b, call_reduce(c, op, x, count, dims), x->shape, rank, kept);
 }
 
 hlo_instruction *call_broadcast(const library_call *c, hlo_instruction *value,
@@ -232,40 +238,15 @@ static hlo_instruction *softmax(const library_call *c) {
                            "has the axis %lld of an array with %u "
                            "dimensions",
                            (long long)config.axis, x->shape->rank);
-    x = call_binary(c, HLO_OP_SUBTRACT, x, call_reduce_along(c, HLO_OP_MAXIMUM, x, axis));
+    x = call_binary(c, HLO_OP_SUBTRACT, x, call_reduce_along(c, HLO_OP_MAXIMUM, x, 1, &axis));
     x = hlo_build_unary(c->b, HLO_OP_EXP, x);
-    return call_binary(c, HLO_OP_DIVIDE, x, call_reduce_along(c, HLO_OP_ADD, x, axis));
+    return call_binary(c, HLO_OP_DIVIDE, x, call_reduce_along(c, HLO_OP_ADD, x, 1, &axis));
 }
 
 static hlo_instruction *layer_norm(const library_call *c) {
     onednn_config config;
     if (!read_config(c, "onednn_layer_norm_config", &config)) return NULL;
-    const hlo_shape *shape = c->b->at->operand_count ? call_operand(c, 0)->shape : NULL;
-    bool fits = c->b->at->operand_count == 3 && call_is_float_array(shape) && shape->rank > 0;
-    for (uint32_t i = 1; i < 3 && fits; i++)
-        fits = call_is_float_array(call_operand(c, i)->shape) &&
-               hlo_shape_count(call_operand(c, i)->shape) == shape->dims[shape->rank - 1];
-    if (!fits)
-        return call_refuse(c, "requires an array of floats, and a "
-                              "scale and a shift for each element of its last dimension");
-    const int64_t last = shape->rank - 1, size = shape->dims[last];
-    hlo_instruction *x = call_widen(c, call_operand(c, 0)), *factors[2];
-    for (uint32_t i = 0; i < 2; i++) {
-        hlo_instruction *line = hlo_build_reshape(c->b, call_operand(c, 1 + i), 1, &size);
-        line = hlo_build_convert(c->b, line, x->shape->type);
-        factors[i] = hlo_build_broadcast_like(c->b, line, x->shape, 1, &last);
-    }
-    hlo_instruction *mean =
-        call_with(c, HLO_OP_DIVIDE, call_reduce_along(c, HLO_OP_ADD, x, last), (double)size);
-    hlo_instruction *apart = call_binary(c, HLO_OP_SUBTRACT, x, mean);
-    hlo_instruction *squares =
-        call_reduce_along(c, HLO_OP_ADD, call_binary(c, HLO_OP_MULTIPLY, apart, apart), last);
-    hlo_instruction *variance = call_with(c, HLO_OP_DIVIDE, squares, (double)size);
-    variance = call_with(c, HLO_OP_ADD, variance, config.epsilon);
-    hlo_instruction *unit =
-        call_binary(c, HLO_OP_MULTIPLY, apart, hlo_build_unary(c->b, HLO_OP_RSQRT, variance));
-    return call_binary(c, HLO_OP_ADD, call_binary(c, HLO_OP_MULTIPLY, unit, factors[0]),
-                       factors[1]);
+    return call_layer_norm(c, config.epsilon);
 }
 
 /* Builds x * (1 + inner) / 2. */
@@ -488,6 +469,7 @@ static const struct {
     {"__cudnn$convBackwardFilter", call_convolution_filter},
     {"__cudnn$convBiasActivationForward", call_convolution_fused},
     {"__cudnn$convForwardGraph", call_convolution_graph},
+    {"__cudnn$norm", call_norm},
     {"__cudnn$fmhaSoftmax", call_attention},
     {"__cudnn$fmhaScaleBiasSoftmax", call_attention_biased},
     {"__cudnn$fmhaSoftmaxBackward", call_attention_backward},

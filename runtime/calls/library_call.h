@@ -31,9 +31,9 @@ hlo_instruction *call_with(const library_call *c, hlo_op op, hlo_instruction *x,
 /* Reduces `count` dimensions of x. The result has the other dimensions, in order. */
 hlo_instruction *call_reduce(const library_call *c, hlo_op op, hlo_instruction *x, uint32_t count,
                              const int64_t *dims);
-/* Reduces dimension `dim` of x, and broadcasts the result to the shape of x. */
+/* Reduces `count` dimensions of x, and broadcasts the result to the shape of x. */
 hlo_instruction *call_reduce_along(const library_call *c, hlo_op op, hlo_instruction *x,
-                                   int64_t dim);
+                                   uint32_t count, const int64_t *dims);
 /* Broadcasts a value as numpy does: dimensions are aligned at the last one. Converts it to the type
  * of `like`. Returns NULL, without an error, if it is not an array of floats whose dimensions fit.
  */
@@ -68,6 +68,10 @@ hlo_instruction *call_convolution_input(const library_call *c);
 hlo_instruction *call_convolution_filter(const library_call *c);
 hlo_instruction *call_convolution_fused(const library_call *c);
 hlo_instruction *call_convolution_graph(const library_call *c);
+
+/* Normalizes the last dimension of operand 0. Operands 1 and 2 are the scale and the shift. */
+hlo_instruction *call_layer_norm(const library_call *c, double epsilon);
+hlo_instruction *call_norm(const library_call *c);
 
 hlo_instruction *call_attention(const library_call *c);
 hlo_instruction *call_attention_biased(const library_call *c);
