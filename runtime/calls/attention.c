@@ -81,15 +81,16 @@ static bool read_config(const library_call *c, bool backward, attention_config *
         out->v = read_factor(&wrong, json, "bmm2_dot_dimension_numbers", false);
     }
     const char *unsupported = NULL;
-    if (mask != 0 && mask != 2) unsupported = masks[mask];
-    if (call_number(&wrong, json, "dropout_rate") != 0) unsupported = "dropout";
-    if (call_integer(&wrong, json, "max_seg_per_batch") > 1) unsupported = "packed sequences";
-    if (call_flag(&wrong, json, "is_paged_attention")) unsupported = "paged attention";
-    if (!call_flag(&wrong, json, "is_flash_attention")) unsupported = "attention that is not flash";
-    if (out->window > 0 && !out->causal) unsupported = "a sliding window without a causal mask";
+    if (mask == 1 || mask == 3) unsupported = "has sequence lengths";
+    if (mask == 4) unsupported = "has an ALiBi mask";
+    if (call_number(&wrong, json, "dropout_rate") != 0) unsupported = "has dropout";
+    if (call_integer(&wrong, json, "max_seg_per_batch") > 1) unsupported = "has packed sequences";
+    if (call_flag(&wrong, json, "is_paged_attention")) unsupported = "has paged keys and values";
+    if (!call_flag(&wrong, json, "is_flash_attention")) unsupported = "is not flash attention";
+    if (out->window > 0 && !out->causal) unsupported = "has a sliding window without a causal mask";
     json_decref(whole);
     if (!call_config_fits(c, wrong)) return false;
-    return !unsupported || call_refuse(c, "has %s, which is not supported", unsupported);
+    return !unsupported || call_refuse(c, "%s, which is not supported", unsupported);
 }
 
 /* Returns an operand as [batch, heads, rows or columns, features], or NULL if it is not an array of
@@ -162,7 +163,7 @@ static hlo_instruction *build_scores(attention *a, const library_call *c, bool b
     if (!read_config(c, backward, config)) return NULL;
     const uint32_t count = 3u + 3 * backward + biased;
     if (c->b->at->operand_count != count)
-        return call_refuse(c, "has %u operands, expected %u", c->b->at->operand_count, count);
+        return call_refuse(c, "takes %u operands, found %u", count, c->b->at->operand_count);
     a->q = canonical(c, 0, &config->q, !backward);
     a->k = canonical(c, 1, &config->k, !backward);
     a->v = canonical(c, 2, &config->v, backward);

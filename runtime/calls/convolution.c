@@ -179,11 +179,14 @@ static hlo_instruction *convolve(const library_call *c, gradient of, hlo_type ty
         return call_refuse(c, "is a convolution with more than %d dimensions", MAX_RANK);
     hlo_instruction *operands[] = {call_operand(c, 0), call_operand(c, 1)};
     const char *text = hlo_instr_str(call, HLO_ATTR_DIM_LABELS);
-    if (text && strchr(text, '?'))
-        return call_refuse(c,
-                           "has vectors of features (dim_labels=%s), which is not supported: run "
-                           "the module before optimizations",
-                           text);
+    int64_t named[3 * MAX_RANK];
+    const uint32_t rank = operands[0]->shape->rank;
+    if (text && (strchr(text, '?') || (rank > 3 && hlo_dim_labels_read(text, rank - 1, named))))
+        return call_refuse(
+            c,
+            "has vectors of features (dim_labels=%s), which is not supported: run the "
+            "module before optimizations",
+            text);
 
     /* Check the call as a forward convolution of x and w with the result y. */
     const hlo_instruction absent = {.shape = c->want, .offset = call->offset};
@@ -198,7 +201,6 @@ static hlo_instruction *convolve(const library_call *c, gradient of, hlo_type ty
     if (!hlo_shape_same_dims(inferred, y))
         return call_refuse(c, "has operands and a result that do not match");
     labels l = {.rank = x->rank};
-    int64_t named[3 * MAX_RANK];
     hlo_dim_labels_read(text, l.rank, named);
     memcpy(l.in, named, l.rank * sizeof *named);
     memcpy(l.kernel, named + l.rank, l.rank * sizeof *named);
@@ -274,7 +276,7 @@ static hlo_instruction *plain(const library_call *c, gradient of) {
     int64_t features;
     if (!read_config(c, &config)) return NULL;
     if (c->b->at->operand_count != 2)
-        return call_refuse(c, "has %u operands, expected 2", c->b->at->operand_count);
+        return call_refuse(c, "takes 2 operands, found %u", c->b->at->operand_count);
     hlo_instruction *y = convolve(c, of, c->want->type, &features);
     if (!y || y->shape->type == c->want->type) return y;
     return saturate(c, call_widen(c, y), c->want->type);
@@ -297,7 +299,7 @@ hlo_instruction *call_convolution_fused(const library_call *c) {
     convolution_config config = {.fused = true};
     if (!read_config(c, &config)) return NULL;
     const uint32_t count = c->b->at->operand_count;
-    if (count != 3 && count != 4) return call_refuse(c, "has %u operands, expected 3 or 4", count);
+    if (count != 3 && count != 4) return call_refuse(c, "takes 3 or 4 operands, found %u", count);
     if (count == 3 && config.side_scale != 0)
         return call_refuse(c, "has side_input_scale %g, but no side input", config.side_scale);
     const hlo_type wide = call_computed(call_operand(c, 0)->shape->type);
@@ -454,6 +456,6 @@ hlo_instruction *call_convolution_graph(const library_call *c) {
             results[0] = n->value;
     }
     if (next != c->b->at->operand_count)
-        return call_refuse(c, "has %u operands, expected %u", c->b->at->operand_count, next);
+        return call_refuse(c, "takes %u operands, found %u", next, c->b->at->operand_count);
     return result_count == 1 ? results[0] : hlo_build_tuple(c->b, result_count, results);
 }

@@ -59,6 +59,9 @@ static bool is_matmul(const hlo_instruction *instr) {
 /* Why instructions are not supported, by opcode or by a part of the custom call's target. */
 #define MISFIT "its operands, its result or its backend_config do not match the call"
 #define BEFORE ". Run the module before optimizations, which has opcodes in its place"
+#define FP8_ATTENTION                                                                              \
+    "it is attention of fp8 values, and where cuDNN rounds is not documented. Use the attention "  \
+    "of bf16 values"
 static const struct {
     hlo_op op;
     const char *word, *reason;
@@ -69,8 +72,16 @@ static const struct {
     {HLO_OP_CUSTOM_CALL, "_python_",
      "it calls a Python function of the process that made the module. Remove the callback "
      "(jax.debug.print, jax.pure_callback, io_callback), or run the module in that process"},
+    {HLO_OP_CUSTOM_CALL, "SoftmaxDropout",
+     "cuDNN draws the random numbers of its dropout. Use the attention without dropout"},
+    {HLO_OP_CUSTOM_CALL, "SoftmaxF8", FP8_ATTENTION},
+    {HLO_OP_CUSTOM_CALL, "SoftmaxBackwardF8", FP8_ATTENTION},
     {HLO_OP_CUSTOM_CALL, "__cudnn$", "it calls cuDNN" BEFORE},
     {HLO_OP_CUSTOM_CALL, "__onednn$", "it calls oneDNN" BEFORE},
+    {HLO_OP_CUSTOM_CALL, "__gpu$xla.gpu.triton",
+     "it calls a Triton kernel, which has no HLO. Make the module with "
+     "pallas_call(interpret=True), "
+     "or without the kernel"},
     {HLO_OP_CUSTOM_CALL, "__gpu$", "it calls a kernel of XLA's GPU compiler" BEFORE},
     {HLO_OP_CUSTOM_CALL, "te_fused_attn_",
      "it calls Transformer Engine. Set NVTE_FUSED_ATTN=0 when the module is made"},
