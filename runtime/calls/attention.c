@@ -109,7 +109,8 @@ static hlo_instruction *canonical(const library_call *c, uint32_t index, const f
 /* Returns [batch, heads * group, ..] as [batch, heads, group, ..]. */
 static hlo_instruction *grouped(const attention *a, hlo_instruction *x) {
     int64_t dims[RANK];
-    for (uint32_t i = 0; i < RANK; i++) dims[i] = i < ROWS ? a->size[i] : x->shape->dims[i - 1];
+    for (uint32_t i = 0; i <= x->shape->rank; i++)
+        dims[i] = i < ROWS ? a->size[i] : x->shape->dims[i - 1];
     return hlo_build_reshape(a->c->b, x, x->shape->rank + 1, dims);
 }
 
