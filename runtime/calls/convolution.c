@@ -335,7 +335,7 @@ hlo_instruction *call_convolution_fused(const library_call *c) {
     return saturate(c, y, c->want->type);
 }
 
-/* ------------------------------------------------------------------------------------- graphs */
+/* --------------------------------------------------------------------------------------- graphs */
 
 /* An operation of a serialized graph, such as 12:[f32]add(10,11); */
 typedef struct node {
