@@ -365,6 +365,17 @@ static bool expand_call(expansion *x, int which) {
                                    : hlo_build_filled(c.b, want, 0);
     }
     if (!fits) return call_refuse(&c, "has another shape than its result");
+    /* Elements that are read alone do not make the others live, such as the working memory. */
+    hlo_instruction *call = x->build->at;
+    for (hlo_use *use = call->uses, *later; many && use; use = later) {
+        later = use->next;
+        hlo_instruction *user = use->user;
+        if (user->op != HLO_OP_GET_TUPLE_ELEMENT) continue;
+        x->build->at = user;
+        expand_replace(x, HLO_OP_COPY, user->shape, 1,
+                       &results[hlo_instr_int(user, HLO_ATTR_INDEX, 0)]);
+    }
+    x->build->at = call;
     expand_replace(x, many ? HLO_OP_TUPLE : HLO_OP_COPY, shape, rank, results);
     return true;
 }
@@ -372,12 +383,12 @@ static bool expand_call(expansion *x, int which) {
 hlo_status hlo_calls_expand(hlo_module *module, const hlo_diag_sink *sink) {
     expansion x = {.module = module, .sink = sink};
     for (hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (hlo_instruction *instr = comp->first, *next; instr; instr = next) {
-            next = instr->next;
+        for (hlo_instruction *instr = comp->first; instr; instr = instr->next) {
             const int which = find_target(instr);
             if (which == TARGETS) continue;
             x.build->at = instr;
             if (!expand_call(&x, which)) return HLO_INVALID_INPUT;
+            instr = x.build->at;
         }
     return HLO_OK;
 }
