@@ -40,7 +40,10 @@ CALLS = r"""ENTRY e {
   w = f32[4,6] parameter(1)
   m = (f32[8,6], u8[64]) custom-call(x, w), custom_call_target="__onednn$matmul", backend_config={"onednn_matmul_config":{"fused_ops":["GELU_ERF","LINEAR"],"alpha_typecast":1040187392}}
   g = f32[8,6] get-tuple-element(m), index=0
-  ROOT s = f32[8,6] custom-call(g), custom_call_target="__onednn$softmax", backend_config={"onednn_softmax_config":{"softmax_axis":1}}
+  s = f32[8,6] custom-call(g), custom_call_target="__onednn$softmax", backend_config={"onednn_softmax_config":{"softmax_axis":1}}
+  c = (f32[8,6], f32[], u8[0]) custom-call(x, w), dim_labels=bf_io->bf, custom_call_target="__cudnn$convForwardGraph", backend_config={"cudnn_conv_backend_config":{"conv_result_scale":1,"serialized_graph":"1:[f32]conv();2:[f32]relu(1);3:[f32]amax(2);"}}
+  d = (f32[4,6], u8[0]) custom-call(x, s), dim_labels=bf_io->bf, custom_call_target="__cudnn$convBackwardFilter"
+  ROOT t = ((f32[8,6], f32[], u8[0]), (f32[4,6], u8[0])) tuple(c, d)
 }
 """
 WRONG = "ENTRY e {\n  a = f32[2] parameter(0)\n  ROOT b = f32[3] negate(c)\n}\n"
