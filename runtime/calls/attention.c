@@ -51,9 +51,10 @@ static factor read_factor(const char **wrong, const json_t *json, const char *do
     factor f = {{call_index(json_array_get(batch, 0)), call_index(json_array_get(batch, 1))},
                 call_index(json_array_get(contracting, 0))};
     const int64_t last = QKV_RANK - 1;
-    if (f.batch[0] < 0 || f.batch[1] < 0 || f.contracting < 0 || f.batch[0] > last ||
-        f.batch[1] > last || f.contracting > last || f.batch[0] == f.batch[1] ||
-        f.batch[0] == f.contracting || f.batch[1] == f.contracting)
+    if (json_array_size(batch) != 2 || json_array_size(contracting) != 1 || f.batch[0] < 0 ||
+        f.batch[1] < 0 || f.contracting < 0 || f.batch[0] > last || f.batch[1] > last ||
+        f.contracting > last || f.batch[0] == f.batch[1] || f.batch[0] == f.contracting ||
+        f.batch[1] == f.contracting)
         *wrong = dot;
     return f;
 }

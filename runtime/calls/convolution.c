@@ -189,9 +189,9 @@ static hlo_instruction *convolve(const library_call *c, gradient of, hlo_type ty
             text);
 
     /* Check the call as a forward convolution of x and w with the result y. */
-    const hlo_instruction absent = {.shape = c->want, .offset = call->offset};
-    hlo_instruction *forward[] = {of == OF_INPUT ? (hlo_instruction *)&absent : operands[0],
-                                  of == OF_KERNEL ? (hlo_instruction *)&absent : operands[1]};
+    hlo_instruction absent = {.shape = c->want, .offset = call->offset};
+    hlo_instruction *forward[] = {of == OF_INPUT ? &absent : operands[0],
+                                  of == OF_KERNEL ? &absent : operands[1]};
     const hlo_shape *x = forward[0]->shape, *w = forward[1]->shape;
     const hlo_shape *y = of == FORWARD ? c->want : operands[of == OF_KERNEL]->shape;
     char why[160];
