@@ -266,7 +266,9 @@ void hlo_philox(const uint64_t counter[2], uint64_t key, uint32_t out[4]);
 
 /* -------------------------------------------------------------------------------------- windows */
 
-/* One dimension of a window, from `window={size=.. stride=.. ...}`. */
+/* One dimension of a window, from `window={size=.. stride=.. ...}`. The kernel of a convolution
+ * with `convolution_kind=dgrad` is also reversed: XLA removes the reversal of the kernel when it
+ * sets this kind. */
 typedef struct hlo_window {
     int64_t size, stride, low, high, base, dilate;
     bool reversed;
