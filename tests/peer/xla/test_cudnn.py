@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Executes modules before and after XLA's GPU compiler replaces opcodes by calls of cuDNN: convolutions of one to three
 dimensions and of each type, their gradients, fused operations, FP8 convolutions, layer norms, and attention. The
-results must agree within their error bounds, and each kind of call must occur.
+results must agree within their error bounds, and each kind of call must occur. The same holds for the fusions of
+convolutions that XLA makes with an experimental flag.
 """
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -81,7 +83,13 @@ def cases():
     ]
 
 
-def compare(args, name, text, calls):
+def compare(args, path, compiled):
+    done = subprocess.run([args.bin / 'hlo-fp8-run', compiled, f'--compare={path}'], capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f'{compiled}: status {done.returncode}\n{done.stdout[-3000:]}{done.stderr[-1000:]}')
+
+
+def compile_and_compare(args, name, text, calls):
     """Compiles the module, which XLA must replace by these calls, and compares it with the result."""
     path, compiled = args.work / f'{name}.hlo', args.work / f'{name}.xla.hlo'
     path.write_text(text)
@@ -91,9 +99,20 @@ def compare(args, name, text, calls):
     found = set(re.findall(r'"__cudnn\$(\w+)"', compiled.read_text()))
     if found != calls:
         sys.exit(f'{compiled} has calls of {", ".join(sorted(found))}, expected {", ".join(sorted(calls))}')
-    done = subprocess.run([args.bin / 'hlo-fp8-run', compiled, f'--compare={path}'], capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f'{compiled}: status {done.returncode}\n{done.stdout[-3000:]}{done.stderr[-1000:]}')
+    compare(args, path, compiled)
+
+
+def compare_fusions(args, text):
+    """Compares the module with the stage in which XLA has made fusions of convolutions. Compiling these needs a GPU."""
+    path, folder = args.work / 'fusions.hlo', args.work / 'fusions'
+    path.write_text(text)
+    shutil.rmtree(folder, ignore_errors=True)
+    flags = '--xla_gpu_experimental_enable_conv_fusion=true --xla_dump_hlo_pass_re=conv-fusion-rewriter'
+    subprocess.run([sys.executable, HERE / '_xla_gpu.py', path, '--keep', folder, f'--xla-flags={flags}'], capture_output=True)
+    [stage] = folder.glob('*.after_conv-fusion-rewriter.*.txt')
+    kinds = set(re.findall(r'convolution_kind=(\w+)', stage.read_text()))
+    assert kinds == {'fprop', 'dgrad', 'wgrad'}, kinds
+    compare(args, path, stage)
 
 
 def main():
@@ -101,12 +120,14 @@ def main():
     _xla_gpu.require_plugin()
     functions, arguments = zip(*cases())
     text = jax.jit(lambda all: [f(*each) for f, each in zip(functions, all)]).lower(list(arguments)).as_text('hlo')
-    compare(args, 'calls', text, CALLS)
+    compile_and_compare(args, 'calls', text, CALLS)
     # XLA fuses nothing else in a computation with an FP8 convolution.
     arguments = shapes(FP8, (2, 9, 8, 16), (3, 3, 16, 16)) + shapes(jnp.float32, (), (2, 9, 8, 16))
-    compare(args, 'fp8', jax.jit(fp8).lower(*arguments).as_text('hlo'), {'convForwardGraph'})
+    compile_and_compare(args, 'fp8', jax.jit(fp8).lower(*arguments).as_text('hlo'), {'convForwardGraph'})
     text = (args.models.parent / 'run' / 'cudnn-attention.hlo').read_text()
-    compare(args, 'attention', text, {'fmhaSoftmax', 'fmhaScaleBiasSoftmax', 'fmhaScaleBiasSoftmaxBackward'})
+    compile_and_compare(args, 'attention', text, {'fmhaSoftmax', 'fmhaScaleBiasSoftmax', 'fmhaScaleBiasSoftmaxBackward'})
+    gradients, arguments = cases()[0]
+    compare_fusions(args, jax.jit(gradients).lower(*arguments).as_text('hlo'))
 
 
 if __name__ == '__main__':
