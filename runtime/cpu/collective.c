@@ -492,9 +492,6 @@ static const char *find_peer(const hlo_seat *seat, const hlo_instruction *instr,
     const group_mode mode = mode_of(start);
     const int64_t most = own_number(seat, mode, &own);
     const int64_t step = mode == PARTITIONS ? 1 : seat->partitions;
-    if (hlo_instr_int(start, HLO_ATTR_IS_HOST_TRANSFER, 0))
-        return "transfers data to or from the host, which is not supported: make the data a "
-               "parameter or a result";
     if (!text)
         return hlo_arena_format(arena, "requires the pairs of devices, as frontend attribute %s",
                                 name);
