@@ -615,8 +615,13 @@ static build_value start_value(build *b, const hlo_instruction *instr) {
     const bool copies = instr->op == HLO_OP_COPY_START;
     const hlo_shape *shape = instr->shape, *from = shape->elements[copies];
     build_value v = new_slots(b, SLOT_NOWHERE, shape), result;
+    /* A collective-permute-start of slices keeps only the first operand. */
+    const hlo_instruction *const *all = list_operands(b, instr);
+    const uint32_t count =
+        hlo_instr_attr(instr, HLO_ATTR_SLICE_SIZE_LISTS) ? 1 : instr->operand_count;
     const hlo_shape *const *kept = leaf_shapes(b, from);
-    build_value operands = adapted_operands(b, instr, kept);
+    build_value operands =
+        adapt(b, instr, slots_of_all(b, all, count), shapes_of_all(b, all, count), kept);
     if (copies)
         result = adapt(b, instr, operands, kept, leaf_shapes(b, shape->elements[0]));
     else if (instr->op == HLO_OP_ASYNC_START)
