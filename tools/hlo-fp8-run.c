@@ -426,8 +426,8 @@ static void print_arrays(const run_job *job, const char *format, size_t first, s
     printf(format, count);
     for (size_t i = 0; listed && i < count; i++) {
         const hlo_array *array = hlo_arrays_at(job->outputs, first + i);
-        printf("%s%s%s%s[", i ? ", " : ": ", array->name ? array->name : "",
-               array->name ? " " : "", hlo_element_type_name(array->type));
+        printf("%s%s%s%s[", i ? ", " : ": ", array->name ? array->name : "", array->name ? " " : "",
+               hlo_element_type_name(array->type));
         for (uint32_t j = 0; j < array->rank; j++)
             printf(j ? ",%lld" : "%lld", (long long)array->dims[j]);
         putchar(']');

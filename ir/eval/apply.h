@@ -9,7 +9,8 @@
 const hlo_kernel *hlo_kernel_of(hlo_op op);
 /* Returns why hlo_eval() does not support `instr`; NULL if it does. */
 const char *hlo_call_refusal(const hlo_instruction *instr);
-/* The same, without a check of the computations that `instr` applies. */
+/* Returns why the kernel of `instr` does not support it, whatever computations it applies; NULL if
+ * it does. */
 const char *hlo_kernel_refusal(const hlo_instruction *instr);
 /* Returns the type whose bits reduce-precision counts for elements of `type`. As in XLA, this type
  * is f16 for every type of at most 8 bits whose values f16 can represent. */

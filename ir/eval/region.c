@@ -142,7 +142,8 @@ static void append_branches(builder *b, const hlo_instruction *instr, const uint
                             uint32_t *own) {
     const uint32_t count = instr->operand_count - 1;
     const uint32_t *branches[MAX_OPERANDS];
-    for (uint32_t k = 0; k < count; k++) branches[k] = append(b, hlo_region_branch(instr, k), &in[k + 1]);
+    for (uint32_t k = 0; k < count; k++)
+        branches[k] = append(b, hlo_region_branch(instr, k), &in[k + 1]);
     for (uint32_t leaf = 0; leaf < hlo_shape_leaf_count(instr->shape); leaf++) {
         uint32_t *choices = hlo_arena_array(b->call->scratch, count, sizeof *choices);
         for (uint32_t k = 0; k < count; k++) choices[k] = branches[k][leaf];
@@ -317,8 +318,11 @@ hlo_op hlo_region_simple(const hlo_computation *c) {
     return HLO_OP_INVALID;
 }
 
+static const char *refuse_many(const hlo_instruction *instr) {
+    return instr->operand_count >= HLO_LOOP_VIEWS ? "it has more than 15 operands" : NULL;
+}
+
 static hlo_status run_map(hlo_call *call) {
-    if (call->operand_count >= HLO_LOOP_VIEWS) return hlo_call_refuse(call, "too many operands");
     hlo_region *region = hlo_region_new(call, hlo_instr_comp(call->instr, HLO_ATTR_TO_APPLY));
     if (!region) return HLO_INVALID_INPUT;
     const hlo_view *views[HLO_LOOP_VIEWS] = {&call->results[0]};
@@ -327,4 +331,4 @@ static hlo_status run_map(hlo_call *call) {
     hlo_views_run(NULL, a.views, views, apply_row, &a);
     return HLO_OK;
 }
-const hlo_kernel hlo_eval_map = {.run = run_map, .error = HLO_ERROR_MOVED};
+const hlo_kernel hlo_eval_map = {.run = run_map, .error = HLO_ERROR_MOVED, .refuse = refuse_many};

@@ -453,8 +453,8 @@ static void print_row(const hlo_comparison *c, size_t index, const finding *f, w
     char name[KIND_WIDTH], kind[KIND_WIDTH], excess[32] = "-", noise[64] = "-", ratio[32];
     if (!f) {
         fprintf(out, "%-*s  %-*s  %-16s %12s %12s %12s %12s %12s %10s %7s\n", width.name, "output",
-                width.kind, "shape", "verdict", "elements", "different", "beyond bound", "not judged", "error/bound",
-                "noise", "SNR dB");
+                width.kind, "shape", "verdict", "elements", "different", "beyond bound",
+                "not judged", "error/bound", "noise", "SNR dB");
         return;
     }
     snprintf(name, sizeof name, "%zu", index);

@@ -676,8 +676,8 @@ static const int64_t *find_slices(const hlo_instruction *instr, hlo_arena *arena
     for (uint32_t i = 0; i < 4; i++) shapes[i] = hlo_instr_operand(instr, i)->shape;
     const bool many = shapes[0]->type == HLO_TYPE_TUPLE;
     const uint32_t buffers = many ? shapes[0]->rank : 1;
-    if (many != (shapes[1]->type == HLO_TYPE_TUPLE) ||
-        hlo_shape_leaf_count(shapes[1]) != buffers || !hlo_shape_compatible(result, shapes[1]) ||
+    if (many != (shapes[1]->type == HLO_TYPE_TUPLE) || hlo_shape_leaf_count(shapes[1]) != buffers ||
+        !hlo_shape_compatible(result, shapes[1]) ||
         (starts && !hlo_shape_compatible(instr->shape->elements[0], shapes[0])))
         return NULL;
     uint32_t total = 0;

@@ -633,8 +633,8 @@ static hlo_status play(const plan_run *r, const plan_command_buffer *buffer) {
 /* ----------------------------------------------------------------------------------------- runs */
 
 hlo_status plan_record(hlo_plan *plan, const hlo_diag_sink *sink) {
-    const bool observed = plan_looks(plan) || plan->options.profile || plan->options.progress ||
-                          plan->feed_count;
+    const bool observed =
+        plan_looks(plan) || plan->options.profile || plan->options.progress || plan->feed_count;
     const hlo_backend *backend = plan->backend;
     if (observed || !plan->options.graph || !backend->record) return HLO_OK;
     const bool branches =

@@ -316,8 +316,7 @@ static hlo_status read_sent(const npz_reader *r, hlo_arrays *out) {
                         "the module sends arrays of %d types that dtype '%c%c%ld' of %s may be, "
                         "expected 1",
                         count, header.order, header.kind, header.width, name);
-        const hlo_shape shape = {
-            .type = (hlo_type)found, .rank = header.rank, .dims = header.dims};
+        const hlo_shape shape = {.type = (hlo_type)found, .rank = header.rank, .dims = header.dims};
         file = zip_fopen_index(r->archive, (zip_uint64_t)e, 0);
         if (!file) return fail(r, index, false, "%s", zip_strerror(r->archive));
         const hlo_status status = read_array(r, file, name, &shape, index, out);

@@ -50,7 +50,7 @@ typedef enum plan_step_kind {
     STEP_CONDITIONAL,
     STEP_RECEIVE, /* writes a value that the host sends: of an infeed or recv-done */
     STEP_SEND,    /* records a value that the host receives: of an outfeed or send */
-    STEP_LOOK /* inspects the values of an instruction and of its operands */
+    STEP_LOOK     /* inspects the values of an instruction and of its operands */
 } plan_step_kind;
 
 #define PLAN_NONE UINT32_MAX
@@ -97,7 +97,7 @@ typedef struct plan_step {
     const hlo_shape **shapes; /* STEP_LOOK: shapes of `operands`, which are the leaves of the value,
                                * then the leaves of the instruction's operands. STEP_RECEIVE: shapes
                                * of `results`. STEP_SEND: shapes of `operands` */
-    plan_feed *feed;         /* STEP_RECEIVE, STEP_SEND */
+    plan_feed *feed;          /* STEP_RECEIVE, STEP_SEND */
     uint32_t *sources;        /* STEP_RECEIVE, by leaf: the device for which it is drawn */
     uint32_t own;             /* STEP_LOOK: number of leaves of the value */
     bool keeps, checks;       /* STEP_LOOK: save the value; check it for NaNs and infinities */
@@ -155,9 +155,9 @@ struct hlo_plan {
      * apply. */
     const hlo_shape **arguments_like, **results_like;
     plan_comp *entry;
-    unsigned *effects;  /* by computation id: bits of plan_effect of its instructions, and of the
-                         * computations that they call */
-    plan_feed *feeds;   /* sorted */
+    unsigned *effects; /* by computation id: bits of plan_effect of its instructions, and of the
+                        * computations that they call */
+    plan_feed *feeds;  /* sorted */
     uint32_t feed_count;
     bool unsure;        /* other rounding errors may lead to another number of transfers before the
                          * current step */
@@ -211,8 +211,8 @@ void plan_transfers_begin(hlo_plan *plan);
 /* transfer.c: run a STEP_RECEIVE or STEP_SEND. May return HLO_OUT_OF_MEMORY. */
 hlo_status plan_receive(hlo_plan *plan, const plan_comp *comp, const plan_step *step);
 hlo_status plan_send(hlo_plan *plan, const plan_comp *comp, const plan_step *step);
-/* transfer.c: makes the sigmas of the values unknown that were sent after the first `first`, because
- * other rounding errors may lead to other transfers. */
+/* transfer.c: makes the sigmas of the values unknown that were sent after the first `first`,
+ * because other rounding errors may lead to other transfers. */
 void plan_transfers_unsure(hlo_plan *plan, size_t first);
 /* steps.c: finds the instructions that options.values names, in computations that are executed
  * directly (`runs`, by computation id). Returns false, after emitting an error to `sink`, if a name

@@ -673,9 +673,8 @@ static build_value received_value(build *b, const hlo_instruction *instr) {
     if (!plan->seat.world || !sharding || hlo_devices_unpartitioned(plan->module, &unused))
         return v;
     for (uint32_t i = 0; i < v.count; i++)
-        step->sources[i] =
-            hlo_draw_source(plan->arena, sharding, i, hlo_seat_number(&plan->seat),
-                            plan->seat.replicas * plan->seat.partitions);
+        step->sources[i] = hlo_draw_source(plan->arena, sharding, i, hlo_seat_number(&plan->seat),
+                                           plan->seat.replicas * plan->seat.partitions);
     return v;
 }
 
@@ -683,8 +682,7 @@ static build_value received_value(build *b, const hlo_instruction *instr) {
 static void send_to_host(build *b, const hlo_instruction *instr) {
     const hlo_instruction *data = hlo_instr_operand(instr, 0);
     if (!transfers(b, instr)) return;
-    plan_step *step =
-        new_step(b, STEP_SEND, instr, slots_of_all(b, &data, 1), new_value(b, 0));
+    plan_step *step = new_step(b, STEP_SEND, instr, slots_of_all(b, &data, 1), new_value(b, 0));
     step->feed = plan_feed_of(b->plan, instr);
     step->shapes = leaf_shapes(b, data->shape);
 }

@@ -16,7 +16,7 @@ static bool describe(const hlo_instruction *instr, plan_feed *out) {
     if (channel && !hlo_instr_int(instr, HLO_ATTR_IS_HOST_TRANSFER, 0)) return false;
     if (!channel && instr->op != HLO_OP_INFEED && instr->op != HLO_OP_OUTFEED) return false;
     *out = (plan_feed){.sends = instr->op == HLO_OP_SEND || instr->op == HLO_OP_OUTFEED,
-                        .channel = channel ? hlo_instr_int(instr, HLO_ATTR_CHANNEL_ID, 0) : -1};
+                       .channel = channel ? hlo_instr_int(instr, HLO_ATTR_CHANNEL_ID, 0) : -1};
     return true;
 }
 
@@ -107,7 +107,7 @@ static bool set_name(const hlo_plan *plan, const plan_step *step, uint64_t numbe
     char *name = hlo_malloc(SIZE);
     if (!name) return false;
     int at = feed->channel < 0 ? snprintf(name, SIZE, "outfeed.")
-                                : snprintf(name, SIZE, "send.%lld.", (long long)feed->channel);
+                               : snprintf(name, SIZE, "send.%lld.", (long long)feed->channel);
     at += snprintf(name + at, (size_t)(SIZE - at), "%llu", (unsigned long long)number);
     if (!hlo_shape_is_array(hlo_instr_operand(step->instr, 0)->shape))
         at += snprintf(name + at, (size_t)(SIZE - at), "{%u}", leaf);
