@@ -21,9 +21,9 @@ static bool same_kind(const hlo_array *a, const hlo_array *b) {
            (a->rank == 0 || memcmp(a->dims, b->dims, a->rank * sizeof *a->dims) == 0);
 }
 
-/* True if both are the same output, or transfers of the same name to the host, of the same kind. */
+/* True if the arrays have the same kind, and do not have the names of different transfers. */
 static bool same_output(const hlo_array *a, const hlo_array *b) {
-    return !a->name == !b->name && (!a->name || !strcmp(a->name, b->name)) && same_kind(a, b);
+    return (!a->name || !b->name || !strcmp(a->name, b->name)) && same_kind(a, b);
 }
 
 /* Returns the array of the list that bounds an output; NULL if it has none, because the execution
