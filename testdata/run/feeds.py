@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Checks the outputs of feeds.hlo by the arrays that it sends to the host.
 
 usage: feeds.py FILE.npz
@@ -20,3 +19,4 @@ for one in received:
 assert (sent['0'] == total).all()
 assert (sent['1'] == -sent['outfeed.7']).all() and (sent['1'] == sent['outfeed.8']).all()
 assert len({x for one in received for x in one.ravel().tolist()}) == 18, 'equal draws'
+# SPDX-License-Identifier: Apache-2.0
