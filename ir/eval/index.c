@@ -108,13 +108,17 @@ static bool fits(const places *p, const hlo_dims *start) {
     return true;
 }
 
+enum { MAX_ARRAYS = HLO_LOOP_VIEWS / 2 };
+
+static const char *refuse_many(const hlo_instruction *instr) {
+    return instr->operand_count / 2 > MAX_ARRAYS ? "it has more than 8 arrays" : NULL;
+}
+
 /* Runs a scatter. Windows out of bounds are dropped. */
 static hlo_status run_scatter(hlo_call *call) {
-    enum { MAX_ARRAYS = HLO_LOOP_VIEWS / 2 };
     const hlo_instruction *i = call->instr;
     uint32_t arrays = call->operand_count / 2;
     hlo_computation *computation = hlo_instr_comp(i, HLO_ATTR_TO_APPLY);
-    if (arrays > MAX_ARRAYS) return hlo_call_refuse(call, "too many operands");
     hlo_op simple = arrays == 1 ? hlo_region_simple(computation) : HLO_OP_INVALID;
     bool assigns = simple == HLO_OP_PARAMETER;
     bool binary = simple != HLO_OP_INVALID && hlo_kernel_elementwise(computation->root);
@@ -167,4 +171,5 @@ static hlo_status run_scatter(hlo_call *call) {
     } while (hlo_dims_next(p->rank, p->dims, index.v));
     return HLO_OK;
 }
-const hlo_kernel hlo_eval_scatter = {.run = run_scatter, .error = HLO_ERROR_SCATTER};
+const hlo_kernel hlo_eval_scatter = {
+    .run = run_scatter, .error = HLO_ERROR_SCATTER, .refuse = refuse_many};

@@ -7,6 +7,10 @@
 
 enum { MAX_ARRAYS = HLO_LOOP_VIEWS / 2 };
 
+static const char *refuse_many(const hlo_instruction *instr) {
+    return instr->operand_count / 2 > MAX_ARRAYS ? "it has more than 8 arrays" : NULL;
+}
+
 /* --------------------------------------------------------------- reduce by one binary operation */
 
 /* Returns the type of an accumulator. Sums of floats are accumulated in f64, so that the order and
@@ -256,7 +260,6 @@ static hlo_status run_reduce(hlo_call *call) {
         hlo_view_convert(call->env, &acc, call->results);
         return HLO_OK;
     }
-    if (arrays > MAX_ARRAYS) return hlo_call_refuse(call, "too many operands");
     const hlo_region *region = hlo_region_new(call, computation);
     if (!region) return HLO_INVALID_INPUT;
     hlo_dims outer, index = {0}, strides[MAX_ARRAYS];
@@ -281,13 +284,13 @@ static hlo_status run_reduce(hlo_call *call) {
     } while (hlo_dims_next(in->rank, outer.v, index.v));
     return HLO_OK;
 }
-const hlo_kernel hlo_eval_reduce = {.run = run_reduce, .error = HLO_ERROR_REDUCE};
+const hlo_kernel hlo_eval_reduce = {
+    .run = run_reduce, .error = HLO_ERROR_REDUCE, .refuse = refuse_many};
 
 static hlo_status run_reduce_window(hlo_call *call) {
     hlo_computation *computation = hlo_instr_comp(call->instr, HLO_ATTR_TO_APPLY);
     uint32_t arrays = call->operand_count / 2, rank = call->operands[0].rank;
     const hlo_view *in = call->operands, *out = call->results;
-    if (arrays > MAX_ARRAYS) return hlo_call_refuse(call, "too many operands");
     if (!hlo_view_count(out)) return HLO_OK;
     const hlo_op simple = hlo_region_simple(computation);
     const bool by_one =
@@ -335,7 +338,8 @@ static hlo_status run_reduce_window(hlo_call *call) {
     if (by_one) hlo_view_convert(call->env, &wide, &call->results[0]);
     return HLO_OK;
 }
-const hlo_kernel hlo_eval_reduce_window = {.run = run_reduce_window, .error = HLO_ERROR_REDUCE};
+const hlo_kernel hlo_eval_reduce_window = {
+    .run = run_reduce_window, .error = HLO_ERROR_REDUCE, .refuse = refuse_many};
 
 /* --------------------------------------------------------------------------- select-and-scatter */
 

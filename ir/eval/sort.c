@@ -52,8 +52,11 @@ static int64_t *merge_sort(const void *s, comes_before *is_before, int64_t count
     return order;
 }
 
+static const char *refuse_many(const hlo_instruction *instr) {
+    return instr->operand_count > MAX_SORTED ? "it has more than 32 operands" : NULL;
+}
+
 static hlo_status run_sort(hlo_call *call) {
-    if (call->operand_count > MAX_SORTED) return hlo_call_refuse(call, "too many operands");
     const hlo_view *in = call->operands, *out = call->results;
     int64_t dim = hlo_instr_ints(call->instr, HLO_ATTR_DIMENSIONS)->v[0];
     sorting s = {hlo_region_new(call, hlo_instr_comp(call->instr, HLO_ATTR_TO_APPLY)),
@@ -84,7 +87,7 @@ static hlo_status run_sort(hlo_call *call) {
     } while (hlo_dims_next(in->rank, rows.v, index.v));
     return HLO_OK;
 }
-const hlo_kernel hlo_eval_sort = {.run = run_sort, .error = HLO_ERROR_SORT};
+const hlo_kernel hlo_eval_sort = {.run = run_sort, .error = HLO_ERROR_SORT, .refuse = refuse_many};
 
 /* Maps a float to an integer that follows the total order: -NaN, then the numbers with -0 before 0,
  * then NaN. */

@@ -16,6 +16,8 @@ import signal
 import subprocess
 import sys
 
+RUN = pathlib.Path(__file__).parents[2] / "testdata" / "run"
+FEEDS, APPLIED = RUN / "feeds.hlo", RUN / "applied-loops.hlo"
 FORMATS = pathlib.Path(__file__).parents[2] / "report" / "format.def"
 MAX = 60  # maximum number of runs per command and kind of failure, without --long
 SAYS = "out of memory"
@@ -100,6 +102,9 @@ def commands(work, model, other):
     yield "compare-npz", run, [f"--compare={work}/out.npz", model], [], 0
     yield "compare-optimized-npz", run, ["--optimize", f"--compare={work}/out.npz", model], [], 0
     yield "calls", run, [work / "calls.hlo"], [], 0
+    yield "feeds", run, ["--compare=before", "--optimize", f"--outputs={out}", FEEDS], [out], 0
+    yield "compare-feeds", run, [f"--compare={work}/feeds.npz", FEEDS], [], 0
+    yield "applied-loops", run, [APPLIED], [], 0
     yield "compare-wrong", run, [f"--compare={work}/doubled.hlo", "--all-outputs", model], [], 3
     yield "budget", run, ["--quantize=current", "--min-gain=0.001", "--max-error=0.01", f"--wide=@{work}/names.txt", f"--wide-file={out}",
                           f"--remarks-file={work}/t.json", work / "wide.hlo"], [out], 0
@@ -135,6 +140,7 @@ def prepare(args, model):
     (work / "string.json").write_text("[" + ",".join('"' + "a" * (n - 1) + '"' for n in (15, 31, 63)) + "]")
     (work / "a b \udcff.hlo").write_bytes(text)
     do("hlo-fp8-run", model, f"--outputs={work}/out.npz")
+    do("hlo-fp8-run", FEEDS, f"--outputs={work}/feeds.npz")
     do("hlo-fp8-run", model, f"--record-amaxes={work}/amaxes.json")
     do("hlo-fp8-opt", model, "-o", work / "doubled.hlo")
     rewritten = (work / "doubled.hlo").read_text()
