@@ -24,6 +24,7 @@ typedef struct step {
 } step;
 
 struct hlo_region {
+    hlo_call *call;
     uint32_t slot_count, step_count, param_count, root_count;
     slot *slots;
     step *steps;
@@ -203,6 +204,7 @@ hlo_region *hlo_region_new(hlo_call *call, hlo_computation *computation) {
     if (call->why) return NULL;
     survey(computation, 0, &count, &unused);
     hlo_region *r = hlo_arena_zero(call->scratch, sizeof *r);
+    r->call = call;
     builder b = {.call = call, .region = r};
     b.leaves = hlo_arena_array(call->scratch, computation->module->next_id, sizeof *b.leaves);
     r->param_count = computation->parameter_count;
@@ -277,8 +279,9 @@ typedef struct applying {
 static void apply_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
     const applying *a = arg;
     char *at[HLO_LOOP_VIEWS];
-    for (int64_t done = 0; done < count; done += HLO_CHUNK) {
-        int64_t n = hlo_chunk_size(count - done);
+    for (int64_t done = 0, n; done < count && hlo_call_goes_on(a->region->call, HLO_CHUNK);
+         done += HLO_CHUNK) {
+        n = hlo_chunk_size(count - done);
         for (uint32_t v = 0; v < a->views; v++) at[v] = data[v] + done * steps[v];
         hlo_region_run(a->region, n, at + a->first, steps + a->first, at, steps);
     }
