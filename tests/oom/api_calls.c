@@ -123,7 +123,7 @@ static hlo_status call_module(hlo_module *module) {
         hlo_print_options options;
         hlo_print_options_init(&options, (hlo_print_form)form);
         status = hlo_module_to_text(module, &options, &printed, &size);
-        free(printed);
+        hlo_free(printed);
     }
     hlo_module_free(clone);
     return status;

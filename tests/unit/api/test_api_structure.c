@@ -422,7 +422,7 @@ static void test_absent_layout(void **state) {
     size_t size;
     assert_done(f, hlo_module_to_text(module, NULL, &text, &size));
     hlo_module *again = parse(text);
-    free(text);
+    hlo_free(text);
     assert_int_equal(hlo_module_diff(module, again, out), HLO_OK);
     assert_int_equal(hlo_module_diff(again, module, out), HLO_OK);
     assert_int_equal(hlo_module_diff(module, other, out), HLO_MISMATCH);

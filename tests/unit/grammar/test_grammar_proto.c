@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "hlo/memory.h"
 #include "hlo/proto.h"
 #include "hlo/text.h"
 
@@ -196,7 +197,7 @@ static void comes_back(void **state) {
     assert_non_null(strstr(text, "sharding={devices=[2,1]<=[2]}"));
     free(pb);
     free(same);
-    free(text);
+    hlo_free(text);
     hlo_module_free(first);
     hlo_module_free(second);
 }
@@ -419,7 +420,7 @@ static void payloads(void **state) {
         assert_int_equal(read(module->v, module->size, &h, &made), HLO_OK);
         char *text = print_text(made);
         if (!strstr(text, cases[i].wanted)) fail_msg("case %zu:\n%s", i, text);
-        free(text);
+        hlo_free(text);
         hlo_module_free(made);
     }
 }
@@ -442,8 +443,8 @@ static void zero_characters(void **state) {
     assert_int_equal(read(binary, size, &h, &made), HLO_OK);
     char *again = print_text(made);
     assert_string_equal(again, text);
-    free(again);
-    free(text);
+    hlo_free(again);
+    hlo_free(text);
     free(binary);
     hlo_module_free(made);
     hlo_module_free(module);
@@ -471,7 +472,7 @@ static void negative_zero(void **state) {
     assert_int_equal(read(binary, size, &h, &made), HLO_OK);
     char *text = print_text(made);
     assert_non_null(strstr(text, "atol=-0,"));
-    free(text);
+    hlo_free(text);
     free(binary);
     hlo_module_free(made);
     hlo_module_free(module);
@@ -598,8 +599,8 @@ static void names_come_back(void **state) {
         assert_int_equal(hlo_module_verify(second, NULL, NULL), HLO_OK);
         char *again = print_text(second);
         assert_string_equal(text, again);
-        free(again);
-        free(text);
+        hlo_free(again);
+        hlo_free(text);
         hlo_module_free(first);
         hlo_module_free(second);
     }
