@@ -459,6 +459,14 @@ static void zero_characters(void **state) {
     refused(module_of(&instr, 1, 1), "invalid or truncated binary HLO module");
 }
 
+static void a_known_field_has_its_wire_type(void **state) {
+    (void)state;
+    const bytes shape = shape_of(0), instr = instr_of("a", "parameter", 1, &shape);
+    bytes module = *module_of(&instr, 1, 1);
+    put_number(&module, NAME, 1);
+    refused(&module, "invalid or truncated binary HLO module");
+}
+
 static void negative_zero(void **state) {
     (void)state;
     static const char with[] =
@@ -608,12 +616,19 @@ static void names_come_back(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(comes_back),      cmocka_unit_test(cut_anywhere),
-        cmocka_unit_test(wrong_numbers),   cmocka_unit_test(wrong_sizes),
-        cmocka_unit_test(wrong_schedules), cmocka_unit_test(nested_too_deeply),
-        cmocka_unit_test(unknown_fields),  cmocka_unit_test(payloads),
-        cmocka_unit_test(names_come_back), cmocka_unit_test(zero_characters),
-        cmocka_unit_test(negative_zero),   cmocka_unit_test(failing_writer),
+        cmocka_unit_test(comes_back),
+        cmocka_unit_test(cut_anywhere),
+        cmocka_unit_test(wrong_numbers),
+        cmocka_unit_test(wrong_sizes),
+        cmocka_unit_test(wrong_schedules),
+        cmocka_unit_test(nested_too_deeply),
+        cmocka_unit_test(unknown_fields),
+        cmocka_unit_test(payloads),
+        cmocka_unit_test(names_come_back),
+        cmocka_unit_test(zero_characters),
+        cmocka_unit_test(a_known_field_has_its_wire_type),
+        cmocka_unit_test(negative_zero),
+        cmocka_unit_test(failing_writer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
