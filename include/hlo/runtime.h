@@ -291,9 +291,7 @@ typedef struct hlo_plan_options {
     /* A callback that is called at the first instruction of a run, and then about ten times per
      * second, on the thread that started the run. It returns true to continue, and false to stop
      * the run, which then returns HLO_STOPPED; the plan remains valid. `user` is `progress_user`.
-     * The cpu backend also calls it within instructions whose work it divides among threads, such
-     * as matmuls, but not within a sort, a scatter or the reduction of an array to one element.
-     * Default: NULL, which means no callback. */
+     * The cpu backend also calls it within instructions. Default: NULL, which means no callback. */
     bool (*progress)(void *user, const hlo_progress *progress);
     /* Passed to `progress` unchanged. */
     void *progress_user;

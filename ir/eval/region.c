@@ -24,6 +24,7 @@ typedef struct step {
 } step;
 
 struct hlo_region {
+    hlo_call *call;
     hlo_interpreter *interpreter; /* NULL if the region has the following members */
     uint32_t slot_count, step_count, param_count, root_count;
     slot *slots;
@@ -196,6 +197,7 @@ hlo_region *hlo_region_new(hlo_call *call, hlo_computation *computation) {
     if (interprets) call->why = hlo_interpreter_refusal(computation, &unused);
     if (call->why) return NULL;
     hlo_region *r = hlo_arena_zero(call->scratch, sizeof *r);
+    r->call = call;
     if (interprets) {
         r->param_count = computation->parameter_count;
         r->root_count = hlo_shape_leaf_count(computation->root->shape);
@@ -284,8 +286,9 @@ typedef struct applying {
 static void apply_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
     const applying *a = arg;
     char *at[HLO_LOOP_VIEWS];
-    for (int64_t done = 0; done < count; done += HLO_CHUNK) {
-        int64_t n = hlo_chunk_size(count - done);
+    for (int64_t done = 0, n; done < count && hlo_call_goes_on(a->region->call, HLO_CHUNK);
+         done += HLO_CHUNK) {
+        n = hlo_chunk_size(count - done);
         for (uint32_t v = 0; v < a->views; v++) at[v] = data[v] + done * steps[v];
         hlo_region_run(a->region, n, at + a->first, steps + a->first, at, steps);
     }

@@ -24,8 +24,9 @@ static void cpu_close(void *device) {
 }
 
 void cpu_device_init(cpu_device *cpu, hlo_arena *scratch, void *user, cpu_parallel *parallel) {
-    *cpu = (cpu_device){
-        .scratch = scratch, .env = {user, parallel}, .seat = {.replicas = 1, .partitions = 1}};
+    *cpu = (cpu_device){.scratch = scratch,
+                        .env = {user, parallel, NULL},
+                        .seat = {.replicas = 1, .partitions = 1}};
 }
 
 static hlo_status cpu_open(const hlo_plan_options *options, const hlo_seat *seat,
@@ -228,6 +229,7 @@ static hlo_status cpu_execute(void *device, const hlo_job *job, const char **why
     hlo_arena_mark mark = hlo_arena_here(cpu->scratch);
     hlo_arena_set_recover(cpu->scratch, &recover);
     hlo_status status = HLO_OUT_OF_MEMORY;
+    cpu->env.watch = job->watch;
     if (cpu->pool) cpu_pool_watch(cpu->pool, job->watch);
     if (!setjmp(recover)) status = (perturbed ? run_perturbed : run)(cpu, job, why);
     hlo_arena_set_recover(cpu->scratch, NULL);

@@ -552,6 +552,36 @@ static void a_resident_plan_neither_sends_nor_receives(void **state) {
     assert_int_equal(hlo_plan_new(module, &options, &sink, &plan), HLO_INVALID_INPUT);
     assert_null(plan);
     hlo_module_free(module);
+
+/* Instructions that run on the calling thread. */
+static void progress_stops_an_instruction_of_one_thread(void **state) {
+    static const char *const texts[] = {
+        "c { p = f32[] parameter(0)\n  q = f32[] parameter(1)\n"
+        "  ROOT l = pred[] compare(p, q), direction=LT }\n"
+        "ENTRY e { a = f32[2000000] parameter(0)\n"
+        "  ROOT s = f32[2000000] sort(a), dimensions={0}, to_apply=c }\n",
+        "ENTRY e { a = f32[2000000] parameter(0)\n"
+        "  ROOT t = (f32[2], s32[2]) topk(a), k=2, largest=true }\n",
+        "c { p = f32[] parameter(0)\n  ROOT q = f32[] parameter(1) }\n"
+        "ENTRY e { a = f32[9] parameter(0)\n  i = s32[4000000] parameter(1)\n"
+        "  u = f32[4000000] parameter(2)\n"
+        "  ROOT s = f32[9] scatter(a, i, u), update_window_dims={}, inserted_window_dims={0}, "
+        "scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=c }\n",
+        "ENTRY e { a = f32[9] parameter(0)\n  i = s32[4000000] parameter(1)\n"
+        "  ROOT g = f32[4000000] gather(a, i), offset_dims={}, collapsed_slice_dims={0}, "
+        "start_index_map={0}, index_vector_dim=1, slice_sizes={1} }\n",
+        "c { p = f32[] parameter(0)\n  q = f32[] parameter(1)\n  m = f32[] multiply(p, q)\n"
+        "  ROOT s = f32[] add(m, p) }\n"
+        "ENTRY e { a = f32[4000000] parameter(0)\n  z = f32[] parameter(1)\n"
+        "  ROOT r = f32[] reduce(a, z), dimensions={0}, to_apply=c }\n",
+        "c { p = f8e5m2[] parameter(0)\n  q = f8e5m2[] parameter(1)\n"
+        "  ROOT s = f8e5m2[] add(p, q) }\n"
+        "ENTRY e { a = f8e5m2[] parameter(0)\n"
+        "  b = f8e5m2[200000000] broadcast(a), dimensions={}\n"
+        "  ROOT r = f8e5m2[] reduce(b, a), dimensions={0}, to_apply=c }\n",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) check_stops(texts[i], 1, 0);
 }
 
 int main(void) {
@@ -568,6 +598,7 @@ int main(void) {
         cmocka_unit_test(progress_stops_a_loop_without_work),
         cmocka_unit_test(progress_stops_devices),
         cmocka_unit_test(progress_stops_an_instruction),
+        cmocka_unit_test(progress_stops_an_instruction_of_one_thread),
         cmocka_unit_test(what_is_only_described_does_not_run),
         cmocka_unit_test(a_run_is_timed_again_and_changes_nothing),
         cmocka_unit_test(a_run_over_its_inputs_is_not_timed_again),
