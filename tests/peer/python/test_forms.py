@@ -110,7 +110,8 @@ def files(args):
     fails(hlofp8.Error, 'dump has 2 modules; pass one of these files: jax_ir', lambda: hlofp8.rewrite(dump))
     fails(hlofp8.Error, 'has no .mlir files', lambda: hlofp8.rewrite(folder / '..'))
     saved = folder / 'saved'
-    (saved / 'functions').mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(saved, ignore_errors=True)
+    (saved / 'functions').mkdir(parents=True)
     shutil.copy(folder / '1.in', saved / 'functions' / 'forward.mlir')
     assert len(hlofp8.rewrite(saved).verdicts) == 2  # as save_as_stablehlo of torch_xla writes it
     (saved / 'saved_model.pb').touch()

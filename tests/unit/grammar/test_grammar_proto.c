@@ -477,7 +477,7 @@ static void negative_zero(void **state) {
     hlo_module_free(module);
 }
 
-/* XLA omits the values of constants in the message of an executable: the literal has a shape only. */
+/* In the message of an executable, XLA omits the values of a constant, but not their shape. */
 static void omitted_values(void **state) {
     (void)state;
     for (int count = 0; count < 2; count++) {
