@@ -114,12 +114,14 @@ def _is_xla_tensor(value: Any) -> bool:
 
 
 def _xla_tensors(tensors: Any) -> bytes:
-    # The text of `_get_xla_tensors_hlo` has no stack frames, so it names the lines of torch.nn instead of the model's.
-    convert = _part("torch_xla:_XLAC._get_xla_tensors_hlo_proto", "converting tensors of PyTorch/XLA")
-    data = bytes(convert(list(tensors) if isinstance(tensors, (list, tuple)) else [tensors]))
+    convert = _part("torch_xla:_XLAC._get_xla_tensors_hlo", "converting tensors of PyTorch/XLA")
+    # The text has no stack frames, so it names the lines of torch.nn instead of the model's. torch-xla 2.5 has only text.
+    with contextlib.suppress(Error):
+        convert = _part("torch_xla:_XLAC._get_xla_tensors_hlo_proto", "")
+    data = convert(list(tensors) if isinstance(tensors, (list, tuple)) else [tensors])
     if not data:
         raise Error("the tensors have no pending operations; pass them before torch_xla.sync()")
-    return data
+    return data.encode() if isinstance(data, str) else bytes(data)
 
 
 def converter(value: Any) -> Callable[[Any], bytes] | None:

@@ -218,7 +218,9 @@ def other_frameworks(args):
              'torch_xla.stablehlo': types.SimpleNamespace(StableHLOExportOptions=types.SimpleNamespace,
                                                         exported_program_to_stablehlo=lambda given, options: options.export_weights or program)}
     pending, given = [proto], []
-    fakes['torch_xla'] = types.SimpleNamespace(_XLAC=types.SimpleNamespace(_get_xla_tensors_hlo_proto=lambda tensors: given.append(tensors) or pending[0]))
+    xlac = types.SimpleNamespace(_get_xla_tensors_hlo=lambda tensors: hlofp8.rewrite(proto, passes='').text,
+                                 _get_xla_tensors_hlo_proto=lambda tensors: given.append(tensors) or pending[0])
+    fakes['torch_xla'] = types.SimpleNamespace(_XLAC=xlac)
     for path in list(fakes):
         for i in range(path.count('.') + 1):
             fakes.setdefault(path.rsplit('.', i)[0], types.ModuleType(path.rsplit('.', i)[0]))
@@ -243,6 +245,8 @@ def other_frameworks(args):
         assert given == [[tensor], [tensor, tensor], [tensor]]
         pending[0] = b''
         fails(hlofp8.Error, 'the tensors have no pending operations; pass them before torch_xla.sync()', lambda: hlofp8.explain(tensor))
+        del xlac._get_xla_tensors_hlo_proto
+        assert [v.kind for v in hlofp8.explain(tensor)] == ['fp8', 'wide'] and len(given) == 4
         for module in other, [tensor, other], []:
             fails(TypeError, 'module must be HLO text', lambda: hlofp8.explain(module))
         fakes[tensorflow].from_concrete_function = lambda function: lambda stage: int('?')
