@@ -115,7 +115,7 @@ def _is_xla_tensor(value: Any) -> bool:
 
 def _xla_tensors(tensors: Any) -> bytes:
     convert = _part("torch_xla:_XLAC._get_xla_tensors_hlo", "converting tensors of PyTorch/XLA")
-    # The text has no stack frames, so it names the lines of torch.nn instead of the model's. torch-xla 2.5 has only text.
+    # Text has no stack frames, so it names the lines of torch.nn, not of the model. torch-xla 2.5 has only text.
     with contextlib.suppress(Error):
         convert = _part("torch_xla:_XLAC._get_xla_tensors_hlo_proto", "")
     data = convert(list(tensors) if isinstance(tensors, (list, tuple)) else [tensors])
