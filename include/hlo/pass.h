@@ -19,10 +19,11 @@ extern "C" {
 /* -------------------------------------------------------------------------------------- options */
 
 /* The default of hlo_pass_options.framework_files: globs for installed packages, for text that MLIR
- * read from no file (`-`), and, for HLO without folder names, for the files of Flax and JAX that
- * call matmuls. */
+ * read from no file (`-`), for operations of TensorFlow without a source line (`dummy_file_name`),
+ * and, for HLO without folder names, for the files of Flax and JAX that call matmuls. */
 #define HLO_FRAMEWORK_FILES                                                                        \
-    "*/site-packages/*,*/dist-packages/*,<*,-,fp8_ops.py,linear.py,linen/*,dtypes.py,"             \
+    "*/site-packages/*,*/dist-packages/*,<*,-,dummy_file_name,fp8_ops.py,linear.py,linen/"         \
+    "*,dtypes.py,"                                                                                 \
     "transform.py,axes_scan.py,module.py,attention.py,lax_numpy.py"
 
 /* The output form of FP8 matmuls (docs/emit.md). */

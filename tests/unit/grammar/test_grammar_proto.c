@@ -486,6 +486,26 @@ static void negative_zero(void **state) {
     hlo_module_free(module);
 }
 
+/* In the message of an executable, XLA omits the values of a constant, but not their shape. */
+static void omitted_values(void **state) {
+    (void)state;
+    for (int count = 0; count < 2; count++) {
+        bytes shape = shape_of(0), literal = {.size = 0}, instr;
+        put_number(&shape, DIMENSION, count);
+        put_bytes(&literal, 1, shape.v, shape.size);
+        instr = instr_of("a", "constant", 1, &shape);
+        put_bytes(&instr, LITERAL, literal.v, literal.size);
+        const bytes *binary = module_of(&instr, 1, 1);
+        heard h;
+        hlo_module *made;
+        assert_int_equal(read(binary->v, binary->size, &h, &made), HLO_OK);
+        char *text = print_text(made);
+        assert_non_null(strstr(text, count ? "constant({...})" : "constant({})"));
+        free(text);
+        hlo_module_free(made);
+    }
+}
+
 /* Stops after the first bytes, and must not be called again. */
 static bool stop(void *user, const char *data, size_t size) {
     (void)data, (void)size;
@@ -628,6 +648,7 @@ int main(void) {
         cmocka_unit_test(zero_characters),
         cmocka_unit_test(a_known_field_has_its_wire_type),
         cmocka_unit_test(negative_zero),
+        cmocka_unit_test(omitted_values),
         cmocka_unit_test(failing_writer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
