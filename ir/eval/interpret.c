@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs applied computations that region.c does not support, because they have arrays of several
  * elements or loops: one instruction after the other, for one element at a time. */
-#include <stdatomic.h>
 #include <string.h>
 
 #include "ir/eval/apply.h"
@@ -14,8 +13,6 @@ struct hlo_interpreter {
     hlo_call *call;
     const hlo_computation *applied;
     value *values; /* by instruction id. A computation never calls itself, so it is active once */
-    uint32_t rounds;
-    bool stopped;
 };
 
 enum { MAX_DEPTH = 32, MAX_STEPS = 1 << 16 };
@@ -169,31 +166,17 @@ static void put_literal(const hlo_literal *literal, const hlo_shape *shape, valu
 static void run_computation(hlo_interpreter *m, const hlo_computation *c, const value *arguments,
                             value result);
 
-static void note_body(void *arg, int64_t begin, int64_t end) {
-    (void)begin, (void)end;
-    atomic_store((atomic_bool *)arg, true);
-}
-
-/* Stops if the run has been stopped: the threads of the run then skip loops. */
-static void check_stopped(hlo_interpreter *m) {
-    enum { EVERY = 1 << 10 };
-    const hlo_eval_env *env = m->call->env;
-    if (++m->rounds % EVERY || !env->parallel) return;
-    atomic_bool called = false;
-    env->parallel(env->user, 2, note_body, &called);
-    if (!atomic_load(&called)) m->stopped = true;
-}
-
 static value run_while(hlo_interpreter *m, const hlo_instruction *loop, value first) {
     const hlo_computation *condition = hlo_instr_comp(loop, HLO_ATTR_CONDITION);
     const hlo_computation *body = hlo_instr_comp(loop, HLO_ATTR_BODY);
     value state = first, next = new_value(m, loop->shape), spare = new_value(m, loop->shape);
     for (;;) {
+        enum { WORK = 64 }; /* of a round, in elements */
         bool more = false;
         void *test = &more;
-        check_stopped(m);
+        if (!hlo_call_goes_on(m->call, WORK)) return state;
         run_computation(m, condition, &state, &test);
-        if (!more || m->stopped) return state;
+        if (!more || m->call->stopped) return state;
         run_computation(m, body, &state, next);
         value free = state == first ? spare : state;
         state = next;
@@ -235,10 +218,9 @@ static value run_kernel(hlo_interpreter *m, const hlo_instruction *instr) {
     hlo_call call;
     hlo_call_init(&call, m->call->env, instr, operands, results, scratch);
     call.why = NULL;
-    if (hlo_kernel_of(instr->op)->run(&call) != HLO_OK || call.why) {
-        m->call->why = call.why ? call.why : "failed";
-        m->stopped = true;
-    }
+    const bool failed = hlo_kernel_of(instr->op)->run(&call) != HLO_OK || call.why;
+    if (failed) m->call->why = call.why ? call.why : "failed";
+    if (failed || call.stopped) m->call->stopped = true;
     hlo_arena_release(scratch, mark);
     return made;
 }
@@ -298,10 +280,10 @@ static value run_instruction(hlo_interpreter *m, const hlo_instruction *i, const
 static void run_computation(hlo_interpreter *m, const hlo_computation *c, const value *arguments,
                             value result) {
     const hlo_arena_mark mark = hlo_arena_here(m->call->scratch);
-    for (const hlo_instruction *i = c->first; i && !m->stopped; i = hlo_instr_next(i))
+    for (const hlo_instruction *i = c->first; i && !m->call->stopped; i = hlo_instr_next(i))
         m->values[i->id] = run_instruction(m, i, arguments);
     copying copy = {.to = result};
-    if (!m->stopped) {
+    if (!m->call->stopped) {
         copy.from = m->values[c->root->id];
         for_each_leaf(c->root->shape, copy_leaf, &copy);
     }
@@ -329,6 +311,6 @@ void hlo_interpreter_run(hlo_interpreter *m, char *const *in, char *const *out) 
     const uint32_t count = hlo_shape_leaf_count(c->root->shape);
     value results = hlo_arena_array(scratch, count + 1, sizeof *results);
     for (uint32_t o = 0; o < count; o++) results[o] = out[o];
-    if (!m->stopped) run_computation(m, c, arguments, results);
+    if (!m->call->stopped) run_computation(m, c, arguments, results);
     hlo_arena_release(scratch, mark);
 }

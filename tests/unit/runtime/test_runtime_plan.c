@@ -552,6 +552,7 @@ static void a_resident_plan_neither_sends_nor_receives(void **state) {
     assert_int_equal(hlo_plan_new(module, &options, &sink, &plan), HLO_INVALID_INPUT);
     assert_null(plan);
     hlo_module_free(module);
+}
 
 /* Instructions that run on the calling thread. */
 static void progress_stops_an_instruction_of_one_thread(void **state) {
