@@ -39,6 +39,7 @@ static inline void copy_element(char *to, const char *from, size_t size) {
     case 2: memcpy(to, from, 2); break;
     case 4: memcpy(to, from, 4); break;
     case 8: memcpy(to, from, 8); break;
+    case 16: memcpy(to, from, 16); break;
     default: memcpy(to, from, size); break;
     }
 }
@@ -58,44 +59,46 @@ static void compare_by_region(const sorting *s, int64_t count, const merge *open
     hlo_region_run(s->region, count, s->heads, steps, (char *[]){(char *)out}, (int64_t[]){1});
 }
 
+static void copy_elements(const sorting *s, int64_t from, int64_t count, int64_t to) {
+    for (uint32_t a = 0; a < s->arrays; a++)
+        memcpy(s->to[a] + (size_t)to * s->size[a], s->from[a] + (size_t)from * s->size[a],
+               (size_t)count * s->size[a]);
+}
+
+/* Moves the smaller head of a merge. Returns false at the end of the merge: if one run is at its
+ * end, the rest of the other one is moved, too. */
+static inline bool advance(const sorting *s, merge *o, bool takes_right) {
+    const int64_t next = takes_right ? o->j++ : o->i++;
+    for (uint32_t a = 0; a < s->arrays; a++)
+        copy_element(s->to[a] + (size_t)o->at * s->size[a], s->from[a] + (size_t)next * s->size[a],
+                     s->size[a]);
+    o->at++;
+    if (o->i < o->middle && o->j < o->end) return true;
+    copy_elements(s, o->i < o->middle ? o->i : o->j, o->end - o->at, o->at);
+    return false;
+}
+
 /* Sorts s->from bottom-up and stably. Moves the elements, so that memory is read in order. Merges
  * many pairs of runs at a time, because a region compares many elements almost as fast as one. */
 static void merge_sort(hlo_call *call, sorting *s, int64_t count) {
     merge open[HLO_CHUNK];
     bool takes_right[HLO_CHUNK];
     for (int64_t width = 1; width < count; width *= 2) {
-        int64_t start = 0, opened = 0, kept;
-        do {
+        int64_t start = 0, opened = 0;
+        while (opened || start < count) {
             for (; opened < HLO_CHUNK && start < count; start += 2 * width) {
                 const int64_t middle = start + width < count ? start + width : count;
                 const int64_t end = middle + width < count ? middle + width : count;
-                open[opened++] = (merge){start, middle, middle, end, start};
+                if (middle < end)
+                    open[opened++] = (merge){start, middle, middle, end, start};
+                else
+                    copy_elements(s, start, end - start, start);
             }
-            kept = 0;
-            for (int64_t m = 0; m < opened; m++) {
-                const merge o = open[m];
-                const int64_t rest = o.i < o.middle ? o.i : o.j;
-                if (o.i < o.middle && o.j < o.end)
-                    open[kept++] = o;
-                else /* one run is at its end */
-                    for (uint32_t a = 0; a < s->arrays; a++)
-                        memcpy(s->to[a] + (size_t)o.at * s->size[a],
-                               s->from[a] + (size_t)rest * s->size[a],
-                               (size_t)(o.end - o.at) * s->size[a]);
-            }
-            opened = kept;
-            if (!opened) continue;
-            s->compare(s, opened, open, takes_right);
-            for (int64_t m = 0; m < opened; m++) {
-                merge *o = &open[m];
-                const int64_t next = takes_right[m] ? o->j++ : o->i++;
-                for (uint32_t a = 0; a < s->arrays; a++)
-                    copy_element(s->to[a] + (size_t)o->at * s->size[a],
-                                 s->from[a] + (size_t)next * s->size[a], s->size[a]);
-                o->at++;
-            }
+            if (opened) s->compare(s, opened, open, takes_right);
             if (!hlo_call_goes_on(call, opened)) return;
-        } while (opened || start < count);
+            for (int64_t m = opened; m-- > 0;)
+                if (!advance(s, &open[m], takes_right[m])) open[m] = open[--opened];
+        }
         for (uint32_t a = 0; a < s->arrays; a++) {
             char *swap = s->from[a];
             s->from[a] = s->to[a];
@@ -150,9 +153,14 @@ static int64_t float_key(double value) {
     return bits < 0 ? bits ^ INT64_MAX : bits;
 }
 
+/* An element of topk: its key, and its position along the sorted dimension. */
+typedef struct keyed {
+    int64_t key, position;
+} keyed;
+
 static void compare_keys(const sorting *s, int64_t count, const merge *open, bool *out) {
-    const int64_t *keys = (const int64_t *)(const void *)s->from[0];
-    for (int64_t m = 0; m < count; m++) out[m] = keys[open[m].j] > keys[open[m].i];
+    const keyed *v = (const keyed *)(const void *)s->from[0];
+    for (int64_t m = 0; m < count; m++) out[m] = v[open[m].j].key > v[open[m].i].key;
 }
 
 /* Finds the largest elements along the last dimension, and their positions. Equal elements keep
@@ -167,15 +175,14 @@ static hlo_status run_topk(hlo_call *call) {
     int64_t size = hlo_types[in->type].bytes, step = in->strides[last] * size;
     const bool largest = hlo_instr_int(call->instr, HLO_ATTR_LARGEST, true);
     if (hlo_view_count(values) == 0) return HLO_OK;
-    sorting s = {.compare = compare_keys}; /* keys and positions */
-    add_array(&s, call->scratch, sizeof(int64_t), length);
-    add_array(&s, call->scratch, sizeof(int64_t), length);
+    sorting s = {.compare = compare_keys};
+    add_array(&s, call->scratch, sizeof(keyed), length);
     hlo_dims rows, index = {0};
     memcpy(rows.v, in->dims, in->rank * sizeof rows.v[0]);
     rows.v[last] = 1;
     do {
         const char *row = hlo_view_element(in, index.v);
-        int64_t *keys = (int64_t *)(void *)s.from[0], *order = (int64_t *)(void *)s.from[1];
+        keyed *v = (keyed *)(void *)s.from[0];
         for (int64_t at = 0; at < length; at += HLO_CHUNK) {
             int64_t n = hlo_chunk_size(length - at);
             hlo_chunk chunk;
@@ -186,17 +193,16 @@ static hlo_status run_topk(hlo_call *call) {
                                     : lane == HLO_LANE_U64
                                         ? (int64_t)(chunk.u64[i] ^ UINT64_C(1) << 63)
                                         : chunk.s64[i];
-                keys[at + i] = largest ? key : ~key;
-                order[at + i] = at + i;
+                v[at + i] = (keyed){largest ? key : ~key, at + i};
             }
         }
         merge_sort(call, &s, length);
-        const int64_t *sorted = (const int64_t *)(const void *)s.from[1];
+        v = (keyed *)(void *)s.from[0];
         hlo_dims to = index;
         for (int64_t i = 0; i < k; i++) {
             to.v[last] = i;
-            memcpy(hlo_view_element(values, to.v), row + sorted[i] * step, (size_t)size);
-            hlo_number_store(places->type, hlo_view_element(places, to.v), (double)sorted[i]);
+            memcpy(hlo_view_element(values, to.v), row + v[i].position * step, (size_t)size);
+            hlo_number_store(places->type, hlo_view_element(places, to.v), (double)v[i].position);
         }
     } while (hlo_call_goes_on(call, length) && hlo_dims_next(in->rank, rows.v, index.v));
     return HLO_OK;
