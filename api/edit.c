@@ -313,7 +313,7 @@ static hlo_status refuse_value(const edit *e) {
 
 static hlo_status set_attribute(edit *e) {
     hlo_instruction *instr = e->instr;
-    const hlo_attr_id id = hlo_attr_find(e->name, strlen(e->name));
+    const hlo_attr_id id = hlo_attr_find_of(instr->op, e->name);
     if (id == HLO_ATTR_INVALID) {
         hlo_suggestion s = hlo_suggest(e->name);
         for (int i = 0; i < HLO_ATTR_COUNT; i++) hlo_suggest_offer(&s, hlo_attrs_info[i].name);
