@@ -308,7 +308,8 @@ hlo_status hlo_instruction_set_operand(hlo_module *module, const hlo_instruction
 /* Finds the attribute e->name. Emits an error and returns HLO_INVALID_USAGE if it does not exist.
  */
 static hlo_status find_attribute(const edit *e, hlo_attr_id *out) {
-    *out = hlo_attr_find(e->name, strlen(e->name));
+    *out = e->instr ? hlo_attr_find_of(e->instr->op, e->name)
+                    : hlo_attr_find(e->name, strlen(e->name));
     if (*out != HLO_ATTR_INVALID) return HLO_OK;
     hlo_suggestion s = hlo_suggest(e->name);
     for (int i = 0; i < HLO_ATTR_COUNT; i++) hlo_suggest_offer(&s, hlo_attrs_info[i].name);

@@ -75,10 +75,9 @@ static const struct {
     {"SoftmaxBackwardF8", FP8_ATTENTION},
     {"__cudnn$", "it calls cuDNN" BEFORE},
     {"__onednn$", "it calls oneDNN" BEFORE},
-    {"__gpu$xla.gpu.triton",
-     "it calls a Triton kernel, which has no HLO. Make the module with "
-     "pallas_call(interpret=True), "
-     "or without the kernel"},
+    {"__gpu$xla.gpu.triton", "it calls a Triton kernel, which has no HLO. Make the module with "
+                             "pallas_call(interpret=True), "
+                             "or without the kernel"},
     {"__gpu$", "it calls a kernel of XLA's GPU compiler" BEFORE},
     {"te_fused_attn_",
      "it calls Transformer Engine. Set NVTE_FUSED_ATTN=0 when the module is made"},

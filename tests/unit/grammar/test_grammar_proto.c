@@ -501,7 +501,7 @@ static void omitted_values(void **state) {
         assert_int_equal(read(binary->v, binary->size, &h, &made), HLO_OK);
         char *text = print_text(made);
         assert_non_null(strstr(text, count ? "constant({...})" : "constant({})"));
-        free(text);
+        hlo_free(text);
         hlo_module_free(made);
     }
 }
