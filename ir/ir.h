@@ -443,14 +443,16 @@ bool hlo_op_is_async(hlo_op op);
 /* Returns the async-start of the chain of `instr`, or NULL. */
 const hlo_instruction *hlo_async_start(const hlo_instruction *instr);
 /* Returns the instruction that `comp` wraps, or NULL if `comp` has another form. The wrapped
- * instruction must be the only one besides the parameters, which are its operands in order, and
- * must have only attributes of its opcode. Text writes the async-start of such a computation as
- * `negate-start(...)`, and omits the computation. */
+ * instruction must be the only one besides the parameters, which are its operands in order. */
 const hlo_instruction *hlo_async_wrapped(const hlo_computation *comp);
-/* True if the computation that a start calls can be rebuilt from the start. The computation must
- * wrap one instruction, which has all operands of the start and returns the shape in the start's
- * result. The opcode of this instruction must not have a separate start opcode, as all-gather has.
- */
+/* True for attributes that, in text without the computation, belong to the wrapped instruction, too:
+ * it has the value of the last instruction of the chain that has the attribute, as in XLA. */
+bool hlo_async_shares(hlo_attr_id attr);
+/* True if the computation that a start calls can be rebuilt from the chain of the start. Text then
+ * writes `negate-start(...)`, and omits the computation. The computation must wrap one instruction,
+ * which has all operands of the start, returns the shape in the start's result, and has only
+ * attributes of its opcode and shared ones. The opcode of this instruction must not have a separate
+ * start opcode, as all-gather has. */
 bool hlo_async_tells(const hlo_instruction *start, const hlo_computation *called);
 
 /* The filter of present attributes, hlo_instruction.attr_bits: a clear bit proves, without a

@@ -484,13 +484,29 @@ const hlo_instruction *hlo_async_wrapped(const hlo_computation *comp) {
         root->operand_count != comp->parameter_count || root->op == HLO_OP_PARAMETER ||
         root->op == HLO_OP_CONSTANT || hlo_op_is_async(root->op))
         return NULL;
-    for (uint32_t i = 0; i < root->attr_count; i++)
-        if (!hlo_op_has(root->op, root->attrs[i].id)) return NULL;
     for (uint32_t i = 0; i < root->operand_count; i++) {
         const hlo_instruction *parameter = comp->parameters[i];
         if (hlo_instr_operand(root, i) != parameter || parameter->attr_count) return NULL;
     }
     return root;
+}
+
+bool hlo_async_shares(hlo_attr_id attr) {
+    return attr == HLO_ATTR_BACKEND_CONFIG || attr == HLO_ATTR_FRONTEND_ATTRIBUTES ||
+           attr == HLO_ATTR_METADATA || attr == HLO_ATTR_STATISTICS;
+}
+
+/* True if text that omits the wrapped instruction tells its attribute: the last instruction of the
+ * chain of `start` that has the attribute has the same value. */
+static bool tells_attr(const hlo_instruction *start, const hlo_instruction *wrapped,
+                       hlo_attr_id id) {
+    const hlo_attr *told = NULL, *attr = hlo_instr_attr(wrapped, id);
+    for (const hlo_instruction *i = start; i && hlo_op_is_async(i->op);
+         i = i->uses ? i->uses->user : NULL) {
+        const hlo_attr *here = hlo_instr_attr(i, id);
+        if (here) told = here;
+    }
+    return attr ? told && hlo_attr_equal(told, attr) : !told;
 }
 
 bool hlo_async_tells(const hlo_instruction *start, const hlo_computation *called) {
@@ -504,6 +520,13 @@ bool hlo_async_tells(const hlo_instruction *start, const hlo_computation *called
      * the wrapped instruction each attribute that its opcode may have. */
     for (uint32_t i = 0; i < start->attr_count; i++)
         if (start->attrs[i].id != HLO_ATTR_CALLS && hlo_op_has(wrapped->op, start->attrs[i].id))
+            return false;
+    for (uint32_t i = 0; i < wrapped->attr_count; i++)
+        if (!hlo_op_has(wrapped->op, wrapped->attrs[i].id) &&
+            !hlo_async_shares(wrapped->attrs[i].id))
+            return false;
+    for (int id = 0; id < HLO_ATTR_COUNT; id++)
+        if (hlo_async_shares((hlo_attr_id)id) && !tells_attr(start, wrapped, (hlo_attr_id)id))
             return false;
     return start->operand_count == called->parameter_count &&
            start->shape->type == HLO_TYPE_TUPLE && start->shape->rank > 1 &&

@@ -89,6 +89,14 @@ static void begin_async(hlo_text *text, const hlo_instruction *start) {
     }
 }
 
+/* Gives the wrapped instruction the attributes of a start, update or done that it shares. */
+static void share_attrs(hlo_text *text, hlo_frame *frame, hlo_instruction *wrapped) {
+    const hlo_attr *attrs = hlo_frame_attrs(text, frame);
+    const size_t given = (text->attrs.used - frame->attrs) / sizeof *attrs;
+    for (size_t i = 0; i < given; i++)
+        if (hlo_async_shares(attrs[i].id)) hlo_instr_set_attr(wrapped, attrs[i]);
+}
+
 /* Checks the shape of a start, and the operand of an update or done. */
 static void check_async(hlo_text *text, hlo_frame *frame) {
     if (frame->op == HLO_OP_ASYNC_START) {
@@ -112,7 +120,7 @@ static void check_async(hlo_text *text, hlo_frame *frame) {
                 operand->name);
             return;
         }
-        const hlo_computation *comp = hlo_instr_comp(start, HLO_ATTR_CALLS);
+        hlo_computation *comp = hlo_instr_comp(start, HLO_ATTR_CALLS);
         /* Drop the attributes that an async-update or async-done repeats from its async-start. */
         hlo_attr *attrs = hlo_frame_attrs(text, frame);
         size_t given = (text->attrs.used - frame->attrs) / sizeof *attrs, kept = 0;
@@ -128,6 +136,8 @@ static void check_async(hlo_text *text, hlo_frame *frame) {
         const hlo_op op = comp->root->op;
         if (op != frame->wrapped)
             reject_async(text, frame, "expected the operation of the start, %s", hlo_ops[op].name);
+        else
+            share_attrs(text, frame, comp->root);
     }
 }
 
@@ -164,6 +174,7 @@ static void wrap(hlo_text *text, hlo_frame *frame) {
             attrs[kept++] = attrs[i];
     }
     hlo_instr_take_attrs(root, inner, taken);
+    share_attrs(text, frame, root);
     text->attrs.used = frame->attrs + kept * sizeof *attrs;
     const hlo_attr calls = {.id = HLO_ATTR_CALLS, .u.comp = comp};
     hlo_stack_push(text, &text->attrs, &calls, sizeof calls);

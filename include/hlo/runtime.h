@@ -242,8 +242,8 @@ typedef struct hlo_plan_options {
     /* A callback that executes a loop on the threads of the caller, or NULL. It must call `body`
      * with `arg` for ranges [begin, end) that together contain each index from 0 to count - 1 once,
      * on any threads and in any order, and return when all calls have returned. It is called on the
-     * thread that started the run, and must not fail. The plan then has no threads, and calls
-     * `progress` only between instructions. The results do not depend on the ranges. Ignored if
+     * thread that started the run, and must not fail. The plan then has no threads, and does
+     * not call `progress` within a loop. The results do not depend on the ranges. Ignored if
      * `devices` exceeds 1. `user` is `parallel_user`. Default: NULL. */
     void (*parallel_for)(void *user, int64_t count,
                          void (*body)(void *arg, int64_t begin, int64_t end), void *arg);

@@ -68,7 +68,8 @@ static void put_body_line(hlo_printer *o, const hlo_computation *comp,
             if (instr->attrs[i].id != HLO_ATTR_CALLS ||
                 (o->options->canonical && !hlo_op_has(wrapped->op, HLO_ATTR_CALLS)))
                 all[count++] = instr->attrs[i];
-        for (uint32_t i = 0; i < wrapped->attr_count; i++) all[count++] = wrapped->attrs[i];
+        for (uint32_t i = 0; i < wrapped->attr_count; i++)
+            if (!hlo_async_shares(wrapped->attrs[i].id)) all[count++] = wrapped->attrs[i];
         put_op_attrs(o, wrapped->op, all, count);
     } else
         put_op_attrs(o, instr->op, instr->attrs, instr->attr_count);
