@@ -559,8 +559,7 @@ static hlo_instruction *build_amax(quantizer *z, hlo_builder *b, hlo_instruction
         !hlo_instr_attr(x, HLO_ATTR_SHARDING)) { /* XLA's CPU compiler would copy x to the default
                                                   * layout */
         int64_t order[HLO_RULE_ARGS];
-        for (uint32_t i = 0; i < as->rank; i++)
-            order[i] = layout->minor_to_major[as->rank - 1 - i];
+        for (uint32_t i = 0; i < as->rank; i++) order[i] = layout->minor_to_major[as->rank - 1 - i];
         x = hlo_build_transpose(b, x, order);
     }
     hlo_instruction *at = hlo_build_reduce(b, HLO_OP_MAXIMUM, hlo_build_unary(b, HLO_OP_ABS, x),
@@ -623,8 +622,8 @@ static hlo_instruction *dequantize(quantizer *z, place source) {
     hlo_type wide = x->shape->type;
     /* f16 cannot represent all scales. */
     if (inverse || (blocks && wide == HLO_TYPE_F16)) wide = HLO_TYPE_F32;
-    hlo_instruction *scale = fixed ? build_static_scale(z, &b, &source, &as)
-                                   : build_scale(z, &b, at, &as, inverse);
+    hlo_instruction *scale =
+        fixed ? build_static_scale(z, &b, &source, &as) : build_scale(z, &b, at, &as, inverse);
     at = hlo_build_convert(&b, at, HLO_TYPE_F32);
     /* Computed scales fit x, so only values that x' could not represent are clamped. XLA compiles
      * fewer kernels for constant bounds than for bounds that depend on the scale. */
