@@ -305,6 +305,17 @@ hlo_status hlo_instruction_set_operand(hlo_module *module, const hlo_instruction
     return edit_run(&e, set_operand);
 }
 
+/* Finds the attribute e->name. Emits an error and returns HLO_INVALID_USAGE if it does not exist.
+ */
+static hlo_status find_attribute(const edit *e, hlo_attr_id *out) {
+    *out = e->instr ? hlo_attr_find_of(e->instr->op, e->name)
+                    : hlo_attr_find(e->name, strlen(e->name));
+    if (*out != HLO_ATTR_INVALID) return HLO_OK;
+    hlo_suggestion s = hlo_suggest(e->name);
+    for (int i = 0; i < HLO_ATTR_COUNT; i++) hlo_suggest_offer(&s, hlo_attrs_info[i].name);
+    return edit_refuse(e, e->instr, "unknown attribute '%s'%s", e->name, hlo_suggest_meant(&s));
+}
+
 static hlo_status refuse_value(const edit *e) {
     edit_refuse(e, e->instr, "the text for '%s' of %%%s is not a single value", e->name,
                 e->instr->name);
@@ -313,12 +324,9 @@ static hlo_status refuse_value(const edit *e) {
 
 static hlo_status set_attribute(edit *e) {
     hlo_instruction *instr = e->instr;
-    const hlo_attr_id id = hlo_attr_find(e->name, strlen(e->name));
-    if (id == HLO_ATTR_INVALID) {
-        hlo_suggestion s = hlo_suggest(e->name);
-        for (int i = 0; i < HLO_ATTR_COUNT; i++) hlo_suggest_offer(&s, hlo_attrs_info[i].name);
-        return edit_refuse(e, instr, "unknown attribute '%s'%s", e->name, hlo_suggest_meant(&s));
-    }
+    hlo_attr_id id;
+    hlo_status status = find_attribute(e, &id);
+    if (status != HLO_OK) return status;
     if (!e->value && !hlo_instr_attr(instr, id)) return HLO_OK;
     if (e->value && !edit_is_closed(e->value)) return refuse_value(e);
     /* Print the other attributes after the new one. */
@@ -349,7 +357,7 @@ static hlo_status set_attribute(edit *e) {
                         .operands = operands,
                         .operand_count = instr->operand_count};
     fragment_parts parts;
-    hlo_status status = edit_read(e, &f, &parts);
+    status = edit_read(e, &f, &parts);
     if (status != HLO_OK) return status;
     /* Only the attribute itself may be added, and no other one may be lost. */
     uint32_t others = 0;
@@ -373,6 +381,57 @@ hlo_status hlo_instruction_set_attribute(hlo_module *module, const hlo_instructi
               .name = name,
               .value = value};
     return edit_run(&e, set_attribute);
+}
+
+/* Parses e->value as an attribute in the header of a module, e->read, that has nothing else. */
+static hlo_status read_header(edit *e, hlo_attr_id id) {
+    hlo_printer *o = &e->text;
+    kept_error error = {.text = hlo_arena_format(e->scratch, "%s=%s", e->name, e->value)};
+    const hlo_diag_sink own = {.emit = edit_keep_error, .user = &error};
+    hlo_status status = HLO_INVALID_INPUT;
+    if (!edit_open_text(e)) return HLO_OUT_OF_MEMORY;
+    HLO_PUT(o, "HloModule m, ");
+    hlo_put_string(o, error.text);
+    HLO_PUT(o, "\n\nENTRY main { ROOT tuple = () tuple() }");
+    if (o->failed) return HLO_OUT_OF_MEMORY;
+    if (edit_is_closed(e->value))
+        status = hlo_module_parse(o->buffer, (size_t)(o->at - o->buffer), "header", &own, &e->read);
+    if (status != HLO_OK && status != HLO_INVALID_INPUT) return status;
+    const hlo_module *read = e->read;
+    if (read && read->attr_count <= 1 && (!read->attr_count || read->attrs->id == id) &&
+        read->first == read->last && read->instr_count == 1 &&
+        !(read->tables.file_count + read->tables.function_count + read->tables.location_count +
+          read->tables.frame_count))
+        return HLO_OK;
+    edit_refuse(e, NULL, "invalid value of '%s'%s", e->name, error.message);
+    return HLO_INVALID_INPUT;
+}
+
+static hlo_status set_header(edit *e) {
+    hlo_module *module = e->module;
+    hlo_attr_id id;
+    hlo_status status = find_attribute(e, &id);
+    if (status == HLO_OK && e->value) status = read_header(e, id);
+    if (status != HLO_OK) return status;
+    hlo_attr *attrs = hlo_arena_array(module->arena, module->attr_count + 1, sizeof *attrs);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < module->attr_count; i++)
+        if (module->attrs[i].id != id) attrs[count++] = module->attrs[i];
+    if (e->value && e->read->attr_count) { /* attributes with default values are not stored */
+        hlo_copier copier = hlo_copier_new(module, e->read, e->scratch);
+        if (!module->read) module->read = e->read->read;
+        attrs[count++] = *hlo_copy_attrs(&copier, e->read->attrs, 1);
+    }
+    module->attrs = attrs;
+    module->attr_count = count;
+    return HLO_OK;
+}
+
+hlo_status hlo_module_set_attribute(hlo_module *module, const char *name, const char *value,
+                                    const hlo_diag_sink *sink) {
+    HLO_IN_C_LOCALE;
+    edit e = {.module = module, .sink = sink, .name = name, .value = value};
+    return edit_run(&e, set_header);
 }
 
 static hlo_status replace_root(edit *e) {

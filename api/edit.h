@@ -70,6 +70,15 @@ hlo_status edit_check_operand(const edit *e, const hlo_instruction *value,
  * invalid. */
 hlo_status edit_check_fault(const edit *e, const hlo_instruction *instr);
 
+/* The first error that a parser reports within `text`, which is a part of what it parses; the rest
+ * was composed and must not be reported. */
+typedef struct kept_error {
+    const char *text;
+    char message[256]; /* begins with ": "; or "" */
+} kept_error;
+/* A sink for a kept_error. */
+void edit_keep_error(void *error, const hlo_diag *diag);
+
 /* Parses an instruction for e->comp. Emits errors and returns HLO_INVALID_INPUT if the instruction
  * is invalid. */
 hlo_status edit_read(edit *e, const fragment *f, fragment_parts *out);

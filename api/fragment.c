@@ -241,6 +241,16 @@ static void compose(composition *c) {
     HLO_PUT(o, "\n}\n");
 }
 
+void edit_keep_error(void *error, const hlo_diag *diag) {
+    kept_error *kept = error;
+    const size_t size = strlen(kept->text), column = diag->column ? diag->column - 1 : 0;
+    const char *at =
+        diag->source ? memmem(diag->source, diag->source_size, kept->text, size) : NULL;
+    const size_t first = at ? (size_t)(at - diag->source) : 0;
+    if (kept->message[0] || !at || column < first || column - first >= size) return;
+    snprintf(kept->message, sizeof kept->message, ": %s", diag->message);
+}
+
 /* Passes on diagnostics about the line of the instruction, with line numbers that start at this
  * line. */
 static void relay(void *user, const hlo_diag *diag) {

@@ -73,38 +73,26 @@ static hlo_status make_tuple(edit *e) {
                            UINT16_MAX);
     if (s->count && !s->elements) return edit_refuse(e, NULL, "elements must not be NULL");
     const hlo_shape **own = hlo_arena_array(e->scratch, s->count, sizeof *own);
+    uint64_t size = 1;
     for (size_t i = 0; i < s->count; i++) {
         if (!s->elements[i]) return edit_refuse(e, NULL, "element %zu must not be NULL", i);
         if (s->elements[i]->depth + 1 >= HLO_DEEPEST_SHAPE)
             return edit_refuse(e, NULL, "the tuple nests more than %d tuples", HLO_DEEPEST_SHAPE);
-        own[i] = edit_shape(e, s->elements[i]);
+        size += s->elements[i]->size;
     }
+    if (size > HLO_LARGEST_SHAPE)
+        return edit_refuse(e, NULL, "the tuple has more than %d arrays and tuples",
+                           HLO_LARGEST_SHAPE);
+    for (size_t i = 0; i < s->count; i++) own[i] = edit_shape(e, s->elements[i]);
     e->shape = hlo_shape_tuple(e->module, (uint32_t)s->count, own);
     return HLO_OK;
-}
-
-/* Receives the errors about a parsed shape, of which it keeps the first. */
-typedef struct shape_errors {
-    const char *text;
-    char message[256]; /* "" if there is no error within the text */
-} shape_errors;
-
-static void keep_error(void *user, const hlo_diag *diag) {
-    shape_errors *kept = user;
-    /* The composed line contains more than the text, which must not be reported. */
-    const size_t size = strlen(kept->text), column = diag->column ? diag->column - 1 : 0;
-    const char *at =
-        diag->source ? memmem(diag->source, diag->source_size, kept->text, size) : NULL;
-    const size_t first = at ? (size_t)(at - diag->source) : 0;
-    if (kept->message[0] || !at || column < first || column - first >= size) return;
-    snprintf(kept->message, sizeof kept->message, ": %s", diag->message);
 }
 
 static hlo_status make_parsed(edit *e) {
     const fragment f = {.opcode = "parameter", .shape = e->value};
     fragment_parts parts;
-    shape_errors errors = {.text = e->value};
-    const hlo_diag_sink *sink = e->sink, own = {.emit = keep_error, .user = &errors};
+    kept_error error = {.text = e->value};
+    const hlo_diag_sink *sink = e->sink, own = {.emit = edit_keep_error, .user = &error};
     hlo_status status = HLO_INVALID_INPUT;
     if (edit_is_closed(e->value)) {
         e->sink = &own;
@@ -115,7 +103,7 @@ static hlo_status make_parsed(edit *e) {
     if (status == HLO_OK) e->shape = parts.shape;
     if (status == HLO_INVALID_INPUT)
         hlo_diag_refuse(sink, HLO_DIAG_SYNTAX, NULL, 0, 0, "invalid shape '%.80s'%s", e->value,
-                        errors.message);
+                        error.message);
     return status;
 }
 

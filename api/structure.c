@@ -340,5 +340,18 @@ hlo_status hlo_module_new(const char *name, const hlo_diag_sink *sink, hlo_modul
         return edit_refuse(&e, NULL, "invalid module name '%.80s'", name ? name : "");
     const int length =
         snprintf(text, sizeof text, "HloModule %s\n\nENTRY main { ROOT tuple = () tuple() }", name);
-    return hlo_module_parse(text, (size_t)length, "", sink, out_module);
+    const hlo_status status = hlo_module_parse(text, (size_t)length, "", NULL, out_module);
+    if (status != HLO_INVALID_INPUT) return status;
+    return edit_refuse(&e, NULL, "invalid module name '%.80s': it is a keyword of HLO text", name);
+}
+
+static hlo_status rename_module(edit *e) {
+    const hlo_status status = hlo_module_new(e->name, e->sink, &e->read);
+    if (status == HLO_OK) e->module->name = hlo_intern_string(e->module, e->name);
+    return status;
+}
+
+hlo_status hlo_module_rename(hlo_module *module, const char *name, const hlo_diag_sink *sink) {
+    edit e = {.module = module, .sink = sink, .name = name};
+    return edit_run(&e, rename_module);
 }

@@ -268,7 +268,7 @@ const char *hlo_instruction_attribute_name(const hlo_instruction *instruction, s
 }
 
 static const hlo_attr *find_attr(const hlo_instruction *instr, const char *name) {
-    const hlo_attr_id id = hlo_attr_find(name, strlen(name));
+    const hlo_attr_id id = hlo_attr_find_of(instr->op, name);
     return id == HLO_ATTR_INVALID ? NULL : hlo_instr_attr(instr, id);
 }
 

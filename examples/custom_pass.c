@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* custom_pass MODULE DOT: runs a custom pass and the built-in passes. The custom pass lists the
- * dots of the entry computation on standard error, and quantizes the operands of the dot named DOT
- * to fp8, with scales from their largest magnitudes. The built-in passes convert this dot to an FP8
- * call. Prints the rewritten module.
+ * matmuls of the entry computation on standard error, and quantizes the operands of the dot named
+ * DOT to fp8, with scales from their largest magnitudes. The built-in passes convert this dot to an
+ * FP8 call. Prints the rewritten module.
  *
  * Each function returns HLO_OK or the status of its failure, and reports errors to the sink. */
 #include <stdio.h>
@@ -90,14 +90,13 @@ static hlo_status quantize(void *user, hlo_module *module, const hlo_diag_sink *
     const hlo_computation *maximum, *entry = hlo_module_entry(module);
     const hlo_instruction *at;
     place p = {NULL, NULL, NULL, NULL, HLO_OK};
-    char left[128], right[128];
 
     for (at = hlo_computation_first(entry); at; at = hlo_instruction_next(at)) {
-        if (hlo_instruction_opcode(at) != HLO_OP_DOT) continue;
-        hlo_shape_format(hlo_instruction_shape(hlo_instruction_operand(at, 0)), false, left, 128);
-        hlo_shape_format(hlo_instruction_shape(hlo_instruction_operand(at, 1)), false, right, 128);
-        fprintf(stderr, "%s: dot of %s and %s\n", hlo_instruction_name(at), left, right);
-        if (strcmp(hlo_instruction_name(at), name) == 0) p.dot = at;
+        if (!hlo_instruction_is_matmul(at)) continue;
+        fprintf(stderr, "%s: %s\n", hlo_instruction_name(at),
+                hlo_opcode_name(hlo_instruction_opcode(at)));
+        if (hlo_instruction_opcode(at) == HLO_OP_DOT && strcmp(hlo_instruction_name(at), name) == 0)
+            p.dot = at;
     }
     if (!p.dot) return HLO_INVALID_INPUT;
     p.module = module;

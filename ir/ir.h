@@ -48,12 +48,14 @@ struct hlo_shape {
     const hlo_layout *layout;   /* array: layout, or NULL */
     const hlo_shape **elements; /* tuple: elements */
     uint32_t depth;             /* interned tuple: nesting depth; otherwise 0 */
+    uint32_t size;              /* interned shape: number of shapes that it consists of, with
+                                 * itself and repetitions; at most UINT32_MAX */
     uint64_t hash;
 };
 
-/* Maximum nesting depth of tuples: functions on shapes are recursive. Protobuf messages have a
- * lower limit. */
-enum { HLO_DEEPEST_SHAPE = 200 };
+/* Maximum nesting depth and size of tuples: functions on shapes are recursive, and visit shared
+ * elements repeatedly. Protobuf messages have a lower limit on the depth. */
+enum { HLO_DEEPEST_SHAPE = 200, HLO_LARGEST_SHAPE = 1 << 20 };
 
 /* Counts the arrays in a shape, including nested tuples. */
 uint32_t hlo_shape_leaf_count(const hlo_shape *shape);

@@ -95,8 +95,12 @@ const hlo_shape *hlo_shape_intern(hlo_module *module, const hlo_shape *shape) {
     if (key.rank == 0 && l && !l->rest && !l->element_bits && !l->memory_space) key.layout = NULL;
     key.hash = hash_shape(&key);
     key.depth = key.type == HLO_TYPE_TUPLE;
-    for (uint32_t i = 0; key.depth && i < key.rank; i++)
+    key.size = 1;
+    for (uint32_t i = 0; key.depth && i < key.rank; i++) {
         if (key.elements[i]->depth >= key.depth) key.depth = key.elements[i]->depth + 1;
+        if (__builtin_add_overflow(key.size, key.elements[i]->size, &key.size))
+            key.size = UINT32_MAX;
+    }
     size_t at = key.hash & set->mask;
     for (; set->slots[at]; at = (at + 1) & set->mask)
         if (same_shape(set->slots[at], &key)) return set->slots[at];

@@ -84,6 +84,12 @@ hlo_attr_id hlo_attr_find(const char *name, size_t length) {
     return HLO_ATTR_INVALID;
 }
 
+hlo_attr_id hlo_attr_find_of(hlo_op op, const char *name) {
+    const hlo_attr_id id = hlo_attr_find(name, strlen(name));
+    const bool lists = id == HLO_ATTR_SLICE_SIZES && hlo_op_has(op, HLO_ATTR_SLICE_SIZE_LISTS);
+    return lists ? HLO_ATTR_SLICE_SIZE_LISTS : id;
+}
+
 hlo_op hlo_op_find(const char *name, size_t length) {
     for (int o = 0; o < HLO_OP_COUNT; o++)
         if (same(hlo_ops[o].name, name, length)) return (hlo_op)o;

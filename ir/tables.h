@@ -123,6 +123,8 @@ extern const hlo_attr_info hlo_attrs_info[HLO_ATTR_COUNT];
 
 /* Finds an attribute by name; HLO_ATTR_INVALID if not found. */
 hlo_attr_id hlo_attr_find(const char *name, size_t length);
+/* Finds the attribute of that name that `op` has, because slice_sizes names two. */
+hlo_attr_id hlo_attr_find_of(hlo_op op, const char *name);
 
 typedef struct hlo_op_info {
     const char *name;

@@ -94,6 +94,10 @@ hlo_product_kind hlo_product_kind_of(const hlo_instruction *instr) {
     return other ? HLO_PRODUCT_LIBRARY : row->kind;
 }
 
+bool hlo_instruction_is_matmul(const hlo_instruction *instruction) {
+    return hlo_product_kind_of(instruction) != HLO_PRODUCT_NONE;
+}
+
 size_t hlo_product_most(const hlo_module *module) {
     size_t most = module->op_counts[HLO_OP_CUSTOM_CALL];
     for (unsigned op = 0; op < HLO_OP_COUNT; op++)

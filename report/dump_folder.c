@@ -35,7 +35,7 @@ struct hlo_dump {
     uint32_t stage_count, stage_capacity;
     module_stages *modules;
     size_t module_count;
-    bool has_mlir;
+    const char *other; /* the hint about a folder without dumps that has other files, or NULL */
 };
 
 /* Suffixes of the file name of a stage. */
@@ -84,7 +84,13 @@ static void add_file(hlo_dump *dump, const char *folder, const char *file) {
     size_t length = strlen(file), module = 0;
     int form = 0;
     long rank = -1;
-    dump->has_mlir |= ends(file, length, ".mlir");
+    if (ends(file, length, ".mlir"))
+        dump->other = "the folder has MLIR files, but no XLA dumps; convert a file with: "
+                      "python -m hlofp8 to-hlo FILE -o out.hlo";
+    if (strcmp(file, "saved_model.pb") == 0)
+        dump->other = "this is a SavedModel of TensorFlow, not HLO; load it, and set "
+                      "XLA_FLAGS=--xla_dump_to=DIR, or print HLO with "
+                      "f.experimental_get_compiler_ir(...)(stage=\"hlo\")";
     while (form < FORM_COUNT && !ends(file, length, forms[form])) form++;
     if (form == FORM_COUNT) return;
     length -= strlen(forms[form]);
@@ -253,13 +259,12 @@ hlo_status hlo_dump_open(const char *folder, const hlo_diag_sink *sink, hlo_dump
     hlo_status status = list(out_dump, folder, entries);
     closedir(entries);
     if (status == HLO_OK && !(*out_dump)->module_count)
-        status = hlo_diag_refuse(sink, HLO_DIAG_FILE, folder, 0, 0,
-                                 (*out_dump)->has_mlir
-                                     ? "the folder has MLIR files, but no XLA dumps; convert a "
-                                       "file with: python -m hlofp8 to-hlo FILE -o out.hlo"
-                                     : "no XLA dumps found (expected files such as "
-                                       "module_0000.NAME.before_optimizations.txt; see "
-                                       "--xla_dump_to)");
+        status =
+            hlo_diag_refuse(sink, HLO_DIAG_FILE, folder, 0, 0, "%s",
+                            (*out_dump)->other ? (*out_dump)->other
+                                               : "no XLA dumps found (expected files such as "
+                                                 "module_0000.NAME.before_optimizations.txt; see "
+                                                 "--xla_dump_to)");
     if (status == HLO_OK) return status;
     hlo_dump_free(*out_dump);
     *out_dump = NULL;

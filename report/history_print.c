@@ -84,7 +84,8 @@ static void print_matmul(const hlo_matmul_history *p, int indent, FILE *out) {
     if (would_be_fp8(p)) fputs("  convertible to FP8: still a plain dot", out);
     if (p->first->source_file)
         hlo_print_plain(out, "  %s:%ld", p->first->source_file, p->first->source_line);
-    hlo_print_plain(out, "  %s\n", p->first->op_name ? p->first->op_name : "");
+    if (p->first->op_name) hlo_print_plain(out, "  %s", p->first->op_name);
+    fputc('\n', out);
 }
 
 /* Compares histories for qsort(): by what they lost, earliest stage first; matmuls that lost

@@ -38,7 +38,10 @@ static report_figures figures_of(const hlo_verdict *v, double fp8_seconds,
                                  const hlo_target *target) {
     const bool wide = v->kind == HLO_VERDICT_WIDE;
     const double edited = edited_seconds(v, fp8_seconds);
+    /* XLA removes an unused matmul, too, so the edit saves nothing. */
+    const bool unused = v->reason && hlo_reason_find(v->reason) == HLO_REASON_UNUSED;
     report_figures f = {.count = 1,
+                        .estimated = unused,
                         .flops = v->runs * v->flops,
                         .input_bytes = v->runs * v->input_bytes,
                         .bytes = v->runs * v->bytes};

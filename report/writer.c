@@ -181,12 +181,16 @@ __attribute__((format(printf, 4, 5))) static size_t add(char *out, size_t size, 
 }
 
 const char *writer_place(const hlo_verdict *v, char out[WRITER_NAME]) {
+    enum { LONGEST = 64, START = 11, END = 40 }; /* START is the length of `module_0000` */
     const char *slash = v->file ? strrchr(v->file, '/') : NULL;
+    const char *name = slash ? slash + 1 : v->file;
     *out = '\0';
     if (v->source_file)
         snprintf(out, WRITER_NAME, "%s:%ld", v->source_file, v->source_line);
+    else if (v->file && *v->file && v->line && strlen(name) <= LONGEST)
+        snprintf(out, WRITER_NAME, "%s:%u", name, v->line);
     else if (v->file && *v->file && v->line)
-        snprintf(out, WRITER_NAME, "%s:%u", slash ? slash + 1 : v->file, v->line);
+        snprintf(out, WRITER_NAME, "%.*s...%s:%u", START, name, name + strlen(name) - END, v->line);
     return out;
 }
 
@@ -228,9 +232,10 @@ const char *writer_start(const report_model *m, char *out, size_t size) {
 const char *writer_nameless(const report_model *m) {
     return m->has_names || !m->count
                ? NULL
-               : "The input has no op_names and no source lines. Lower it with metadata: "
-                 "as_text(dialect=\"hlo\", debug_info=True) in JAX, or dump it without "
-                 "--xla_dump_disable_metadata";
+               : "The input has no op_names and no source lines. Lower it with metadata: in JAX "
+                 "with "
+                 "as_text(dialect=\"hlo\", debug_info=True), in PyTorch/XLA with XLA_HLO_DEBUG=1; "
+                 "or dump it without --xla_dump_disable_metadata";
 }
 
 const char *writer_share(double part, double whole, char out[WRITER_NUMBER]) {
@@ -327,11 +332,15 @@ void writer_module(const hlo_dump *dump, size_t module, size_t matmuls, FILE *ou
                     hlo_dump_stage_count(dump, module), matmuls);
     if (compilations > 1) fprintf(out, ", compiled %zu times", compilations);
     fputc('\n', out);
-    if (target && strcmp(target, "cpu") == 0)
-        fputs("  compiled for a CPU, where XLA makes no FP8 calls; \"convertible\" applies to a "
-              "GPU. hlo-fp8-opt --remarks=all on the file *.before_optimizations.txt describes the "
-              "program\n",
-              out);
+    if (!target || strcmp(target, "cpu") != 0) return;
+    fputs("  compiled for a CPU, where XLA makes no FP8 calls; \"convertible\" applies to a GPU",
+          out);
+    const char *file = strrchr(hlo_dump_path(dump, module, 0), '/') + 1;
+    const char *stage = file + strlen(hlo_dump_module(dump, module)) + 1;
+    if (strcmp(hlo_dump_stage(dump, module, 0), "before_optimizations") == 0)
+        hlo_print_plain(out, ". hlo-fp8-opt --remarks=all on the file *.%s describes the program",
+                        stage);
+    fputc('\n', out);
 }
 
 /* Formats the times before and now, and the difference in percent. */

@@ -43,12 +43,6 @@ static inline void hlo_overwrites_add(hlo_overwrites *o, hlo_arena *arena, uint3
     o->v[o->count++].operand = operand;
 }
 
-/* A backend calls this between the parts of a long job. The run stops if it returns false. */
-typedef struct hlo_watch {
-    bool (*goes_on)(void *user);
-    void *user;
-} hlo_watch;
-
 /* A job, ready to run. At its creation, the plan sets all members except those that prepare() sets.
  * Before each run, the plan sets `scratch` and the views' `data`. */
 typedef struct hlo_job {

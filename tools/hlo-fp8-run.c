@@ -419,6 +419,22 @@ static hlo_status compare(run_job *job) {
     return status == HLO_OK ? hlo_arrays_compare_by(&comparison, hlo_file_writer(stdout)) : status;
 }
 
+/* Prints the number of arrays, in `format`, and their names and shapes. */
+static void print_arrays(const run_job *job, const char *format, size_t first, size_t count) {
+    enum { LISTED = 8 }; /* maximum number of arrays whose shapes are always printed */
+    const bool listed = count <= LISTED || job->options.values[OPTION_ALL_OUTPUTS].given;
+    printf(format, count);
+    for (size_t i = 0; listed && i < count; i++) {
+        const hlo_array *array = hlo_arrays_at(job->outputs, first + i);
+        printf("%s%s%s%s[", i ? ", " : ": ", array->name ? array->name : "", array->name ? " " : "",
+               hlo_element_type_name(array->type));
+        for (uint32_t j = 0; j < array->rank; j++)
+            printf(j ? ",%lld" : "%lld", (long long)array->dims[j]);
+        putchar(']');
+    }
+    putchar('\n');
+}
+
 static hlo_status execute_all(run_job *job) {
     const option_value *values = job->options.values;
     if (values[OPTION_MAX_ERROR].given) return select_matmuls(job);
@@ -442,18 +458,15 @@ static hlo_status execute_all(run_job *job) {
     }
     clear_progress(job);
     if (status == HLO_OK) {
-        enum { LISTED = 8 }; /* maximum number of outputs whose shapes are always printed */
-        const size_t outputs = hlo_arrays_count(job->outputs);
-        const bool listed = outputs <= LISTED || values[OPTION_ALL_OUTPUTS].given;
-        printf(outputs == 1 ? "%zu output" : "%zu outputs", outputs);
-        for (size_t i = 0; listed && i < outputs; i++) {
-            const hlo_array *array = hlo_arrays_at(job->outputs, i);
-            printf("%s%s[", i ? ", " : ": ", hlo_element_type_name(array->type));
-            for (uint32_t j = 0; j < array->rank; j++)
-                printf(j ? ",%lld" : "%lld", (long long)array->dims[j]);
-            putchar(']');
-        }
-        putchar('\n');
+        const size_t all = hlo_arrays_count(job->outputs);
+        size_t outputs = 0; /* the arrays that the run sent to the host have names, and follow */
+        while (outputs < all && !hlo_arrays_at(job->outputs, outputs)->name) outputs++;
+        print_arrays(job, outputs == 1 ? "%zu output" : "%zu outputs", 0, outputs);
+        if (all > outputs)
+            print_arrays(job,
+                         all - outputs == 1 ? "%zu array sent to the host"
+                                            : "%zu arrays sent to the host",
+                         outputs, all - outputs);
         if (count && values[OPTION_TIME].given) {
             qsort(seconds, count, sizeof *seconds, by_size);
             const double median = (seconds[(count - 1) / 2] + seconds[count / 2]) / 2;

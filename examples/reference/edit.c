@@ -160,6 +160,17 @@ static hlo_status be_precise(hlo_module *module, const hlo_instruction *dot) {
 }
 /* [attribute] */
 
+/* [header] */
+/* Marks a module for four partitions, and donates its first parameter to the result. */
+static hlo_status partition(hlo_module *module) {
+    hlo_status status = hlo_module_rename(module, "partitioned", &sink);
+    if (status == HLO_OK) status = hlo_module_set_attribute(module, "num_partitions", "4", &sink);
+    if (status == HLO_OK)
+        status = hlo_module_set_attribute(module, "input_output_alias", "{ {}: (0, {}) }", &sink);
+    return status;
+}
+/* [header] */
+
 /* [root] */
 /* Makes an instruction the result of its computation, and removes the old root. */
 static hlo_status return_only(hlo_module *module, const hlo_instruction *result) {
@@ -192,6 +203,7 @@ hlo_status example_edit(void) {
     if (status == HLO_OK) status = return_only(module, dot);
     if (status == HLO_OK) status = hlo_module_verify(module, NULL, &sink);
     if (status == HLO_OK) status = new_module(&twice);
+    if (status == HLO_OK) status = partition(twice);
     if (status == HLO_OK) status = hlo_module_verify(twice, NULL, &sink);
     hlo_module_free(twice);
     hlo_module_free(module);

@@ -34,6 +34,17 @@ static unsigned list_instructions(const hlo_computation *computation) {
 }
 /* [instructions] */
 
+/* [matmuls] */
+/* Counts the matmuls of a computation. */
+static unsigned count_matmuls(const hlo_computation *computation) {
+    const hlo_instruction *i;
+    unsigned matmuls = 0;
+    for (i = hlo_computation_first(computation); i; i = hlo_instruction_next(i))
+        if (hlo_instruction_is_matmul(i)) matmuls++;
+    return matmuls;
+}
+/* [matmuls] */
+
 /* [find] */
 /* Returns an instruction by name, such as %d in %main. */
 static const hlo_instruction *find(const hlo_module *module, const char *computation,
@@ -224,7 +235,9 @@ hlo_status example_ir(void) {
     list_computations(module);
     dot = find(module, "main", "d");
     zero = find(module, "main", "zero");
-    if (!dot || !zero || list_instructions(hlo_module_entry(module)) != 11) status = HLO_INTERNAL;
+    if (!dot || !zero || list_instructions(hlo_module_entry(module)) != 11 ||
+        count_matmuls(hlo_module_entry(module)) != 1)
+        status = HLO_INTERNAL;
     if (status == HLO_OK) {
         shape = hlo_instruction_shape(dot);
         print_elements(zero);

@@ -62,7 +62,8 @@ bool hlo_proto_recognize(const void *bytes, size_t size) {
     bool binary = false;
     for (size_t i = 0; i < size && i < LOOKED_AT && !binary; i++)
         binary = at[i] && at[i] < 0x20 && !strchr("\t\n\v\f\r", at[i]);
-    if (!binary || at[0] == '\t' || at[0] == '\r') return false;
+    /* The first field of a message with a module is not a number, as in a SavedModel. */
+    if (!binary || memchr("\t\r\b", at[0], 3)) return false;
     return at[0] < 0x20 || starts_with_size(bytes, size);
 }
 

@@ -290,9 +290,9 @@ uint32_t hlo_text_shape(hlo_text *text, hlo_span head, const hlo_shape **out);
 const hlo_shape *hlo_text_buffer(hlo_text *text, hlo_span at, const hlo_shape *shape);
 /* Removes the shapes at byte `from` and later from text->shapes, and returns a tuple of them. */
 const hlo_shape *hlo_text_tuple(hlo_text *text, size_t from);
-/* Reports a shape with too deeply nested tuples and replaces it with an empty tuple. Returns false
- * after such an error. */
-bool hlo_text_check_depth(hlo_text *text, hlo_span at, const hlo_shape **shape);
+/* Reports a tuple that is nested too deeply or too large, and replaces it with an empty tuple.
+ * Returns false after such an error. */
+bool hlo_text_check_tuple(hlo_text *text, hlo_span at, const hlo_shape **shape);
 /* Removes the shapes at byte `from` and later from text->shapes, and returns a list of them. */
 const hlo_shapes *hlo_text_shapes(hlo_text *text, size_t from);
 

@@ -457,10 +457,15 @@ const hlo_shape *hlo_text_tuple(hlo_text *text, size_t from) {
     return tuple;
 }
 
-bool hlo_text_check_depth(hlo_text *text, hlo_span at, const hlo_shape **shape) {
-    if ((*shape)->depth <= HLO_DEEPEST_SHAPE) return true;
-    hlo_text_error(text, at, "nested too deeply: a shape can have at most %d nested tuples",
-                   HLO_DEEPEST_SHAPE);
+bool hlo_text_check_tuple(hlo_text *text, hlo_span at, const hlo_shape **shape) {
+    if ((*shape)->depth > HLO_DEEPEST_SHAPE)
+        hlo_text_error(text, at, "nested too deeply: a shape can have at most %d nested tuples",
+                       HLO_DEEPEST_SHAPE);
+    else if ((*shape)->size > HLO_LARGEST_SHAPE)
+        hlo_text_error(text, at, "too large: a shape can have at most %d arrays and tuples",
+                       HLO_LARGEST_SHAPE);
+    else
+        return true;
     *shape = hlo_shape_tuple(text->module, 0, NULL);
     return false;
 }

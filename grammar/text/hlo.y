@@ -230,7 +230,7 @@ element:
 
 shape:
   SHAPE
-| '(' shapes ')'            { $$ = hlo_text_tuple(text, $2); hlo_text_check_depth(text, @1, &$$); }
+| '(' shapes ')'            { $$ = hlo_text_tuple(text, $2); hlo_text_check_tuple(text, @1, &$$); }
 | BUFFER shape ')'          { $$ = hlo_text_buffer(text, @1, $2); }
 ;
 shapes: %empty              { $$ = text->shapes.used; } | shape_items;

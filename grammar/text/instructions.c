@@ -648,7 +648,7 @@ static void check_frame(hlo_text *text, hlo_frame *frame) {
             }
         }
     }
-    frame->broken = !hlo_text_check_depth(text, frame->op_at, &frame->shape);
+    frame->broken = !hlo_text_check_tuple(text, frame->op_at, &frame->shape);
     if (!frame->broken && frame->op == HLO_OP_MAP) hlo_text_map_all(text, frame);
     if (!frame->broken && hlo_op_is_async(frame->op)) check_async(text, frame);
     if (!frame->broken && op != frame->op) wrap(text, frame);

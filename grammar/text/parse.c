@@ -15,15 +15,13 @@
 
 /* Kinds of files that are easily confused with HLO text. They are recognized by their first bytes.
  */
-#define FROM_XLA                                                                                   \
-    "; set XLA_FLAGS=--xla_dump_to=DIR for HLO text, or in JAX print "                             \
-    "lowered.as_text(dialect=\"hlo\")"
-
-#define FROM_MLIR                                                                                  \
-    "; convert it with: python -m hlofp8 to-hlo FILE -o out.hlo; or print HLO: in JAX with "       \
-    "lowered.as_text(dialect=\"hlo\"), in TensorFlow with "                                        \
+#define PRINTED                                                                                    \
+    "print HLO: in JAX with lowered.as_text(dialect=\"hlo\"), in TensorFlow with "                 \
     "f.experimental_get_compiler_ir(...)(stage=\"hlo\"), in PyTorch/XLA with "                     \
     "torch_xla._XLAC._get_xla_tensors_hlo([...])"
+#define FROM_XLA "; set XLA_FLAGS=--xla_dump_to=DIR for HLO text, or " PRINTED
+#define FROM_MLIR "; convert it with: python -m hlofp8 to-hlo FILE -o out.hlo; or " PRINTED
+#define FROM_MODEL "; load the model, and " PRINTED
 
 enum { LOOKED_AT = 4096 };
 
@@ -50,7 +48,9 @@ static const kind kinds[] = {
      "XLA_SAVE_TENSORS_FMT=hlo"},
     {START("hlo {"), "hlo_module {", "this is protobuf text, not HLO" FROM_XLA},
     {START("hlo_module {"), "", "this is protobuf text, not HLO" FROM_XLA},
-    {START("PK\x03\x04"), "", "this is a zip archive, not HLO" FROM_XLA},
+    {START("\x08\x01\x12"), "", "this is a SavedModel of TensorFlow, not HLO" FROM_MODEL},
+    {START("PK\x03\x04"), "",
+     "this is a zip archive, such as a model of Keras or PyTorch, not HLO" FROM_MODEL},
     {START("\x28\xb5\x2f\xfd"), "", "this is a zstd file; unpack it first (only gzip is read)"},
     {START("\xfd"
            "7zXZ"),

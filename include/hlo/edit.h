@@ -27,7 +27,8 @@
  *
  * The name of a module, a computation or an instruction consists of letters, digits, `_`, `.` and
  * `-`. It begins with a letter or `_`, but not with `__`, except for `__xla_`. It must not be an
- * element type, such as `f32`. */
+ * element type, such as `f32`. The name of a module must also not be a keyword of HLO text, such as
+ * `ENTRY` or `true`. */
 #ifndef HLO_EDIT_H
 #define HLO_EDIT_H
 
@@ -46,6 +47,17 @@ extern "C" {
  * `name` is the name of the module. The caller must free *out_module with hlo_module_free(). */
 hlo_status hlo_module_new(const char *name, const hlo_diag_sink *sink, hlo_module **out_module);
 
+/* Renames a module. */
+hlo_status hlo_module_rename(hlo_module *module, const char *name, const hlo_diag_sink *sink);
+
+/* Sets the attribute with the given name in the header of a module to `value`, which is the text
+ * that follows the `=` in HLO text and must be a single value. If `value` is NULL, the attribute is
+ * removed if it exists. Examples are `num_partitions` and `4`, `input_output_alias` and
+ * `{ {}: (0, {}, must-alias) }`, and `frontend_attributes` and `{key="value"}`. Whether the value
+ * fits the parameters and the result of the module is not checked. */
+hlo_status hlo_module_set_attribute(hlo_module *module, const char *name, const char *value,
+                                    const hlo_diag_sink *sink);
+
 /* --------------------------------------------------------------------------------------- shapes */
 
 /* Creates the shape of an array of `rank` dimensions of the sizes `dims`. `minor_to_major` is the
@@ -56,7 +68,8 @@ hlo_status hlo_shape_new_array(hlo_module *module, hlo_element_type type, size_t
                                const hlo_diag_sink *sink, const hlo_shape **out_shape);
 
 /* Creates the shape of a tuple of `count` elements, whose shapes may belong to any module. The
- * shape is borrowed from the module. */
+ * shape is borrowed from the module. Tuples may be nested 200 times, and may have at most 1048576
+ * arrays and tuples. */
 hlo_status hlo_shape_new_tuple(hlo_module *module, size_t count, const hlo_shape *const *elements,
                                const hlo_diag_sink *sink, const hlo_shape **out_shape);
 

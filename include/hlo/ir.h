@@ -144,6 +144,11 @@ const char *hlo_instruction_name(const hlo_instruction *instruction);
 /* Returns the opcode of an instruction. hlo_opcode_name() returns its name. */
 hlo_opcode hlo_instruction_opcode(const hlo_instruction *instruction);
 
+/* Returns whether an instruction is a matmul: one of the kinds for which hlo_module_optimize()
+ * (pass.h) reports a verdict. These are dots, ragged-dots, scaled-dots and convolutions, and custom
+ * calls whose target is a matmul, convolution or attention of a library. */
+bool hlo_instruction_is_matmul(const hlo_instruction *instruction);
+
 /* Returns the shape of the value of an instruction. */
 const hlo_shape *hlo_instruction_shape(const hlo_instruction *instruction);
 

@@ -19,10 +19,11 @@ extern "C" {
 /* -------------------------------------------------------------------------------------- options */
 
 /* The default of hlo_pass_options.framework_files: globs for installed packages, for text that MLIR
- * read from no file (`-`), and, for HLO without folder names, for the files of Flax and JAX that
- * call matmuls. */
+ * read from no file (`-`), for operations of TensorFlow without a source line (`dummy_file_name`),
+ * and, for HLO without folder names, for the files of Flax and JAX that call matmuls. */
 #define HLO_FRAMEWORK_FILES                                                                        \
-    "*/site-packages/*,*/dist-packages/*,<*,-,fp8_ops.py,linear.py,linen/*,dtypes.py,"             \
+    "*/site-packages/*,*/dist-packages/*,<*,-,dummy_file_name,fp8_ops.py,linear.py,linen/"         \
+    "*,dtypes.py,"                                                                                 \
     "transform.py,axes_scan.py,module.py,attention.py,lax_numpy.py"
 
 /* The output form of FP8 matmuls (docs/emit.md). */
@@ -375,7 +376,7 @@ hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *optio
  *
  * Returns HLO_INVALID_INPUT, with an error in `sink`, if the module is not valid or there is no
  * such matmul, HLO_INVALID_USAGE if `pass` is invalid, and HLO_OUT_OF_MEMORY if memory cannot be
- * allocated. Then, the module may only be freed. */
+ * allocated. Then, the module is as it was before the call. */
 hlo_status hlo_module_extract(hlo_module *module, const char *name, const hlo_pass_options *pass,
                               const hlo_diag_sink *sink);
 
@@ -393,8 +394,8 @@ hlo_status hlo_module_extract(hlo_module *module, const char *name, const hlo_pa
  * Returns HLO_INVALID_INPUT, with an error in `sink`, if a word of `parameters` matches no
  * parameter, if a selected parameter is donated, has a dynamic size, a control dependency or
  * another memory space, or is a tuple that is used as a whole, or if the module is invalid or
- * scheduled. Then, the module is not changed. Returns HLO_OUT_OF_MEMORY if memory cannot be
- * allocated; then, the module may only be freed. */
+ * scheduled, and HLO_OUT_OF_MEMORY if memory cannot be allocated. Then, the module is as it was
+ * before the call. */
 hlo_status hlo_module_split(hlo_module *module, const char *parameters, const hlo_diag_sink *sink,
                             hlo_module **out_ahead);
 

@@ -37,8 +37,9 @@ bool hlo_proto_recognize(const void *bytes, size_t size);
  * is not verified. Use hlo_module_verify() for that. The caller must free *out_module with
  * hlo_module_free().
  *
- * Returns HLO_INVALID_INPUT if the bytes are not such a message, if they are truncated, or if an id
- * refers to an object that does not exist. */
+ * Returns HLO_INVALID_INPUT if the bytes are not such a message, if they are truncated, if a known
+ * field has another wire type than in XLA's message (protobuf's own parsers keep it as an unknown
+ * field), or if an id refers to an object that does not exist. */
 hlo_status hlo_module_parse_proto(const void *bytes, size_t size, const char *name,
                                   const hlo_diag_sink *sink, hlo_module **out_module);
 

@@ -50,7 +50,8 @@ typedef struct hlo_array {
      * root mean square of these elements. Both are maxima over all samples, divided by 2, the
      * amplitude of the perturbation. */
     double noise[2];
-    /* The name of a value that a plan kept (hlo_plan_values()), or NULL. */
+    /* The name of a value that a plan kept (hlo_plan_values()), or that a run sent to the host
+     * (hlo_plan_run()), or NULL. */
     const char *name;
 } hlo_array;
 
@@ -91,15 +92,17 @@ typedef enum hlo_role { HLO_INPUTS, HLO_OUTPUTS } hlo_role;
 
 /* Reads the inputs or outputs of `module` from the .npz file at `path`. The arrays in the file must
  * be named 0, 1, 2, ... or arr_0, arr_1, ...; inputs may also have the names of the parameters
- * (hlo_plan_values()). The element types are those of the module. For types that NumPy lacks, such
- * as bf16 and fp8, the file contains raw bytes of the same size (`<V2`, `|V1`), which NumPy writes
- * for types of ml_dtypes. Arrays in Fortran order are converted to row-major order. The caller must
- * free *out_arrays with hlo_arrays_free().
+ * (hlo_plan_values()). Outputs include the arrays with names of values that a run sent to the host
+ * (hlo_plan_run()), in the order of the file. The element types are those of the module. For types
+ * that NumPy lacks, such as bf16 and fp8, the file contains raw bytes of the same size (`<V2`,
+ * `|V1`), which NumPy writes for types of ml_dtypes. Arrays in Fortran order are converted to
+ * row-major order. The caller must free *out_arrays with hlo_arrays_free().
  *
  * Returns HLO_INVALID_INPUT, with an error in `sink`, if the file cannot be read or is not an .npz
  * file, if an array is missing, if there is an additional numbered array, if the type or the
  * dimensions of an array do not match the module, or if the library was built without
- * HLOFP8_WITH_NPZ. */
+ * HLOFP8_WITH_NPZ. Returns the same status if the module sends values of several types that NumPy
+ * lacks and that have the same size, and the file has such a value. */
 hlo_status hlo_arrays_read(const char *path, const hlo_module *module, hlo_role role,
                            const hlo_diag_sink *sink, hlo_arrays **out_arrays);
 
@@ -133,7 +136,8 @@ hlo_status hlo_arrays_write(const hlo_arrays *arrays, hlo_writer out);
  * standard normal, rounded to f32 and then to the element type. All elements of a parameter are
  * positive if its op_name contains `_scale`, `amax`, `.nu` or `['scale`. Integers of at least 8
  * bits are between 0 and 7; smaller ones are drawn like floating-point elements. Elements of type
- * pred are 0 or 1. The caller must free *out_arrays with hlo_arrays_free().
+ * pred are 0 or 1. A run on these inputs also derives from `seed` the values that the module reads
+ * from the host (hlo_plan_run()). The caller must free *out_arrays with hlo_arrays_free().
  *
  * Returns HLO_INVALID_INPUT, with an error in `sink`, if an input is complex or has an unbounded
  * dimension. */
@@ -287,9 +291,7 @@ typedef struct hlo_plan_options {
     /* A callback that is called at the first instruction of a run, and then about ten times per
      * second, on the thread that started the run. It returns true to continue, and false to stop
      * the run, which then returns HLO_STOPPED; the plan remains valid. `user` is `progress_user`.
-     * The cpu backend also calls it within instructions whose work it divides among threads, such
-     * as matmuls, but not within a sort, a scatter or the reduction of an array to one element.
-     * Default: NULL, which means no callback. */
+     * The cpu backend also calls it within instructions. Default: NULL, which means no callback. */
     bool (*progress)(void *user, const hlo_progress *progress);
     /* Passed to `progress` unchanged. */
     void *progress_user;
@@ -299,7 +301,8 @@ typedef struct hlo_plan_options {
      * `resident`, `bounds` or `perturbed`, except on hlo_plan_time(). */
 
     /* Runs use hlo_plan_run_async() (buffer.h), with inputs and outputs in memory of the device.
-     * Other runs are not possible. Inputs are donated according to the input_output_alias of the
+     * Other runs are not possible, and modules that transfer values with the host are rejected.
+     * Inputs are donated according to the input_output_alias of the
      * module. Default: false. */
     bool resident;
     /* If `resident` is set: an array of `donation_count` additional donations. The input and the
@@ -363,6 +366,13 @@ hlo_status hlo_plan_check(const hlo_plan *plan, const hlo_arrays *inputs,
 
 /* Runs the plan on `inputs`, which are not changed, and waits until the run is complete. A plan can
  * only execute one run at a time. The caller must free *out_outputs with hlo_arrays_free().
+ *
+ * The run draws the values that the module reads from the host, with infeed or recv instructions,
+ * from the seed and the distribution with which `inputs` were generated (hlo_arrays_draw_each()),
+ * or from seed 0. The outputs of all devices are followed by the values that the module sent to the
+ * host, with outfeed or send instructions, in order. These have a name (hlo_array.name):
+ * `outfeed.N` or `send.CHANNEL.N`, where N counts from 0, followed by `{I}` for element I of a
+ * tuple, and by `@DEVICE` if there are several devices. Their number may depend on the inputs.
  *
  * Returns HLO_INVALID_INPUT, with an error in `sink`, if the inputs do not match (hlo_plan_check())
  * or the device fails. Returns HLO_INVALID_USAGE, with an error in `sink`, if the plan was created

@@ -29,7 +29,7 @@ static const char *shape_refusal(const hlo_shape *shape) {
     return NULL;
 }
 
-const char *hlo_call_refusal(const hlo_instruction *instr) {
+const char *hlo_kernel_refusal(const hlo_instruction *instr) {
     const hlo_kernel *kernel = hlo_kernel_of(instr->op);
     if (!kernel) return "the opcode is not supported on the CPU";
     const char *why = shape_refusal(instr->shape);
@@ -43,10 +43,26 @@ const char *hlo_call_refusal(const hlo_instruction *instr) {
         if (!hlo_elementwise_loop(op, type))
             return "the operation is not defined for this element type";
     }
-    for (size_t i = 0; i < HLO_REGION_ATTRS && !why; i++)
-        if (hlo_instr_attr(instr, hlo_region_attrs[i]))
-            why = hlo_region_refusal(hlo_instr_comp(instr, hlo_region_attrs[i]));
-    return why || !kernel->refuse ? why : kernel->refuse(instr);
+    return kernel->refuse ? kernel->refuse(instr) : NULL;
+}
+
+const char *hlo_call_refusal(const hlo_instruction *instr) {
+    const char *why = hlo_kernel_refusal(instr);
+    const hlo_instruction *unused;
+    for (size_t i = 0; i < HLO_REGION_ATTRS && !why; i++) {
+        const hlo_computation *applied = hlo_instr_comp(instr, hlo_region_attrs[i]);
+        if (hlo_instr_attr(instr, hlo_region_attrs[i]) && hlo_region_refusal(applied))
+            why = hlo_interpreter_refusal(applied, &unused);
+    }
+    return why;
+}
+
+bool hlo_eval_interprets(const hlo_instruction *instr) {
+    for (size_t i = 0; i < HLO_REGION_ATTRS; i++)
+        if (hlo_instr_attr(instr, hlo_region_attrs[i]) &&
+            hlo_region_refusal(hlo_instr_comp(instr, hlo_region_attrs[i])))
+            return true;
+    return false;
 }
 
 bool hlo_eval_supports(const hlo_instruction *instr, const char **why) {
@@ -64,6 +80,7 @@ hlo_status hlo_eval(const hlo_eval_env *env, const hlo_instruction *instr, const
     if (!call.why) {
         hlo_arena_mark mark = hlo_arena_here(scratch);
         status = hlo_kernel_of(instr->op)->run(&call);
+        if (call.why) status = HLO_INVALID_INPUT; /* of an applied computation */
         hlo_arena_release(scratch, mark);
     }
     if (why) *why = call.why;

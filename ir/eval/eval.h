@@ -18,6 +18,9 @@
  * sentence. */
 bool hlo_eval_supports(const hlo_instruction *instr, const char **why);
 
+/* True if `instr` applies a computation with loops or arrays, which may take long or forever. */
+bool hlo_eval_interprets(const hlo_instruction *instr);
+
 /* Computes the result of `instr` from its operands. `operands` are the leaves of all operands in
  * order, `results` the leaves of the result. Arrays are dense in any layout, or strided. A result
  * may have the same view as an operand of an elementwise opcode, or as the updated operand of

@@ -71,6 +71,11 @@ static void place_start(const places *p, const int64_t *index, hlo_dims *out_wid
     *out_narrow_offset = in_narrow;
 }
 
+/* Returns the number of elements of a window. */
+static int64_t window_size(const places *p) {
+    return hlo_view_count(&(hlo_view){.rank = p->window_rank, .dims = p->window.v});
+}
+
 static hlo_status run_gather(hlo_call *call) {
     const hlo_instruction *i = call->instr;
     places p = {.n = {.window = hlo_instr_ints(i, HLO_ATTR_OFFSET_DIMS),
@@ -84,6 +89,7 @@ static hlo_status run_gather(hlo_call *call) {
                 .indices = &call->operands[1]};
     places_init(&p, hlo_instr_ints(i, HLO_ATTR_SLICE_SIZES)->v);
     if (hlo_view_count(p.narrow) == 0) return HLO_OK;
+    const int64_t size = window_size(&p);
     hlo_dims index = {0}, start;
     do {
         int64_t offset;
@@ -97,7 +103,7 @@ static hlo_status run_gather(hlo_call *call) {
         hlo_view to = {p.narrow->type, p.window_rank, p.window.v, p.narrow_strides.v,
                        hlo_view_at(p.narrow, offset)};
         hlo_view_copy(call->env, &from, &to);
-    } while (hlo_dims_next(p.rank, p.dims, index.v));
+    } while (hlo_call_goes_on(call, size) && hlo_dims_next(p.rank, p.dims, index.v));
     return HLO_OK;
 }
 const hlo_kernel hlo_eval_gather = {.run = run_gather, .error = HLO_ERROR_INDEXED};
@@ -108,13 +114,17 @@ static bool fits(const places *p, const hlo_dims *start) {
     return true;
 }
 
+enum { MAX_ARRAYS = HLO_LOOP_VIEWS / 2 };
+
+static const char *refuse_many(const hlo_instruction *instr) {
+    return instr->operand_count / 2 > MAX_ARRAYS ? "it has more than 8 arrays" : NULL;
+}
+
 /* Runs a scatter. Windows out of bounds are dropped. */
 static hlo_status run_scatter(hlo_call *call) {
-    enum { MAX_ARRAYS = HLO_LOOP_VIEWS / 2 };
     const hlo_instruction *i = call->instr;
     uint32_t arrays = call->operand_count / 2;
     hlo_computation *computation = hlo_instr_comp(i, HLO_ATTR_TO_APPLY);
-    if (arrays > MAX_ARRAYS) return hlo_call_refuse(call, "too many operands");
     hlo_op simple = arrays == 1 ? hlo_region_simple(computation) : HLO_OP_INVALID;
     bool assigns = simple == HLO_OP_PARAMETER;
     bool binary = simple != HLO_OP_INVALID && hlo_kernel_elementwise(computation->root);
@@ -138,6 +148,7 @@ static hlo_status run_scatter(hlo_call *call) {
         places_init(&p[a], NULL);
     }
     if (hlo_view_count(p->narrow) == 0) return HLO_OK;
+    const int64_t size = window_size(p);
     hlo_dims index = {0}, start;
     do {
         hlo_view views[HLO_LOOP_VIEWS];
@@ -164,7 +175,8 @@ static hlo_status run_scatter(hlo_call *call) {
             continue;
         }
         hlo_region_apply(region, arrays, views, views + arrays);
-    } while (hlo_dims_next(p->rank, p->dims, index.v));
+    } while (hlo_call_goes_on(call, size) && hlo_dims_next(p->rank, p->dims, index.v));
     return HLO_OK;
 }
-const hlo_kernel hlo_eval_scatter = {.run = run_scatter, .error = HLO_ERROR_SCATTER};
+const hlo_kernel hlo_eval_scatter = {
+    .run = run_scatter, .error = HLO_ERROR_SCATTER, .refuse = refuse_many};

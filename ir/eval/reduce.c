@@ -7,6 +7,10 @@
 
 enum { MAX_ARRAYS = HLO_LOOP_VIEWS / 2 };
 
+static const char *refuse_many(const hlo_instruction *instr) {
+    return instr->operand_count / 2 > MAX_ARRAYS ? "it has more than 8 arrays" : NULL;
+}
+
 /* --------------------------------------------------------------- reduce by one binary operation */
 
 /* Returns the type of an accumulator. Sums of floats are accumulated in f64, so that the order and
@@ -214,18 +218,27 @@ static void fold_rows(void *arg, int64_t count, char *const *data, const int64_t
     }
 }
 
-static void fold(const hlo_eval_env *env, hlo_op op, const hlo_view *in, const hlo_view *acc) {
+static void fold(hlo_call *call, hlo_op op, const hlo_view *in, const hlo_view *acc) {
+    enum { PART = 1 << 20 }; /* length of the parts of long rows; a multiple of HLO_CHUNK */
     folding f = {in->type, hlo_lane_of(in->type), op};
     const hlo_view *views[] = {in, acc};
     hlo_strided_loop loop;
     hlo_strided_loop_init(&loop, 2, views);
-    if (loop.rank > 0 && loop.steps[1][loop.rank - 1] == 0 &&
-        (f.lane == HLO_LANE_F32 || f.lane == HLO_LANE_F64)) {
-        row_folding rows = {f, loop.dims[loop.rank - 1], loop.steps[0][loop.rank - 1]};
-        loop.rank--;
-        hlo_strided_loop_run(env, &loop, 1, fold_rows, &rows);
-    } else {
-        hlo_strided_loop_run(env, &loop, 1, fold_row, &f);
+    if (loop.rank == 0 || loop.steps[1][loop.rank - 1] != 0) {
+        hlo_strided_loop_run(call->env, &loop, 1, fold_row, &f);
+        return;
+    }
+    const uint32_t last = loop.rank - 1;
+    const int64_t length = loop.dims[last], step = loop.steps[0][last], count = loop.count / length;
+    const bool floats = f.lane == HLO_LANE_F32 || f.lane == HLO_LANE_F64;
+    if (floats) loop.rank--;
+    for (int64_t done = 0; done < length && hlo_call_goes_on(call, loop.count); done += PART) {
+        loop.dims[last] = length - done < PART ? length - done : PART;
+        loop.count = count * loop.dims[last];
+        row_folding rows = {f, loop.dims[last], step};
+        hlo_strided_loop_run(call->env, &loop, 1, floats ? fold_rows : fold_row,
+                             floats ? (void *)&rows : (void *)&f);
+        loop.data[0] += PART * step;
     }
 }
 
@@ -252,11 +265,10 @@ static hlo_status run_reduce(hlo_call *call) {
         hlo_view_convert(call->env, &call->operands[1], &acc);
         spread(call, in, &acc, &spare, reduced);
         const hlo_view wide = {acc.type, in->rank, in->dims, spare.v, acc.data};
-        fold(call->env, simple, in, &wide);
+        fold(call, simple, in, &wide);
         hlo_view_convert(call->env, &acc, call->results);
         return HLO_OK;
     }
-    if (arrays > MAX_ARRAYS) return hlo_call_refuse(call, "too many operands");
     const hlo_region *region = hlo_region_new(call, computation);
     if (!region) return HLO_INVALID_INPUT;
     hlo_dims outer, index = {0}, strides[MAX_ARRAYS];
@@ -278,16 +290,16 @@ static hlo_status run_reduce(hlo_call *call) {
     do {
         for (uint32_t i = 0; i < arrays; i++) x[i].data = hlo_view_element(&in[i], index.v);
         hlo_region_apply(region, arrays, call->results, x);
-    } while (hlo_dims_next(in->rank, outer.v, index.v));
+    } while (!call->stopped && hlo_dims_next(in->rank, outer.v, index.v));
     return HLO_OK;
 }
-const hlo_kernel hlo_eval_reduce = {.run = run_reduce, .error = HLO_ERROR_REDUCE};
+const hlo_kernel hlo_eval_reduce = {
+    .run = run_reduce, .error = HLO_ERROR_REDUCE, .refuse = refuse_many};
 
 static hlo_status run_reduce_window(hlo_call *call) {
     hlo_computation *computation = hlo_instr_comp(call->instr, HLO_ATTR_TO_APPLY);
     uint32_t arrays = call->operand_count / 2, rank = call->operands[0].rank;
     const hlo_view *in = call->operands, *out = call->results;
-    if (arrays > MAX_ARRAYS) return hlo_call_refuse(call, "too many operands");
     if (!hlo_view_count(out)) return HLO_OK;
     const hlo_op simple = hlo_region_simple(computation);
     const bool by_one =
@@ -328,14 +340,15 @@ static hlo_status run_reduce_window(hlo_call *call) {
                 x[i] = hlo_view_part(&in[i], in_start.v, dims.v, in_steps.v, &x_strides[i]);
             }
             if (by_one)
-                fold(call->env, simple, &x[0], &acc[0]);
+                fold(call, simple, &x[0], &acc[0]);
             else
                 hlo_region_apply(region, arrays, acc, x);
-        } while (hlo_dims_next(rank, sizes.v, index.v));
+        } while (!call->stopped && hlo_dims_next(rank, sizes.v, index.v));
     if (by_one) hlo_view_convert(call->env, &wide, &call->results[0]);
     return HLO_OK;
 }
-const hlo_kernel hlo_eval_reduce_window = {.run = run_reduce_window, .error = HLO_ERROR_REDUCE};
+const hlo_kernel hlo_eval_reduce_window = {
+    .run = run_reduce_window, .error = HLO_ERROR_REDUCE, .refuse = refuse_many};
 
 /* --------------------------------------------------------------------------- select-and-scatter */
 
@@ -345,6 +358,7 @@ typedef struct selecting {
     hlo_window_positions positions[HLO_EVAL_MAX_RANK];
     hlo_dims sizes; /* number of entries of `positions` along each dimension */
     const hlo_region *select;
+    hlo_call *call;
 } selecting;
 
 /* Finds the element at the positions `offset` of the window at `place`. Returns false for padding
@@ -375,7 +389,8 @@ static bool select_element(const selecting *s, const int64_t *place, int64_t *ou
         }
         found = true;
         for (uint32_t d = 0; d < s->in->rank && !keeps; d++) out_index[d] = index.v[d];
-    } while (hlo_dims_next(s->in->rank, s->sizes.v, offset.v));
+    } while (hlo_call_goes_on(s->call, HLO_CHUNK) &&
+             hlo_dims_next(s->in->rank, s->sizes.v, offset.v));
     return found;
 }
 
@@ -383,6 +398,7 @@ static hlo_status run_select_and_scatter(hlo_call *call) {
     static const int64_t steps[2] = {0};
     const hlo_view *in = &call->operands[0], *source = &call->operands[1], *out = &call->results[0];
     selecting s = {.in = in,
+                   .call = call,
                    .select = hlo_region_new(call, hlo_instr_comp(call->instr, HLO_ATTR_SELECT))};
     const hlo_region *scatter = hlo_region_new(call, hlo_instr_comp(call->instr, HLO_ATTR_SCATTER));
     if (!s.select || !scatter) return HLO_INVALID_INPUT;
@@ -402,7 +418,7 @@ static hlo_status run_select_and_scatter(hlo_call *call) {
         char *to = hlo_view_element(out, index.v);
         char *pair[] = {hlo_view_element(source, place.v), to};
         hlo_region_run(scatter, 1, pair, steps, &to, steps);
-    } while (hlo_dims_next(in->rank, source->dims, place.v));
+    } while (!call->stopped && hlo_dims_next(in->rank, source->dims, place.v));
     return HLO_OK;
 }
 const hlo_kernel hlo_eval_select_and_scatter = {.run = run_select_and_scatter,

@@ -24,6 +24,8 @@ typedef struct step {
 } step;
 
 struct hlo_region {
+    hlo_call *call;
+    hlo_interpreter *interpreter; /* NULL if the region has the following members */
     uint32_t slot_count, step_count, param_count, root_count;
     slot *slots;
     step *steps;
@@ -50,14 +52,6 @@ static bool is_bitcast(const hlo_instruction *instr) {
     return (instr->op == HLO_OP_BITCAST || instr->op == HLO_OP_BITCAST_CONVERT) &&
            hlo_types[instr->shape->type].bits ==
                hlo_types[hlo_instr_operand(instr, 0)->shape->type].bits;
-}
-
-/* Returns branch `index` of a conditional; NULL if it does not have that many branches. */
-static const hlo_computation *branch_of(const hlo_instruction *instr, uint32_t index) {
-    const hlo_attr *list = hlo_instr_attr(instr, HLO_ATTR_BRANCH_COMPUTATIONS);
-    if (instr->op != HLO_OP_CONDITIONAL || index + 1 >= instr->operand_count) return NULL;
-    if (list) return list->u.comps->v[index];
-    return hlo_instr_comp(instr, index ? HLO_ATTR_FALSE_COMPUTATION : HLO_ATTR_TRUE_COMPUTATION);
 }
 
 static bool has_scalars(const hlo_shape *shape) {
@@ -102,7 +96,7 @@ static const char *survey(const hlo_computation *c, uint32_t depth, uint32_t *co
         if (why) *out_blocker = i;
         const hlo_computation *inner = hlo_instr_called(i);
         if (!why && inner) why = survey(inner, depth + 1, count, out_blocker);
-        for (uint32_t k = 0; !why && (inner = branch_of(i, k)); k++)
+        for (uint32_t k = 0; !why && (inner = hlo_region_branch(i, k)); k++)
             why = survey(inner, depth + 1, count, out_blocker);
         if (why) return why;
         *count += hlo_shape_leaf_count(i->shape) + 1;
@@ -122,8 +116,7 @@ const hlo_instruction *hlo_region_blocker(const hlo_instruction *instr) {
     const hlo_instruction *blocker = NULL;
     for (size_t i = 0; i < HLO_REGION_ATTRS && !blocker; i++) {
         const hlo_computation *applied = hlo_instr_comp(instr, hlo_region_attrs[i]);
-        uint32_t count = 0;
-        if (applied) survey(applied, 0, &count, &blocker);
+        if (applied) hlo_interpreter_refusal(applied, &blocker);
     }
     return blocker;
 }
@@ -150,7 +143,8 @@ static void append_branches(builder *b, const hlo_instruction *instr, const uint
                             uint32_t *own) {
     const uint32_t count = instr->operand_count - 1;
     const uint32_t *branches[MAX_OPERANDS];
-    for (uint32_t k = 0; k < count; k++) branches[k] = append(b, branch_of(instr, k), &in[k + 1]);
+    for (uint32_t k = 0; k < count; k++)
+        branches[k] = append(b, hlo_region_branch(instr, k), &in[k + 1]);
     for (uint32_t leaf = 0; leaf < hlo_shape_leaf_count(instr->shape); leaf++) {
         uint32_t *choices = hlo_arena_array(b->call->scratch, count, sizeof *choices);
         for (uint32_t k = 0; k < count; k++) choices[k] = branches[k][leaf];
@@ -199,10 +193,18 @@ static const uint32_t *append(builder *b, const hlo_computation *c, const uint32
 hlo_region *hlo_region_new(hlo_call *call, hlo_computation *computation) {
     uint32_t count = 0;
     const hlo_instruction *unused;
-    call->why = hlo_region_refusal(computation);
+    const bool interprets = hlo_region_refusal(computation);
+    if (interprets) call->why = hlo_interpreter_refusal(computation, &unused);
     if (call->why) return NULL;
-    survey(computation, 0, &count, &unused);
     hlo_region *r = hlo_arena_zero(call->scratch, sizeof *r);
+    r->call = call;
+    if (interprets) {
+        r->param_count = computation->parameter_count;
+        r->root_count = hlo_shape_leaf_count(computation->root->shape);
+        r->interpreter = hlo_interpreter_new(call, computation);
+        return r;
+    }
+    survey(computation, 0, &count, &unused);
     builder b = {.call = call, .region = r};
     b.leaves = hlo_arena_array(call->scratch, computation->module->next_id, sizeof *b.leaves);
     r->param_count = computation->parameter_count;
@@ -239,6 +241,13 @@ void hlo_region_run(const hlo_region *r, int64_t count, char *const *in, const i
                     char *const *out, const int64_t *out_steps) {
     static const hlo_eval_env alone = {0};
     static const int64_t strides[] = {0, 1};
+    for (int64_t e = 0; r->interpreter && e < count; e++) {
+        char *from[MAX_OPERANDS], *to[MAX_OPERANDS];
+        for (uint32_t p = 0; p < r->param_count; p++) from[p] = in[p] + e * in_steps[p];
+        for (uint32_t o = 0; o < r->root_count; o++) to[o] = out[o] + e * out_steps[o];
+        hlo_interpreter_run(r->interpreter, from, to);
+    }
+    if (r->interpreter) return;
     for (uint32_t p = 0; p < r->param_count; p++) {
         size_t size = hlo_types[r->slots[p].type].bytes;
         hlo_copy_row(size, in[p], in_steps[p], count, r->slots[p].data, (int64_t)size);
@@ -277,8 +286,9 @@ typedef struct applying {
 static void apply_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
     const applying *a = arg;
     char *at[HLO_LOOP_VIEWS];
-    for (int64_t done = 0; done < count; done += HLO_CHUNK) {
-        int64_t n = hlo_chunk_size(count - done);
+    for (int64_t done = 0, n; done < count && hlo_call_goes_on(a->region->call, HLO_CHUNK);
+         done += HLO_CHUNK) {
+        n = hlo_chunk_size(count - done);
         for (uint32_t v = 0; v < a->views; v++) at[v] = data[v] + done * steps[v];
         hlo_region_run(a->region, n, at + a->first, steps + a->first, at, steps);
     }
@@ -311,8 +321,11 @@ hlo_op hlo_region_simple(const hlo_computation *c) {
     return HLO_OP_INVALID;
 }
 
+static const char *refuse_many(const hlo_instruction *instr) {
+    return instr->operand_count >= HLO_LOOP_VIEWS ? "it has more than 15 operands" : NULL;
+}
+
 static hlo_status run_map(hlo_call *call) {
-    if (call->operand_count >= HLO_LOOP_VIEWS) return hlo_call_refuse(call, "too many operands");
     hlo_region *region = hlo_region_new(call, hlo_instr_comp(call->instr, HLO_ATTR_TO_APPLY));
     if (!region) return HLO_INVALID_INPUT;
     const hlo_view *views[HLO_LOOP_VIEWS] = {&call->results[0]};
@@ -321,4 +334,4 @@ static hlo_status run_map(hlo_call *call) {
     hlo_views_run(NULL, a.views, views, apply_row, &a);
     return HLO_OK;
 }
-const hlo_kernel hlo_eval_map = {.run = run_map, .error = HLO_ERROR_MOVED};
+const hlo_kernel hlo_eval_map = {.run = run_map, .error = HLO_ERROR_MOVED, .refuse = refuse_many};

@@ -7,84 +7,143 @@
 
 enum { MAX_SORTED = 32 };
 
-typedef struct sorting {
-    const hlo_region *region;
-    uint32_t arrays;
-    char *row[MAX_SORTED];    /* start of each operand's row */
-    int64_t step[MAX_SORTED]; /* distance of the elements in a row, in bytes */
-} sorting;
+/* Two sorted runs, at [i, middle) and [j, end), that are merged at `at`. */
+typedef struct merge {
+    int64_t i, middle, j, end, at;
+} merge;
 
-static bool before(const void *sorted, int64_t i, int64_t j) {
-    const sorting *s = sorted;
-    static const int64_t steps[2 * MAX_SORTED] = {0};
-    char *in[2 * MAX_SORTED];
-    bool result = false;
-    char *out[] = {(char *)&result};
-    for (uint32_t a = 0; a < s->arrays; a++) {
-        in[2 * a] = s->row[a] + i * s->step[a];
-        in[2 * a + 1] = s->row[a] + j * s->step[a];
-    }
-    hlo_region_run(s->region, 1, in, steps, out, steps);
-    return result;
+typedef struct sorting sorting;
+/* Sets out[m] to whether element open[m].j comes before element open[m].i, for `count` merges, at
+ * most HLO_CHUNK. */
+typedef void compare_heads(const sorting *s, int64_t count, const merge *open, bool *out);
+
+/* Arrays that are sorted together. */
+struct sorting {
+    compare_heads *compare;
+    uint32_t arrays;
+    size_t size[MAX_SORTED];                 /* size of an element in bytes */
+    char *from[MAX_SORTED], *to[MAX_SORTED]; /* the elements; memory for as many */
+    const hlo_region *region;                /* for compare_by_region() */
+    char *heads[2 * MAX_SORTED];             /* HLO_CHUNK elements for each parameter of `region` */
+};
+
+static void add_array(sorting *s, hlo_arena *scratch, size_t size, int64_t length) {
+    s->size[s->arrays] = size;
+    s->from[s->arrays] = hlo_arena_array(scratch, (size_t)length, size);
+    s->to[s->arrays++] = hlo_arena_array(scratch, (size_t)length, size);
 }
 
-typedef bool comes_before(const void *sorted, int64_t i, int64_t j);
-
-/* Sorts bottom-up and stably. Returns the array that contains the sorted order: `order` or
- * `spare`. */
-static int64_t *merge_sort(const void *s, comes_before *is_before, int64_t count, int64_t *order,
-                           int64_t *spare) {
-    for (int64_t i = 0; i < count; i++) order[i] = i;
-    for (int64_t width = 1; width < count; width *= 2) {
-        for (int64_t start = 0; start < count; start += 2 * width) {
-            int64_t middle = start + width < count ? start + width : count;
-            int64_t end = start + 2 * width < count ? start + 2 * width : count;
-            int64_t i = start, j = middle;
-            for (int64_t at = start; at < end; at++) {
-                bool right = i == middle || (j < end && is_before(s, order[j], order[i]));
-                spare[at] = right ? order[j++] : order[i++];
-            }
-        }
-        int64_t *swap = order;
-        order = spare;
-        spare = swap;
+static inline void copy_element(char *to, const char *from, size_t size) {
+    switch (size) { /* known sizes, so that no function is called */
+    case 1: *to = *from; break;
+    case 2: memcpy(to, from, 2); break;
+    case 4: memcpy(to, from, 4); break;
+    case 8: memcpy(to, from, 8); break;
+    case 16: memcpy(to, from, 16); break;
+    default: memcpy(to, from, size); break;
     }
-    return order;
+}
+
+static void compare_by_region(const sorting *s, int64_t count, const merge *open, bool *out) {
+    int64_t steps[2 * MAX_SORTED];
+    for (uint32_t a = 0; a < s->arrays; a++) {
+        const size_t size = s->size[a];
+        steps[2 * a] = steps[2 * a + 1] = (int64_t)size;
+        for (int64_t m = 0; m < count; m++) {
+            copy_element(s->heads[2 * a] + (size_t)m * size, s->from[a] + (size_t)open[m].j * size,
+                         size);
+            copy_element(s->heads[2 * a + 1] + (size_t)m * size,
+                         s->from[a] + (size_t)open[m].i * size, size);
+        }
+    }
+    hlo_region_run(s->region, count, s->heads, steps, (char *[]){(char *)out}, (int64_t[]){1});
+}
+
+static void copy_elements(const sorting *s, int64_t from, int64_t count, int64_t to) {
+    for (uint32_t a = 0; a < s->arrays; a++)
+        memcpy(s->to[a] + (size_t)to * s->size[a], s->from[a] + (size_t)from * s->size[a],
+               (size_t)count * s->size[a]);
+}
+
+/* Moves the smaller head of a merge. Returns false at the end of the merge: if one run is at its
+ * end, the rest of the other one is moved, too. */
+static inline bool advance(const sorting *s, merge *o, bool takes_right) {
+    const int64_t next = takes_right ? o->j++ : o->i++;
+    for (uint32_t a = 0; a < s->arrays; a++)
+        copy_element(s->to[a] + (size_t)o->at * s->size[a], s->from[a] + (size_t)next * s->size[a],
+                     s->size[a]);
+    o->at++;
+    if (o->i < o->middle && o->j < o->end) return true;
+    copy_elements(s, o->i < o->middle ? o->i : o->j, o->end - o->at, o->at);
+    return false;
+}
+
+/* Sorts s->from bottom-up and stably. Moves the elements, so that memory is read in order. Merges
+ * many pairs of runs at a time, because a region compares many elements almost as fast as one. */
+static void merge_sort(hlo_call *call, sorting *s, int64_t count) {
+    merge open[HLO_CHUNK];
+    bool takes_right[HLO_CHUNK];
+    for (int64_t width = 1; width < count; width *= 2) {
+        int64_t start = 0, opened = 0;
+        while (opened || start < count) {
+            for (; opened < HLO_CHUNK && start < count; start += 2 * width) {
+                const int64_t middle = start + width < count ? start + width : count;
+                const int64_t end = middle + width < count ? middle + width : count;
+                if (middle < end)
+                    open[opened++] = (merge){start, middle, middle, end, start};
+                else
+                    copy_elements(s, start, end - start, start);
+            }
+            if (opened) s->compare(s, opened, open, takes_right);
+            if (!hlo_call_goes_on(call, opened)) return;
+            for (int64_t m = opened; m-- > 0;)
+                if (!advance(s, &open[m], takes_right[m])) open[m] = open[--opened];
+        }
+        for (uint32_t a = 0; a < s->arrays; a++) {
+            char *swap = s->from[a];
+            s->from[a] = s->to[a];
+            s->to[a] = swap;
+        }
+    }
+}
+
+static const char *refuse_many(const hlo_instruction *instr) {
+    return instr->operand_count > MAX_SORTED ? "it has more than 32 operands" : NULL;
 }
 
 static hlo_status run_sort(hlo_call *call) {
-    if (call->operand_count > MAX_SORTED) return hlo_call_refuse(call, "too many operands");
     const hlo_view *in = call->operands, *out = call->results;
-    int64_t dim = hlo_instr_ints(call->instr, HLO_ATTR_DIMENSIONS)->v[0];
-    sorting s = {hlo_region_new(call, hlo_instr_comp(call->instr, HLO_ATTR_TO_APPLY)),
-                 call->operand_count,
-                 {0},
-                 {0}};
+    const int64_t dim = hlo_instr_ints(call->instr, HLO_ATTR_DIMENSIONS)->v[0];
+    const int64_t length = in->dims[dim];
+    sorting s = {.compare = compare_by_region,
+                 .region = hlo_region_new(call, hlo_instr_comp(call->instr, HLO_ATTR_TO_APPLY))};
     if (!s.region) return HLO_INVALID_INPUT;
-    int64_t length = in->dims[dim];
-    int64_t *order = hlo_arena_array(call->scratch, (size_t)length, sizeof *order);
-    int64_t *spare = hlo_arena_array(call->scratch, (size_t)length, sizeof *spare);
     if (hlo_view_count(in) == 0) return HLO_OK;
+    for (uint32_t a = 0; a < call->operand_count; a++) {
+        const size_t size = hlo_types[in[a].type].bytes;
+        add_array(&s, call->scratch, size, length);
+        s.heads[2 * a] = hlo_arena_array(call->scratch, HLO_CHUNK, size);
+        s.heads[2 * a + 1] = hlo_arena_array(call->scratch, HLO_CHUNK, size);
+    }
     hlo_dims rows, index = {0};
     memcpy(rows.v, in->dims, in->rank * sizeof rows.v[0]);
     rows.v[dim] = 1;
     do {
         for (uint32_t a = 0; a < s.arrays; a++) {
-            s.row[a] = hlo_view_element(&in[a], index.v);
-            s.step[a] = in[a].strides[dim] * hlo_types[in[a].type].bytes;
+            const int64_t size = (int64_t)s.size[a];
+            hlo_copy_row(s.size[a], hlo_view_element(&in[a], index.v), in[a].strides[dim] * size,
+                         length, s.from[a], size);
         }
-        const int64_t *sorted = merge_sort(&s, before, length, order, spare);
+        merge_sort(call, &s, length);
         for (uint32_t a = 0; a < s.arrays; a++) {
-            const int64_t size = hlo_types[in[a].type].bytes;
-            char *to = hlo_view_element(&out[a], index.v);
-            for (int64_t i = 0; i < length; i++)
-                memcpy(to + i * out[a].strides[dim] * size, s.row[a] + sorted[i] * s.step[a],
-                       (size_t)size);
+            const int64_t size = (int64_t)s.size[a];
+            hlo_copy_row(s.size[a], s.from[a], size, length, hlo_view_element(&out[a], index.v),
+                         out[a].strides[dim] * size);
         }
-    } while (hlo_dims_next(in->rank, rows.v, index.v));
+    } while (hlo_call_goes_on(call, length) && hlo_dims_next(in->rank, rows.v, index.v));
     return HLO_OK;
 }
-const hlo_kernel hlo_eval_sort = {.run = run_sort, .error = HLO_ERROR_SORT};
+const hlo_kernel hlo_eval_sort = {.run = run_sort, .error = HLO_ERROR_SORT, .refuse = refuse_many};
 
 /* Maps a float to an integer that follows the total order: -NaN, then the numbers with -0 before 0,
  * then NaN. */
@@ -94,8 +153,14 @@ static int64_t float_key(double value) {
     return bits < 0 ? bits ^ INT64_MAX : bits;
 }
 
-static bool is_greater(const void *keys, int64_t i, int64_t j) {
-    return ((const int64_t *)keys)[i] > ((const int64_t *)keys)[j];
+/* An element of topk: its key, and its position along the sorted dimension. */
+typedef struct keyed {
+    int64_t key, position;
+} keyed;
+
+static void compare_keys(const sorting *s, int64_t count, const merge *open, bool *out) {
+    const keyed *v = (const keyed *)(const void *)s->from[0];
+    for (int64_t m = 0; m < count; m++) out[m] = v[open[m].j].key > v[open[m].i].key;
 }
 
 /* Finds the largest elements along the last dimension, and their positions. Equal elements keep
@@ -109,15 +174,15 @@ static hlo_status run_topk(hlo_call *call) {
     int64_t length = in->dims[last], k = values->dims[last];
     int64_t size = hlo_types[in->type].bytes, step = in->strides[last] * size;
     const bool largest = hlo_instr_int(call->instr, HLO_ATTR_LARGEST, true);
-    int64_t *keys = hlo_arena_array(call->scratch, (size_t)length, sizeof *keys);
-    int64_t *order = hlo_arena_array(call->scratch, (size_t)length, sizeof *order);
-    int64_t *spare = hlo_arena_array(call->scratch, (size_t)length, sizeof *spare);
     if (hlo_view_count(values) == 0) return HLO_OK;
+    sorting s = {.compare = compare_keys};
+    add_array(&s, call->scratch, sizeof(keyed), length);
     hlo_dims rows, index = {0};
     memcpy(rows.v, in->dims, in->rank * sizeof rows.v[0]);
     rows.v[last] = 1;
     do {
         const char *row = hlo_view_element(in, index.v);
+        keyed *v = (keyed *)(void *)s.from[0];
         for (int64_t at = 0; at < length; at += HLO_CHUNK) {
             int64_t n = hlo_chunk_size(length - at);
             hlo_chunk chunk;
@@ -128,17 +193,18 @@ static hlo_status run_topk(hlo_call *call) {
                                     : lane == HLO_LANE_U64
                                         ? (int64_t)(chunk.u64[i] ^ UINT64_C(1) << 63)
                                         : chunk.s64[i];
-                keys[at + i] = largest ? key : ~key;
+                v[at + i] = (keyed){largest ? key : ~key, at + i};
             }
         }
-        const int64_t *sorted = merge_sort(keys, is_greater, length, order, spare);
+        merge_sort(call, &s, length);
+        v = (keyed *)(void *)s.from[0];
         hlo_dims to = index;
         for (int64_t i = 0; i < k; i++) {
             to.v[last] = i;
-            memcpy(hlo_view_element(values, to.v), row + sorted[i] * step, (size_t)size);
-            hlo_number_store(places->type, hlo_view_element(places, to.v), (double)sorted[i]);
+            memcpy(hlo_view_element(values, to.v), row + v[i].position * step, (size_t)size);
+            hlo_number_store(places->type, hlo_view_element(places, to.v), (double)v[i].position);
         }
-    } while (hlo_dims_next(in->rank, rows.v, index.v));
+    } while (hlo_call_goes_on(call, length) && hlo_dims_next(in->rank, rows.v, index.v));
     return HLO_OK;
 }
 const hlo_kernel hlo_eval_topk = {.run = run_topk, .error = HLO_ERROR_TOPK};

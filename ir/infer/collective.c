@@ -83,24 +83,32 @@ const hlo_shape *hlo_infer_ALL_REDUCE(const hlo_inference *q) {
     return combines(q) && group_size(q) >= 0 ? each_operand(q) : NULL;
 }
 
+/* Infers a collective-permute. With slice_sizes, the operands are the buffers to read, those to
+ * write, and the start indices of both; the result has the shape of the second operand. */
 const hlo_shape *hlo_infer_PERMUTE(const hlo_inference *q) {
     if (!check_pairs(q)) return NULL;
-    return hlo_infer_attr(q, HLO_ATTR_SLICE_SIZE_LISTS) ? hlo_infer_given(q) : each_operand(q);
+    if (!hlo_infer_attr(q, HLO_ATTR_SLICE_SIZE_LISTS)) return each_operand(q);
+    if (q->count == 4) return hlo_infer_operand(q, 1);
+    return hlo_infer_fail(q, "has %u operands and slice_sizes, expected 4 operands", q->count);
 }
 
-/* Infers the tuple (operands, results, elements that the backend adds). With slice_sizes, the
- * result is one of the operands. */
+/* Infers the tuple (operands, results, elements that the backend adds). With slice_sizes, it begins
+ * with the buffers to read and those to write. */
 const hlo_shape *hlo_infer_PERMUTE_START(const hlo_inference *q) {
     const hlo_shape *given = hlo_infer_given(q);
     if (!given || !check_pairs(q)) return NULL;
     if (given->type != HLO_TYPE_TUPLE || given->rank < 2)
         return hlo_infer_fail(q, "the result is %s, expected a tuple of operands and results",
                               hlo_infer_text(q, given));
-    const hlo_shape *wanted = each_operand(q);
-    for (uint32_t i = 0; i < 2 && !hlo_infer_attr(q, HLO_ATTR_SLICE_SIZE_LISTS); i++)
+    const bool slices = hlo_infer_attr(q, HLO_ATTR_SLICE_SIZE_LISTS);
+    if (slices && q->count != 4)
+        return hlo_infer_fail(q, "has %u operands and slice_sizes, expected 4 operands", q->count);
+    for (uint32_t i = 0; i < 2; i++) {
+        const hlo_shape *wanted = slices ? hlo_infer_operand(q, i) : each_operand(q);
         if (!hlo_infer_fits(given->elements[i], wanted))
             return hlo_infer_fail(q, "element %u of the result is %s, expected %s", i,
                                   hlo_infer_text(q, given->elements[i]), hlo_infer_text(q, wanted));
+    }
     return given;
 }
 

@@ -14,13 +14,15 @@ static int64_t number_at(const hlo_attr *window, hlo_attr_id id, uint32_t index,
 
 hlo_window hlo_window_of(const hlo_instruction *instr, uint32_t dim) {
     const hlo_attr *window = hlo_instr_attr(instr, HLO_ATTR_WINDOW);
+    const char *kind = hlo_instr_str(instr, HLO_ATTR_CONVOLUTION_KIND);
+    const bool reversed = number_at(window, HLO_ATTR_RHS_REVERSAL, dim, 0) != 0;
     return (hlo_window){.size = number_at(window, HLO_ATTR_SIZE, dim, 1),
                         .stride = number_at(window, HLO_ATTR_STRIDE, dim, 1),
                         .low = number_at(window, HLO_ATTR_PAD, 2 * dim, 0),
                         .high = number_at(window, HLO_ATTR_PAD, 2 * dim + 1, 0),
                         .base = number_at(window, HLO_ATTR_LHS_DILATE, dim, 1),
                         .dilate = number_at(window, HLO_ATTR_RHS_DILATE, dim, 1),
-                        .reversed = number_at(window, HLO_ATTR_RHS_REVERSAL, dim, 0) != 0};
+                        .reversed = reversed != (kind && strcmp(kind, "dgrad") == 0)};
 }
 
 /* Returns the quotient, rounded up, or 0 if it is negative. `by` must be positive. */

@@ -22,6 +22,8 @@ typedef struct hlo_call {
     uint32_t operand_count, result_count;
     hlo_arena *scratch;
     const char *why;
+    int64_t work; /* see hlo_call_goes_on() */
+    bool stopped;
 } hlo_call;
 
 typedef enum hlo_lane {
@@ -104,6 +106,10 @@ typedef struct hlo_kernel {
 
 /* Sets call->why and returns HLO_INVALID_INPUT. */
 hlo_status hlo_call_refuse(hlo_call *call, const char *why);
+/* Adds the number of elements that the kernel has computed since the last call, and calls the watch
+ * when enough have been added. Returns false if the kernel should return, whatever its results are.
+ * Must be called on the thread of the kernel, outside of parallel(). */
+bool hlo_call_goes_on(hlo_call *call, int64_t elements);
 
 /* ---------------------------------------------------------------------------------------- lanes */
 
@@ -266,7 +272,9 @@ void hlo_philox(const uint64_t counter[2], uint64_t key, uint32_t out[4]);
 
 /* -------------------------------------------------------------------------------------- windows */
 
-/* One dimension of a window, from `window={size=.. stride=.. ...}`. */
+/* One dimension of a window, from `window={size=.. stride=.. ...}`. The kernel of a convolution
+ * with `convolution_kind=dgrad` is also reversed: XLA removes the reversal of the kernel when it
+ * sets this kind. */
 typedef struct hlo_window {
     int64_t size, stride, low, high, base, dilate;
     bool reversed;

@@ -45,7 +45,7 @@ static hlo_status run_cholesky(hlo_call *call) {
          * matrix that is not positive definite becomes NaN, as in XLA. */
         number *m = a + at;
         bool definite = true;
-        for (int64_t j = 0; j < n; j++) {
+        for (int64_t j = 0; j < n && hlo_call_goes_on(call, j * (n - j)); j++) {
             double pivot = creal(m[j * n + j]);
             for (int64_t k = 0; k < j; k++) {
                 number x = m[j * n + k];
@@ -103,7 +103,7 @@ static hlo_status run_triangular_solve(hlo_call *call) {
     number *b = load(call, right);
     int64_t count = hlo_view_count(right), sides = left ? cols : rows;
     for (int64_t at = 0; at < count; at += rows * cols, t.a += n * n)
-        for (int64_t side = 0; side < sides; side++) {
+        for (int64_t side = 0; side < sides && hlo_call_goes_on(call, n * n); side++) {
             number *x = b + at + side * (left ? 1 : cols);
             for (int64_t done = 0; done < n; done++) {
                 int64_t i = t.lower ? done : n - 1 - done;
@@ -240,7 +240,7 @@ static hlo_status run_fft(hlo_call *call) {
         fourier f = fourier_new(call->scratch, extent);
         number *row = hlo_arena_array(call->scratch, (size_t)extent, sizeof *row);
         for (int64_t at = 0; at < count; at += extent * step)
-            for (int64_t inner = 0; inner < step; inner++)
+            for (int64_t inner = 0; inner < step && hlo_call_goes_on(call, extent); inner++)
                 transform(&f, inverse, x + at + inner, step, row);
         for (int64_t e = 0; inverse && e < count; e++) x[e] /= (double)extent;
     }

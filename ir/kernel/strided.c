@@ -382,6 +382,16 @@ hlo_status hlo_call_refuse(hlo_call *call, const char *why) {
     return HLO_INVALID_INPUT;
 }
 
+bool hlo_call_goes_on(hlo_call *call, int64_t elements) {
+    enum { WATCHED = 1 << 16 };
+    call->work += elements;
+    if (call->work < WATCHED) return !call->stopped;
+    call->work = 0;
+    const hlo_watch *watch = call->env->watch;
+    if (watch && !watch->goes_on(watch->user)) call->stopped = true;
+    return !call->stopped;
+}
+
 void hlo_call_init(hlo_call *call, const hlo_eval_env *env, const hlo_instruction *instr,
                    const hlo_view *operands, const hlo_view *results, hlo_arena *scratch) {
     static const hlo_eval_env alone = {0};

@@ -24,7 +24,13 @@ hlo_view hlo_view_in_layout(hlo_arena *arena, const hlo_shape *shape);
 /* Maximum number of dimensions of an array in kernels. */
 enum { HLO_EVAL_MAX_RANK = 24 };
 
-/* The host's threads for kernels. With a NULL env or a NULL member, the kernel uses only the
+/* Called between the parts of long work. The work stops if it returns false. */
+typedef struct hlo_watch {
+    bool (*goes_on)(void *user);
+    void *user;
+} hlo_watch;
+
+/* The host's threads for kernels. With a NULL env or a NULL `parallel`, the kernel uses only the
  * calling thread. */
 typedef struct hlo_eval_env {
     void *user; /* passed to parallel() */
@@ -32,6 +38,9 @@ typedef struct hlo_eval_env {
      * after all calls have returned. */
     void (*parallel)(void *user, int64_t count, void (*body)(void *arg, int64_t begin, int64_t end),
                      void *arg);
+    /* Called on the thread that runs the kernel, or NULL. If it stops the kernel, the results are
+     * undefined. */
+    const hlo_watch *watch;
 } hlo_eval_env;
 
 /* Dimension numbers of a dot. The lists of both operands have equal lengths. */

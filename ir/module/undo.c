@@ -57,7 +57,8 @@ typedef struct computation_record {
     hlo_instruction *root;
     hlo_instruction **parameters;
     const hlo_attr *attrs;
-    uint32_t parameter_count, attr_count;
+    hlo_instruction **own_parameters; /* the array of the computation */
+    uint32_t parameter_count, parameter_capacity, attr_count;
     instr_record *instrs;
 } computation_record;
 
@@ -80,7 +81,9 @@ const hlo_snapshot *hlo_snapshot_take(const hlo_module *module, hlo_arena *arena
                                   .root = comp->root,
                                   .attrs = comp->attrs,
                                   .attr_count = comp->attr_count,
-                                  .parameter_count = comp->parameter_count};
+                                  .parameter_count = comp->parameter_count,
+                                  .parameter_capacity = comp->parameter_capacity,
+                                  .own_parameters = comp->parameters};
         r->parameters =
             hlo_arena_copy(arena, comp->parameters, comp->parameter_count * sizeof *r->parameters);
         instr_record **last = &r->instrs;
@@ -135,9 +138,13 @@ void hlo_snapshot_restore(hlo_module *module, const hlo_snapshot *snapshot) {
         comp->root = r->root;
         comp->attrs = r->attrs;
         comp->attr_count = r->attr_count;
+        comp->parameters = r->own_parameters;
+        comp->parameter_capacity = r->parameter_capacity;
         comp->parameter_count = r->parameter_count;
-        if (r->parameter_count)
-            memcpy(comp->parameters, r->parameters, r->parameter_count * sizeof *r->parameters);
+        for (uint32_t i = 0; i < r->parameter_count; i++) {
+            comp->parameters[i] = r->parameters[i];
+            comp->parameters[i]->u.parameter = i;
+        }
         hlo_unique_name(module, HLO_NAME_COMPUTATION, comp->name);
     }
 }

@@ -124,7 +124,7 @@ static bool compute(const hlo_instruction *value, search *s, hlo_view *out) {
     if (!hlo_shape_is_array(value->shape) || value->shape->dynamic ||
         (!reduces && value->op != HLO_OP_IOTA &&
          !hlo_op_is(value->op, HLO_ELEMENTWISE | HLO_MOVEMENT | HLO_JOINS)) ||
-        !hlo_eval_supports(value, NULL))
+        !hlo_eval_supports(value, NULL) || hlo_eval_interprets(value))
         return false;
     const hlo_shape *most = reduces ? hlo_instr_operand(value, 0)->shape : value->shape;
     const int64_t count = hlo_shape_count(most);

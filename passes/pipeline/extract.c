@@ -6,6 +6,7 @@
 
 #include "hlo/pass.h"
 #include "ir/float/c_locale.h"
+#include "ir/module/undo.h"
 #include "ir/text/diag.h"
 #include "ir/text/suggest.h"
 #include "ir/verify/verify.h"
@@ -255,6 +256,7 @@ hlo_status hlo_module_extract(hlo_module *module, const char *name, const hlo_pa
     if (!e.matmul) status = find_output(module, name, pass, sink, &near, &e.matmul);
     if (status != HLO_OK) return status;
     e.comp = e.matmul->parent;
+    const hlo_snapshot *volatile original = NULL;
     hlo_arena *scratch = hlo_arena_new(NULL);
     if (!scratch) return HLO_OUT_OF_MEMORY;
     jmp_buf *outer = hlo_arena_set_recover(module->arena, &recover);
@@ -262,6 +264,7 @@ hlo_status hlo_module_extract(hlo_module *module, const char *name, const hlo_pa
     if (setjmp(recover))
         status = HLO_OUT_OF_MEMORY;
     else {
+        original = hlo_snapshot_take(module, scratch);
         e.ids = e.module->next_id;
         e.scratch = scratch;
         e.in = hlo_arena_zero(scratch, e.ids * sizeof *e.in);
@@ -310,6 +313,8 @@ hlo_status hlo_module_extract(hlo_module *module, const char *name, const hlo_pa
         remove_others(&e, scratch);
     }
     hlo_arena_set_recover(module->arena, outer);
+    if (status == HLO_OK) status = hlo_module_verify(module, NULL, sink);
+    if (status != HLO_OK && original) hlo_snapshot_restore(module, original);
     hlo_arena_free(scratch);
-    return status == HLO_OK ? hlo_module_verify(module, NULL, sink) : status;
+    return status;
 }

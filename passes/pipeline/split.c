@@ -15,6 +15,7 @@
 #include "hlo/text.h"
 #include "ir/float/c_locale.h"
 #include "ir/intern.h"
+#include "ir/module/undo.h"
 #include "ir/text/argument.h"
 #include "ir/text/diag.h"
 #include "ir/text/printer.h"
@@ -311,12 +312,14 @@ hlo_status hlo_module_split(hlo_module *module, const char *parameters, const hl
         return HLO_OUT_OF_MEMORY;
     }
     splitting s = {.names = parameters, .scratch = scratch};
+    const hlo_snapshot *volatile original = NULL;
     jmp_buf *outer = hlo_arena_set_recover(module->arena, &recover);
     jmp_buf *other = hlo_arena_set_recover(ahead->arena, &recover);
     hlo_arena_set_recover(scratch, &recover);
     if (setjmp(recover)) {
         status = HLO_OUT_OF_MEMORY;
     } else {
+        original = hlo_snapshot_take(module, scratch);
         hlo_pin_module(module, scratch);
         s.state = hlo_ahead_find(module, parameters, scratch);
         s.index = hlo_arena_zero(scratch, module->next_id * sizeof *s.index);
@@ -325,9 +328,10 @@ hlo_status hlo_module_split(hlo_module *module, const char *parameters, const hl
     }
     hlo_arena_set_recover(module->arena, outer);
     hlo_arena_set_recover(ahead->arena, other);
-    hlo_arena_free(scratch);
     if (status == HLO_OK) status = hlo_module_verify(module, NULL, sink);
     if (status == HLO_OK) status = hlo_module_verify(ahead, NULL, sink);
+    if (status != HLO_OK && original) hlo_snapshot_restore(module, original);
+    hlo_arena_free(scratch);
     if (status == HLO_OK)
         *out_ahead = ahead;
     else

@@ -47,7 +47,7 @@ static bool can_fold(const hlo_instruction *instr) {
         if (hlo_type_is_fp8(operand->shape->type) && hlo_shape_count(operand->shape) != 1)
             return false;
     }
-    return hlo_eval_supports(instr, NULL);
+    return hlo_eval_supports(instr, NULL) && !hlo_eval_interprets(instr);
 }
 
 hlo_status hlo_pass_fold(hlo_pass_context *context) {

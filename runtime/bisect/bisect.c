@@ -101,13 +101,14 @@ static hlo_status execute(hlo_bisection *s, const hlo_module *module, hlo_plan_o
  * in `out`. For each output, increases `by_output` to its distance, unless that is NULL. */
 static hlo_status measure(const hlo_bisection *s, size_t set, const hlo_arrays *found,
                           double *by_output, hlo_output_change *out) {
-    for (size_t i = 0; i < hlo_arrays_count(found); i++) {
-        double size;
-        const hlo_status status =
+    /* The number and the shapes of the arrays that a run sends to the host may change. */
+    const size_t counts[] = {hlo_arrays_count(s->original[set]), hlo_arrays_count(found)};
+    for (size_t i = 0; i < counts[0] || i < counts[1]; i++) {
+        double size = (double)INFINITY;
+        if (i < counts[0] && i < counts[1])
             hlo_array_distance(hlo_arrays_at(s->original[set], i), hlo_arrays_at(found, i), &size);
-        if (status != HLO_OK) return status;
         if (isnan(size)) size = (double)INFINITY; /* the norms overflow */
-        if (by_output) by_output[i] = fmax(by_output[i], size);
+        if (by_output && i < s->outputs) by_output[i] = fmax(by_output[i], size);
         if (size > out->distance) *out = (hlo_output_change){size, i};
     }
     return HLO_OK;

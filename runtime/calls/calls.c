@@ -1,206 +1,155 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Implements calls.h: one function builds the opcodes of each target. */
+/* Implements calls.h, and builds the opcodes of oneDNN and DUCC. */
 #include "runtime/calls/calls.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "ir/expand/expansion.h"
 #include "ir/module/known.h"
-#include "matmul/json.h"
+#include "runtime/calls/library_call.h"
 
 enum { MAX_FUSED = 16, NAME_SIZE = 32 };
 
-/* The backend_config of a call of oneDNN. A JSON object would leak if building runs out of memory.
- */
-typedef struct config {
+/* The backend_config of a call of oneDNN. */
+typedef struct onednn_config {
     int64_t axis;
     double epsilon, alpha;
     bool transposed[2], packed;
     const char *permuted; /* operand or result whose dimensions are permuted, or NULL */
-    const char *wrong;    /* a member of another type than expected, or NULL */
     uint32_t fused_count;
     char fused[MAX_FUSED][NAME_SIZE];
-} config;
+} onednn_config;
 
-/* The call at x->build->at. */
-typedef struct library_call {
-    expansion *x;
-    hlo_builder *b;
-    config config;
-    const hlo_shape *want; /* shape of the array that the call computes */
-} library_call;
-
-static hlo_instruction *operand(const library_call *c, uint32_t index) {
-    return hlo_instr_operand(c->b->at, index);
+/* True if a list of dimensions, counted from 1, is absent or in order. */
+static bool in_order(const json_t *layout) {
+    const json_t *list = json_object_get(json_object_get(layout, "tensor"), "dimensions");
+    for (size_t i = 0; i < json_array_size(list); i++)
+        if (call_index(json_array_get(list, i)) != (int64_t)i + 1) return false;
+    return true;
 }
 
-/* Returns the type in which floats are computed. */
-static hlo_type computed(hlo_type type) {
-    return type == HLO_TYPE_F64 ? type : HLO_TYPE_F32;
+static double float_of_bits(const char **wrong, const json_t *object, const char *key) {
+    const int32_t bits = (int32_t)call_integer(wrong, object, key);
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return (double)value;
 }
 
-static hlo_instruction *widen(const library_call *c, hlo_instruction *value) {
-    return hlo_build_convert(c->b, value, computed(value->shape->type));
-}
-
-static hlo_instruction *binary(const library_call *c, hlo_op op, hlo_instruction *x,
-                               hlo_instruction *y) {
-    return hlo_build_binary(c->b, op, x, y);
-}
-
-static hlo_instruction *with(const library_call *c, hlo_op op, hlo_instruction *x, double number) {
-    return hlo_build_by_number(c->b, op, x, number);
-}
-
-static bool is_float_array(const hlo_shape *shape) {
-    return hlo_shape_is_array(shape) && hlo_type_is_float(shape->type) && !shape->dynamic;
-}
-
-/* Reduces dimension `dim` of x, and broadcasts the result to the shape of x. */
-static hlo_instruction *reduce_along(const library_call *c, hlo_op op, hlo_instruction *x,
-                                     int64_t dim) {
-    int64_t dims[HLO_LARGEST_RANK], kept[HLO_LARGEST_RANK];
-    uint32_t count = 0;
-    for (uint32_t d = 0; d < x->shape->rank; d++) {
-        if (d == dim) continue;
-        dims[count] = x->shape->dims[d];
-        kept[count++] = d;
+/* Reads the member `key` of a backend_config. Absent members have the values of proto3: zeros. XLA
+ * of 2024 and earlier may write no member for a softmax, whose axis is then the last.
+ * Returns false after an error. */
+static bool read_config(const library_call *call, const char *key, onednn_config *out) {
+    static const char *const layouts[] = {"lhs", "rhs", "result"};
+    const char *wrong = NULL;
+    onednn_config c = {.axis = 0};
+    json_t *whole = call_config(call, key, &wrong);
+    const json_t *json = call_member(&wrong, whole, key, JSON_OBJECT);
+    const json_t *fusions = call_member(&wrong, json, "fusions", JSON_OBJECT);
+    const json_t *ops = fusions ? call_member(&wrong, fusions, "ops", JSON_ARRAY)
+                                : call_member(&wrong, json, "fused_ops", JSON_ARRAY);
+    const json_t *other = call_member(&wrong, json, "optimization_config", JSON_OBJECT);
+    c.axis = json ? call_integer(&wrong, json, "softmax_axis") : -1;
+    c.epsilon = float_of_bits(&wrong, json, "epsilon_typecast");
+    c.alpha = float_of_bits(&wrong, fusions ? fusions : json, "alpha_typecast");
+    c.transposed[0] = call_flag(&wrong, json, "transpose_a");
+    c.transposed[1] = call_flag(&wrong, json, "transpose_b");
+    c.packed = call_flag(&wrong, json, "weights_prepacked") ||
+               call_flag(&wrong, other, "weights_prepacked");
+    for (int i = 0; i < 3; i++)
+        if (!in_order(call_member(&wrong, json, layouts[i], JSON_OBJECT))) c.permuted = layouts[i];
+    for (size_t i = 0; i < json_array_size(ops) && i < MAX_FUSED; i++) {
+        const char *name = json_string_value(json_array_get(ops, i));
+        if (!name) wrong = "fused_ops";
+        snprintf(c.fused[c.fused_count++], NAME_SIZE, "%s", name ? name : "");
     }
-    const hlo_shape *shape = hlo_shape_array(c->x->module, x->shape->type, count, dims);
-    hlo_instruction *made = hlo_build_reduce(c->b, op, x, shape, 1, &dim, NULL);
-    if (op == HLO_OP_MAXIMUM)
-        hlo_instr_set_operand(made, 1, hlo_build_number(c->b, x->shape->type, -(double)INFINITY));
-    return hlo_build_broadcast_like(c->b, made, x->shape, count, kept);
+    if (json_array_size(ops) > MAX_FUSED)
+        snprintf(c.fused[MAX_FUSED - 1], NAME_SIZE, "number %d", MAX_FUSED);
+    json_decref(whole);
+    *out = c;
+    return call_config_fits(call, wrong);
 }
 
 static hlo_instruction *softmax(const library_call *c) {
-    if (c->b->at->operand_count != 1 || !is_float_array(operand(c, 0)->shape) ||
-        !operand(c, 0)->shape->rank)
-        return expand_refuse(c->x, "of \"__onednn$softmax\" requires an array of floats with at "
-                                   "least one dimension");
-    hlo_instruction *x = widen(c, operand(c, 0));
-    const int64_t axis = c->config.axis + (c->config.axis < 0 ? x->shape->rank : 0);
+    onednn_config config;
+    if (!read_config(c, "onednn_softmax_config", &config)) return NULL;
+    if (c->b->at->operand_count != 1 || !call_is_float_array(call_operand(c, 0)->shape) ||
+        !call_operand(c, 0)->shape->rank)
+        return call_refuse(c, "requires an array of floats with at "
+                              "least one dimension");
+    hlo_instruction *x = call_widen(c, call_operand(c, 0));
+    const int64_t axis = config.axis + (config.axis < 0 ? x->shape->rank : 0);
     if (axis < 0 || axis >= x->shape->rank)
-        return expand_refuse(c->x,
-                             "of \"__onednn$softmax\" has the axis %lld of an array with %u "
-                             "dimensions",
-                             (long long)c->config.axis, x->shape->rank);
-    x = binary(c, HLO_OP_SUBTRACT, x, reduce_along(c, HLO_OP_MAXIMUM, x, axis));
+        return call_refuse(c,
+                           "has the axis %lld of an array with %u "
+                           "dimensions",
+                           (long long)config.axis, x->shape->rank);
+    x = call_binary(c, HLO_OP_SUBTRACT, x, call_reduce_along(c, HLO_OP_MAXIMUM, x, 1, &axis));
     x = hlo_build_unary(c->b, HLO_OP_EXP, x);
-    return binary(c, HLO_OP_DIVIDE, x, reduce_along(c, HLO_OP_ADD, x, axis));
+    return call_binary(c, HLO_OP_DIVIDE, x, call_reduce_along(c, HLO_OP_ADD, x, 1, &axis));
 }
 
 static hlo_instruction *layer_norm(const library_call *c) {
-    const hlo_shape *shape = c->b->at->operand_count ? operand(c, 0)->shape : NULL;
-    bool fits = c->b->at->operand_count == 3 && is_float_array(shape) && shape->rank > 0;
-    for (uint32_t i = 1; i < 3 && fits; i++)
-        fits = is_float_array(operand(c, i)->shape) &&
-               hlo_shape_count(operand(c, i)->shape) == shape->dims[shape->rank - 1];
-    if (!fits)
-        return expand_refuse(c->x, "of \"__onednn$layernorm\" requires an array of floats, and a "
-                                   "scale and a shift for each element of its last dimension");
-    const int64_t last = shape->rank - 1, size = shape->dims[last];
-    hlo_instruction *x = widen(c, operand(c, 0)), *factors[2];
-    for (uint32_t i = 0; i < 2; i++) {
-        hlo_instruction *line = hlo_build_reshape(c->b, operand(c, 1 + i), 1, &size);
-        line = hlo_build_convert(c->b, line, x->shape->type);
-        factors[i] = hlo_build_broadcast_like(c->b, line, x->shape, 1, &last);
-    }
-    hlo_instruction *mean =
-        with(c, HLO_OP_DIVIDE, reduce_along(c, HLO_OP_ADD, x, last), (double)size);
-    hlo_instruction *apart = binary(c, HLO_OP_SUBTRACT, x, mean);
-    hlo_instruction *squares =
-        reduce_along(c, HLO_OP_ADD, binary(c, HLO_OP_MULTIPLY, apart, apart), last);
-    hlo_instruction *variance = with(c, HLO_OP_DIVIDE, squares, (double)size);
-    variance = with(c, HLO_OP_ADD, variance, c->config.epsilon);
-    hlo_instruction *unit =
-        binary(c, HLO_OP_MULTIPLY, apart, hlo_build_unary(c->b, HLO_OP_RSQRT, variance));
-    return binary(c, HLO_OP_ADD, binary(c, HLO_OP_MULTIPLY, unit, factors[0]), factors[1]);
+    onednn_config config;
+    if (!read_config(c, "onednn_layer_norm_config", &config)) return NULL;
+    return call_layer_norm(c, config.epsilon);
 }
 
 /* Builds x * (1 + inner) / 2. */
 static hlo_instruction *gelu(const library_call *c, hlo_instruction *x, hlo_instruction *inner) {
-    hlo_instruction *half = with(c, HLO_OP_MULTIPLY, with(c, HLO_OP_ADD, inner, 1), 0.5);
-    return binary(c, HLO_OP_MULTIPLY, x, half);
-}
-
-/* Broadcasts an operand as numpy does: dimensions are aligned at the last one. Returns NULL if its
- * dimensions do not fit. */
-static hlo_instruction *broadcast(const library_call *c, hlo_instruction *value,
-                                  const hlo_shape *like) {
-    const hlo_shape *shape = value->shape;
-    int64_t kept[HLO_LARGEST_RANK], dims[HLO_LARGEST_RANK];
-    uint32_t count = 0;
-    if (!is_float_array(shape) || shape->rank > like->rank) return NULL;
-    const uint32_t skipped = like->rank - shape->rank;
-    for (uint32_t d = 0; d < shape->rank; d++) {
-        if (shape->dims[d] == 1) continue;
-        if (shape->dims[d] != like->dims[skipped + d]) return NULL;
-        kept[count] = skipped + d;
-        dims[count++] = shape->dims[d];
-    }
-    value = hlo_build_reshape(c->b, hlo_build_convert(c->b, value, like->type), count, dims);
-    return hlo_build_broadcast_like(c->b, value, like, count, kept);
+    hlo_instruction *half = call_with(c, HLO_OP_MULTIPLY, call_with(c, HLO_OP_ADD, inner, 1), 0.5);
+    return call_binary(c, HLO_OP_MULTIPLY, x, half);
 }
 
 /* Applies one fused operation. `*next` is the operand that the next operation reads. */
-static hlo_instruction *fuse(const library_call *c, const char *name, hlo_instruction *x,
-                             uint32_t *next) {
-    if (!strcmp(name, "RELU")) return with(c, HLO_OP_MAXIMUM, x, 0);
-    if (!strcmp(name, "RELU6")) return with(c, HLO_OP_MINIMUM, with(c, HLO_OP_MAXIMUM, x, 0), 6);
-    if (!strcmp(name, "TANH")) return hlo_build_unary(c->b, HLO_OP_TANH, x);
-    if (!strcmp(name, "SIGMOID")) return hlo_build_unary(c->b, HLO_OP_LOGISTIC, x);
-    if (!strcmp(name, "LINEAR")) return with(c, HLO_OP_MULTIPLY, x, c->config.alpha);
-    if (!strcmp(name, "ELU")) {
-        hlo_instruction *negative =
-            hlo_build_unary(c->b, HLO_OP_EXPM1, with(c, HLO_OP_MINIMUM, x, 0));
-        hlo_instruction *zero = hlo_build_filled(c->b, x->shape, 0);
-        return hlo_build_select(c->b, hlo_build_compare(c->b, x, "GT", zero), x, negative);
-    }
+static hlo_instruction *fuse(const library_call *c, const onednn_config *config, const char *name,
+                             hlo_instruction *x, uint32_t *next) {
+    hlo_instruction *made = call_activation(c, name, x);
+    if (made) return made;
+    if (!strcmp(name, "LINEAR")) return call_with(c, HLO_OP_MULTIPLY, x, config->alpha);
     if (!strcmp(name, "GELU_ERF"))
         return gelu(c, x,
-                    hlo_build_unary(c->b, HLO_OP_ERF, with(c, HLO_OP_MULTIPLY, x, M_SQRT1_2)));
+                    hlo_build_unary(c->b, HLO_OP_ERF, call_with(c, HLO_OP_MULTIPLY, x, M_SQRT1_2)));
     if (!strcmp(name, "GELU_TANH")) {
-        hlo_instruction *square = binary(c, HLO_OP_MULTIPLY, x, x);
-        hlo_instruction *inner = with(c, HLO_OP_ADD, with(c, HLO_OP_MULTIPLY, square, 0.044715), 1);
-        inner = with(c, HLO_OP_MULTIPLY, binary(c, HLO_OP_MULTIPLY, x, inner), sqrt(2 / M_PI));
+        hlo_instruction *square = call_binary(c, HLO_OP_MULTIPLY, x, x);
+        hlo_instruction *inner =
+            call_with(c, HLO_OP_ADD, call_with(c, HLO_OP_MULTIPLY, square, 0.044715), 1);
+        inner = call_with(c, HLO_OP_MULTIPLY, call_binary(c, HLO_OP_MULTIPLY, x, inner),
+                          sqrt(2 / M_PI));
         return gelu(c, x, hlo_build_unary(c->b, HLO_OP_TANH, inner));
     }
     if (!strcmp(name, "BIAS") || !strcmp(name, "BINARY_ADD")) {
-        if (*next == c->b->at->operand_count)
-            return expand_refuse(c->x, "of \"__onednn$matmul\" has no operand for %s", name);
-        hlo_instruction *added = broadcast(c, operand(c, *next), x->shape);
-        if (!added)
-            return expand_refuse(
-                c->x, "of \"__onednn$matmul\": operand %u does not fit the product", *next);
+        if (*next == c->b->at->operand_count) return call_refuse(c, "has no operand for %s", name);
+        hlo_instruction *added = call_broadcast(c, call_operand(c, *next), x->shape);
+        if (!added) return call_refuse(c, ": operand %u does not fit the product", *next);
         ++*next;
-        return binary(c, HLO_OP_ADD, x, added);
+        return call_binary(c, HLO_OP_ADD, x, added);
     }
-    return expand_refuse(c->x,
-                         "of \"__onednn$matmul\" has the fused operation %s, which is not "
-                         "supported",
-                         name);
+    return call_refuse(c,
+                       "has the fused operation %s, which is not "
+                       "supported",
+                       name);
 }
 
 static hlo_instruction *matmul(const library_call *c) {
+    onednn_config config;
+    if (!read_config(c, "onednn_matmul_config", &config)) return NULL;
     const hlo_instruction *call = c->b->at;
-    const bool *turned = c->config.transposed;
-    if (c->config.permuted)
-        return expand_refuse(c->x,
-                             "of \"__onednn$matmul\" permutes the dimensions of its %s, which "
-                             "is not supported: run the module before optimizations",
-                             c->config.permuted);
-    if (c->config.packed)
-        return expand_refuse(c->x, "of \"__onednn$matmul\" has weights in a packed format, which "
-                                   "is not supported: run the module before optimizations");
+    const bool *turned = config.transposed;
+    if (config.permuted)
+        return call_refuse(c,
+                           "permutes the dimensions of its %s, which "
+                           "is not supported: run the module before optimizations",
+                           config.permuted);
+    if (config.packed)
+        return call_refuse(c, "has weights in a packed format, which "
+                              "is not supported: run the module before optimizations");
     hlo_instruction *ab[2];
-    const uint32_t rank = call->operand_count < 2 ? 0 : operand(c, 0)->shape->rank;
+    const uint32_t rank = call->operand_count < 2 ? 0 : call_operand(c, 0)->shape->rank;
     bool fits = rank >= 2 && rank <= HLO_LARGEST_RANK;
     for (uint32_t i = 0; i < 2 && fits; i++) {
-        ab[i] = operand(c, i);
-        fits = is_float_array(ab[i]->shape) && ab[i]->shape->rank == rank;
+        ab[i] = call_operand(c, i);
+        fits = call_is_float_array(ab[i]->shape) && ab[i]->shape->rank == rank;
     }
     for (uint32_t d = 0; d + 2 < rank && fits; d++)
         fits = ab[0]->shape->dims[d] == ab[1]->shape->dims[d];
@@ -208,9 +157,8 @@ static hlo_instruction *matmul(const library_call *c) {
     along[0] = rank - 1 - turned[0];
     along[1] = (int64_t)rank - 2 + turned[1];
     if (!fits || ab[0]->shape->dims[along[0]] != ab[1]->shape->dims[along[1]])
-        return expand_refuse(c->x,
-                             "of \"__onednn$matmul\" requires two arrays of floats with equal "
-                             "batch and contracting dimensions");
+        return call_refuse(c, "requires two arrays of floats with equal "
+                              "batch and contracting dimensions");
     for (uint32_t d = 0; d + 2 < rank; d++) {
         batch[d] = d;
         dims[d] = ab[0]->shape->dims[d];
@@ -223,14 +171,13 @@ static hlo_instruction *matmul(const library_call *c) {
         lists.contracting[i] = hlo_ints_new(c->x->module, 1, &along[i]);
     }
     const hlo_shape *shape =
-        hlo_shape_array(c->x->module, computed(ab[0]->shape->type), rank, dims);
+        hlo_shape_array(c->x->module, call_computed(ab[0]->shape->type), rank, dims);
     hlo_instruction *x = hlo_build_dot(c->b, shape, ab, &lists);
     uint32_t next = 2;
-    for (uint32_t i = 0; x && i < c->config.fused_count; i++)
-        x = fuse(c, c->config.fused[i], x, &next);
+    for (uint32_t i = 0; x && i < config.fused_count; i++)
+        x = fuse(c, &config, config.fused[i], x, &next);
     if (x && next != call->operand_count)
-        return expand_refuse(c->x, "of \"__onednn$matmul\" has %u operands, expected %u",
-                             call->operand_count, next);
+        return call_refuse(c, "has %u operands, expected %u", call->operand_count, next);
     return x;
 }
 
@@ -274,26 +221,24 @@ typedef struct fourier {
 } fourier;
 
 /* Reads the descriptor and the factor. Returns false after an error. */
-static bool read_transform(const library_call *c, bool dynamic, const char *name, fourier *f) {
+static bool read_transform(const library_call *c, bool dynamic, fourier *f) {
     const hlo_instruction *call = c->b->at;
     descriptor d = {.size = 0};
     double number;
     *f = (fourier){.scale = 1};
     bool fits =
         dynamic ? call->operand_count == 6 || call->operand_count == 7 : call->operand_count == 2;
-    const hlo_shape *bytes = fits ? operand(c, 0)->shape : NULL;
+    const hlo_shape *bytes = fits ? call_operand(c, 0)->shape : NULL;
     fits = fits && hlo_shape_is_array(bytes) && bytes->type == HLO_TYPE_U8 && bytes->rank == 1 &&
            bytes->dims[0] >= 8 && bytes->dims[0] <= (int64_t)sizeof d.bytes;
     for (int64_t i = 0; fits && i < bytes->dims[0]; i++) {
-        fits = hlo_known_element(operand(c, 0), i, &number);
+        fits = hlo_known_element(call_operand(c, 0), i, &number);
         if (fits) d.bytes[d.size++] = (unsigned char)number;
     }
-    if (fits && dynamic) fits = hlo_known_number(operand(c, 5), &f->scale);
+    if (fits && dynamic) fits = hlo_known_number(call_operand(c, 5), &f->scale);
     if (!fits)
-        return expand_refuse(c->x,
-                             "of \"%s\" requires a constant descriptor that is not elided, and a "
-                             "constant factor",
-                             name);
+        return call_refuse(c, "requires a constant descriptor that is not elided, and a constant "
+                              "factor");
     f->kind = read_field(&d, dynamic ? 2 : 1, 1);
     f->forward = read_field(&d, dynamic ? 4 : 6, 1) != 0;
     if (!dynamic) {
@@ -303,7 +248,7 @@ static bool read_transform(const library_call *c, bool dynamic, const char *name
     /* The axes must be the last dimensions, in order. */
     const uint64_t axes = field_at(&d, dynamic ? 3 : 5);
     const uint64_t list = axes ? axes + number_at(&d, axes, 4) : 0;
-    const hlo_shape *from = operand(c, 1)->shape;
+    const hlo_shape *from = call_operand(c, 1)->shape;
     f->count = list ? number_at(&d, list, 4) : 0;
     fits = hlo_shape_is_array(from) && !from->dynamic && f->kind <= R2C &&
            (f->kind == C2C || f->forward == (f->kind == R2C)) && f->count >= 1 && f->count <= 3 &&
@@ -311,20 +256,17 @@ static bool read_transform(const library_call *c, bool dynamic, const char *name
     for (uint64_t i = 0; i < f->count && fits; i++)
         fits = number_at(&d, list + 4 + 4 * i, 4) == from->rank - f->count + i;
     if (!fits)
-        return expand_refuse(c->x,
-                             "of \"%s\" has a descriptor that is invalid or does not transform the "
-                             "last dimensions",
-                             name);
+        return call_refuse(c, "has a descriptor that is invalid or does not transform the last "
+                              "dimensions");
     return true;
 }
 
 static hlo_instruction *transform(const library_call *c, bool dynamic) {
     static const char *const kinds[][2] = {{"IFFT", "FFT"}, {"IRFFT"}, {NULL, "RFFT"}};
-    const char *name = dynamic ? "dynamic_ducc_fft" : "ducc_fft";
     fourier f;
-    if (!read_transform(c, dynamic, name, &f)) return NULL;
+    if (!read_transform(c, dynamic, &f)) return NULL;
     /* Check types and dimensions: those of a complex array are half as many as of a real one. */
-    const hlo_shape *from = operand(c, 1)->shape, *to = c->want;
+    const hlo_shape *from = call_operand(c, 1)->shape, *to = c->want;
     const hlo_shape *whole = f.kind == R2C ? from : to, *part = f.kind == R2C ? to : from;
     const bool wide = whole->type == HLO_TYPE_F64 || whole->type == HLO_TYPE_C128;
     const hlo_type real = wide ? HLO_TYPE_F64 : HLO_TYPE_F32;
@@ -334,10 +276,9 @@ static hlo_instruction *transform(const library_call *c, bool dynamic) {
     for (uint32_t i = 0; fits && i < whole->rank; i++)
         fits = part->dims[i] ==
                (f.kind != C2C && i + 1 == whole->rank ? whole->dims[i] / 2 + 1 : whole->dims[i]);
-    if (!fits)
-        return expand_refuse(c->x, "of \"%s\": the operand and the result do not match", name);
+    if (!fits) return call_refuse(c, ": the operand and the result do not match");
     const int64_t *lengths = whole->dims + whole->rank - f.count;
-    hlo_instruction *operands[] = {operand(c, 1)};
+    hlo_instruction *operands[] = {call_operand(c, 1)};
     hlo_instruction *x = hlo_build_ints(c->b, HLO_OP_FFT, to, 1, operands, HLO_ATTR_FFT_LENGTH,
                                         (uint32_t)f.count, lengths);
     hlo_instr_set_str(x, HLO_ATTR_FFT_TYPE, kinds[f.kind][f.forward]);
@@ -347,7 +288,7 @@ static hlo_instruction *transform(const library_call *c, bool dynamic) {
     if (fabs(factor - 1) <= 0x1p-40) return x;
     hlo_instruction *factors =
         hlo_build_filled(c->b, hlo_shape_retype(c->x->module, to, real), factor);
-    return binary(c, HLO_OP_MULTIPLY, x, hlo_build_convert(c->b, factors, to->type));
+    return call_binary(c, HLO_OP_MULTIPLY, x, hlo_build_convert(c->b, factors, to->type));
 }
 
 /* ---------------------------------------------------------------------------------- the targets */
@@ -361,14 +302,24 @@ static hlo_instruction *dynamic_transform(const library_call *c) {
 }
 
 static const struct {
-    const char *target, *config;
+    const char *target;
     hlo_instruction *(*build)(const library_call *c);
 } targets[] = {
-    {"__onednn$softmax", "onednn_softmax_config", softmax},
-    {"__onednn$layernorm", "onednn_layer_norm_config", layer_norm},
-    {"__onednn$matmul", "onednn_matmul_config", matmul},
-    {"ducc_fft", NULL, static_transform},
-    {"dynamic_ducc_fft", NULL, dynamic_transform},
+    {"__onednn$softmax", softmax},
+    {"__onednn$layernorm", layer_norm},
+    {"__onednn$matmul", matmul},
+    {"ducc_fft", static_transform},
+    {"dynamic_ducc_fft", dynamic_transform},
+    {"__cudnn$convForward", call_convolution_forward},
+    {"__cudnn$convBackwardInput", call_convolution_input},
+    {"__cudnn$convBackwardFilter", call_convolution_filter},
+    {"__cudnn$convBiasActivationForward", call_convolution_fused},
+    {"__cudnn$convForwardGraph", call_convolution_graph},
+    {"__cudnn$norm", call_norm},
+    {"__cudnn$fmhaSoftmax", call_attention},
+    {"__cudnn$fmhaScaleBiasSoftmax", call_attention_biased},
+    {"__cudnn$fmhaSoftmaxBackward", call_attention_backward},
+    {"__cudnn$fmhaScaleBiasSoftmaxBackward", call_attention_biased_backward},
 };
 enum { TARGETS = sizeof targets / sizeof *targets };
 
@@ -387,112 +338,57 @@ bool hlo_calls_any(const hlo_module *module) {
     return false;
 }
 
-/* True if a list of dimensions, counted from 1, is absent or in order. */
-static bool in_order(const json_t *layout) {
-    const json_t *list = json_object_get(json_object_get(layout, "tensor"), "dimensions");
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const json_t *dim = json_array_get(list, i);
-        const long long number = json_is_string(dim) ? strtoll(json_string_value(dim), NULL, 10)
-                                                     : json_integer_value(dim);
-        if (number != (long long)i + 1) return false;
-    }
-    return true;
-}
-
-/* Returns a member of an object, or NULL if it is absent. JSON_TRUE is any flag. Integers may be
- * strings. Sets c->wrong if the type differs. */
-static const json_t *member(config *c, const json_t *object, const char *key, json_type type) {
-    const json_t *value = json_object_get(object, key);
-    if (!value) return NULL;
-    const char *text = json_string_value(value);
-    bool fits = json_typeof(value) == type || (type == JSON_TRUE && json_is_false(value));
-    if (type == JSON_INTEGER && text) fits = *text && !text[strspn(text, "-0123456789")];
-    if (!fits) c->wrong = key;
-    return fits ? value : NULL;
-}
-
-static int64_t integer_of(config *c, const json_t *object, const char *key) {
-    const json_t *value = member(c, object, key, JSON_INTEGER);
-    return json_is_string(value) ? strtoll(json_string_value(value), NULL, 10)
-                                 : json_integer_value(value);
-}
-
-static bool flag_of(config *c, const json_t *object, const char *key) {
-    return json_is_true(member(c, object, key, JSON_TRUE));
-}
-
-static double float_of_bits(config *c, const json_t *object, const char *key) {
-    const int32_t bits = (int32_t)integer_of(c, object, key);
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return (double)value;
-}
-
-/* Reads the member `key` of a backend_config. Absent members have the values of proto3: zeros. XLA
- * of 2024 and earlier may write no member for a softmax, whose axis is then the last. */
-static config read_config(const hlo_instruction *call, const char *key) {
-    static const char *const layouts[] = {"lhs", "rhs", "result"};
-    const char *text = hlo_instr_str(call, HLO_ATTR_BACKEND_CONFIG);
-    config c = {.axis = 0};
-    json_t *whole = hlo_json_config(call);
-    if (text && *text && !json_is_object(whole)) c.wrong = key;
-    const json_t *json = member(&c, whole, key, JSON_OBJECT);
-    const json_t *fusions = member(&c, json, "fusions", JSON_OBJECT);
-    const json_t *ops = fusions ? member(&c, fusions, "ops", JSON_ARRAY)
-                                : member(&c, json, "fused_ops", JSON_ARRAY);
-    const json_t *other = member(&c, json, "optimization_config", JSON_OBJECT);
-    c.axis = json ? integer_of(&c, json, "softmax_axis") : -1;
-    c.epsilon = float_of_bits(&c, json, "epsilon_typecast");
-    c.alpha = float_of_bits(&c, fusions ? fusions : json, "alpha_typecast");
-    c.transposed[0] = flag_of(&c, json, "transpose_a");
-    c.transposed[1] = flag_of(&c, json, "transpose_b");
-    c.packed = flag_of(&c, json, "weights_prepacked") || flag_of(&c, other, "weights_prepacked");
-    for (int i = 0; i < 3; i++)
-        if (!in_order(member(&c, json, layouts[i], JSON_OBJECT))) c.permuted = layouts[i];
-    for (size_t i = 0; i < json_array_size(ops) && i < MAX_FUSED; i++) {
-        const char *name = json_string_value(json_array_get(ops, i));
-        if (!name) c.wrong = "fused_ops";
-        snprintf(c.fused[c.fused_count++], NAME_SIZE, "%s", name ? name : "");
-    }
-    if (json_array_size(ops) > MAX_FUSED)
-        snprintf(c.fused[MAX_FUSED - 1], NAME_SIZE, "number %d", MAX_FUSED);
-    json_decref(whole);
-    return c;
-}
-
-/* Replaces the call at x->build->at. Returns false after an error. */
+/* Replaces the call at x->build->at. Elements of its result that the call does not compute are
+ * working memory, which becomes zeros. Returns false after an error. */
 static bool expand_call(expansion *x, int which) {
+    const hlo_shape *shape = x->build->at->shape;
+    const bool many = shape->type == HLO_TYPE_TUPLE && shape->rank;
+    library_call c = {.x = x,
+                      .b = x->build,
+                      .target = targets[which].target,
+                      .want = many ? shape->elements[0] : shape};
+    hlo_instruction *made = hlo_shape_is_array(c.want) && !c.want->dynamic
+                                ? targets[which].build(&c)
+                                : call_refuse(&c, "has another shape than its result");
+    if (!made) return false;
+    const bool several = made->shape->type == HLO_TYPE_TUPLE;
+    const uint32_t count = several ? made->shape->rank : 1, rank = many ? shape->rank : 1;
+    hlo_instruction **results = hlo_arena_array(x->module->arena, rank, sizeof *results);
+    bool fits = count <= rank;
+    for (uint32_t i = 0; i < rank && fits; i++) {
+        const hlo_shape *want = many ? shape->elements[i] : shape;
+        hlo_instruction *value = several ? hlo_instr_operand(made, i < count ? i : 0) : made;
+        fits = hlo_shape_is_array(want) && !want->dynamic &&
+               (i >= count || hlo_shape_same_dims(want, value->shape));
+        if (fits)
+            results[i] = i < count ? hlo_build_convert(c.b, value, want->type)
+                                   : hlo_build_filled(c.b, want, 0);
+    }
+    if (!fits) return call_refuse(&c, "has another shape than its result");
+    /* Elements that are read alone do not make the others live, such as the working memory. */
     hlo_instruction *call = x->build->at;
-    const hlo_shape *shape = call->shape;
-    const bool many = shape->type == HLO_TYPE_TUPLE;
-    library_call c = {.x = x, .b = x->build, .want = shape};
-    if (many && (shape->rank == 1 || shape->rank == 2) && targets[which].config)
-        c.want = shape->elements[0];
-    if (targets[which].config) c.config = read_config(call, targets[which].config);
-    if (c.config.wrong)
-        return expand_refuse(x, "of \"%s\" has an invalid backend_config: %s has another type",
-                             targets[which].target, c.config.wrong);
-    hlo_instruction *results[2] = {targets[which].build(&c)};
-    if (!results[0]) return false;
-    if (!hlo_shape_is_array(c.want) || !hlo_shape_same_dims(c.want, results[0]->shape) ||
-        (many && shape->rank == 2 && !hlo_shape_is_array(shape->elements[1])))
-        return expand_refuse(x, "of \"%s\" has another shape than its result",
-                             targets[which].target);
-    results[0] = hlo_build_convert(c.b, results[0], c.want->type);
-    if (many && shape->rank == 2) results[1] = hlo_build_filled(c.b, shape->elements[1], 0);
-    expand_replace(x, many ? HLO_OP_TUPLE : HLO_OP_COPY, shape, many ? shape->rank : 1, results);
+    for (hlo_use *use = call->uses, *later; many && use; use = later) {
+        later = use->next;
+        hlo_instruction *user = use->user;
+        if (user->op != HLO_OP_GET_TUPLE_ELEMENT) continue;
+        x->build->at = user;
+        expand_replace(x, HLO_OP_COPY, user->shape, 1,
+                       &results[hlo_instr_int(user, HLO_ATTR_INDEX, 0)]);
+    }
+    x->build->at = call;
+    expand_replace(x, many ? HLO_OP_TUPLE : HLO_OP_COPY, shape, rank, results);
     return true;
 }
 
 hlo_status hlo_calls_expand(hlo_module *module, const hlo_diag_sink *sink) {
     expansion x = {.module = module, .sink = sink};
     for (hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (hlo_instruction *instr = comp->first, *next; instr; instr = next) {
-            next = instr->next;
+        for (hlo_instruction *instr = comp->first; instr; instr = instr->next) {
             const int which = find_target(instr);
             if (which == TARGETS) continue;
             x.build->at = instr;
             if (!expand_call(&x, which)) return HLO_INVALID_INPUT;
+            instr = x.build->at;
         }
     return HLO_OK;
 }

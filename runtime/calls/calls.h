@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replaces custom calls of CPU libraries by opcodes, in a copy of
- * the module made for a plan.
+/* Replaces custom calls of libraries by opcodes, in a copy of the module made for a plan.
  *
  *   __onednn$softmax      x
  *   __onednn$layernorm    x, scale, shift: normalizes the last dimension
  *   __onednn$matmul       a, b, operands of fused operations
+ *   __cudnn$conv*         x, kernel, or a gradient in place of one; bias, side input, or operands
+ * of a graph
+ *   __cudnn$norm          x, scale, shift, or x, scale, gradient, means, factors
+ *   __cudnn$fmha*         q, k, v[, bias], or q, k, v, statistics, gradient[, bias], result
  *   ducc_fft              descriptor, x
  *   dynamic_ducc_fft      descriptor, x, shape, strides of x and of the result, factor[, shape]
  *
- * oneDNN's calls return one array, or a tuple of it and working memory, which becomes zeros. Narrow
- * floats are computed in f32 and rounded once.
+ * A call may also return working memory, which becomes zeros. Narrow floats are computed in f32 and
+ * rounded once.
  *
- * Sources: XLA's onednn_config.proto and onednn_*.cc; jax's ducc_fft.fbs and ducc_fft.py. */
+ * Sources: XLA's onednn_config.proto and onednn_*.cc; jax's ducc_fft.fbs and ducc_fft.py; those of
+ * convolution.c, attention.c and norm.c. */
 #ifndef HLO_RUNTIME_CALLS_CALLS_H
 #define HLO_RUNTIME_CALLS_CALLS_H
 

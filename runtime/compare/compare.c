@@ -21,6 +21,18 @@ static bool same_kind(const hlo_array *a, const hlo_array *b) {
            (a->rank == 0 || memcmp(a->dims, b->dims, a->rank * sizeof *a->dims) == 0);
 }
 
+/* True if the arrays have the same kind, and do not have the names of different transfers. */
+static bool same_output(const hlo_array *a, const hlo_array *b) {
+    return (!a->name || !b->name || !strcmp(a->name, b->name)) && same_kind(a, b);
+}
+
+/* Returns the array of the list that bounds an output; NULL if it has none, because the execution
+ * of the list has sent other values to the host. */
+static hlo_array *judging(const hlo_arrays *judge, size_t index, const hlo_array *output) {
+    if (index >= judge->count || !same_output(&judge->items[index], output)) return NULL;
+    return &judge->items[index];
+}
+
 /* Returns the modulus of a complex element, or any other element as a number. */
 static double modulus(hlo_type type, const char *at) {
     if (hlo_types[type].class != HLO_CLASS_COMPLEX) return hlo_number_load(type, at);
@@ -235,7 +247,8 @@ static hlo_status compare_output(const hlo_comparison *c, const hlo_arrays *judg
     if (!excess) return HLO_OUT_OF_MEMORY;
     hlo_array equal = *sides[1];
     equal.bound = NULL;
-    const hlo_array *by = judge ? &judge->items[index] : &equal;
+    const hlo_array *by = judge ? judging(judge, index, sides[0]) : NULL;
+    if (!by) by = &equal;
     /* Compare both sides with the judge by the judge's bounds. Keep the larger noise of both sides,
      * relative to its limit. */
     const int64_t one = 1;
@@ -416,23 +429,42 @@ static const char *format_ratio(const finding *f, char out[32]) {
     return out;
 }
 
+/* Formats what is compared: "output 3", or the name of a transfer to the host. Returns `out`. */
+static const char *format_output(const hlo_comparison *c, size_t index, char out[KIND_WIDTH]) {
+    const char *name = c->found->items[index].name;
+    if (name)
+        snprintf(out, KIND_WIDTH, "%s", name);
+    else
+        snprintf(out, KIND_WIDTH, "output %zu", index);
+    return out;
+}
+
+/* The widths of the first two columns of the table. */
+typedef struct widths {
+    int name, kind;
+} widths;
+
 /* Prints the heads of the table if `f` is NULL, and the row of an output otherwise. */
-static void print_row(const hlo_comparison *c, size_t index, const finding *f, int width,
+static void print_row(const hlo_comparison *c, size_t index, const finding *f, widths width,
                       FILE *out) {
     static const char *const words[] = {
         [AGREES] = "agrees",       [ROUNDED] = "agrees unrounded", [UNJUDGED] = "not judged",
         [QUANTIZED] = "quantized", [DIFFERS] = "differs",          [OTHER_KIND] = "other shape"};
-    char kind[KIND_WIDTH], excess[32] = "-", noise[64] = "-", ratio[32];
+    char name[KIND_WIDTH], kind[KIND_WIDTH], excess[32] = "-", noise[64] = "-", ratio[32];
     if (!f) {
-        fprintf(out, "output  %-*s  %-16s %12s %12s %12s %12s %12s %10s %7s\n", width, "shape",
-                "verdict", "elements", "different", "beyond bound", "not judged", "error/bound",
-                "noise", "SNR dB");
+        fprintf(out, "%-*s  %-*s  %-16s %12s %12s %12s %12s %12s %10s %7s\n", width.name, "output",
+                width.kind, "shape", "verdict", "elements", "different", "beyond bound",
+                "not judged", "error/bound", "noise", "SNR dB");
         return;
     }
-    fprintf(out, "%6zu  %-*s  %-16s ", index, width, format_kind(&c->found->items[index], kind),
-            words[f->outcome]);
+    snprintf(name, sizeof name, "%zu", index);
+    if (c->found->items[index].name) format_output(c, index, name);
+    fprintf(out, "%*s  %-*s  %-16s ", width.name, name, width.kind,
+            format_kind(&c->found->items[index], kind), words[f->outcome]);
     if (f->outcome == OTHER_KIND) {
-        fprintf(out, "expected %s\n", format_kind(&c->expected->items[index], kind));
+        const hlo_array *expected = &c->expected->items[index];
+        fprintf(out, "expected %s", format_kind(expected, kind));
+        hlo_print_plain(out, expected->name ? " of %s\n" : "\n", expected->name);
         return;
     }
     fprintf(out, "%12lld %12lld ", (long long)f->count, (long long)f->differing);
@@ -448,8 +480,9 @@ static void print_row(const hlo_comparison *c, size_t index, const finding *f, i
 
 /* Prints the largest errors of an output that differs, and its worst element. */
 static hlo_status print_worst(const hlo_comparison *c, size_t index, const finding *f, FILE *out) {
-    fprintf(out, "output %zu: max abs error %.3g, max rel error %.3g", index, f->max_error,
-            f->max_relative);
+    char name[KIND_WIDTH];
+    fprintf(out, "%s: max abs error %.3g, max rel error %.3g", format_output(c, index, name),
+            f->max_error, f->max_relative);
     if (f->infinite) fprintf(out, ", NaN or infinity in only one: %lld", (long long)f->infinite);
     fputc('\n', out);
     if (f->outcome == QUANTIZED || f->worst < 0) return HLO_OK;
@@ -470,6 +503,7 @@ static hlo_status print_worst(const hlo_comparison *c, size_t index, const findi
     double bound = f->distance / f->excess;
     if (f->excess > 0 && isfinite(bound)) fprintf(out, "; bound %.3g", bound);
     fputc('\n', out);
+    if (sides[0]->name) return HLO_OK; /* the instruction is unknown */
     hlo_status status = print_element_origin(c->found_module, c->found_name, c->inputs, index,
                                              f->worst, c->expected_module ? NULL : sides, out);
     if (status != HLO_OK) return status;
@@ -484,7 +518,7 @@ enum { DROPPED_MOVES_ONE_IN = 1024 };
 static hlo_status compare_one(const hlo_comparison *c, const hlo_arrays *judge, size_t index,
                               finding *out) {
     *out = (finding){.outcome = OTHER_KIND};
-    if (!same_kind(&c->found->items[index], &c->expected->items[index])) return HLO_OK;
+    if (!same_output(&c->found->items[index], &c->expected->items[index])) return HLO_OK;
     hlo_status status = compare_output(c, judge, false, index, out);
     if (status != HLO_OK) return status;
     if (c->quantized) {
@@ -500,7 +534,8 @@ static hlo_status compare_one(const hlo_comparison *c, const hlo_arrays *judge, 
     if (!dropping) return HLO_OK;
     /* Elements that an omitted rounding may change have a known sigma above 0. If fewer elements
      * differ than an omitted rounding would change, do not use the judge that omits roundings. */
-    const float *sigma = dropping->items[index].bound;
+    const hlo_array *by = judging(dropping, index, &c->found->items[index]);
+    const float *sigma = by ? by->bound : NULL;
     int64_t movable = 0;
     for (int64_t i = 0; sigma && i < out->count; i++) movable += sigma[i] > 0 && sigma[i] < UNKNOWN;
     if (out->differing < movable / DROPPED_MOVES_ONE_IN) return HLO_OK;
@@ -526,14 +561,17 @@ static bool is_shown(const hlo_comparison *c, const finding *f) {
 static hlo_status print_table(const hlo_comparison *c, const finding *findings, FILE *out) {
     enum { FIRST = 3 };
     const size_t count = c->expected->count;
-    int width = 0;
+    widths width = {.name = (int)strlen("output")};
     for (size_t i = 0; i < count; i++) {
-        char kind[KIND_WIDTH];
+        char text[KIND_WIDTH];
         if (!is_shown(c, &findings[i])) continue;
-        const int length = (int)strlen(format_kind(&c->found->items[i], kind));
-        width = length > width ? length : width;
+        const int kind = (int)strlen(format_kind(&c->found->items[i], text));
+        const char *sent = c->found->items[i].name;
+        const int name = sent ? (int)strlen(format_output(c, i, text)) : 0;
+        if (kind > width.kind) width.kind = kind;
+        if (name > width.name) width.name = name;
     }
-    if (!width) return HLO_OK;
+    if (!width.kind) return HLO_OK;
     print_row(c, 0, NULL, width, out);
     for (size_t i = 0; i < count; i++)
         if (is_shown(c, &findings[i])) print_row(c, i, &findings[i], width, out);
@@ -548,12 +586,11 @@ static hlo_status print_table(const hlo_comparison *c, const finding *findings, 
 
 /* Notes that no element of an output was judged. */
 static void note_unjudged(const hlo_comparison *c, size_t index, const finding *f) {
-    char message[160];
+    char message[160 + KIND_WIDTH], name[KIND_WIDTH];
     if (!c->sink) return;
     snprintf(message, sizeof message,
-             "no element of output %zu was judged: %lld of %lld differ, and their bounds are "
-             "infinite",
-             index, (long long)f->unjudged, (long long)f->count);
+             "no element of %s was judged: %lld of %lld differ, and their bounds are infinite",
+             format_output(c, index, name), (long long)f->unjudged, (long long)f->count);
     hlo_diag_send(c->sink, (hlo_diag){.severity = HLO_NOTE,
                                       .code = HLO_DIAG_NONFINITE,
                                       .message = message,
@@ -568,7 +605,13 @@ static hlo_status compare_by(const hlo_comparison *comparison, FILE *out) {
     const hlo_comparison *c = &own;
     const size_t count = c->expected->count;
     if (c->found->count != count) {
-        if (out) fprintf(out, "compare: %zu outputs, expected %zu\n", c->found->count, count);
+        const size_t found = hlo_arrays_results(c->found);
+        const size_t expected = hlo_arrays_results(c->expected);
+        if (out && found == expected)
+            fprintf(out, "compare: %zu arrays sent to the host, expected %zu\n",
+                    c->found->count - found, count - expected);
+        else if (out)
+            fprintf(out, "compare: %zu outputs, expected %zu\n", found, expected);
         return HLO_MISMATCH;
     }
     /* Choose the judge with the fewest violations. Each judge assumes that its own module is the
@@ -579,7 +622,7 @@ static hlo_status compare_by(const hlo_comparison *comparison, FILE *out) {
     for (size_t j = 0; judges > 1 && j < judges; j++) {
         verdict said = {0};
         for (size_t i = 0; i < count; i++) {
-            if (!same_kind(&c->found->items[i], &c->expected->items[i])) continue;
+            if (!same_output(&c->found->items[i], &c->expected->items[i])) continue;
             finding f;
             status = compare_output(c, c->judges[j], false, i, &f);
             if (status != HLO_OK) return status;
@@ -678,6 +721,7 @@ hlo_status hlo_arrays_sample(hlo_arrays *judge, const hlo_comparison *comparison
         status = hlo_plan_run(plan, inputs, sink, &sample);
         for (size_t k = 0; status == HLO_OK && k < judge->count; k++) {
             /* Take the largest noise of all perturbed executions. */
+            if (!judging(sample, k, &judge->items[k])) continue;
             const pair p = pair_of(&judge->items[k], &sample->items[k]);
             const sums s = add_up(&p);
             double *noise = judge->items[k].noise;

@@ -14,6 +14,7 @@ typedef struct cpu_gathering {
     const cpu_device *cpu;
     const hlo_ints *members; /* device numbers of the group, in its order, or NULL */
     const hlo_ints *sources; /* collective-permute: the source of each member, or -1 for zeros */
+    const int64_t *sizes;    /* collective-permute of slices: the sizes of each buffer's slice */
     int64_t channel, peer;   /* send, recv-done: the other device, or -1 */
     hlo_tiling *tilings;     /* at the boundary of a manual region: the tiling of each operand */
 } cpu_gathering;
@@ -115,6 +116,47 @@ static hlo_status broadcast(const party *p, uint32_t leaf, const char **why) {
     for (uint32_t i = 0; i < p->count; i++)
         copy(p, sent(p, (uint32_t)root, leaf), received(p, i, leaf));
     return HLO_OK;
+}
+
+static void start_of(const hlo_job *job, uint32_t first, const hlo_view *buffer,
+                     const int64_t *sizes, hlo_dims *out) {
+    for (uint32_t d = 0; d < buffer->rank; d++) {
+        const int64_t at = integer_at(&job->operands[first + d], 0);
+        const int64_t most = buffer->dims[d] - sizes[d];
+        out->v[d] = at < 0 ? 0 : at > most ? most : at;
+    }
+}
+
+/* Sends slices. The operands are the buffers that are read, the buffers that are written, and the
+ * start indices of each buffer's slice, first of those that are read. Each device writes the slice
+ * that it receives at its own indices. Like those of dynamic-slice, indices are clamped. */
+static void permute_slices(const party *p) {
+    const cpu_gathering *g = p->jobs[0]->state;
+    const uint32_t buffers = p->jobs[0]->result_count;
+    uint32_t indices = 2 * buffers;
+    for (uint32_t b = 0; b < buffers; b++) indices += received(p, 0, b)->rank;
+    for (uint32_t i = 0; i < p->count; i++) {
+        const int64_t source = g->sources->v[i], *sizes = g->sizes;
+        uint32_t from_at = 2 * buffers, to_at = indices;
+        for (uint32_t b = 0; b < buffers; b++) {
+            const hlo_view *to = received(p, i, b);
+            const uint32_t rank = to->rank;
+            copy(p, sent(p, i, buffers + b), to);
+            if (source >= 0 && to->data) {
+                const hlo_view *from = sent(p, (uint32_t)source, b);
+                hlo_dims start, strides[2];
+                start_of(p->jobs[source], from_at, from, sizes, &start);
+                hlo_view slice = *from;
+                if (from->data) slice = hlo_view_part(from, start.v, sizes, NULL, &strides[0]);
+                start_of(p->jobs[i], to_at, to, sizes, &start);
+                const hlo_view target = hlo_view_part(to, start.v, sizes, NULL, &strides[1]);
+                copy(p, &slice, &target);
+            }
+            from_at += rank;
+            to_at += rank;
+            sizes += rank;
+        }
+    }
 }
 
 static bool inside(const hlo_view *view, int64_t at, int64_t size) {
@@ -248,6 +290,11 @@ static hlo_status exchange_leaf(const party *p, uint32_t leaf, const char **why)
 }
 
 static hlo_status exchange(const party *p, const char **why) {
+    const cpu_gathering *g = p->jobs[0]->state;
+    if (g->sizes) {
+        permute_slices(p);
+        return HLO_OK;
+    }
     if (p->instr->op == HLO_OP_RAGGED_ALL_TO_ALL) {
         /* Send rows. Operands 2 to 5 are the input offsets, send sizes, output offsets and receive
          * sizes; each has the same number of entries for each member. */
@@ -492,9 +539,6 @@ static const char *find_peer(const hlo_seat *seat, const hlo_instruction *instr,
     const group_mode mode = mode_of(start);
     const int64_t most = own_number(seat, mode, &own);
     const int64_t step = mode == PARTITIONS ? 1 : seat->partitions;
-    if (hlo_instr_int(start, HLO_ATTR_IS_HOST_TRANSFER, 0))
-        return "transfers data to or from the host, which is not supported: make the data a "
-               "parameter or a result";
     if (!text)
         return hlo_arena_format(arena, "requires the pairs of devices, as frontend attribute %s",
                                 name);
@@ -618,6 +662,72 @@ static const char *shape_refusal(const hlo_instruction *instr, int64_t count) {
     return NULL;
 }
 
+/* Reads the sizes of the slices of a collective-permute, one list for each buffer. Returns NULL and
+ * sets `why` if the operands do not match them. */
+static const int64_t *find_slices(const hlo_instruction *instr, hlo_arena *arena,
+                                  const char **why) {
+    static const char misfit[] =
+        "has operands that do not match: expected the buffers to read, the buffers to write, which "
+        "have the shape of the result, and a tuple of start indices for each of both";
+    *why = misfit;
+    if (instr->operand_count != 4) return NULL;
+    const bool starts = instr->op == HLO_OP_COLLECTIVE_PERMUTE_START;
+    const hlo_shape *shapes[4], *result = starts ? instr->shape->elements[1] : instr->shape;
+    for (uint32_t i = 0; i < 4; i++) shapes[i] = hlo_instr_operand(instr, i)->shape;
+    const bool many = shapes[0]->type == HLO_TYPE_TUPLE;
+    const uint32_t buffers = many ? shapes[0]->rank : 1;
+    if (many != (shapes[1]->type == HLO_TYPE_TUPLE) || hlo_shape_leaf_count(shapes[1]) != buffers ||
+        !hlo_shape_compatible(result, shapes[1]) ||
+        (starts && !hlo_shape_compatible(instr->shape->elements[0], shapes[0])))
+        return NULL;
+    uint32_t total = 0;
+    for (uint32_t i = 0; i < 4; i++)
+        if (i > 1 && (shapes[i]->type != HLO_TYPE_TUPLE || (many && shapes[i]->rank != buffers)))
+            return NULL;
+    for (uint32_t b = 0; b < buffers; b++) {
+        const hlo_shape *from = leaf_of(shapes[0], b), *to = leaf_of(shapes[1], b);
+        if (!hlo_shape_is_array(from) || !hlo_shape_is_array(to) || from->type != to->type ||
+            from->rank != to->rank || from->rank >= HLO_EVAL_MAX_RANK)
+            return NULL;
+        total += from->rank;
+        for (uint32_t i = 2; i < 4; i++) {
+            const hlo_shape *at = many ? shapes[i]->elements[b] : shapes[i];
+            if (at->type != HLO_TYPE_TUPLE) return NULL;
+            if (at->rank && at->elements[0]->type == HLO_TYPE_TUPLE) {
+                *why = "has several start indices for a buffer. XLA does not define which pair of "
+                       "devices uses which of them, so one is expected";
+                return NULL;
+            }
+            if (at->rank != from->rank) return NULL;
+            for (uint32_t d = 0; d < at->rank; d++)
+                if (!hlo_shape_is_scalar(at->elements[d]) ||
+                    !hlo_type_is_integer(at->elements[d]->type))
+                    return NULL;
+        }
+    }
+    /* The text has the form {{4,2},{8}}. */
+    int64_t *sizes = hlo_arena_array(arena, total + 1, sizeof *sizes);
+    const char *text = hlo_instr_attr(instr, HLO_ATTR_SLICE_SIZE_LISTS)->u.str;
+    *why = "has slice_sizes that do not match: expected one list for each buffer, with a size for "
+           "each dimension that does not exceed the buffer";
+    uint32_t count = 0;
+    for (uint32_t b = 0; b < buffers; b++) {
+        const hlo_shape *from = leaf_of(shapes[0], b), *to = leaf_of(shapes[1], b);
+        text += strcspn(text, "0123456789}");
+        for (uint32_t d = 0; d < from->rank; d++) {
+            char *end;
+            const int64_t size = strtoll(text, &end, 10);
+            if (end == text || size < 0 || size > from->dims[d] || size > to->dims[d]) return NULL;
+            sizes[count++] = size;
+            text = end + (*end == ',');
+        }
+        if (*text++ != '}') return NULL;
+    }
+    if (*text != '}') return NULL;
+    *why = NULL;
+    return sizes;
+}
+
 const char *cpu_collective_refusal(const cpu_device *cpu, const hlo_instruction *instr,
                                    hlo_arena *arena) {
     const hlo_seat *seat = &cpu->seat;
@@ -662,9 +772,8 @@ const char *cpu_collective_refusal(const cpu_device *cpu, const hlo_instruction 
         }
         return NULL;
     }
-    if (hlo_instr_attr(instr, HLO_ATTR_SLICE_SIZE_LISTS))
-        return "sends slices in place, which is not supported: run the module before "
-               "optimizations";
+    if (hlo_instr_attr(instr, HLO_ATTR_SLICE_SIZE_LISTS) && !find_slices(instr, arena, &why))
+        return why;
     if (has_dynamic_root(instr)) {
         const hlo_shape *roots = hlo_instr_operand(instr, instr->operand_count - 1)->shape;
         if (roots->rank > 1 || hlo_shape_count(roots) < instr->operand_count - 1)
@@ -702,6 +811,8 @@ void cpu_collective_prepare(const cpu_device *cpu, hlo_job *job, hlo_arena *aren
     }
     g->members = find_members(&cpu->seat, job->instr, arena, &why);
     if (is_permute(job->instr)) g->sources = find_sources(&cpu->seat, job->instr, arena, &why);
+    if (hlo_instr_attr(job->instr, HLO_ATTR_SLICE_SIZE_LISTS))
+        g->sizes = find_slices(job->instr, arena, &why);
 }
 
 hlo_status cpu_collective_execute(const cpu_device *cpu, const hlo_job *job, const char **why) {

@@ -243,6 +243,7 @@ hlo_status hlo_plan_run(hlo_plan *plan, const hlo_arrays *inputs, const hlo_diag
     if (!staging) return HLO_OUT_OF_MEMORY;
     for (uint32_t d = 0; d < plan->device_count; d++) {
         const hlo_arrays own = inputs_of(plan, inputs, d);
+        plan->devices[d]->drawn = (hlo_arrays){.seed = inputs->seed, .draw = inputs->draw};
         for (size_t i = 0; i < own.count; i++)
             plan_put_input(plan->devices[d], i, &own.items[i], staging);
     }
@@ -253,6 +254,8 @@ hlo_status hlo_plan_run(hlo_plan *plan, const hlo_arrays *inputs, const hlo_diag
     if (status == HLO_OK) status = hlo_arrays_new(out);
     for (uint32_t d = 0; d < plan->device_count && status == HLO_OK; d++)
         status = plan_fetch_outputs(plan->devices[d], sink, *out, staging);
+    for (uint32_t d = 0; d < plan->device_count && status == HLO_OK; d++)
+        if (!hlo_arrays_move(&plan->devices[d]->sent, *out)) status = HLO_OUT_OF_MEMORY;
     hlo_free(staging);
     if (status == HLO_OK) return HLO_OK;
     hlo_arrays_free(*out);

@@ -198,6 +198,13 @@ static uint32_t chosen_branch(const hlo_plan *plan, const plan_slot *selector, c
     return chosen.index >= 0 && (uint32_t)chosen.index < count ? (uint32_t)chosen.index : count - 1;
 }
 
+/* Like forget(), for the transfers of the step, which are those after the first `sent` values. */
+static void forget_transfers(const plan_run *r, const plan_step *step, size_t sent) {
+    for (uint32_t i = 0; i < step->called_count; i++)
+        if (r->plan->effects[step->called[i]->comp->id] & PLAN_TRANSFER)
+            plan_transfers_unsure(r->plan, sent);
+}
+
 static hlo_status run_branch(const plan_run *r, const plan_comp *comp, const plan_step *step,
                              uint32_t branch) {
     return run_comp(r, step->called[branch], comp->slots[step->work].place.data,
@@ -431,15 +438,19 @@ static hlo_status run_conditional(const plan_run *r, const plan_comp *comp, plan
     if (status != HLO_OK) return status;
     uint32_t branch = chosen_branch(r->plan, selector, selector->place.data, step->called_count);
     status = end_decision(r, &span);
+    const size_t sent = r->plan->sent.count;
     if (status == HLO_OK) status = run_branch(r, comp, step, branch);
-    if (status == HLO_OK && is_uncertain(r->plan, selector->place)) forget(r->plan, comp, step);
-    return status;
+    if (status != HLO_OK || !is_uncertain(r->plan, selector->place)) return status;
+    forget(r->plan, comp, step);
+    forget_transfers(r, step, sent);
+    return HLO_OK;
 }
 
 /* Runs a loop. The first state is in `arguments`. The body writes each leaf of the next state to
  * the free one of the leaf's two slots, or in place. */
 static hlo_status run_while(const plan_run *r, const plan_comp *comp, plan_step *step) {
     char *frame = comp->slots[step->work].place.data;
+    const size_t sent = r->plan->sent.count;
     bool uncertain = false, more;
     lend(comp, step);
     if (r->mode == PLAN_RECORD && !step->unrolls) return record_while(r, comp, step);
@@ -465,7 +476,9 @@ static hlo_status run_while(const plan_run *r, const plan_comp *comp, plan_step 
         if (step->arguments[i].data != own->place.data)
             copy(r, own->place, step->arguments[i], own);
     }
-    if (uncertain) forget(r->plan, comp, step);
+    if (!uncertain) return HLO_OK;
+    forget(r->plan, comp, step);
+    forget_transfers(r, step, sent);
     return HLO_OK;
 }
 
@@ -517,6 +530,14 @@ static hlo_status visit_step(const plan_run *r, const plan_comp *comp, plan_step
         const plan_slot *to = &comp->slots[step->results[0]];
         copy(r, to->place, comp->slots[step->operands[0]].place, to);
         return HLO_OK;
+    }
+    case STEP_RECEIVE:
+    case STEP_SEND: {
+        if (r->mode == PLAN_BIND) return HLO_OK;
+        const hlo_status status = check_progress(r, step);
+        if (status != HLO_OK) return status;
+        return step->kind == STEP_SEND ? plan_send(r->plan, comp, step)
+                                       : plan_receive(r->plan, comp, step);
     }
     case STEP_LOOK: return r->mode == PLAN_EXECUTE ? plan_look_at(r->plan, comp, step) : HLO_OK;
     case STEP_CALL: break;
@@ -612,7 +633,8 @@ static hlo_status play(const plan_run *r, const plan_command_buffer *buffer) {
 /* ----------------------------------------------------------------------------------------- runs */
 
 hlo_status plan_record(hlo_plan *plan, const hlo_diag_sink *sink) {
-    const bool observed = plan_looks(plan) || plan->options.profile || plan->options.progress;
+    const bool observed =
+        plan_looks(plan) || plan->options.profile || plan->options.progress || plan->feed_count;
     const hlo_backend *backend = plan->backend;
     if (observed || !plan->options.graph || !backend->record) return HLO_OK;
     const bool branches =
@@ -641,6 +663,7 @@ static hlo_status queue(hlo_plan *plan, const hlo_diag_sink *sink) {
     plan->progress.start = plan_trace_clock();
     plan->progress.done = plan->progress.next = 0;
     plan->progress.stopped = false;
+    plan_transfers_begin(plan);
     hlo_status status = plan->trace ? begin_span(&r, NULL, false, &span) : HLO_OK;
     if (status != HLO_OK) return status;
     if (backend->range_push) backend->range_push(plan->device, plan->module->name);

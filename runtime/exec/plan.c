@@ -50,6 +50,7 @@ static bool build_all(hlo_plan *plan, const hlo_diag_sink *sink) {
             default: break;
             }
     if (!plan_find_kept(plan, wanted, sink)) return false;
+    plan_find_transfers(plan);
     bool good = true;
     for (const hlo_computation *c = module->first; c; c = c->next) {
         if (!wanted[c->id]) continue;
@@ -269,6 +270,7 @@ void plan_free(hlo_plan *plan) {
     hlo_free(plan->values.items);
     plan_look_free(plan->look);
     plan_trace_free(plan->trace);
+    hlo_arrays_clear(&plan->sent);
     hlo_leaves_free(&plan->inputs);
     hlo_leaves_free(&plan->outputs);
     hlo_module_free(plan->expanded);

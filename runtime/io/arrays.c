@@ -71,6 +71,22 @@ hlo_array *hlo_arrays_add(hlo_arrays *arrays, hlo_type type, uint32_t rank, cons
     return &arrays->items[arrays->count++];
 }
 
+bool hlo_arrays_move(hlo_arrays *from, hlo_arrays *to) {
+    if (!from->count) return true;
+    if (!hlo_heap_grow(&to->items, to->count + from->count, &to->capacity, sizeof *to->items))
+        return false;
+    memcpy(to->items + to->count, from->items, from->count * sizeof *to->items);
+    to->count += from->count;
+    from->count = 0;
+    return true;
+}
+
+size_t hlo_arrays_results(const hlo_arrays *arrays) {
+    size_t count = 0;
+    while (count < arrays->count && !arrays->items[count].name) count++;
+    return count;
+}
+
 void hlo_array_extend(hlo_array *array) {
     hlo_type type = array->type;
     int unused = 8 - hlo_types[type].bits;

@@ -9,12 +9,31 @@
 struct hlo_arrays {
     hlo_array *items;
     size_t count, capacity;
+    /* How a run on these inputs draws the values that the module reads from the host. */
+    uint64_t seed;
+    hlo_draw draw;
 };
 
 void hlo_arrays_clear(hlo_arrays *arrays);
 /* Adds an array of zeros and returns it, or NULL if memory runs out or the size overflows. */
 hlo_array *hlo_arrays_add(hlo_arrays *arrays, hlo_type type, uint32_t rank, const int64_t *dims,
                           bool bound);
+
+/* Moves all arrays to the end of another list. Returns false if memory runs out. */
+bool hlo_arrays_move(hlo_arrays *from, hlo_arrays *to);
+/* Returns the number of arrays that are results of the entry computation. They precede the arrays
+ * that the run sent to the host, which have names. */
+size_t hlo_arrays_results(const hlo_arrays *arrays);
+
+/* Draws leaf `leaf` of the `number`-th value that a device receives from the host: from the channel
+ * of a `recv`, or with `channel` -1 from the infeed. The elements depend only on the arguments and
+ * on inputs->seed and inputs->draw. */
+void hlo_draw_received(const hlo_arrays *inputs, uint32_t device, int64_t channel, uint64_t number,
+                       uint32_t leaf, hlo_type type, void *out, size_t size);
+/* Returns the device whose array `device` has for leaf `leaf` of a value with this sharding, which
+ * may be NULL. */
+uint32_t hlo_draw_source(hlo_arena *arena, const hlo_sharding *sharding, size_t leaf,
+                         uint32_t device, uint32_t devices);
 
 /* Copies an array of the caller, whose struct may be smaller. Returns false if its struct_size or
  * its type is invalid. */

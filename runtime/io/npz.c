@@ -273,6 +273,77 @@ static hlo_status read_member(const npz_reader *r, const hlo_leaves *leaves, siz
     return status;
 }
 
+/* Element types, each at most once. */
+typedef struct type_set {
+    bool has[HLO_TYPE_COUNT];
+} type_set;
+
+/* Adds the types of the arrays in a shape that the file's array may have. */
+static void add_types(const hlo_shape *shape, const npy_header *header, type_set *out) {
+    for (uint32_t i = 0; shape->type == HLO_TYPE_TUPLE && i < shape->rank; i++)
+        add_types(shape->elements[i], header, out);
+    if (hlo_types[shape->type].bytes && hlo_types[shape->type].bytes == header->width &&
+        numpy_kind(shape->type) == header->kind && shape->rank == header->rank &&
+        !(shape->rank && memcmp(shape->dims, header->dims, shape->rank * sizeof *shape->dims)))
+        out->has[shape->type] = true;
+}
+
+/* Reads entry `place` of the archive, which a run of the module has sent to the host. */
+static hlo_status read_sent(const npz_reader *r, zip_uint64_t place, hlo_arrays *out) {
+    const char *name = zip_get_name(r->archive, place, 0);
+    const size_t length = strlen(name), index = out->count;
+    errno = 0;
+    zip_file_t *file = zip_fopen_index(r->archive, place, 0);
+    char *text = file ? read_header(file) : NULL;
+    npy_header header;
+    const bool parsed = text && parse_header(text, &header);
+    hlo_free(text);
+    if (file) zip_fclose(file);
+    if (!parsed) return fail(r, index, false, "invalid or unsupported .npy header of %s", name);
+    type_set types = {.has = {false}};
+    for (const hlo_computation *c = r->module->first; c; c = c->next)
+        for (const hlo_instruction *i = c->first; i; i = hlo_instr_next(i))
+            if (i->op == HLO_OP_OUTFEED || i->op == HLO_OP_SEND)
+                add_types(hlo_instr_operand(i, 0)->shape, &header, &types);
+    hlo_shape shape = {.type = HLO_TYPE_INVALID, .rank = header.rank, .dims = header.dims};
+    int count = 0;
+    for (int type = 0; type < HLO_TYPE_COUNT; type++)
+        if (types.has[type]) {
+            shape.type = (hlo_type)type;
+            count++;
+        }
+    if (count != 1)
+        return fail(r, index, false,
+                    "%s has dtype '%c%c%ld' and %u dimensions: expected an array that matches one "
+                    "element type of the values that the module sends to the host, found %d",
+                    name, header.order, header.kind, header.width, header.rank, count);
+    file = zip_fopen_index(r->archive, place, 0);
+    if (!file) return fail(r, index, false, "%s", zip_strerror(r->archive));
+    const hlo_status status = read_array(r, file, name, &shape, index, out);
+    zip_fclose(file);
+    if (status != HLO_OK) return status;
+    char *own = hlo_calloc(length, 1);
+    if (!own) return HLO_OUT_OF_MEMORY;
+    memcpy(own, name, length - 4);
+    out->items[out->count - 1].name = own;
+    return HLO_OK;
+}
+
+/* Reads the arrays that a run has sent to the host, in the order of the file. Their names begin
+ * with "outfeed." or "send.". */
+static hlo_status read_all_sent(const npz_reader *r, hlo_arrays *out) {
+    const zip_int64_t entries = zip_get_num_entries(r->archive, 0);
+    hlo_status status = HLO_OK;
+    for (zip_int64_t e = 0; e < entries && status == HLO_OK; e++) {
+        const char *name = zip_get_name(r->archive, (zip_uint64_t)e, 0);
+        const size_t length = name ? strlen(name) : 0;
+        if (length >= 4 && strcmp(name + length - 4, ".npy") == 0 &&
+            (strncmp(name, "outfeed.", 8) == 0 || strncmp(name, "send.", 5) == 0))
+            status = read_sent(r, (zip_uint64_t)e, out);
+    }
+    return status;
+}
+
 hlo_status hlo_arrays_read_each(const char *path, const hlo_module *module, hlo_role role,
                                 uint32_t devices, const hlo_diag_sink *sink, hlo_arrays **out) {
     *out = NULL;
@@ -302,6 +373,7 @@ hlo_status hlo_arrays_read_each(const char *path, const hlo_module *module, hlo_
     if (status == HLO_OK && !shared && has_more(&reader, devices * leaves.count))
         status = fail(&reader, devices * leaves.count, true, "the module does not have this %s",
                       role == HLO_INPUTS ? "parameter" : "output");
+    if (status == HLO_OK && role == HLO_OUTPUTS) status = read_all_sent(&reader, *out);
     hlo_leaves_free(&leaves);
     zip_discard(reader.archive);
     if (status == HLO_OK) return HLO_OK;

@@ -286,6 +286,45 @@ static bool is_positive(const char *op_name) {
     return false;
 }
 
+/* Draws the elements of an array of a type that is not complex. */
+static void draw_elements(generator *random, hlo_type type, draw_role role, void *data,
+                          size_t size) {
+    const size_t width = hlo_types[type].bytes;
+    char *at = data;
+    role.positive |= type == HLO_TYPE_F8E8M0FNU; /* the type has no negative numbers */
+    /* Draw types that numpy does not treat as integers like floats. */
+    const bool integer =
+        type == HLO_TYPE_PRED || (hlo_type_is_integer(type) && hlo_types[type].bits >= 8);
+    for (size_t done = 0; done < size; done += width, at += width) {
+        if (integer) { /* like Generator.integers(0, bound) */
+            const uint64_t bound = type == HLO_TYPE_PRED ? 2 : 8;
+            hlo_number_store(type, at, (double)(next32(random) * bound >> 32));
+        } else {
+            float value = (float)(role.mean + role.deviation * random_normal(random));
+            hlo_number_store(type, at, role.positive ? fabsf(value) : value);
+        }
+    }
+}
+
+/* Returns a number that depends on both arguments. */
+static uint64_t mix(uint64_t a, uint64_t b) {
+    a = (a ^ b) * 0x9e3779b97f4a7c15;
+    a = (a ^ a >> 32) * 0xd6e8feb86659fd93;
+    return a ^ a >> 32;
+}
+
+void hlo_draw_received(const hlo_arrays *inputs, uint32_t device, int64_t channel, uint64_t number,
+                       uint32_t leaf, hlo_type type, void *out, size_t size) {
+    generator random;
+    uint64_t seed = mix(inputs->seed + device, (uint64_t)channel);
+    random_seed(&random, mix(mix(seed, number), leaf));
+    const bool wide = inputs->draw == HLO_DRAW_REALISTIC && hlo_type_is_fp8(type);
+    const draw_role role = {0, wide ? 64 : 1, false};
+    if (type == HLO_TYPE_C64 || type == HLO_TYPE_C128)
+        type = type == HLO_TYPE_C64 ? HLO_TYPE_F32 : HLO_TYPE_F64;
+    draw_elements(&random, type, role, out, size);
+}
+
 static hlo_status draw_all(const hlo_module *module, const hlo_leaves *leaves, uint64_t seed,
                            hlo_draw kind, const hlo_diag_sink *sink, hlo_arrays *out) {
     generator random;
@@ -305,23 +344,28 @@ static hlo_status draw_all(const hlo_module *module, const hlo_leaves *leaves, u
         draw_role role = kind == HLO_DRAW_REALISTIC
                              ? realistic_role(parameter, shape)
                              : (draw_role){0, 1, is_positive(hlo_instr_op_name(parameter))};
-        size_t width = hlo_types[shape->type].bytes;
-        char *at = array->data;
-        role.positive |= shape->type == HLO_TYPE_F8E8M0FNU; /* the type has no negative numbers */
-        /* Draw types that numpy does not treat as integers like floats. */
-        bool integer = shape->type == HLO_TYPE_PRED ||
-                       (hlo_type_is_integer(shape->type) && hlo_types[shape->type].bits >= 8);
-        for (size_t done = 0; done < array->size; done += width, at += width) {
-            if (integer) { /* like Generator.integers(0, bound) */
-                const uint64_t bound = shape->type == HLO_TYPE_PRED ? 2 : 8;
-                hlo_number_store(shape->type, at, (double)(next32(&random) * bound >> 32));
-            } else {
-                float value = (float)(role.mean + role.deviation * random_normal(&random));
-                hlo_number_store(shape->type, at, role.positive ? fabsf(value) : value);
-            }
-        }
+        draw_elements(&random, shape->type, role, array->data, array->size);
     }
     return HLO_OK;
+}
+
+/* Returns the groups of devices that have equal arrays for leaf `leaf` of a value; NULL: all. */
+static const hlo_device_groups *equal_devices(hlo_arena *arena, const hlo_sharding *sharding,
+                                              size_t leaf) {
+    if (sharding && sharding->kind == HLO_SHARDING_TUPLE)
+        sharding = leaf < sharding->count ? sharding->v[leaf] : NULL;
+    return sharding ? hlo_device_groups_of_sharding(arena, sharding, HLO_GET) : NULL;
+}
+
+/* Returns the device whose array a device of these groups has. */
+static uint32_t source_of(const hlo_device_groups *groups, uint32_t device, uint32_t devices) {
+    const bool known = groups && device < groups->count && groups->of[device] < devices;
+    return known ? groups->of[device] : 0;
+}
+
+uint32_t hlo_draw_source(hlo_arena *arena, const hlo_sharding *sharding, size_t leaf,
+                         uint32_t device, uint32_t devices) {
+    return source_of(equal_devices(arena, sharding, leaf), device, devices);
 }
 
 /* Draws the inputs of all devices. Devices that must have equal inputs share them. */
@@ -347,13 +391,9 @@ static hlo_status draw_each(const hlo_module *module, const hlo_leaves *leaves, 
         if (i && leaves->owners[i - 1] != leaves->owners[i]) first = i;
         const hlo_instruction *parameter = module->entry->parameters[leaves->owners[i]];
         const hlo_sharding *sharding = whole ? NULL : hlo_instr_sharding(parameter);
-        if (sharding && sharding->kind == HLO_SHARDING_TUPLE)
-            sharding = i - first < sharding->count ? sharding->v[i - first] : NULL;
-        const hlo_device_groups *groups =
-            sharding ? hlo_device_groups_of_sharding(arena, sharding, HLO_GET) : NULL;
+        const hlo_device_groups *groups = equal_devices(arena, sharding, i - first);
         for (uint32_t d = 0; d < devices; d++)
-            sources[d * leaves->count + i] =
-                groups && d < groups->count && groups->of[d] < devices ? groups->of[d] : 0;
+            sources[d * leaves->count + i] = source_of(groups, d, devices);
     }
     for (size_t i = 0; i < devices * leaves->count; i++) {
         const hlo_array *from = &out->items[sources[i] * leaves->count + i % leaves->count];
@@ -370,7 +410,11 @@ hlo_status hlo_arrays_draw_each(const hlo_module *module, hlo_draw kind, uint64_
     hlo_status status = hlo_leaves_of(module, HLO_INPUTS, &leaves);
     if (status != HLO_OK) return status;
     status = hlo_arrays_new(out);
-    if (status == HLO_OK) status = draw_each(module, &leaves, kind, seed, devices, sink, *out);
+    if (status == HLO_OK) {
+        (*out)->seed = seed;
+        (*out)->draw = kind;
+        status = draw_each(module, &leaves, kind, seed, devices, sink, *out);
+    }
     hlo_leaves_free(&leaves);
     if (status == HLO_OK) return HLO_OK;
     hlo_arrays_free(*out);

@@ -756,6 +756,13 @@ hlo_status hlo_pjrt_run(hlo_pjrt *pjrt, const hlo_arrays *inputs, const hlo_diag
     HLO_IN_C_LOCALE;
     *out = NULL;
     if (!pjrt->client) return HLO_INVALID_USAGE;
+    for (const hlo_computation *c = pjrt->module->first; c; c = c->next)
+        for (const hlo_instruction *i = c->first; i; i = hlo_instr_next(i))
+            if (i->op == HLO_OP_INFEED || i->op == HLO_OP_OUTFEED ||
+                hlo_instr_int(i, HLO_ATTR_IS_HOST_TRANSFER, 0))
+                return refuse(pjrt->module, i, sink,
+                              "a plugin would wait for a transfer with the host: run the module "
+                              "with --backend=cpu");
     hlo_status status = hlo_leaves_check(&pjrt->input_shapes, pjrt->module, inputs, sink);
     if (status != HLO_OK) return status;
     pjrt_num_outputs_args args = {.size = sizeof args, .executable = pjrt->executable};

@@ -48,7 +48,9 @@ typedef enum plan_step_kind {
     STEP_CALL, /* runs the computation of a call or fusion */
     STEP_WHILE,
     STEP_CONDITIONAL,
-    STEP_LOOK /* inspects the values of an instruction and of its operands */
+    STEP_RECEIVE, /* writes a value that the host sends: of an infeed or recv-done */
+    STEP_SEND,    /* records a value that the host receives: of an outfeed or send */
+    STEP_LOOK     /* inspects the values of an instruction and of its operands */
 } plan_step_kind;
 
 #define PLAN_NONE UINT32_MAX
@@ -62,6 +64,14 @@ typedef struct plan_trace plan_trace;
 /* The shared device, and the state of a resident plan's runs; defined in runtime/exec/. */
 typedef struct plan_device plan_device;
 typedef struct plan_resident plan_resident;
+
+/* Values between the host and a device, in order. All infeeds are one queue, all outfeeds are one,
+ * and each channel of a recv or send with the host is one. */
+typedef struct plan_feed {
+    bool sends;      /* the host receives the values */
+    int64_t channel; /* -1: infeed or outfeed */
+    uint64_t count;  /* number of values in this run */
+} plan_feed;
 
 typedef struct plan_step {
     plan_step_kind kind;
@@ -85,7 +95,10 @@ typedef struct plan_step {
     plan_place *arguments,
         *lent;                /* memory of a callee's arguments and results, filled for each run */
     const hlo_shape **shapes; /* STEP_LOOK: shapes of `operands`, which are the leaves of the value,
-                               * then the leaves of the instruction's operands */
+                               * then the leaves of the instruction's operands. STEP_RECEIVE: shapes
+                               * of `results`. STEP_SEND: shapes of `operands` */
+    plan_feed *feed;          /* STEP_RECEIVE, STEP_SEND */
+    uint32_t *sources;        /* STEP_RECEIVE, by leaf: the device for which it is drawn */
     uint32_t own;             /* STEP_LOOK: number of leaves of the value */
     bool keeps, checks;       /* STEP_LOOK: save the value; check it for NaNs and infinities */
     uint64_t runs;            /* with options.profile: number of runs of a job or copy; for a loop
@@ -122,6 +135,11 @@ typedef struct plan_progress {
     bool stopped;
 } plan_progress;
 
+typedef enum plan_effect {
+    PLAN_EFFECT = 1,  /* a side effect */
+    PLAN_TRANSFER = 2 /* transfers values between the host and the device */
+} plan_effect;
+
 struct hlo_plan {
     hlo_arena *arena;
     const hlo_module *module;
@@ -137,6 +155,14 @@ struct hlo_plan {
      * apply. */
     const hlo_shape **arguments_like, **results_like;
     plan_comp *entry;
+    unsigned *effects; /* by computation id: bits of plan_effect of its instructions, and of the
+                        * computations that they call */
+    plan_feed *feeds;  /* sorted */
+    uint32_t feed_count;
+    bool unsure;        /* other rounding errors may lead to another number of transfers before the
+                         * current step */
+    hlo_arrays sent;    /* the values that the host received in this run */
+    hlo_arrays drawn;   /* seed and draw of the run's inputs; no arrays */
     bool *kept;         /* by instruction id: the value is saved; or NULL */
     plan_look *look;    /* NULL if no value is inspected */
     bool keeps_largest; /* of an f32 value that is computed several times, save the maximum of
@@ -172,6 +198,22 @@ struct hlo_plan {
  * slots' live ranges. Returns false, after emitting an error to `sink`, if an instruction is not
  * supported. */
 bool plan_build(hlo_plan *plan, plan_comp *comp, const hlo_diag_sink *sink);
+/* transfer.c: sets effects, feeds and feed_count of a plan. */
+void plan_find_transfers(hlo_plan *plan);
+/* transfer.c: returns the queue of an instruction that transfers values between the host and the
+ * device; NULL for other instructions. A recv only begins a transfer, and a send-done only ends
+ * one. */
+plan_feed *plan_feed_of(const hlo_plan *plan, const hlo_instruction *instr);
+/* transfer.c: returns the bits of plan_effect of an instruction. */
+unsigned plan_effects_of(const hlo_plan *plan, const hlo_instruction *instr);
+/* transfer.c: begins a run without transfers. */
+void plan_transfers_begin(hlo_plan *plan);
+/* transfer.c: run a STEP_RECEIVE or STEP_SEND. May return HLO_OUT_OF_MEMORY. */
+hlo_status plan_receive(hlo_plan *plan, const plan_comp *comp, const plan_step *step);
+hlo_status plan_send(hlo_plan *plan, const plan_comp *comp, const plan_step *step);
+/* transfer.c: makes the sigmas of the values unknown that were sent after the first `first`,
+ * because other rounding errors may lead to other transfers. */
+void plan_transfers_unsure(hlo_plan *plan, size_t first);
 /* steps.c: finds the instructions that options.values names, in computations that are executed
  * directly (`runs`, by computation id). Returns false, after emitting an error to `sink`, if a name
  * matches no such instruction. */

@@ -62,6 +62,11 @@ static uint32_t maker_of_input(const order *o, build_unit unit, uint32_t index) 
     return o->maker[place_of(o, input)];
 }
 
+/* True if the instruction runs even if nothing reads its value. */
+static bool is_wanted(const hlo_plan *plan, const hlo_instruction *instr) {
+    return plan_effects_of(plan, instr) || plan_keeps(plan, instr);
+}
+
 /* Returns an array by position, which is true for instructions on which the root, a side effect or
  * a saved value depends. */
 static bool *find_live(const order *o) {
@@ -70,7 +75,7 @@ static bool *find_live(const order *o) {
     live[place_of(o, comp->root)] = true;
     for (const hlo_instruction *i = comp->last; i; i = i->prev) {
         uint32_t place = place_of(o, i);
-        if (hlo_op_is(i->op, HLO_SIDE_EFFECT) || plan_keeps(o->b->plan, i)) live[place] = true;
+        if (is_wanted(o->b->plan, i)) live[place] = true;
         if (!live[place]) continue;
         for (uint32_t k = 0; k < i->operand_count; k++)
             live[place_of(o, hlo_instr_operand(i, k))] = true;
@@ -249,7 +254,9 @@ build_unit *build_order(build *b, uint32_t *out_count) {
     for (uint32_t i = 0; i < o.instr_count; i++)
         if (live[i] && build_is_static(o.instrs[i]->shape)) instrs[live_count++] = o.instrs[i];
     const hlo_backend *backend = plan->backend;
-    uint32_t groups = backend->group && !plan_looks(plan)
+    /* A group could need a transfer that comes after another one, on which it depends, too. */
+    const bool groupable = !plan_looks(plan) && !(plan->effects[comp->id] & PLAN_TRANSFER);
+    uint32_t groups = backend->group && groupable
                           ? backend->group(plan->device, instrs, live_count, arena, &o.groups)
                           : 0;
     uint32_t *seen = hlo_arena_zero(arena, o.instr_count * sizeof *seen);
@@ -286,8 +293,7 @@ build_unit *build_order(build *b, uint32_t *out_count) {
     uint32_t waiting = 0;
     want(&o, o.maker[place_of(&o, comp->root)], &waiting);
     for (uint32_t i = 0; i < o.instr_count; i++)
-        if (hlo_op_is(o.instrs[i]->op, HLO_SIDE_EFFECT) || plan_keeps(plan, o.instrs[i]))
-            want(&o, o.maker[i], &waiting);
+        if (is_wanted(plan, o.instrs[i])) want(&o, o.maker[i], &waiting);
     while (waiting) {
         build_unit unit = unit_at(&o, o.waiting[--waiting]);
         for (uint32_t i = 0; i < input_count(unit); i++)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ir/device_list.h"
+#include "ir/devices/boundary.h"
 #include "ir/eval/apply.h"
 #include "ir/kernel/kernel.h"
 #include "ir/module/index_map.h"
@@ -340,8 +341,9 @@ static build_value while_value(build *b, const hlo_instruction *instr) {
     finish_call(b, step, 2, callee);
     step->predicate = result_slots(b, callee[0]).slots[0];
     /* With a known trip count, the condition would not run. If values are saved, run the condition
-     * anyway, because it may compute one of them. */
-    step->trip_count = b->plan->kept ? HLO_TRIP_COUNT_UNKNOWN : hlo_while_trip_count(instr);
+     * anyway, because it may compute one of them, and also if it has side effects. */
+    const bool tested = b->plan->kept || b->plan->effects[callee[0]->comp->id];
+    step->trip_count = tested ? HLO_TRIP_COUNT_UNKNOWN : hlo_while_trip_count(instr);
     step->unrolls = step->trip_count != HLO_TRIP_COUNT_UNKNOWN &&
                     step->trip_count * (body->weight + 1) <= UNROLLED;
     return adapt(b, instr, v, body->result_shapes, leaf_shapes(b, instr->shape));
@@ -613,8 +615,13 @@ static build_value start_value(build *b, const hlo_instruction *instr) {
     const bool copies = instr->op == HLO_OP_COPY_START;
     const hlo_shape *shape = instr->shape, *from = shape->elements[copies];
     build_value v = new_slots(b, SLOT_NOWHERE, shape), result;
+    /* A collective-permute-start of slices keeps only the first operand. */
+    const hlo_instruction *const *all = list_operands(b, instr);
+    const uint32_t count =
+        hlo_instr_attr(instr, HLO_ATTR_SLICE_SIZE_LISTS) ? 1 : instr->operand_count;
     const hlo_shape *const *kept = leaf_shapes(b, from);
-    build_value operands = adapted_operands(b, instr, kept);
+    build_value operands =
+        adapt(b, instr, slots_of_all(b, all, count), shapes_of_all(b, all, count), kept);
     if (copies)
         result = adapt(b, instr, operands, kept, leaf_shapes(b, shape->elements[0]));
     else if (instr->op == HLO_OP_ASYNC_START)
@@ -642,10 +649,51 @@ static build_value zeros(build *b, const hlo_instruction *instr) {
     return v;
 }
 
+/* True if the instruction may transfer values between the host and the device. */
+static bool transfers(build *b, const hlo_instruction *instr) {
+    if (b->plan->options.resident)
+        build_refuse(b, instr,
+                     "`%s` transfers values between the host and the device, which a plan with "
+                     "`resident` does not support: use hlo_plan_run()",
+                     hlo_ops[instr->op].name);
+    return !b->plan->options.resident;
+}
+
+/* Adds the step of an infeed, or of a recv-done from the host. */
+static build_value received_value(build *b, const hlo_instruction *instr) {
+    const hlo_plan *plan = b->plan;
+    build_value v = new_slots(b, SLOT_BUFFER, instr->shape);
+    if (!transfers(b, instr)) return v;
+    plan_step *step = new_step(b, STEP_RECEIVE, instr, new_value(b, 0), v);
+    step->feed = plan_feed_of(plan, instr);
+    step->shapes = leaf_shapes(b, instr->shape);
+    step->sources = hlo_arena_zero(plan->arena, (v.count + 1) * sizeof *step->sources);
+    const hlo_instruction *unused;
+    const hlo_sharding *sharding = hlo_instr_sharding(instr);
+    if (!plan->seat.world || !sharding || hlo_devices_unpartitioned(plan->module, &unused))
+        return v;
+    for (uint32_t i = 0; i < v.count; i++)
+        step->sources[i] = hlo_draw_source(plan->arena, sharding, i, hlo_seat_number(&plan->seat),
+                                           plan->seat.replicas * plan->seat.partitions);
+    return v;
+}
+
+/* Adds the step of an outfeed, or of a send to the host. */
+static void send_to_host(build *b, const hlo_instruction *instr) {
+    const hlo_instruction *data = hlo_instr_operand(instr, 0);
+    if (!transfers(b, instr)) return;
+    plan_step *step = new_step(b, STEP_SEND, instr, slots_of_all(b, &data, 1), new_value(b, 0));
+    step->feed = plan_feed_of(b->plan, instr);
+    step->shapes = leaf_shapes(b, data->shape);
+}
+
 /* Creates the value of a send: its operand, and further elements without memory. */
 static build_value send_value(build *b, const hlo_instruction *instr) {
     build_value v = new_slots(b, SLOT_NOWHERE, instr->shape);
-    job_of(b, instr, 1, hlo_instr_operand(instr, 1)->shape);
+    if (plan_feed_of(b->plan, instr))
+        send_to_host(b, instr);
+    else
+        job_of(b, instr, 1, hlo_instr_operand(instr, 1)->shape);
     const hlo_shape *data = instr->shape->elements[0];
     const build_value sent = adapted_operands(b, instr, leaf_shapes(b, data));
     memcpy(v.slots, sent.slots, sent.count * sizeof *v.slots);
@@ -682,7 +730,11 @@ static build_value value_for(build *b, const hlo_instruction *instr) {
     case HLO_OP_AFTER_ALL: return new_value(b, 0);
     case HLO_OP_SEND: return send_value(b, instr);
     case HLO_OP_RECV: return new_slots(b, SLOT_NOWHERE, instr->shape);
-    case HLO_OP_RECV_DONE: return job_of(b, instr, 0, instr->shape);
+    case HLO_OP_INFEED: return received_value(b, instr);
+    case HLO_OP_RECV_DONE:
+        if (plan_feed_of(b->plan, instr)) return received_value(b, instr);
+        return job_of(b, instr, 0, instr->shape);
+    case HLO_OP_OUTFEED: send_to_host(b, instr); return new_value(b, 0);
     case HLO_OP_GET_TUPLE_ELEMENT:
         return element_of(b, instr, (uint32_t)hlo_instr_int(instr, HLO_ATTR_INDEX, 0));
     case HLO_OP_ALL_GATHER_DONE:

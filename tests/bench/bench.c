@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "hlo/memory.h"
 #include "hlo/pass.h"
 #include "hlo/text.h"
 
@@ -55,7 +56,7 @@ static hlo_status print_to_memory(const hlo_module *module) {
     char *text;
     size_t size;
     const hlo_status status = hlo_module_to_text(module, NULL, &text, &size);
-    free(text);
+    hlo_free(text);
     return status;
 }
 

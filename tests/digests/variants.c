@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hlo/memory.h"
 #include "hlo/text.h"
 #include "ir/ir.h"
 
@@ -173,5 +174,5 @@ void variants_of_module(const hlo_module *module, unsigned share,
     change_words(&v);
     change_everywhere(&v);
     use_elsewhere(&v, module);
-    free(text);
+    hlo_free(text);
 }

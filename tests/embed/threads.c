@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "hlo/edit.h"
+#include "hlo/memory.h"
 #include "hlo/pass.h"
 #include "hlo/proto.h"
 #include "hlo/report.h"
@@ -104,7 +105,7 @@ static hlo_status do_all(const char *model, FILE *out) {
     if (status == HLO_OK) status = hlo_module_print_stats(module, hlo_file_writer(out));
     if (status == HLO_OK) status = hlo_module_diff(before, module, hlo_file_writer(out));
     if (status == HLO_OK || status == HLO_MISMATCH) status = execute(module, out);
-    free(text);
+    hlo_free(text);
     hlo_module_free(before);
     hlo_module_free(module);
     return status;

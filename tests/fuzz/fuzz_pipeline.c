@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "hlo/memory.h"
 #include "hlo/pass.h"
 #include "hlo/text.h"
 
@@ -18,7 +19,7 @@ static void read_back(const hlo_module *module) {
     if (hlo_module_parse(text, size, "print", NULL, &again) != HLO_OK) abort();
     if (hlo_module_verify(again, NULL, NULL) != HLO_OK) abort();
     hlo_module_free(again);
-    free(text);
+    hlo_free(text);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hlo/memory.h"
 #include "hlo/text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -24,8 +25,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (hlo_module_parse(first_text, first_size, "print", NULL, &second) != HLO_OK) abort();
     char *second_text = print(second, &second_size);
     if (first_size != second_size || memcmp(first_text, second_text, first_size) != 0) abort();
-    free(first_text);
-    free(second_text);
+    hlo_free(first_text);
+    hlo_free(second_text);
     hlo_module_free(first);
     hlo_module_free(second);
     return 0;

@@ -13,6 +13,7 @@
 #include "hlo/buffer.h"
 #include "hlo/dump.h"
 #include "hlo/edit.h"
+#include "hlo/memory.h"
 #include "hlo/pass.h"
 #include "hlo/pjrt.h"
 #include "hlo/proto.h"
@@ -42,6 +43,7 @@ static const char text[] =
     "}\n";
 
 static char model[512], baseline[512], folder[512], archive[512], gpu[512];
+static char *whole; /* the printed module */
 static const char *plugin;
 static FILE *nowhere;
 
@@ -121,7 +123,7 @@ static hlo_status call_module(hlo_module *module) {
         hlo_print_options options;
         hlo_print_options_init(&options, (hlo_print_form)form);
         status = hlo_module_to_text(module, &options, &printed, &size);
-        free(printed);
+        hlo_free(printed);
     }
     hlo_module_free(clone);
     return status;
@@ -212,6 +214,11 @@ static hlo_status call_structure(hlo_module *module) {
     if (status == HLO_OK) status = hlo_computation_move(module, made, NULL, &sink);
     if (status == HLO_OK) status = hlo_computation_rename(module, made, "another_name", &sink);
     if (status == HLO_OK) status = hlo_computation_remove(module, copy, &sink);
+    if (status == HLO_OK) status = hlo_module_rename(module, "a_new_name", &sink);
+    if (status == HLO_OK)
+        status = hlo_module_set_attribute(module, "input_output_alias", "{ {}: (2, {}) }", &sink);
+    if (status == HLO_OK)
+        status = hlo_module_set_attribute(module, "input_output_alias", NULL, &sink);
     if (status == HLO_OK) status = hlo_module_verify(module, NULL, &sink);
     return status;
 }
@@ -383,11 +390,31 @@ static hlo_status call_resident(hlo_module *module) {
     return status;
 }
 
+/* Returns HLO_INTERNAL if a function that ran out of memory has changed the module. The module may
+ * be one that memory does not suffice to print. */
+static hlo_status unchanged(hlo_module *module, hlo_status status) {
+    char *printed = NULL;
+    size_t size;
+    if (status == HLO_OUT_OF_MEMORY &&
+        hlo_module_to_text(module, NULL, &printed, &size) == HLO_OK &&
+        (size != strlen(whole) || memcmp(printed, whole, size) != 0))
+        status = HLO_INTERNAL;
+    hlo_free(printed);
+    return status;
+}
+
 static hlo_status call_extract(hlo_module *module) {
-    hlo_status status = hlo_module_extract(module, "d", NULL, &sink);
+    hlo_status status = unchanged(module, hlo_module_extract(module, "d", NULL, &sink));
     return status == HLO_OK
                ? want(hlo_module_extract(module, "none", NULL, &sink), HLO_INVALID_INPUT)
                : status;
+}
+
+static hlo_status call_split(hlo_module *module) {
+    hlo_module *ahead = NULL;
+    const hlo_status status = unchanged(module, hlo_module_split(module, "b,c", &sink, &ahead));
+    hlo_module_free(ahead);
+    return status;
 }
 
 /* Records amaxes, reads them, and splits the module. */
@@ -516,6 +543,7 @@ static const struct row {
     {.name = "runtime", .call_with = call_runtime},
     {.name = "resident", .call_with = call_resident},
     {.name = "extract", .call_with = call_extract},
+    {.name = "split", .call_with = call_split},
     {.name = "static", .call_with = call_static},
     {.name = "npz", .call_with = call_npz},
     {.name = "pjrt", .call = call_pjrt},
@@ -574,6 +602,7 @@ static hlo_status prepare(void) {
     if (status == HLO_OK) status = hlo_arrays_draw(module, 1, &sink, &inputs);
     if (status == HLO_OK) status = hlo_arrays_write(inputs, hlo_file_writer(files[2]));
     if (status == HLO_OK) status = hlo_module_print(module, NULL, hlo_file_writer(files[0]));
+    if (status == HLO_OK) status = hlo_module_to_text(module, NULL, &whole, &(size_t){0});
     if (status == HLO_OK) status = hlo_module_optimize(module, NULL, &report);
     const hlo_report *reports[] = {report};
     hlo_remarks_options remarks;
@@ -610,6 +639,7 @@ int main(int argc, char **argv) {
         for (int on = 0; on < 2 && !failed; on++)
             for (long at = 1; at <= count; at += step) try(&rows[i], at, on, &failed);
     }
+    hlo_free(whole);
     fclose(nowhere);
     return failed;
 }

@@ -16,6 +16,8 @@ import signal
 import subprocess
 import sys
 
+RUN = pathlib.Path(__file__).parents[2] / "testdata" / "run"
+FEEDS, APPLIED = RUN / "feeds.hlo", RUN / "applied-loops.hlo"
 FORMATS = pathlib.Path(__file__).parents[2] / "report" / "format.def"
 MAX = 60  # maximum number of runs per command and kind of failure, without --long
 SAYS = "out of memory"
@@ -40,7 +42,10 @@ CALLS = r"""ENTRY e {
   w = f32[4,6] parameter(1)
   m = (f32[8,6], u8[64]) custom-call(x, w), custom_call_target="__onednn$matmul", backend_config={"onednn_matmul_config":{"fused_ops":["GELU_ERF","LINEAR"],"alpha_typecast":1040187392}}
   g = f32[8,6] get-tuple-element(m), index=0
-  ROOT s = f32[8,6] custom-call(g), custom_call_target="__onednn$softmax", backend_config={"onednn_softmax_config":{"softmax_axis":1}}
+  s = f32[8,6] custom-call(g), custom_call_target="__onednn$softmax", backend_config={"onednn_softmax_config":{"softmax_axis":1}}
+  c = (f32[8,6], f32[], u8[0]) custom-call(x, w), dim_labels=bf_io->bf, custom_call_target="__cudnn$convForwardGraph", backend_config={"cudnn_conv_backend_config":{"conv_result_scale":1,"serialized_graph":"1:[f32]conv();2:[f32]relu(1);3:[f32]amax(2);"}}
+  d = (f32[4,6], u8[0]) custom-call(x, s), dim_labels=bf_io->bf, custom_call_target="__cudnn$convBackwardFilter"
+  ROOT t = ((f32[8,6], f32[], u8[0]), (f32[4,6], u8[0])) tuple(c, d)
 }
 """
 WRONG = "ENTRY e {\n  a = f32[2] parameter(0)\n  ROOT b = f32[3] negate(c)\n}\n"
@@ -97,6 +102,9 @@ def commands(work, model, other):
     yield "compare-npz", run, [f"--compare={work}/out.npz", model], [], 0
     yield "compare-optimized-npz", run, ["--optimize", f"--compare={work}/out.npz", model], [], 0
     yield "calls", run, [work / "calls.hlo"], [], 0
+    yield "feeds", run, ["--compare=before", "--optimize", f"--outputs={out}", FEEDS], [out], 0
+    yield "compare-feeds", run, [f"--compare={work}/feeds.npz", FEEDS], [], 0
+    yield "applied-loops", run, [APPLIED], [], 0
     yield "compare-wrong", run, [f"--compare={work}/doubled.hlo", "--all-outputs", model], [], 3
     yield "budget", run, ["--quantize=current", "--min-gain=0.001", "--max-error=0.01", f"--wide=@{work}/names.txt", f"--wide-file={out}",
                           f"--remarks-file={work}/t.json", work / "wide.hlo"], [out], 0
@@ -132,6 +140,7 @@ def prepare(args, model):
     (work / "string.json").write_text("[" + ",".join('"' + "a" * (n - 1) + '"' for n in (15, 31, 63)) + "]")
     (work / "a b \udcff.hlo").write_bytes(text)
     do("hlo-fp8-run", model, f"--outputs={work}/out.npz")
+    do("hlo-fp8-run", FEEDS, f"--outputs={work}/feeds.npz")
     do("hlo-fp8-run", model, f"--record-amaxes={work}/amaxes.json")
     do("hlo-fp8-opt", model, "-o", work / "doubled.hlo")
     rewritten = (work / "doubled.hlo").read_text()

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "hlo/memory.h"
 #include "hlo/text.h"
 #include "passes/rules/library.h"
 #include "tests/random/check/check.h"
@@ -194,7 +195,7 @@ static void find_subjects(subjects *list, const text_cases *cases, uint64_t coun
 static void free_subjects(subjects *list) {
     for (size_t i = 0; i < list->count; i++) {
         hlo_module_free(list->v[i].module);
-        free(list->v[i].text);
+        hlo_free(list->v[i].text);
         free(list->v[i].verdicts);
         free(list->v[i].fired);
     }
@@ -256,7 +257,7 @@ static bool caught_by(const subject *s, part what, char *caught) {
     if (how && !s->golden)
         snprintf(caught, CAUGHT_SIZE, "%s: seed %llu", how, (unsigned long long)s->seed);
     hlo_module_free(after);
-    free(text);
+    hlo_free(text);
     free(verdicts);
     return how != NULL;
 }

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import re
 import shlex
@@ -134,6 +135,8 @@ def main() -> NoReturn:
     if program in ([], ["-m"]):
         parser.error("expected a program: FILE.py or -m MODULE")
     options = _options(parser, found, inherited)
+    if importlib.util.find_spec("jax") is None:
+        parser.error("JAX is not installed, and only modules that JAX compiles are rewritten")
     if found.report or MAIN_PROCESS not in os.environ:
         os.environ[MAIN_PROCESS] = str(os.getpid())
     for name in {"report", "rules"} & set(options):

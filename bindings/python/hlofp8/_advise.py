@@ -148,6 +148,8 @@ def advise(
       TypeError: an argument of the function is not an array.
       Error: as for ``bisect``.
     """
+    if hasattr(what, "experimental_get_compiler_ir"):
+        raise TypeError("advise accepts no tf.function; pass f.get_concrete_function(...)")
     found = explain(what, *(() if _is_module(what) else args), quantize=quantize, **kwargs)
     module: ModuleLike = what
     inputs: Any = args or None

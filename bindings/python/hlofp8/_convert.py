@@ -21,7 +21,7 @@ _BYTECODE = b"ML\xefR"
 #: The calls that return HLO, by framework.
 _CALLS = (
     'in JAX, jax.jit(f).lower(...); in TensorFlow, f.experimental_get_compiler_ir(...)(stage="hlo_serialized"); in '
-    "PyTorch/XLA, torch_xla._XLAC._get_xla_tensors_hlo([...])"
+    "PyTorch/XLA, the tensors that the program computes on torch_xla.device()"
 )
 
 
@@ -80,7 +80,11 @@ def _mlir_module(module: Any) -> bytes:
 
 def _concrete_function(function: Any) -> bytes:
     path = "tensorflow.python.eager.polymorphic_function.compiler_ir:from_concrete_function"
-    return bytes(_part(path, "converting a concrete function")(function)(stage="hlo_serialized"))
+    try:
+        return bytes(_part(path, "converting a concrete function")(function)(stage="hlo_serialized"))
+    except ValueError as error:  # a dimension of an argument is unknown
+        instead = "pass hlofp8.explain a tf.function, such as tf.function(f), and arguments with static shapes"
+        raise Error(f"{error}; {instead}") from None
 
 
 def _exported_program(program: Any) -> bytes:
@@ -105,8 +109,26 @@ _OBJECTS: tuple[tuple[tuple[str, ...], Callable[[Any], bytes]], ...] = (
 )
 
 
+def _is_xla_tensor(value: Any) -> bool:
+    return getattr(getattr(value, "device", None), "type", None) == "xla"
+
+
+def _xla_tensors(tensors: Any) -> bytes:
+    convert = _part("torch_xla:_XLAC._get_xla_tensors_hlo", "converting tensors of PyTorch/XLA")
+    # Text has no stack frames, so it names the lines of torch.nn, not of the model. torch-xla 2.5 has only text.
+    with contextlib.suppress(Error):
+        convert = _part("torch_xla:_XLAC._get_xla_tensors_hlo_proto", "")
+    data = convert(list(tensors) if isinstance(tensors, (list, tuple)) else [tensors])
+    if not data:
+        raise Error("the tensors have no pending operations; pass them before torch_xla.sync()")
+    return data.encode() if isinstance(data, str) else bytes(data)
+
+
 def converter(value: Any) -> Callable[[Any], bytes] | None:
     """Returns the function that converts an object to a serialized HloModuleProto, or None for other objects."""
+    tensors = value if isinstance(value, (list, tuple)) else [value]
+    if tensors and all(map(_is_xla_tensor, tensors)):
+        return _xla_tensors
     for names, convert in _OBJECTS:
         if all(hasattr(value, name) for name in names):
             return convert
@@ -114,8 +136,15 @@ def converter(value: Any) -> Callable[[Any], bytes] | None:
 
 
 def _only_file(folder: Any) -> Any:
-    """Returns the only file of a folder that JAX_DUMP_IR_TO names."""
+    """Returns the only MLIR file of a folder that JAX_DUMP_IR_TO names, or that torch_xla's save_as_stablehlo wrote."""
     files = os.listdir(folder)
+    if "saved_model.pb" in files:
+        raise Error(
+            f"{os.fspath(folder)} is a SavedModel of TensorFlow; pass hlofp8.explain one of its functions, such as "
+            'tf.function(tf.saved_model.load(folder).signatures["serving_default"]), and its arguments'
+        )
+    if os.path.isdir(functions := os.path.join(folder, "functions")):
+        folder, files = functions, os.listdir(functions)
     if any(".before_optimizations." in name for name in files):
         raise Error(
             f"{os.fspath(folder)} is a folder of --xla_dump_to; pass one of its before_optimizations files, or run "

@@ -164,6 +164,19 @@ def options_in(
     return chosen, {key: value for key, value in kwargs.items() if key not in chosen}
 
 
+def _instead(what: Any, args: Sequence[Any]) -> str:
+    """Returns what to pass instead of an object or a function of TensorFlow or PyTorch; an empty string for others."""
+    values = what, *(value for value in args if hasattr(value, "shape"))
+    packages = {base.__module__.partition(".")[0] for value in values for base in type(value).__mro__}
+    if hasattr(what, "signatures") and "tensorflow" in packages:
+        return '; pass tf.function(model.signatures["serving_default"]), and its arguments'
+    if packages & {"keras", "tensorflow"}:
+        return "; pass tf.function(f), and its arguments"
+    if "torch" in packages and not is_module(what):
+        return "; pass the tensors that it returns on torch_xla.device(), or torch.export.export(model, args)"
+    return ""
+
+
 def explain(what: Any, *args: Any, **kwargs: Any) -> Explanation:
     """Reports the verdict on each matmul of a function for these arguments, or of a module, without running anything.
 
@@ -186,14 +199,14 @@ def explain(what: Any, *args: Any, **kwargs: Any) -> Explanation:
         options, own = options_in(what, kwargs, tuple(inspect.signature(rewrite).parameters)[1:])
         what = what.get_concrete_function(*args, **own)
         args, kwargs = (), options
-    traced = hasattr(what, "jaxpr")
-    if not callable(what) or (is_module(what) and not traced):
+    is_function = callable(what) and (hasattr(what, "jaxpr") or not is_module(what))
+    instead = _instead(what, args)
+    if instead and not is_module(what):
+        raise TypeError(f"{type(what).__name__} is neither a function of JAX nor a module{instead}")
+    if not is_function:
         if args:
-            raise TypeError(f"arguments require a function, not {type(what).__name__}")
+            raise TypeError(f"arguments require a function, not {type(what).__name__}{instead}")
         return Explanation(optimized(what, surroundings=True, **kwargs), what, kwargs)
-    if type(what).__module__.startswith(("keras.", "tensorflow.")) or hasattr(what, "named_parameters"):
-        form = "torch.export.export(model, args)" if hasattr(what, "named_parameters") else "tf.function(model)"
-        raise TypeError(f"{type(what).__name__} is neither a function of JAX nor a module; pass {form}")
     from ._jax import explain_function
 
     return explain_function(what, args, kwargs)

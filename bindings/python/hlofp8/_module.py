@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -430,7 +429,7 @@ def rewrite(
       module: HLO text, StableHLO text or bytecode, a serialized message with a module, a path of a file with one of
         these (a string is accepted), or a folder that ``JAX_DUMP_IR_TO`` names, if it has one module. Or an object with
         a module: of JAX (``Traced``, ``Lowered``, ``Compiled``, ``Exported``, ``ir.Module``), a concrete function of
-        TensorFlow, or an ``ExportedProgram`` of PyTorch.
+        TensorFlow, an ``ExportedProgram`` of PyTorch, or a tensor of PyTorch/XLA, or a list of tensors.
       emit: the output form of FP8 matmuls: "cublas", "ffi", "qdq" or "dq" (docs/emit.md).
       target: the target GPU architecture, such as "sm_90".
       cuda: the version of the target CUDA toolkit, which provides cuBLASLt, such as "12.8".

@@ -184,7 +184,8 @@ def run(
       check_nan: raise Error for the first instruction that produces a NaN or, from finite operands, an infinity.
 
     Returns:
-      The leaves of the result as numpy arrays. Element types that numpy lacks are types of ml_dtypes.
+      The leaves of the result as numpy arrays, followed by the arrays that the module sends to the host (docs/cpu.md).
+      Element types that numpy lacks are types of ml_dtypes.
 
     Raises:
       Error: the arguments do not match the parameters, or an instruction is not supported. With ``check_nan``, also if

@@ -109,6 +109,13 @@ def files(args):
     (dump / 'other.mlir').write_text('module @m {}')
     fails(hlofp8.Error, 'dump has 2 modules; pass one of these files: jax_ir', lambda: hlofp8.rewrite(dump))
     fails(hlofp8.Error, 'has no .mlir files', lambda: hlofp8.rewrite(folder / '..'))
+    saved = folder / 'saved'
+    shutil.rmtree(saved, ignore_errors=True)
+    (saved / 'functions').mkdir(parents=True)
+    shutil.copy(folder / '1.in', saved / 'functions' / 'forward.mlir')
+    assert len(hlofp8.rewrite(saved).verdicts) == 2  # as save_as_stablehlo of torch_xla writes it
+    (saved / 'saved_model.pb').touch()
+    fails(hlofp8.Error, 'saved is a SavedModel of TensorFlow; pass hlofp8.explain one of its functions, such as tf.function(', lambda: hlofp8.rewrite(saved))
     return f'{made} files'
 
 
@@ -177,6 +184,14 @@ class ConcreteFunction:
         raise AssertionError
 
 
+class Tensor:
+    """A fake of a class of torch or TensorFlow."""
+    shape = ()
+
+    def __init__(self, device):
+        self.device = types.SimpleNamespace(type=device)
+
+
 class ExportedProgram:
     """A fake of torch.export's class."""
     graph_signature = graph_module = None
@@ -202,6 +217,10 @@ def other_frameworks(args):
     fakes = {tensorflow: types.SimpleNamespace(from_concrete_function=lambda function: compiler_ir),
              'torch_xla.stablehlo': types.SimpleNamespace(StableHLOExportOptions=types.SimpleNamespace,
                                                         exported_program_to_stablehlo=lambda given, options: options.export_weights or program)}
+    pending, given = [proto], []
+    xlac = types.SimpleNamespace(_get_xla_tensors_hlo=lambda tensors: hlofp8.rewrite(proto, passes='').text,
+                                 _get_xla_tensors_hlo_proto=lambda tensors: given.append(tensors) or pending[0])
+    fakes['torch_xla'] = types.SimpleNamespace(_XLAC=xlac)
     for path in list(fakes):
         for i in range(path.count('.') + 1):
             fakes.setdefault(path.rsplit('.', i)[0], types.ModuleType(path.rsplit('.', i)[0]))
@@ -220,10 +239,43 @@ def other_frameworks(args):
         program.get_stablehlo_bytecode = lambda: TORCH_BF16
         assert [v.shape for v in hlofp8.explain(ExportedProgram())] == ['bf16[8,16]']
         assert [v.kind for v in hlofp8.explain(function, 1, b=2, target='sm_100')] == ['fp8', 'wide'] and seen == [((1,), {'b': 2})]
+        tensor, other = Tensor('xla'), Tensor('cpu')
+        for module in tensor, [tensor, tensor], (tensor,):
+            assert [v.kind for v in hlofp8.explain(module)] == ['fp8', 'wide']
+        assert given == [[tensor], [tensor, tensor], [tensor]]
+        pending[0] = b''
+        fails(hlofp8.Error, 'the tensors have no pending operations; pass them before torch_xla.sync()', lambda: hlofp8.explain(tensor))
+        del xlac._get_xla_tensors_hlo_proto
+        assert [v.kind for v in hlofp8.explain(tensor)] == ['fp8', 'wide'] and len(given) == 4
+        for module in other, [tensor, other], []:
+            fails(TypeError, 'module must be HLO text', lambda: hlofp8.explain(module))
+        fakes[tensorflow].from_concrete_function = lambda function: lambda stage: int('?')
+        fails(hlofp8.Error, "'?'; pass hlofp8.explain a tf.function, such as tf.function(f), and arguments with static", lambda: hlofp8.explain(function, 1, b=2))
     finally:
         for name in set(sys.modules) - before:
             del sys.modules[name]
     assert set(stages) == {'hlo_serialized'}
+    fails(TypeError, 'advise accepts no tf.function; pass f.get_concrete_function(...)', lambda: hlofp8.advise(function, 1, 2))
+
+
+def instead(args):
+    """For a model or a function of another framework, the error says what to pass instead."""
+    import hlofp8
+
+    def of(package, base=object, **members):
+        return type('Model', (type('Base', (base,), {'__module__': package + '.base', **members}),), {'__call__': lambda self, *args: args})
+
+    def model(x):
+        raise AssertionError
+
+    f = '; pass tf.function(f), and its arguments'
+    torch = '; pass the tensors that it returns on torch_xla.device(), or torch.export.export(model, args)'
+    for what, given, said in ((of('keras')(), (), 'Model is neither a function of JAX nor a module' + f), (model, (of('tensorflow', Tensor)('cpu'),), 'function is neither a function of JAX nor a module' + f),
+                              (of('tensorflow', signatures={})(), (1,), 'a module; pass tf.function(model.signatures["serving_default"]), and its arguments'),
+                              (of('tensorflow', ConcreteFunction)(), (1,), 'arguments require a function, not Model' + f),
+                              (of('torch')(), (1,), 'Model is neither a function of JAX nor a module' + torch), (model, (of('torch', Tensor)('cpu'),), torch)):
+        fails(TypeError, said, lambda: hlofp8.explain(what, *given))
+    fails(TypeError, 'arguments require a function, not Model', lambda: hlofp8.explain(of('torch', ExportedProgram)(), 1))
 
 
 def snapshots(args):
@@ -280,4 +332,4 @@ def dumped_by_xla(args):
 
 if __name__ == '__main__':
     args = _cases.arguments()
-    sys.exit(_cases.run([converts, files, refuses, other_frameworks, snapshots, dumped_by_xla], args))
+    sys.exit(_cases.run([converts, files, refuses, other_frameworks, instead, snapshots, dumped_by_xla], args))

@@ -351,6 +351,8 @@ def wheel(args):
     assert version in program(args, 'hlo-fp8-opt', '--version').decode()
     mapped = set(re.findall(r'/\S*/lib(?:jansson|zip|xxhash|crypto)\S*', said))
     assert not mapped, mapped
+    done = subprocess.run([python, '-m', 'hlofp8', '-m', 'this'], env=environment, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 2 and 'error: JAX is not installed, and only modules that JAX compiles are rewritten' in done.stderr, done
     # Use the JAX of this Python.
     packages = os.path.dirname(os.path.dirname(place))
     with open(os.path.join(packages, 'jax.pth'), 'w') as path:

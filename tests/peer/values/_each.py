@@ -26,7 +26,7 @@ ELSEWHERE = {
     **{o: 'test_collectives.py compares over several devices' for o in OTHERS},
     **{o: 'XLA\'s CPU takes none; testdata/run/async.hlo has their values' for o in STARTS},
     **{o: 'XLA\'s CPU takes none; testdata/run/transfers.hlo has their values' for o in TRANSFERS},
-    **{o: 'another program is at the other end; refused' for o in HOST},
+    **{o: 'XLA waits for a host; testdata/run/feeds.hlo has their values' for o in HOST},
     **{o: 'test_opcodes.py, numpys()' for o in NUMPYS},
     'collective-broadcast': 'XLA\'s CPU takes none; testdata/run/devices.hlo has its values',
     'ragged-all-to-all': 'XLA\'s CPU takes none; testdata/run/devices-ragged.hlo has its values',

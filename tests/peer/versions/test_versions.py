@@ -153,12 +153,13 @@ def main():
     data = args.data or args.models.parent / "versions"
     if args.long:
         data, venvs = args.work / "made", args.work / "venvs"
+        shutil.rmtree(data, ignore_errors=True)  # archives of versions that are left out this time
         for folder in (data, venvs):
             folder.mkdir(exist_ok=True)
         for name in make.VERSIONS:
             try:
                 make.make(name, venvs, data)
-            except subprocess.CalledProcessError as error:
+            except (subprocess.CalledProcessError, SystemExit) as error:  # pip, or no Python
                 print(f"{name} is left out: {error}")
             shutil.rmtree(venvs / name, ignore_errors=True)
     cases = []

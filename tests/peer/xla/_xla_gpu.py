@@ -15,6 +15,7 @@
                                prevents this
   --keep DIR                   every dump that XLA writes (per stage, text and .hlo.pb)
   --executable FILE            the compiled program, serialized (_thunks.py reads it)
+  --kernels FILE               read compiled kernels from FILE, and add new ones
   --time                       print the compile time in seconds instead of the module; nothing is dumped
 
 The exit status also shows whether XLA accepts a module that already contains __cublas$lt$matmul$f8 calls.
@@ -39,6 +40,9 @@ CUBLASLT_FLAGS = [
     '--xla_gpu_gemm_rewrite_size_threshold=0',
     '--xla_gpu_enable_cublaslt=true',
 ]
+# Kernels need not be fast. These flags do not change the optimized module.
+SLOW_KERNELS = ['--xla_backend_optimization_level=0', '--xla_llvm_disable_expensive_passes=true',
+                '--xla_gpu_disable_gpuasm_optimizations=true']
 # Target name -> target_config files, the first existing one of which is used.
 SPECS = {
     'sm_80': ['a100_sxm_80.txtpb', 'a100_pcie_80.txtpb', 'a100_sxm_40.txtpb'],
@@ -237,6 +241,7 @@ def main():
         os.path.dirname(os.path.abspath(__file__)), 'targets'))
     ap.add_argument('--keep', help='folder for every dump XLA writes')
     ap.add_argument('--executable', help='file for the compiled program')
+    ap.add_argument('--kernels', help='file with compiled kernels')
     ap.add_argument('--time', action='store_true')
     a = ap.parse_args()
     plugin = a.plugin or find_plugin()
@@ -258,7 +263,9 @@ def main():
         text = target_config(a.configs, a.target, a.cuda)
         flags = FLAGS + CUBLASLT_FLAGS * (not a.default_flags)
         flags += [f'--xla_dump_to={dump}', '--xla_dump_hlo_as_text',
-                  '--xla_dump_hlo_pass_re=cublas-gemm-rewriter'] * (not a.time)
+                  '--xla_dump_hlo_pass_re=cublas-gemm-rewriter', *SLOW_KERNELS] * (not a.time)
+        if a.kernels:
+            flags.append(f'--xla_gpu_kernel_cache_file={a.kernels}')
         if rewriter_only:
             flags.append('--xla_enable_hlo_passes_only=cublas-gemm-rewriter')
         if a.handoff:

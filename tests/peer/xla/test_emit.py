@@ -43,9 +43,10 @@ def emit(args, name, form):
         return out, f.read()
 
 
-def gpu(path):
+def gpu(args, path):
     """Returns XLA's GPU compiler's output for a module, and its messages."""
-    done = subprocess.run([sys.executable, os.path.join(HERE, '_xla_gpu.py'), '--default-flags', path],
+    done = subprocess.run([sys.executable, os.path.join(HERE, '_xla_gpu.py'), '--default-flags',
+                           '--kernels', os.path.join(args.work, 'kernels'), path],
                           capture_output=True, text=True)
     return done.stdout, done.stderr
 
@@ -60,7 +61,7 @@ def fused(args, name):
     messages."""
     _, ours = emit(args, name, 'cublas')
     path, _ = emit(args, name, 'qdq')
-    text, said = gpu(path)
+    text, said = gpu(args, path)
     if not text or said:
         return epilogues(ours), None, said
     return epilogues(ours), epilogues(text), ''
@@ -70,7 +71,7 @@ def kept(args, name):
     """Returns the number of typed calls; of those that XLA keeps until it requires their handler, or None; and XLA's
     messages."""
     path, ours = emit(args, name, 'ffi')
-    text, said = gpu(path)
+    text, said = gpu(args, path)
     wanted = len(re.findall(CALL['ffi'], ours))
     if wanted and 'No FFI handler registered for hlofp8.matmul' not in said:
         return wanted, None, said

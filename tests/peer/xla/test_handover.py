@@ -42,7 +42,8 @@ def run(command):
 
 def compile_module(path, executable, handoff, target='sm_90'):
     """Returns the optimized HLO text, the FP8 matmuls of the compiled program and its parameters."""
-    text = run([sys.executable, os.path.join(HERE, '_xla_gpu.py'), path, '--executable', executable,
+    kernels = os.path.join(os.path.dirname(executable), 'kernels')
+    text = run([sys.executable, os.path.join(HERE, '_xla_gpu.py'), path, '--executable', executable, '--kernels', kernels,
                 '--target', target] + ['--handoff'] * handoff)
     matmuls = [m for m in _thunks.lt_matmuls(executable) if 'a_scale' in m]
     return text, matmuls, _thunks.parameters(executable)

@@ -204,14 +204,16 @@ def fp8_calls(path):
 
 def test_compiling(args, plugin):
     wrong = total = 0
+    kernels = args.work / "kernels"
     for name in COMPILED:
         path = args.work / f"{name}.qdq.hlo"
         subprocess.run([args.bin / "hlo-fp8-opt", "--emit=qdq", "-o", path, args.models / f"{name}.hlo"], check=True)
         for target, file in list(TARGETS.items())[:1 if name in DEEP and not args.long else None]:
             made = args.work / f"{name}.{target}.hlo"
-            got = execute(args, f"--backend=pjrt:{plugin}", "--compile-only", "--xla=xla_gpu_autotune_level=0",
+            got = execute(args, f"--backend=pjrt:{plugin}", "--compile-only", f"--xla=xla_gpu_autotune_level=0 xla_gpu_kernel_cache_file={kernels}",
                           f"--topology={HERE / 'targets' / file}", f"--optimized={made}", path)
-            alone = subprocess.run([sys.executable, HERE / "_xla_gpu.py", "--default-flags", f"--target={target}", path],
+            alone = subprocess.run([sys.executable, HERE / "_xla_gpu.py", "--default-flags", f"--target={target}",
+                                    "--kernels", kernels, path],
                                    capture_output=True, text=True)
             if got.returncode or alone.returncode or not got.stdout.count("matmuls: "):
                 wrong += 1

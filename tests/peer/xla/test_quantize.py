@@ -128,7 +128,7 @@ def compiled(args, name, module, recipe, devices):
     if not recipe:
         subprocess.run([*command, '--passes='], check=True)
     program = subprocess.run([sys.executable, os.path.join(HERE, '_xla_gpu.py'), '--default-flags',
-                              f'--devices={devices}', out], capture_output=True, text=True)
+                              f'--devices={devices}', '--kernels', os.path.join(args.work, 'kernels'), out], capture_output=True, text=True)
     assert program.stdout and not program.returncode, program.stderr[-500:]
     return program.stdout, json.loads(done.stdout)
 

@@ -182,7 +182,7 @@ static bool check_computation(const kept *k, const hlo_computation *was, const h
     threads t = {.k = *k, .after = after, .same = true};
     for (const hlo_instruction *i = is ? was->first : NULL; i && t.same; i = i->next) {
         const bool end = is_end(i);
-        const bool must = end || crosses(i) || is_host(i) ||
+        const bool must = end || crosses(i) || is_host(i) || i->op == HLO_OP_OUTFEED ||
                           hlo_instr_int(i, HLO_ATTR_CUSTOM_CALL_HAS_SIDE_EFFECT, 0);
         t.same = (!must || stays(k, i, is)) && (!end || same_order(k, i, is));
         if (t.same && is_host(i)) hlo_instr_visit_called(i, check_called, &t);

@@ -105,11 +105,24 @@ static hlo_instruction *any_scalar(hlo_module *module, dice *d) {
     return value;
 }
 
+/* Sends a value to the host. */
+static void send_to_host(hlo_instruction *value) {
+    hlo_module *module = value->parent->module;
+    const hlo_shape *token = hlo_shape_intern(module, &(hlo_shape){.type = HLO_TYPE_TOKEN});
+    hlo_instruction *after = value->next, *operands[] = {value, NULL};
+    operands[1] = hlo_instr_new(value->parent, after, HLO_OP_AFTER_ALL, token, 0, NULL, "first");
+    hlo_instr_new(value->parent, after, HLO_OP_OUTFEED, token, 2, operands, "sent");
+}
+
 /* Adds a side effect that reads a value. Its result may replace the value, and may then come right
  * before the user. */
 static void effect(hlo_module *module, dice *d) {
     hlo_instruction *value = any_scalar(module, d);
     if (!hlo_shape_is_array(value->shape) || !value->next) return;
+    if (dice_chance(d, 50)) {
+        send_to_host(value);
+        return;
+    }
     const bool through = dice_chance(d, 70) && value->uses;
     hlo_use *use = value->uses;
     hlo_instruction *user = through ? use->user : NULL;

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "hlo/edit.h"
+#include "hlo/memory.h"
 #include "hlo/text.h"
 
 static const char TEXT[] =
@@ -106,8 +107,8 @@ static inline void assert_sound(fixture *f, const char *part) {
     assert_int_equal(hlo_module_to_text(read, NULL, &again, &size), HLO_OK);
     assert_string_equal(again, text);
     hlo_module_free(read);
-    free(text);
-    free(again);
+    hlo_free(text);
+    hlo_free(again);
 }
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)

@@ -18,8 +18,8 @@ static void assert_refused(fixture *f, const char *part, hlo_status found, hlo_s
     assert_string_equal(after, before);
     assert_done(f, hlo_module_verify(f->module, NULL, NULL));
     hlo_module_free(fresh);
-    free(before);
-    free(after);
+    hlo_free(before);
+    hlo_free(after);
 }
 
 static hlo_instruction_options build(hlo_opcode opcode, const hlo_instruction *const *operands,

@@ -37,7 +37,6 @@ static void break_module(fixture *f) {
 /* -------------------------------------------------------------------------------------- modules */
 
 static void free_nothing(fixture *f) {
-    (void)f;
     hlo_module_free(NULL);
     hlo_modules_free(NULL, 0);
     hlo_report_free(NULL);
@@ -50,6 +49,8 @@ static void free_nothing(fixture *f) {
     hlo_buffer_free(NULL);
     hlo_event_free(NULL);
     hlo_free(NULL);
+    hlo_module_free(f->module); /* objects of the old allocator must not exist */
+    f->module = NULL;
     assert_int_equal(hlo_set_allocator(NULL), HLO_OK);
 }
 
@@ -132,9 +133,9 @@ static void print_module(fixture *f) {
     assert_done(f, hlo_module_to_text(f->module, &options, &wanted, &size));
     assert_string_equal(text, wanted);
     free(text);
-    free(wanted);
+    hlo_free(wanted);
     assert_done(f, hlo_module_to_text(f->module, NULL, &wanted, &size));
-    free(wanted);
+    hlo_free(wanted);
     out = fopen("/dev/null", "r");
     assert_int_equal(hlo_module_print(f->module, &options, hlo_file_writer(out)),
                      HLO_INVALID_INPUT);

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "hlo/dump.h"
+#include "hlo/memory.h"
 #include "hlo/pjrt.h"
 #include "hlo/runtime.h"
 #include "hlo/text.h"
@@ -85,7 +86,7 @@ static hlo_status call_print(fixture *f, size_t struct_size) {
     options.struct_size = struct_size;
     options.sink = &f->sink;
     hlo_status status = hlo_module_to_text(f->module, &options, &text, &size);
-    free(text);
+    hlo_free(text);
     return status;
 }
 
@@ -247,7 +248,7 @@ static void test_rules_text(void **state) {
     assert_int_equal(hlo_module_optimize(f->module, &options, NULL), HLO_OK);
     assert_int_equal(hlo_module_to_text(f->module, NULL, &text, &size), HLO_OK);
     assert_null(strstr(text, "negate"));
-    free(text);
+    hlo_free(text);
     options.rules_text = "rule";
     assert_int_equal(hlo_module_optimize(f->module, &options, NULL), HLO_INVALID_INPUT);
     assert_true(f->told.count > 0);

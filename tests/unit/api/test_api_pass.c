@@ -74,6 +74,36 @@ static hlo_status optimize(fixture *f, const hlo_user_pass *pass, const char *pa
     return hlo_module_optimize(f->module, &options, out_report);
 }
 
+/* The matmuls are the instructions that have a verdict. */
+static void test_matmuls(void **state) {
+    static const char matmuls[] =
+        "ENTRY e {\n"
+        "  a = f32[1,16,16] parameter(0)\n"
+        "  b = f32[1,16,16] parameter(1)\n"
+        "  d = f32[1,16,16] dot(a, b), lhs_batch_dims={0}, rhs_batch_dims={0}, "
+        "lhs_contracting_dims={2}, rhs_contracting_dims={1}\n"
+        "  v = f32[1,16,16] convolution(d, b), window={size=1}, dim_labels=b0f_0io->b0f\n"
+        "  g = f32[1,16,16] custom-call(v, b), custom_call_target=\"__onednn$matmul\"\n"
+        "  l = f32[1,16,16] custom-call(g, b), custom_call_target=\"te_gemm_ffi\"\n"
+        "  other = f32[1,16,16] custom-call(l, b), custom_call_target=\"gemm\"\n"
+        "  ROOT s = f32[1,16,16] add(other, d)\n"
+        "}\n";
+    hlo_module *module = parse(matmuls);
+    hlo_report *report;
+    (void)state;
+    const hlo_instruction *at = hlo_computation_first(hlo_module_entry(module));
+    char found[64] = "", expected[64] = "";
+    for (; at; at = hlo_instruction_next(at))
+        if (hlo_instruction_is_matmul(at)) strcat(found, hlo_instruction_name(at));
+    assert_int_equal(hlo_module_optimize(module, NULL, &report), HLO_OK);
+    for (size_t i = 0; i < hlo_report_count(report); i++)
+        strcat(expected, hlo_report_verdict(report, i)->input_instruction);
+    assert_string_equal(found, expected);
+    assert_string_equal(found, "dvgl");
+    hlo_report_free(report);
+    hlo_module_free(module);
+}
+
 static void test_runs(void **state) {
     fixture *f = *state;
     int runs = 0;
@@ -289,8 +319,15 @@ static void test_sequences(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_runs),        TEST(test_faults),    TEST(test_failing), TEST(test_verdict),
-        TEST(test_print_after), TEST(test_sequences), TEST(test_list),    TEST(test_restored),
+        cmocka_unit_test(test_matmuls),
+        TEST(test_runs),
+        TEST(test_faults),
+        TEST(test_failing),
+        TEST(test_verdict),
+        TEST(test_print_after),
+        TEST(test_sequences),
+        TEST(test_list),
+        TEST(test_restored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -127,6 +127,101 @@ static void test_shapes(void **state) {
     fail_msg("tuples nest without a limit");
 }
 
+/* A tuple that repeats its elements would grow exponentially. */
+static void test_shared_elements(void **state) {
+    fixture *f = *state;
+    const hlo_shape *shape = hlo_instruction_shape(f->a);
+    hlo_status status = HLO_OK;
+    int levels = 0;
+    for (; levels < 40 && status == HLO_OK; levels++) {
+        const hlo_shape *pair[] = {shape, shape};
+        status = hlo_shape_new_tuple(f->module, 2, pair, &f->sink, &shape);
+    }
+    assert_int_equal(levels, 20); /* 2^20 - 1 arrays and tuples are the most */
+    assert_refused(f, status, "the tuple has more than 1048576 arrays and tuples");
+}
+
+static void test_header(void **state) {
+    fixture *f = *state;
+    static const char *const set[][2] = {
+        {"num_partitions", "4"},
+        {"replica_count", "2"},
+        {"input_output_alias", "{ {}: (0, {}, may-alias) }"},
+        {"buffer_donor", "{ (1, {}) }"},
+        {"frontend_attributes", "{key=\"// a value\"}"},
+        {"entry_computation_layout", "{(f32[4,8]{0,1}, f32[8,2]{1,0})->f32[4,8]{0,1}}"},
+        {"is_scheduled", "true"},
+    };
+    static const struct {
+        const char *name, *value, *says;
+        hlo_status status;
+    } refused[] = {
+        {"num_partition", "4", "unknown attribute 'num_partition'; did you mean 'num_partitions'?",
+         HLO_INVALID_USAGE},
+        {"num_partitions", "x", "invalid value of 'num_partitions': ", HLO_INVALID_INPUT},
+        {"num_partitions", "", "invalid value of 'num_partitions'", HLO_INVALID_INPUT},
+        {"num_partitions", "4, replica_count=2", "invalid value of 'num_partitions'",
+         HLO_INVALID_INPUT},
+        {"num_partitions", "4 //", "invalid value of 'num_partitions'", HLO_INVALID_INPUT},
+        {"num_partitions", "4\n\nc { p = f32[] parameter(0) }", "invalid value", HLO_INVALID_INPUT},
+        {"num_partitions", "4\n\nFileNames\n1 \"f\"\n", "invalid value", HLO_INVALID_INPUT},
+        {"num_partitions", "4\n\nHloModule n, num_partitions=3", "invalid value",
+         HLO_INVALID_INPUT},
+        {"dimensions", "{0}", "invalid value of 'dimensions'", HLO_INVALID_INPUT},
+    };
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        f->errors = 0;
+        assert_int_equal(
+            hlo_module_set_attribute(f->module, refused[i].name, refused[i].value, &f->sink),
+            refused[i].status);
+        assert_int_equal(f->errors, 1);
+        if (!strstr(f->said, refused[i].says)) fail_msg("%s", f->said);
+    }
+    f->errors = 0;
+    assert_int_equal(hlo_module_partition_count(f->module), 1);
+    assert_done(f, hlo_computation_set_root(f->module, f->main, f->n, &f->sink));
+    for (size_t i = 0; i < sizeof set / sizeof *set; i++) {
+        char text[128];
+        assert_done(f, hlo_module_set_attribute(f->module, set[i][0], set[i][1], &f->sink));
+        snprintf(text, sizeof text, "%s=%s", set[i][0], set[i][1]);
+        assert_sound(f, text);
+    }
+    assert_int_equal(hlo_module_partition_count(f->module), 4);
+    assert_int_equal(hlo_module_replica_count(f->module), 2);
+    assert_int_equal(hlo_module_alias_count(f->module), 2);
+    assert_true(hlo_module_is_scheduled(f->module));
+    assert_int_equal(hlo_shape_minor_to_major(hlo_module_parameter_layout(f->module, 0))[0], 0);
+    assert_done(f, hlo_module_set_attribute(f->module, "num_partitions", "1", &f->sink));
+    assert_done(f, hlo_module_set_attribute(f->module, "is_scheduled", NULL, &f->sink));
+    assert_done(f, hlo_module_set_attribute(f->module, "is_scheduled", NULL, &f->sink));
+    assert_int_equal(hlo_module_partition_count(f->module), 1);
+    assert_false(hlo_module_is_scheduled(f->module));
+    assert_sound(f, "replica_count=2");
+    /* hlo_module_verify() checks whether a value fits the module. */
+    assert_done(
+        f, hlo_module_set_attribute(f->module, "input_output_alias", "{ {}: (9, {}) }", &f->sink));
+    assert_int_equal(hlo_module_verify(f->module, NULL, &f->sink), HLO_INVALID_INPUT);
+}
+
+static void test_module_names(void **state) {
+    fixture *f = *state;
+    static const char *const keywords[] = {"ENTRY", "ROOT",   "HloModule", "true",
+                                           "nan",   "manual", "FileNames"};
+    for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++) {
+        hlo_module *module = f->module;
+        assert_refused(f, hlo_module_new(keywords[i], &f->sink, &module), "a keyword of HLO text");
+        assert_null(module);
+        assert_refused(f, hlo_module_rename(f->module, keywords[i], &f->sink),
+                       "a keyword of HLO text");
+        assert_done(f, hlo_instruction_rename(f->module, f->a, keywords[i], &f->sink));
+        assert_sound(f, keywords[i]); /* printed after `%` */
+    }
+    assert_refused(f, hlo_module_rename(f->module, "f32", &f->sink), "invalid module name 'f32'");
+    assert_refused(f, hlo_module_rename(f->module, NULL, &f->sink), "invalid module name ''");
+    assert_done(f, hlo_module_rename(f->module, "renamed.1", &f->sink));
+    assert_sound(f, "HloModule renamed.1, ");
+}
+
 static void test_clone(void **state) {
     fixture *f = *state;
     const hlo_instruction *made, *operands[] = {f->n, f->n};
@@ -327,7 +422,7 @@ static void test_absent_layout(void **state) {
     size_t size;
     assert_done(f, hlo_module_to_text(module, NULL, &text, &size));
     hlo_module *again = parse(text);
-    free(text);
+    hlo_free(text);
     assert_int_equal(hlo_module_diff(module, again, out), HLO_OK);
     assert_int_equal(hlo_module_diff(again, module, out), HLO_OK);
     assert_int_equal(hlo_module_diff(module, other, out), HLO_MISMATCH);
@@ -394,6 +489,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_build),
         TEST(test_shapes),
+        TEST(test_shared_elements),
+        TEST(test_header),
+        TEST(test_module_names),
         TEST(test_clone),
         TEST(test_clone_late_control),
         TEST(test_reserved_name),

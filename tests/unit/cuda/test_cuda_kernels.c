@@ -14,6 +14,7 @@
 
 #include "cuda_jobs.h"
 #include "cuda_reference.h"
+#include "hlo/memory.h"
 #include "hlo/pass.h"
 #include "hlo/text.h"
 #include "ir/error/error.h"
@@ -163,7 +164,7 @@ static bool check_modules(hlo_module *const *modules, size_t count) {
         }
     standin.cuModuleUnload(module);
     cuda_image_free(&image);
-    free(source);
+    hlo_free(source);
     cuda_program_free(program);
     hlo_arena_free(arena);
     return good;

@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "hlo/memory.h"
 #include "hlo/pass.h"
 #include "hlo/text.h"
 #include "runtime/cuda/codegen/kernel.h"
@@ -69,7 +70,7 @@ static void compile(const cuda_program *program, int sm) {
         fail_msg("sm_%d: %s", sm, image.log ? image.log : "");
     assert_true(image.size > 0);
     cuda_image_free(&image);
-    free(source);
+    hlo_free(source);
 }
 
 static void test_models(void **state) {

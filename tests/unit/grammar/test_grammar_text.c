@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "hlo/memory.h"
 #include "hlo/text.h"
 #include "ir/device_list.h"
 #include "ir/intern.h"
@@ -391,7 +392,7 @@ static void a_print_is_the_same_to_a_file_and_in_memory(void **state) {
     hlo_module_free(m);
     free(source);
     free(file);
-    free(text);
+    hlo_free(text);
 }
 
 /* Without options, a file has the same limit of errors as a text. */

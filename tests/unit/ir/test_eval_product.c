@@ -123,7 +123,7 @@ static void check_threads(hlo_arena *arena) {
         static const int64_t threads[] = {1, 2, 3, 5};
         for (size_t t = 0; t < sizeof threads / sizeof *threads; t++) {
             int64_t ranges = threads[t];
-            const hlo_eval_env env = {&ranges, divide};
+            const hlo_eval_env env = {&ranges, divide, NULL};
             if (t > 0) p.c = hlo_arena_alloc(arena, size);
             hlo_product_run(&env, &p, arena);
             assert_memory_equal(p.c, first, size);

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "grammar/attr/notation.h"
+#include "hlo/memory.h"
 #include "hlo/module.h"
 #include "hlo/text.h"
 #include "ir/arena.h"
@@ -137,8 +138,8 @@ static void values_of_a_clone(void **state) {
     const hlo_sharding *tuple = hlo_instr_sharding(clone->entry->root);
     assert_int_equal(tuple->count, 3);
     assert_ptr_equal(tuple->v[0], tuple->v[2]);
-    free(before);
-    free(after);
+    hlo_free(before);
+    hlo_free(after);
     hlo_module_free(clone);
 }
 

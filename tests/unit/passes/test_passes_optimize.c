@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "hlo/edit.h"
+#include "hlo/memory.h"
 #include "hlo/pass.h"
 #include "hlo/text.h"
 #include "ir/ir.h"
@@ -60,8 +61,8 @@ static void test_nothing_fires(void **state) {
     hlo_module_free(module);
     assert_string_equal(hlo_report_verdict(report, 0)->shape, "bf16[16,16]");
     hlo_report_free(report);
-    free(before);
-    free(after);
+    hlo_free(before);
+    hlo_free(after);
 }
 
 static void test_named_pass_stays(void **state) {
@@ -166,8 +167,8 @@ static void assert_restored(hlo_module *module, const hlo_pass_options *options)
     hlo_module *fresh = parse();
     char *expected = text_of(fresh), *found = text_of(module);
     assert_string_equal(found, expected);
-    free(expected);
-    free(found);
+    hlo_free(expected);
+    hlo_free(found);
     hlo_pass_options again = *options;
     again.user_pass_count = 0;
     again.progress = NULL;
@@ -177,8 +178,8 @@ static void assert_restored(hlo_module *module, const hlo_pass_options *options)
     expected = text_of(fresh);
     found = text_of(module);
     assert_string_equal(found, expected);
-    free(expected);
-    free(found);
+    hlo_free(expected);
+    hlo_free(found);
     hlo_module_free(fresh);
     hlo_module_free(module);
 }
@@ -337,7 +338,7 @@ static void test_tidied_once(const char *name, const char *pass) {
         texts[i] = print(module);
     }
     if (strcmp(texts[0], texts[1])) fail_msg("%s: a second %s changes it again", name, pass);
-    for (int i = 0; i < 2; i++) free(texts[i]);
+    for (int i = 0; i < 2; i++) hlo_free(texts[i]);
     hlo_module_free(module);
 }
 

@@ -463,8 +463,134 @@ static void progress_stops_an_instruction(void **state) {
                 1, 0);
 }
 
+/* A loop in a computation that is applied to elements is part of one instruction. */
+static void progress_stops_an_applied_loop(void **state) {
+    (void)state;
+    for (uint32_t devices = 1; devices < 3; devices++)
+        check_stops("HloModule m\n"
+                    "c { p = f32[] parameter(0)\n  ROOT r = pred[] constant(true) }\n"
+                    "b { ROOT p = f32[] parameter(0) }\n"
+                    "f { p = f32[] parameter(0)\n"
+                    "  ROOT w = f32[] while(p), condition=c, body=b }\n"
+                    "ENTRY e { a = f32[3] parameter(0)\n"
+                    "  ROOT m = f32[3] map(a), dimensions={0}, to_apply=f }\n",
+                    devices, 0);
+}
+
+static void progress_stops_a_loop_that_sends(void **state) {
+    (void)state;
+    check_stops("HloModule m\n"
+                "c { p = token[] parameter(0)\n  ROOT r = pred[] constant(true) }\n"
+                "b { p = token[] parameter(0)\n  z = s32[] constant(0)\n"
+                "  ROOT o = token[] outfeed(z, p) }\n"
+                "ENTRY e { a = token[] after-all()\n"
+                "  ROOT w = token[] while(a), condition=c, body=b }\n",
+                1, 0);
+}
+
+static const char feeds[] = "HloModule m\n"
+                            "ENTRY e { p = s32[2] parameter(0)\n"
+                            "  t = token[] after-all()\n"
+                            "  i = (s32[2], token[]) infeed(t)\n"
+                            "  x = s32[2] get-tuple-element(i), index=0\n"
+                            "  y = s32[2] add(p, x)\n"
+                            "  u = (s32[2], s32[2]) tuple(x, y)\n"
+                            "  o = token[] outfeed(u, t)\n"
+                            "  ROOT z = s32[2] negate(y) }\n";
+
+/* The outputs of a run are followed by what it sends to the host. What it reads depends on the seed
+ * of its inputs, and not on their elements. */
+static void a_run_sends_and_receives(void **state) {
+    (void)state;
+    static const char *const names[] = {NULL, "outfeed.0{0}", "outfeed.0{1}"};
+    hlo_module *module = NULL;
+    hlo_plan *plan = NULL;
+    hlo_arrays *inputs, *given, *outputs[3];
+    double seconds[2];
+    assert_int_equal(hlo_module_parse(feeds, strlen(feeds), "m.hlo", &sink, &module), HLO_OK);
+    assert_int_equal(hlo_plan_new(module, NULL, &sink, &plan), HLO_OK);
+    assert_int_equal(hlo_arrays_new(&given), HLO_OK);
+    assert_int_equal(
+        hlo_arrays_append(given, HLO_TYPE_S32, 1, (const int64_t[]){2}, (const int32_t[]){1, 2}),
+        HLO_OK);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(hlo_arrays_draw(module, i == 1 ? 2 : 0, &sink, &inputs), HLO_OK);
+        assert_int_equal(hlo_plan_run(plan, i == 2 ? given : inputs, &sink, &outputs[i]), HLO_OK);
+        assert_int_equal(hlo_plan_time(plan, 2, &sink, seconds), HLO_OK);
+        hlo_arrays_free(inputs);
+        assert_int_equal(hlo_arrays_count(outputs[i]), 3);
+        const int32_t *v[3];
+        for (size_t k = 0; k < 3; k++) {
+            const hlo_array *array = hlo_arrays_at(outputs[i], k);
+            v[k] = array->data;
+            if (names[k])
+                assert_string_equal(array->name, names[k]);
+            else
+                assert_null(array->name);
+        }
+        assert_int_equal(v[0][0], -v[2][0]);
+        if (i == 2) assert_int_equal(v[2][1], v[1][1] + 2);
+    }
+    const hlo_array *received[3];
+    for (int i = 0; i < 3; i++) received[i] = hlo_arrays_at(outputs[i], 1);
+    assert_memory_equal(received[0]->data, received[2]->data, received[0]->size);
+    assert_memory_not_equal(received[0]->data, received[1]->data, received[0]->size);
+    for (int i = 0; i < 3; i++) hlo_arrays_free(outputs[i]);
+    hlo_arrays_free(given);
+    hlo_plan_free(plan);
+    hlo_module_free(module);
+}
+
+static void a_resident_plan_neither_sends_nor_receives(void **state) {
+    (void)state;
+    hlo_module *module = NULL;
+    hlo_plan *plan = NULL;
+    hlo_plan_options options;
+    hlo_plan_options_init(&options);
+    options.resident = true;
+    assert_int_equal(hlo_module_parse(feeds, strlen(feeds), "m.hlo", &sink, &module), HLO_OK);
+    assert_int_equal(hlo_plan_new(module, &options, &sink, &plan), HLO_INVALID_INPUT);
+    assert_null(plan);
+    hlo_module_free(module);
+}
+
+/* Instructions that run on the calling thread. */
+static void progress_stops_an_instruction_of_one_thread(void **state) {
+    static const char *const texts[] = {
+        "c { p = f32[] parameter(0)\n  q = f32[] parameter(1)\n"
+        "  ROOT l = pred[] compare(p, q), direction=LT }\n"
+        "ENTRY e { a = f32[2000000] parameter(0)\n"
+        "  ROOT s = f32[2000000] sort(a), dimensions={0}, to_apply=c }\n",
+        "ENTRY e { a = f32[2000000] parameter(0)\n"
+        "  ROOT t = (f32[2], s32[2]) topk(a), k=2, largest=true }\n",
+        "c { p = f32[] parameter(0)\n  ROOT q = f32[] parameter(1) }\n"
+        "ENTRY e { a = f32[9] parameter(0)\n  i = s32[4000000] parameter(1)\n"
+        "  u = f32[4000000] parameter(2)\n"
+        "  ROOT s = f32[9] scatter(a, i, u), update_window_dims={}, inserted_window_dims={0}, "
+        "scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=c }\n",
+        "ENTRY e { a = f32[9] parameter(0)\n  i = s32[4000000] parameter(1)\n"
+        "  ROOT g = f32[4000000] gather(a, i), offset_dims={}, collapsed_slice_dims={0}, "
+        "start_index_map={0}, index_vector_dim=1, slice_sizes={1} }\n",
+        "c { p = f32[] parameter(0)\n  q = f32[] parameter(1)\n  m = f32[] multiply(p, q)\n"
+        "  ROOT s = f32[] add(m, p) }\n"
+        "ENTRY e { a = f32[4000000] parameter(0)\n  z = f32[] parameter(1)\n"
+        "  ROOT r = f32[] reduce(a, z), dimensions={0}, to_apply=c }\n",
+        "c { p = f8e5m2[] parameter(0)\n  q = f8e5m2[] parameter(1)\n"
+        "  ROOT s = f8e5m2[] add(p, q) }\n"
+        "ENTRY e { a = f8e5m2[] parameter(0)\n"
+        "  b = f8e5m2[200000000] broadcast(a), dimensions={}\n"
+        "  ROOT r = f8e5m2[] reduce(b, a), dimensions={0}, to_apply=c }\n",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) check_stops(texts[i], 1, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(progress_stops_an_applied_loop),
+        cmocka_unit_test(progress_stops_a_loop_that_sends),
+        cmocka_unit_test(a_run_sends_and_receives),
+        cmocka_unit_test(a_resident_plan_neither_sends_nor_receives),
         cmocka_unit_test(a_plan_is_described_without_a_device),
         cmocka_unit_test(a_constant_is_read_in_the_layout_of_its_instruction),
         cmocka_unit_test(progress_begins_with_a_run),
@@ -473,6 +599,7 @@ int main(void) {
         cmocka_unit_test(progress_stops_a_loop_without_work),
         cmocka_unit_test(progress_stops_devices),
         cmocka_unit_test(progress_stops_an_instruction),
+        cmocka_unit_test(progress_stops_an_instruction_of_one_thread),
         cmocka_unit_test(what_is_only_described_does_not_run),
         cmocka_unit_test(a_run_is_timed_again_and_changes_nothing),
         cmocka_unit_test(a_run_over_its_inputs_is_not_timed_again),
