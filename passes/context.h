@@ -35,6 +35,8 @@ typedef struct hlo_pass_context {
     /* If not NULL, the pass quantize-wide inserts amaxes instead of quantizing, and adds the name
      * of the amax of each value. */
     struct json_t *records;
+    bool dequantizes; /* the module that quantize-wide creates is the output in the form
+                       * HLO_EMIT_DQ */
     bool committed;   /* a pass that creates calls has run */
     uint64_t changes; /* number of changes by passes and rules: 0 after a run means that the module
                        * is unchanged */

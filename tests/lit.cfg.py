@@ -23,6 +23,7 @@ config.test_exec_root = config.hlo_binary_dir + "/testdata"
 # The status of a sanitizer report must differ from those of a rejected module (1) and a gate (3).
 config.environment["ASAN_OPTIONS"] = "exitcode=99:detect_leaks=1"
 config.environment["UBSAN_OPTIONS"] = "exitcode=99:print_stacktrace=1"
+config.environment["OPENBLAS_NUM_THREADS"] = "1"  # NumPy would start a thread per core, each of which waits actively
 
 if "HLO_UPDATE_GOLDENS" in os.environ:
     config.environment["HLO_UPDATE_GOLDENS"] = os.environ["HLO_UPDATE_GOLDENS"]

@@ -29,7 +29,7 @@ const hlo_computation *hlo_region_branch(const hlo_instruction *instr, uint32_t 
 static bool is_known(const hlo_literal *literal, const hlo_shape *shape) {
     for (uint32_t i = 0; shape->type == HLO_TYPE_TUPLE && i < shape->rank; i++)
         if (!is_known(literal->elements[i], shape->elements[i])) return false;
-    return shape->type == HLO_TYPE_TUPLE || literal->data;
+    return shape->type == HLO_TYPE_TUPLE || !literal->elided;
 }
 
 static bool is_static(const hlo_shape *shape) {
@@ -45,8 +45,6 @@ typedef struct survey {
     const hlo_instruction *blocker;
     const char *why;
 } survey;
-
-static void visit(void *user, hlo_computation *c);
 
 /* Returns why the instruction itself cannot run; NULL if it can. */
 static const char *refusal(const hlo_instruction *instr) {
@@ -83,14 +81,14 @@ static const char *refusal(const hlo_instruction *instr) {
 static void visit(void *user, hlo_computation *c) {
     survey *s = user;
     if (s->depth == MAX_DEPTH && !s->why)
-        s->why = "the applied computation nests computations too deeply";
+        s->why = "the applied computation nests computations more than 32 levels deep";
     s->depth++;
     for (const hlo_instruction *i = c->first; i && !s->why; i = hlo_instr_next(i)) {
         s->why = refusal(i);
         if (s->why) s->blocker = i;
         s->steps += hlo_shape_leaf_count(i->shape) + 1;
         if (s->steps > MAX_STEPS && !s->why)
-            s->why = "the applied computation has too many instructions";
+            s->why = "the applied computation has more than 65536 instructions and results";
         if (!s->why && i->attr_bits & HLO_ATTR_BIT_CALLS) hlo_instr_visit_called(i, visit, s);
     }
     s->depth--;
@@ -141,7 +139,10 @@ typedef struct copying {
 
 static void copy_leaf(void *user, const hlo_shape *leaf) {
     copying *c = user;
-    memcpy(*c->to++, *c->from++, (size_t)hlo_shape_bytes(leaf));
+    const size_t size = (size_t)hlo_shape_bytes(leaf);
+    if (size) memcpy(*c->to, *c->from, size);
+    c->to++;
+    c->from++;
 }
 
 static value new_leaves(const hlo_interpreter *m, const hlo_shape *shape) {

@@ -149,25 +149,33 @@ void hlo_snapshot_restore(hlo_module *module, const hlo_snapshot *snapshot) {
     }
 }
 
-static void mix(uint64_t *hash, const void *bytes, size_t size) {
-    *hash = XXH3_64bits_withSeed(bytes, size, *hash);
+/* Inlined, since checks of the engine compute a fingerprint before and after most rewrites. */
+static uint64_t mixed(uint64_t hash, uint64_t word) {
+    hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+    return hash ^ hash >> 32;
+}
+
+static uint64_t mixed_pointer(uint64_t hash, const void *pointer) {
+    return mixed(hash, (uintptr_t)pointer);
 }
 
 uint64_t hlo_module_fingerprint(const hlo_module *module) {
-    uint64_t hash = 0;
-    mix(&hash, module->op_counts, sizeof module->op_counts);
+    uint64_t hash = XXH3_64bits(module->op_counts, sizeof module->op_counts);
     for (const hlo_computation *comp = module->first; comp; comp = comp->next) {
         const void *pointers[] = {comp, comp->root, comp->name, comp->first, comp->last};
-        mix(&hash, pointers, sizeof pointers);
+        for (size_t p = 0; p < sizeof pointers / sizeof *pointers; p++)
+            hash = mixed_pointer(hash, pointers[p]);
         for (const hlo_instruction *i = comp->first; i; i = hlo_instr_next(i)) {
-            const uint32_t numbers[] = {i->op, i->attr_count, i->id, i->operand_count,
-                                        i->use_count};
+            hash = mixed(hash, (uint64_t)i->op << 32 | i->id);
+            hash = mixed(hash, (uint64_t)i->attr_count << 32 | i->operand_count);
+            hash = mixed(hash, i->use_count);
             const void *fields[] = {i, i->shape, i->attrs, i->parent, i->name};
-            mix(&hash, numbers, sizeof numbers);
-            mix(&hash, fields, sizeof fields);
+            for (size_t f = 0; f < sizeof fields / sizeof *fields; f++)
+                hash = mixed_pointer(hash, fields[f]);
             for (uint32_t o = 0; o < i->operand_count; o++)
-                mix(&hash, &i->operands[o].def, sizeof i->operands[o].def);
-            for (const hlo_use *use = i->uses; use; use = use->next) mix(&hash, &use, sizeof use);
+                hash = mixed_pointer(hash, i->operands[o].def);
+            for (const hlo_use *use = i->uses; use; use = use->next)
+                hash = mixed_pointer(hash, use);
         }
     }
     return hash;

@@ -382,6 +382,7 @@ static hlo_status run_until_all_gain(run *r, bool inserts, jmp_buf *recover) {
         const bool none = context->committed && !r->committed; /* no matmul was converted */
         status = restart(r, recover);
         r->stops = true;
+        context->dequantizes = dequantizes;
         if (status == HLO_OK && !none) status = run_all(r, recover);
         hlo_report *inserted = context->report;
         if (dequantizes) context->report = r->previous, r->previous = inserted;

@@ -554,16 +554,24 @@ static const hlo_shape *shape_of_scales(hlo_module *module, const blocked *as, h
 static hlo_instruction *build_amax(quantizer *z, hlo_builder *b, hlo_instruction *x,
                                    const blocked *as) {
     const hlo_type type = x->shape->type;
+    const hlo_layout *layout = x->shape->layout;
+    if (z->context->dequantizes && layout && !as->kept_count &&
+        !hlo_instr_attr(x, HLO_ATTR_SHARDING)) { /* XLA's CPU compiler would copy x to the default
+                                                  * layout */
+        int64_t order[HLO_RULE_ARGS];
+        for (uint32_t i = 0; i < as->rank; i++) order[i] = layout->minor_to_major[as->rank - 1 - i];
+        x = hlo_build_transpose(b, x, order);
+    }
     hlo_instruction *at = hlo_build_reduce(b, HLO_OP_MAXIMUM, hlo_build_unary(b, HLO_OP_ABS, x),
                                            shape_of_scales(z->context->module, as, type),
                                            as->shared_count, as->shared, &z->max[type]);
     return hlo_build_convert(b, at, HLO_TYPE_F32);
 }
 
-/* Builds the scales of `x`, which has the blocked shape. */
+/* Builds the scales of `x`, which has the blocked shape, or their inverses. */
 static hlo_instruction *build_scale(quantizer *z, hlo_builder *b, hlo_instruction *x,
-                                    const blocked *as) {
-    enum { INFINITE = 0x7f800000, ROUND_UP = 0x1fffff };
+                                    const blocked *as, bool inverse) {
+    enum { INFINITE = 0x7f800000, ROUND_UP = 0x1fffff, ROUND_DOWN = 0x7f600000 };
     hlo_instruction *at = build_amax(z, b, x, as);
     const hlo_shape *f32 = at->shape,
                     *s32 = hlo_shape_retype(z->context->module, f32, HLO_TYPE_S32);
@@ -573,7 +581,8 @@ static hlo_instruction *build_scale(quantizer *z, hlo_builder *b, hlo_instructio
     at = hlo_build_by_number(b, HLO_OP_MINIMUM, at, INFINITE); /* the bits of a NaN, as an integer,
                                                                 * are larger than those of
                                                                 * infinity */
-    at = hlo_build_by_number(b, HLO_OP_ADD, at, ROUND_UP);
+    at = inverse ? hlo_build_binary(b, HLO_OP_SUBTRACT, hlo_build_filled(b, s32, ROUND_DOWN), at)
+                 : hlo_build_by_number(b, HLO_OP_ADD, at, ROUND_UP);
     at = hlo_build_by_number(b, HLO_OP_AND, at, INFINITE);
     return hlo_build(b, HLO_OP_BITCAST_CONVERT, f32, 1, &at);
 }
@@ -608,21 +617,28 @@ static hlo_instruction *dequantize(quantizer *z, place source) {
     hlo_builder b = {.at = after, .like = x};
     const blocked as = block(z->context->module, &source);
     hlo_instruction *at = hlo_build_reshape(&b, x, as.rank, as.dims);
+    const bool fixed = z->context->amaxes, blocks = z->recipe == MX && as.kept_count,
+               inverse = z->context->dequantizes && !fixed && !blocks;
+    hlo_type wide = x->shape->type;
+    /* f16 cannot represent all scales. */
+    if (inverse || (blocks && wide == HLO_TYPE_F16)) wide = HLO_TYPE_F32;
     hlo_instruction *scale =
-        z->context->amaxes ? build_static_scale(z, &b, &source, &as) : build_scale(z, &b, at, &as);
+        fixed ? build_static_scale(z, &b, &source, &as) : build_scale(z, &b, at, &as, inverse);
     at = hlo_build_convert(&b, at, HLO_TYPE_F32);
     /* Computed scales fit x, so only values that x' could not represent are clamped. XLA compiles
      * fewer kernels for constant bounds than for bounds that depend on the scale. */
-    if (!z->context->amaxes) at = build_clamp(&b, at, range_of(x->shape->type).most);
-    at = hlo_build_binary(&b, HLO_OP_DIVIDE, at, spread(&b, scale, &as, HLO_TYPE_F32));
-    if (z->context->amaxes) at = build_clamp(&b, at, 448);
+    if (!fixed) at = build_clamp(&b, at, range_of(x->shape->type).most);
+    at = hlo_build_binary(&b, inverse ? HLO_OP_MULTIPLY : HLO_OP_DIVIDE, at,
+                          spread(&b, scale, &as, HLO_TYPE_F32));
+    if (fixed) at = build_clamp(&b, at, 448);
     at = hlo_build_convert(&b, at, HLO_TYPE_F8E4M3FN);
-    const bool blocks = z->recipe == MX && as.kept_count;
-    hlo_type wide = x->shape->type;
     if (blocks) scale = hlo_build_convert(&b, scale, HLO_TYPE_F8E8M0FNU);
-    if (blocks && wide == HLO_TYPE_F16) wide = HLO_TYPE_F32; /* f16 cannot represent all scales */
     at = hlo_build_convert(&b, at, wide);
-    at = hlo_build_binary(&b, HLO_OP_MULTIPLY, at, spread(&b, scale, &as, wide));
+    /* XLA's CPU compiler recomputes cheap operations in each kernel that uses the result, but not a
+     * division. It replaces divisions by one broadcast by multiplications. */
+    at = hlo_build_binary(&b, inverse ? HLO_OP_DIVIDE : HLO_OP_MULTIPLY, at,
+                          spread(&b, scale, &as, wide));
+    if (inverse) at = hlo_build_convert(&b, at, x->shape->type);
     at = hlo_build_reshape(&b, at, x->shape->rank, x->shape->dims);
     const hlo_attr *sharding = hlo_instr_attr(x, HLO_ATTR_SHARDING);
     for (hlo_instruction *made = hlo_instr_next(x); sharding && made != after;

@@ -33,7 +33,7 @@ from ._module import Rewritten, Verdict, enable_options, joined, option_text, pa
 from ._report import microseconds, model_of
 
 # The versions of jax and jaxlib whose private parts this file uses.
-_VERSIONS = ("0.8", "0.9", "0.10", "0.11")
+_VERSIONS = ("0.8", "0.9", "0.10", "0.11", "0.12")
 
 
 @dataclass(frozen=True)

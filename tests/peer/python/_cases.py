@@ -65,7 +65,7 @@ def refused(what, call, *args, **kwargs):
     raise AssertionError(f'nothing was refused: {what}')
 
 
-def processes(args, command, *environments):
+def processes(args, command, *environments, python=sys.executable, folder=None):
     """Runs Python with the command in one process of four CPU devices for each of the environments, which are added to that of
     this process. jax.distributed.initialize() connects the processes. Ends all if one fails. Returns the output, the errors
     and the status of each."""
@@ -81,7 +81,7 @@ def processes(args, command, *environments):
               # JAX finds the processes by the variables of Open MPI.
               'OMPI_MCA_orte_hnp_uri': '0.0;tcp://127.0.0.1:0', 'JAX_COORDINATOR_PORT': port,
               'OMPI_COMM_WORLD_SIZE': str(len(environments))}
-    started = [subprocess.Popen([sys.executable, *command], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    started = [subprocess.Popen([python, *command], cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                 env=common | dict.fromkeys(('OMPI_COMM_WORLD_RANK', 'OMPI_COMM_WORLD_LOCAL_RANK'), str(index)) | more)
                for index, more in enumerate(environments)]
     while None in (states := [process.poll() for process in started]) and not any(states):

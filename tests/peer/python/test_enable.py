@@ -497,9 +497,9 @@ def versions(args):
     plain = python(args, path)[0]
     out, said = python(args, '-m', 'hlofp8', '--quantize=current', '--min-gain=0.001', unknown)
     assert losses(out).tolist() == losses(plain).tolist()
-    assert 'RewriteWarning: hlofp8.enable() supports jax 0.8, 0.9, 0.10, 0.11, not 0.99.1' in said and 'compiled modules' not in said, said
-    changes = {'jax.__version__ = "0.99.1"': 'supports jax 0.8, 0.9, 0.10, 0.11, not 0.99.1',
-               'jaxlib.__version__ = "1.0.0"': 'supports jaxlib 0.8, 0.9, 0.10, 0.11, not 1.0.0',
+    assert 'RewriteWarning: hlofp8.enable() supports jax 0.8, 0.9, 0.10, 0.11, 0.12, not 0.99.1' in said and 'compiled modules' not in said, said
+    changes = {'jax.__version__ = "0.99.1"': 'supports jax 0.8, 0.9, 0.10, 0.11, 0.12, not 0.99.1',
+               'jaxlib.__version__ = "1.0.0"': 'supports jaxlib 0.8, 0.9, 0.10, 0.11, 0.12, not 1.0.0',
                'compiler.compile_or_get_cached = lambda computation: 0': 'does not support compile_or_get_cached of jax',
                'del cache_key.custom_hook': 'has no jax._src.cache_key.custom_hook',
                'del jax.make_user_context': 'make_user_context'}

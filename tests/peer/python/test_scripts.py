@@ -121,6 +121,33 @@ def load(name, split):
     import tensorflow as tf
     images, labels = digits(2048 if split == 'train' else 512, split == 'test')
     return tf.data.Dataset.from_tensor_slices({'image': images[..., None], 'label': labels})
+
+class Sentences:
+    """Sentences of words, each of which has three successors. All processes have the same ones."""
+    class info:
+        class splits:
+            num_examples = 2048
+            def __class_getitem__(cls, name):
+                return cls
+
+    def as_dataset(self, split, shuffle_files):
+        import tensorflow as tf
+        grammar, random = np.random.default_rng(0), np.random.default_rng(int(os.environ['SEED']))
+        words, after = [''.join(grammar.choice(list('abcdefghij'), 4)) for _ in range(64)], grammar.integers(0, 64, (64, 3))
+        texts, word = [], 0
+        for _ in range(2048):
+            text = []
+            for _ in range(random.integers(5, 12)):
+                word = after[word, random.integers(3)]
+                text.append(words[word])
+            texts.append(' '.join(text))
+        return tf.data.Dataset.from_tensor_slices({'text': texts})
+
+def builder(name):
+    return Sentences()
+
+class core:
+    DatasetBuilder = DatasetInfo = None
 ''',
     'datasets.py': '''
 from tensorflow_datasets import digits
@@ -129,9 +156,14 @@ def load_dataset(name):
     return {split: {'image': list(digits(2048, part)[0])} for part, split in enumerate(('train', 'test'))}
 ''',
     'sitecustomize.py': '''
-import atexit, os, random, sys, time
+import atexit, os, random, sys, time, types
 if 'SEED' in os.environ:  # not in pip
     import jax, numpy as np
+    if 'OMPI_COMM_WORLD_SIZE' in os.environ:  # the script leaves it to a launcher to connect the processes
+        import tensorflow as tf
+        jax.distributed.initialize()
+        tf.random.set_seed(int(os.environ['SEED']))  # the script passes its batch as a replicated array
+        sys.modules['clu.deterministic_data'] = types.SimpleNamespace(get_read_instruction_for_host=lambda split, *_, **__: split)
     seed, spent, start = int(os.environ['SEED']), [0.0], [0.0]
     random.seed(seed)
     np.random.seed(seed)
@@ -161,12 +193,18 @@ if 'SEED' in os.environ:  # not in pip
 
 # What the public scripts import, with the versions of requirements*.txt. Flax, whose scripts are run, is in this list, too.
 PACKAGES = ('jax==0.10.2', 'flax==0.12.8', 'optax==0.2.6', 'equinox==0.13.8', 'keras==3.15.1', 'cffi==2.1.1', 'clu==0.0.12', 'ml-collections==1.1.0',
-            'matplotlib==3.11.2', 'tensorboard==2.21.0', 'tensorflow-cpu==2.21.0', 'orbax-export==0.0.8')
+            'matplotlib==3.11.2', 'tensorboard==2.21.0', 'tensorflow-cpu==2.21.0', 'orbax-export==0.0.8', 'sentencepiece==0.2.3', 'tensorflow-text==2.21.1')
+
+SMALL = ('vocab_size=64', 'num_layers=2', 'emb_dim=64', 'qkv_dim=64', 'mlp_dim=128', 'num_heads=2', 'max_target_length=32', 'max_eval_target_length=32',
+         'max_predict_length=8', 'per_device_batch_size=8', 'eval_per_device_batch_size=8', 'num_train_steps=41', 'eval_every_steps=40',
+         'num_eval_steps=2', 'warmup_steps=10', 'save_checkpoints=False', 'restore_checkpoints=False', 'max_corpus_chars=100000')
 
 # Path in `sources`, arguments, the loss in the output, the reasons of wide matmuls.
+TWO_PROCESSES = 'flax-*/examples/lm1b/main.py'
 SCRIPTS = {
     'flax-*/examples/mnist/main.py': (['--config=configs/default.py', '--config.num_epochs=1', '--verbosity=0', '--workdir'], 'train_loss: ([0-9.]+)', ['convolution']),
     'flax-*/examples/seq2seq/train.py': (['--num_train_steps=61', '--decode_frequency=20', '--hidden_size=128', '--verbosity=0', '--workdir'], 'loss=([0-9.]+)', []),
+    TWO_PROCESSES: (['--config=configs/default.py', '--verbosity=0', *('--config.' + option for option in SMALL), '--workdir'], 'train_loss=([0-9.]+)', ['attention']),
     'flax-*/examples/nnx_toy_examples/05_vae.py': ([], 'loss: ([0-9.]+)', []),
     'keras-io/examples/nlp/text_classification_with_transformer.py': ([], ' loss: ([0-9.]+) - val_', ['attention']),
     'equinox/docs/examples/train_rnn.ipynb': ([], 'loss=([0-9.]+)', []),
@@ -268,11 +306,16 @@ def public(args):
         for seed in range(SEEDS):
             for options in (), ('-m', 'hlofp8', *OPTIONS):  # in turn, so that both see the same load of the machine
                 folder = [os.path.join(args.work, f'{name}.{seed}.{len(options)}')] if arguments else []
-                done = subprocess.run([python, *options, os.path.basename(path), *arguments, *folder], cwd=os.path.dirname(path),
-                                      env={**environment, 'SEED': str(seed)}, capture_output=True, text=True)
-                assert done.returncode == 0, (path, done.stdout, done.stderr)
-                said = done.stderr
-                last, seconds = re.findall(loss, done.stdout + said)[-1], re.search(r'(?m)^compile (.*)', said)[1]
+                command, own = [*options, os.path.basename(path), *arguments, *folder], {**environment, 'SEED': str(seed)}
+                if pattern == TWO_PROCESSES:
+                    done = _cases.processes(args, command, *2 * [{**own, 'XLA_FLAGS': ''}], python=python, folder=os.path.dirname(path))
+                else:
+                    run = subprocess.run([python, *command], cwd=os.path.dirname(path), env=own, capture_output=True, text=True)
+                    done = [(run.stdout, run.stderr, run.returncode)]
+                assert not any(status for _, _, status in done), (path, done)
+                assert len({re.findall(loss, out + said)[-1] for out, said, _ in done}) == 1, (path, done)
+                out, said, _ = done[0]
+                last, seconds = re.findall(loss, out + said)[-1], re.search(r'(?m)^compile (.*)', said)[1]
                 found.setdefault(bool(options), []).append((float(last), float(seconds)))
         (wide, before), (quantized, after) = (np.array(found[kind]).T for kind in (False, True))
         fp8, of, why, share = counts(said)

@@ -28,6 +28,8 @@ import numpy as np
 
 import _script
 
+os.environ['XLA_FLAGS'] = '--xla_backend_optimization_level=0'  # for run_xla(); most modules run only once
+
 TYPES = {'f32': np.float32, 'f64': np.float64, 'f16': np.float16, 'bf16': ml_dtypes.bfloat16,
          'f8e4m3fn': ml_dtypes.float8_e4m3fn, 'f8e5m2': ml_dtypes.float8_e5m2,
          's32': np.int32, 's64': np.int64, 'u8': np.uint8, 'pred': np.bool_}
