@@ -445,8 +445,8 @@ const hlo_instruction *hlo_async_start(const hlo_instruction *instr);
 /* Returns the instruction that `comp` wraps, or NULL if `comp` has another form. The wrapped
  * instruction must be the only one besides the parameters, which are its operands in order. */
 const hlo_instruction *hlo_async_wrapped(const hlo_computation *comp);
-/* True for attributes that, in text without the computation, belong to the wrapped instruction, too:
- * it has the value of the last instruction of the chain that has the attribute, as in XLA. */
+/* True for attributes that, in text without the computation, belong to the wrapped instruction,
+ * too: it has the value of the last instruction of the chain that has the attribute, as in XLA. */
 bool hlo_async_shares(hlo_attr_id attr);
 /* True if the computation that a start calls can be rebuilt from the chain of the start. Text then
  * writes `negate-start(...)`, and omits the computation. The computation must wrap one instruction,
