@@ -270,17 +270,6 @@ static hlo_instruction *backward(const library_call *c, bool biased) {
 }
 
 hlo_instruction *call_attention(const library_call *c) {
-    return forward(c, false);
-}
-
-hlo_instruction *call_attention_biased(const library_call *c) {
-    return forward(c, true);
-}
-
-hlo_instruction *call_attention_backward(const library_call *c) {
-    return backward(c, false);
-}
-
-hlo_instruction *call_attention_biased_backward(const library_call *c) {
-    return backward(c, true);
+    const bool biased = c->variant & CALL_BIASED;
+    return c->variant & CALL_BACKWARD ? backward(c, biased) : forward(c, biased);
 }

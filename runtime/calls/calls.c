@@ -261,7 +261,8 @@ static bool read_transform(const library_call *c, bool dynamic, fourier *f) {
     return true;
 }
 
-static hlo_instruction *transform(const library_call *c, bool dynamic) {
+static hlo_instruction *transform(const library_call *c) {
+    const bool dynamic = c->variant;
     static const char *const kinds[][2] = {{"IFFT", "FFT"}, {"IRFFT"}, {NULL, "RFFT"}};
     fourier f;
     if (!read_transform(c, dynamic, &f)) return NULL;
@@ -293,33 +294,26 @@ static hlo_instruction *transform(const library_call *c, bool dynamic) {
 
 /* ---------------------------------------------------------------------------------- the targets */
 
-static hlo_instruction *static_transform(const library_call *c) {
-    return transform(c, false);
-}
-
-static hlo_instruction *dynamic_transform(const library_call *c) {
-    return transform(c, true);
-}
-
 static const struct {
     const char *target;
     hlo_instruction *(*build)(const library_call *c);
+    unsigned variant;
 } targets[] = {
-    {"__onednn$softmax", softmax},
-    {"__onednn$layernorm", layer_norm},
-    {"__onednn$matmul", matmul},
-    {"ducc_fft", static_transform},
-    {"dynamic_ducc_fft", dynamic_transform},
-    {"__cudnn$convForward", call_convolution_forward},
-    {"__cudnn$convBackwardInput", call_convolution_input},
-    {"__cudnn$convBackwardFilter", call_convolution_filter},
-    {"__cudnn$convBiasActivationForward", call_convolution_fused},
-    {"__cudnn$convForwardGraph", call_convolution_graph},
-    {"__cudnn$norm", call_norm},
-    {"__cudnn$fmhaSoftmax", call_attention},
-    {"__cudnn$fmhaScaleBiasSoftmax", call_attention_biased},
-    {"__cudnn$fmhaSoftmaxBackward", call_attention_backward},
-    {"__cudnn$fmhaScaleBiasSoftmaxBackward", call_attention_biased_backward},
+    {"__onednn$softmax", softmax, 0},
+    {"__onednn$layernorm", layer_norm, 0},
+    {"__onednn$matmul", matmul, 0},
+    {"ducc_fft", transform, false},
+    {"dynamic_ducc_fft", transform, true},
+    {"__cudnn$convForward", call_convolution, CALL_FORWARD},
+    {"__cudnn$convBackwardInput", call_convolution, CALL_OF_INPUT},
+    {"__cudnn$convBackwardFilter", call_convolution, CALL_OF_KERNEL},
+    {"__cudnn$convBiasActivationForward", call_convolution_fused, 0},
+    {"__cudnn$convForwardGraph", call_convolution_graph, 0},
+    {"__cudnn$norm", call_norm, 0},
+    {"__cudnn$fmhaSoftmax", call_attention, 0},
+    {"__cudnn$fmhaScaleBiasSoftmax", call_attention, CALL_BIASED},
+    {"__cudnn$fmhaSoftmaxBackward", call_attention, CALL_BACKWARD},
+    {"__cudnn$fmhaScaleBiasSoftmaxBackward", call_attention, CALL_BIASED | CALL_BACKWARD},
 };
 enum { TARGETS = sizeof targets / sizeof *targets };
 
@@ -346,6 +340,7 @@ static bool expand_call(expansion *x, int which) {
     library_call c = {.x = x,
                       .b = x->build,
                       .target = targets[which].target,
+                      .variant = targets[which].variant,
                       .want = many ? shape->elements[0] : shape};
     hlo_instruction *made = hlo_shape_is_array(c.want) && !c.want->dynamic
                                 ? targets[which].build(&c)

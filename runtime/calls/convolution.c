@@ -17,8 +17,6 @@
 
 enum { GRAPH_SIZE = 4096, MAX_NODES = 64, MAX_RANK = HLO_EVAL_MAX_RANK / 2 };
 
-typedef enum gradient { FORWARD, OF_INPUT, OF_KERNEL } gradient;
-
 typedef struct convolution_config {
     double scale, side_scale, alpha;
     const char *activation;
@@ -112,9 +110,9 @@ static int64_t extent(int64_t count, int64_t step) {
 
 /* Replaces the window of the forward convolution along a dimension by that of a gradient. n, k and
  * o are the sizes of the input, the kernel and the output of the forward convolution. */
-static hlo_window gradient_window(gradient of, const hlo_window *w, int64_t n, int64_t k,
+static hlo_window gradient_window(call_gradient of, const hlo_window *w, int64_t n, int64_t k,
                                   int64_t o) {
-    if (of == OF_INPUT) {
+    if (of == CALL_OF_INPUT) {
         const int64_t low = extent(k, w->dilate) - 1 - w->low;
         return (hlo_window){.size = k,
                             .stride = w->base,
@@ -161,7 +159,7 @@ static hlo_attr print_window(hlo_module *module, uint32_t spatial, const hlo_win
 
 /* Builds the convolution of a call, or the gradient of one. The result of floats has the type
  * `type`; that of integers is s32. Sets `out_features` to the dimension of the output features. */
-static hlo_instruction *convolve(const library_call *c, gradient of, hlo_type type,
+static hlo_instruction *convolve(const library_call *c, call_gradient of, hlo_type type,
                                  int64_t *out_features) {
     hlo_module *module = c->x->module;
     const hlo_instruction *call = c->b->at;
@@ -190,10 +188,10 @@ static hlo_instruction *convolve(const library_call *c, gradient of, hlo_type ty
 
     /* Check the call as a forward convolution of x and w with the result y. */
     hlo_instruction absent = {.shape = c->want, .offset = call->offset};
-    hlo_instruction *forward[] = {of == OF_INPUT ? &absent : operands[0],
-                                  of == OF_KERNEL ? &absent : operands[1]};
+    hlo_instruction *forward[] = {of == CALL_OF_INPUT ? &absent : operands[0],
+                                  of == CALL_OF_KERNEL ? &absent : operands[1]};
     const hlo_shape *x = forward[0]->shape, *w = forward[1]->shape;
-    const hlo_shape *y = of == FORWARD ? c->want : operands[of == OF_KERNEL]->shape;
+    const hlo_shape *y = of == CALL_FORWARD ? c->want : operands[of == CALL_OF_KERNEL]->shape;
     char why[160];
     const hlo_shape *inferred = hlo_infer(module, HLO_OP_CONVOLUTION, 2, forward, call->attr_count,
                                           call->attrs, why, sizeof why);
@@ -209,24 +207,24 @@ static hlo_instruction *convolve(const library_call *c, gradient of, hlo_type ty
 
     const int64_t groups = hlo_instr_int(call, HLO_ATTR_FEATURE_GROUP_COUNT, 1);
     int64_t batch_groups = hlo_instr_int(call, HLO_ATTR_BATCH_GROUP_COUNT, 1);
-    if (of != FORWARD && batch_groups != 1)
+    if (of != CALL_FORWARD && batch_groups != 1)
         return call_refuse(c, "has batch_group_count %lld, expected 1", (long long)batch_groups);
     hlo_window windows[MAX_RANK];
     bool reversed[MAX_RANK];
     for (uint32_t i = 0; i + 2 < l.rank; i++) {
         const hlo_window window = windows[i] = hlo_window_of(call, i);
         reversed[i] = window.reversed;
-        if (of != FORWARD)
+        if (of != CALL_FORWARD)
             windows[i] = gradient_window(of, &window, x->dims[l.in[2 + i]],
                                          w->dims[l.kernel[2 + i]], y->dims[l.out[2 + i]]);
     }
     labels to = l;
-    if (of == OF_INPUT) {
+    if (of == CALL_OF_INPUT) {
         memcpy(to.in, l.out, sizeof to.in);
         memcpy(to.out, l.in, sizeof to.out);
         if (groups > 1) operands[1] = exchange_groups(c, operands[1], &l, groups);
         exchange(&to.kernel[0], &to.kernel[1]);
-    } else if (of == OF_KERNEL) {
+    } else if (of == CALL_OF_KERNEL) {
         exchange(&to.in[0], &to.in[1]);
         memcpy(to.kernel, l.out, sizeof to.kernel);
         memcpy(to.out, l.kernel, sizeof to.out);
@@ -237,7 +235,7 @@ static hlo_instruction *convolve(const library_call *c, gradient of, hlo_type ty
     hlo_instruction *made = hlo_build(c->b, HLO_OP_CONVOLUTION, shape, 2, operands);
     hlo_instr_set_attr(made, print_window(module, l.rank - 2, windows));
     hlo_instr_set_str(made, HLO_ATTR_DIM_LABELS, print_labels(module, &to));
-    hlo_instr_set_int(made, HLO_ATTR_FEATURE_GROUP_COUNT, of == OF_KERNEL ? 1 : groups);
+    hlo_instr_set_int(made, HLO_ATTR_FEATURE_GROUP_COUNT, of == CALL_OF_KERNEL ? 1 : groups);
     hlo_instr_set_int(made, HLO_ATTR_BATCH_GROUP_COUNT, batch_groups);
     uint32_t blamed;
     if (!hlo_infer_check(made, module->arena, why, sizeof why, &blamed))
@@ -245,7 +243,7 @@ static hlo_instruction *convolve(const library_call *c, gradient of, hlo_type ty
     /* The gradient of a reversed kernel is reversed. */
     int64_t dims[MAX_RANK];
     uint32_t count = 0;
-    for (uint32_t i = 0; i + 2 < l.rank && of == OF_KERNEL; i++)
+    for (uint32_t i = 0; i + 2 < l.rank && of == CALL_OF_KERNEL; i++)
         if (reversed[i]) dims[count++] = l.kernel[2 + i];
     return count ? hlo_build_ints(c->b, HLO_OP_REVERSE, made->shape, 1, &made, HLO_ATTR_DIMENSIONS,
                                   count, dims)
@@ -271,27 +269,15 @@ static hlo_instruction *saturate(const library_call *c, hlo_instruction *x, hlo_
     return hlo_build_convert(c->b, x, type);
 }
 
-static hlo_instruction *plain(const library_call *c, gradient of) {
+hlo_instruction *call_convolution(const library_call *c) {
     convolution_config config = {.fused = false};
     int64_t features;
     if (!read_config(c, &config)) return NULL;
     if (c->b->at->operand_count != 2)
         return call_refuse(c, "takes 2 operands, found %u", c->b->at->operand_count);
-    hlo_instruction *y = convolve(c, of, c->want->type, &features);
+    hlo_instruction *y = convolve(c, (call_gradient)c->variant, c->want->type, &features);
     if (!y || y->shape->type == c->want->type) return y;
     return saturate(c, call_widen(c, y), c->want->type);
-}
-
-hlo_instruction *call_convolution_forward(const library_call *c) {
-    return plain(c, FORWARD);
-}
-
-hlo_instruction *call_convolution_input(const library_call *c) {
-    return plain(c, OF_INPUT);
-}
-
-hlo_instruction *call_convolution_filter(const library_call *c) {
-    return plain(c, OF_KERNEL);
 }
 
 /* Computes activation(conv_result_scale * (x * w) + side_input_scale * side + bias). */
@@ -304,7 +290,7 @@ hlo_instruction *call_convolution_fused(const library_call *c) {
         return call_refuse(c, "has side_input_scale %g, but no side input", config.side_scale);
     const hlo_type wide = call_computed(call_operand(c, 0)->shape->type);
     int64_t features;
-    hlo_instruction *y = convolve(c, FORWARD, wide, &features), *bias = call_operand(c, 2);
+    hlo_instruction *y = convolve(c, CALL_FORWARD, wide, &features), *bias = call_operand(c, 2);
     if (!y) return NULL;
     if (!call_is_float_array(bias->shape) || bias->shape->rank != 1 ||
         bias->shape->dims[0] != y->shape->dims[features])
@@ -439,7 +425,7 @@ hlo_instruction *call_convolution_graph(const library_call *c) {
     uint32_t count = 0, result_count = 1, next = 2;
     const hlo_type wide =
         c->b->at->operand_count ? call_computed(call_operand(c, 0)->shape->type) : HLO_TYPE_F32;
-    hlo_instruction *y = convolve(c, FORWARD, wide, &features);
+    hlo_instruction *y = convolve(c, CALL_FORWARD, wide, &features);
     if (!y) return NULL;
     if (!hlo_type_is_float(y->shape->type)) return call_refuse(c, "requires arrays of floats");
     for (const char *at = config.graph; *at || !count; count++) {

@@ -8,11 +8,17 @@
 #include "ir/expand/expansion.h"
 #include "matmul/json.h"
 
+/* Variants of the calls that one function builds. For Fourier transforms, the variant is 1 if the
+ * descriptor is dynamic. */
+enum { CALL_BIASED = 1, CALL_BACKWARD = 2 };
+typedef enum call_gradient { CALL_FORWARD, CALL_OF_INPUT, CALL_OF_KERNEL } call_gradient;
+
 /* The call at x->build->at. */
 typedef struct library_call {
     expansion *x;
     hlo_builder *b;
     const char *target;
+    unsigned variant;
     const hlo_shape *want; /* shape of the first array that the call computes */
 } library_call;
 
@@ -63,9 +69,7 @@ uint32_t call_choice(const char **wrong, const json_t *object, const char *key, 
 /* Returns false after an error if `wrong` is a key. */
 bool call_config_fits(const library_call *c, const char *wrong);
 
-hlo_instruction *call_convolution_forward(const library_call *c);
-hlo_instruction *call_convolution_input(const library_call *c);
-hlo_instruction *call_convolution_filter(const library_call *c);
+hlo_instruction *call_convolution(const library_call *c);
 hlo_instruction *call_convolution_fused(const library_call *c);
 hlo_instruction *call_convolution_graph(const library_call *c);
 
@@ -74,8 +78,5 @@ hlo_instruction *call_layer_norm(const library_call *c, double epsilon);
 hlo_instruction *call_norm(const library_call *c);
 
 hlo_instruction *call_attention(const library_call *c);
-hlo_instruction *call_attention_biased(const library_call *c);
-hlo_instruction *call_attention_backward(const library_call *c);
-hlo_instruction *call_attention_biased_backward(const library_call *c);
 
 #endif
